@@ -1,0 +1,11 @@
+//! Workflow documents, from text to [`Plan`](plan::Plan), and the rules of their values.
+//!
+//! Pure: nothing here reads a clock, a random source, the environment, a file
+//! or a socket. Everything that varies comes in as an argument, so the same
+//! text gives the same plan and the same hash on every machine.
+
+pub mod code;
+pub mod limits;
+pub mod pattern;
+pub mod span;
+pub mod value;

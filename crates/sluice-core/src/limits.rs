@@ -1,0 +1,57 @@
+//! Every bound of the core, in one place.
+//!
+//! INVARIANT: passing a bound is a clear error with a code, never a hang, a
+//! panic or memory that grows with what a stranger sent.
+
+/// Longest document, library or registry file, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+/// Deepest nesting of a document, and of any value made from one.
+pub const DOCUMENT_DEPTH_MAX: usize = 64;
+/// Most nodes a document may expand to, aliases counted each time they are used.
+pub const DOCUMENT_NODES_MAX: usize = 262_144;
+/// Most steps (or nodes of a lens graph) in one document.
+pub const STEPS_MAX: usize = 10_000;
+/// Most edges in one lens document.
+pub const EDGES_MAX: usize = 50_000;
+/// Most problems reported for one document; one more line says that there are others.
+pub const PROBLEMS_MAX: usize = 200;
+/// Longest identifier: step ids, names, labels.
+pub const NAME_CHARS_MAX: usize = 128;
+
+/// Longest expression, in bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 4096;
+/// Deepest nesting of an expression.
+pub const EXPRESSION_DEPTH_MAX: usize = 32;
+/// Work units one evaluation may spend: a unit per operator, per value visited
+/// and per 64 bytes of text searched.
+pub const EXPRESSION_FUEL: u32 = 100_000;
+/// Longest regular expression, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 1024;
+/// Largest compiled regular expression, in bytes.
+pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
+/// Most references or placeholders in one template.
+pub const TEMPLATE_REFERENCES_MAX: usize = 1000;
+
+/// Deepest field schema (`items` and `properties` inside each other).
+pub const SCHEMA_DEPTH_MAX: usize = 16;
+/// Most violations reported for one set of outputs or inputs.
+pub const VIOLATIONS_MAX: usize = 100;
+
+/// Steps of one run in flight at once, unless the document says otherwise.
+pub const MAX_PARALLEL_DEFAULT: u32 = 64;
+/// Highest `max_parallel` a document may ask for.
+pub const MAX_PARALLEL_MAX: u32 = 1024;
+/// Instances of one `for_each` step, unless the step says otherwise.
+pub const MAX_ITEMS_DEFAULT: u32 = 1000;
+/// Highest `max_items` a step may ask for.
+pub const MAX_ITEMS_MAX: u32 = 10_000;
+/// Longest duration a document may name: a year.
+pub const DURATION_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
+/// Time a `.lobsterX` step may take, unless it says otherwise.
+pub const STEP_TIMEOUT_MS_DEFAULT: u64 = 600_000;
+/// Time a lens node may take, unless it says otherwise.
+pub const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
+/// Most attempts a `retry` map may ask for.
+pub const ATTEMPTS_MAX: u32 = 100;
+/// Most times a step may be asked again with its violations (`repair`).
+pub const REASK_MAX: u32 = 10;
