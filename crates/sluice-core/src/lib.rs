@@ -5,7 +5,12 @@
 //! text gives the same plan and the same hash on every machine.
 
 pub mod code;
+pub mod expr;
+pub mod label;
 pub mod limits;
+pub mod path;
 pub mod pattern;
+pub mod scope;
 pub mod span;
+pub mod template;
 pub mod value;

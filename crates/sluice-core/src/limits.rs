@@ -31,6 +31,8 @@ pub const PATTERN_BYTES_MAX: usize = 1024;
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
 /// Most references or placeholders in one template.
 pub const TEMPLATE_REFERENCES_MAX: usize = 1000;
+/// Longest text a template may become, in bytes.
+pub const TEMPLATE_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Deepest field schema (`items` and `properties` inside each other).
 pub const SCHEMA_DEPTH_MAX: usize = 16;

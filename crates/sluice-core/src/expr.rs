@@ -1,0 +1,132 @@
+//! Expressions: conditions, success criteria, edge conditions, rules.
+//!
+//! A small total language with a parser of our own: no host code, no loops, no
+//! calls but five functions. Everything that can be wrong is found by
+//! [`Expr::parse`], with one exception: an evaluation may run out of fuel.
+//!
+//! From loosest to tightest: `or` `||`, `and` `&&`, `not` `!`, then one of
+//! `== != > >= < <= in`, `not in`. Comparisons do not chain. Operands are
+//! literals, lists, paths (also as `${path}`), calls and parentheses.
+//!
+//! INVARIANT: evaluation copies no value it only reads, and its time is bounded
+//! by the fuel whatever the size of the values.
+
+mod eval;
+mod functions;
+mod lexer;
+mod parser;
+
+use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_FUEL};
+use crate::path::Reference;
+use crate::pattern::Pattern;
+use crate::scope::Scope;
+use crate::span::Fault;
+use crate::value::Membership;
+use serde_json::Value;
+use std::fmt;
+
+/// A parsed expression. Two are equal when their sources are.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    source: String,
+    root: Node,
+    references: Vec<Reference>,
+}
+
+/// Why an expression has no value. The language is otherwise total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// The values are too large for what the expression asks of them.
+    #[error("expression took more than {EXPRESSION_FUEL} units of work")]
+    OutOfFuel,
+}
+
+/// One part of an expression. Paths are kept in the expression, by position, so
+/// that the checker and the evaluator see the same ones.
+///
+/// Chains of `and` and `or` are flat: the tree is never deeper than what the
+/// parser counts, which bounds the stack of everything that walks it.
+#[derive(Debug, Clone)]
+enum Node {
+    Literal(Value),
+    Path(usize),
+    List(Vec<Node>),
+    Any(Vec<Node>),
+    All(Vec<Node>),
+    Not(Box<Node>),
+    Compare(Comparison, Box<[Node; 2]>),
+    In(Box<[Node; 2]>),
+    Contains(Box<[Node; 2]>),
+    StartsWith(Box<[Node; 2]>),
+    Matches(Box<Node>, Pattern),
+    Exists(usize),
+    Lower(Box<Node>),
+}
+
+/// A comparison of two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Unequal,
+    Greater,
+    AtLeast,
+    Less,
+    AtMost,
+}
+
+impl Expr {
+    /// Reads an expression, or says what is wrong with it.
+    pub fn parse(source: &str) -> Result<Expr, Fault> {
+        if source.len() > EXPRESSION_BYTES_MAX {
+            return Err(Fault::new(
+                0..source.len(),
+                format!("expression is over {EXPRESSION_BYTES_MAX} bytes"),
+            ));
+        }
+        let (root, references) = parser::parse(source)?;
+        Ok(Expr { source: source.to_owned(), root, references })
+    }
+
+    /// The text the expression was read from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Every path in the expression, in the order they are written.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.references.iter()
+    }
+
+    /// The expression's value. `membership` says how strict `in` is.
+    pub fn eval(&self, scope: &dyn Scope, membership: Membership) -> Result<Value, EvalError> {
+        eval::value(self, scope, membership)
+    }
+
+    /// Whether the expression's value counts as true.
+    pub fn holds(&self, scope: &dyn Scope, membership: Membership) -> Result<bool, EvalError> {
+        eval::holds(self, scope, membership)
+    }
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Expr) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Expr {}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+impl serde::Serialize for Expr {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The five functions an expression may call.
+
+use super::Node;
+use crate::path::Path;
+use crate::pattern::Pattern;
+use crate::span::Fault;
+use serde_json::Value;
+use std::ops::Range;
+
+/// Each function with the number of its arguments.
+const FUNCTIONS: [(&str, usize); 5] =
+    [("contains", 2), ("starts_with", 2), ("matches", 2), ("exists", 1), ("lower", 1)];
+
+/// Refuses a call of anything but one of the functions.
+pub(super) fn check_name(path: &Path, range: Range<usize>) -> Result<(), Fault> {
+    let name = path.as_str();
+    if FUNCTIONS.iter().any(|(function, _)| *function == name) {
+        return Ok(());
+    }
+    let names = FUNCTIONS.map(|(function, _)| function);
+    if !path.rest().is_empty() {
+        return Err(Fault::new(range, format!("`{name}` is not a function"))
+            .with_hint(format!("values have no methods; the functions are {}", names.join(", "))));
+    }
+    let hint = match nearest(name, &names) {
+        Some(function) => format!("did you mean `{function}`?"),
+        None => format!("the functions are {}", names.join(", ")),
+    };
+    Err(Fault::new(range, format!("unknown function `{name}`")).with_hint(hint))
+}
+
+/// The call, at `range`, of the function `name`, which [`check_name`] let pass.
+pub(super) fn call(
+    name: &str,
+    arguments: Vec<(Node, Range<usize>)>,
+    range: Range<usize>,
+) -> Result<Node, Fault> {
+    let takes = FUNCTIONS.iter().find(|(function, _)| *function == name);
+    let takes = takes.map_or(0, |(_, takes)| *takes);
+    if arguments.len() != takes {
+        let plural = if takes == 1 { "" } else { "s" };
+        return Err(Fault::new(
+            range,
+            format!("`{name}` takes {takes} argument{plural}, found {}", arguments.len()),
+        ));
+    }
+    let mut arguments = arguments.into_iter();
+    let mut argument = || arguments.next().expect("the arguments were counted");
+    let (first, first_range) = argument();
+    if name == "lower" {
+        return Ok(Node::Lower(Box::new(first)));
+    }
+    if name == "exists" {
+        return match first {
+            Node::Path(index) => Ok(Node::Exists(index)),
+            _ => Err(Fault::new(first_range, "`exists` takes a path")
+                .with_hint("for example `exists(init.outputs.report)`")),
+        };
+    }
+    let (second, second_range) = argument();
+    if name == "matches" {
+        return matches(first, second, second_range);
+    }
+    let pair = Box::new([first, second]);
+    Ok(match name {
+        "contains" => Node::Contains(pair),
+        _ => Node::StartsWith(pair),
+    })
+}
+
+fn matches(text: Node, pattern: Node, range: Range<usize>) -> Result<Node, Fault> {
+    let Node::Literal(Value::String(source)) = pattern else {
+        return Err(Fault::new(range, "the pattern of `matches` must be a string literal")
+            .with_hint("patterns are checked before the run starts"));
+    };
+    match Pattern::new(&source) {
+        Ok(pattern) => Ok(Node::Matches(Box::new(text), pattern)),
+        Err(fault) => Err(Fault { span: crate::span::Span::new(range.start, range.end), ..fault }),
+    }
+}
+
+/// The name an author most likely meant.
+fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let distances = names.iter().map(|name| (distance(&word, name), *name));
+    let (edits, name) = distances.min()?;
+    (edits <= 3 && edits < word.chars().count().max(1)).then_some(name)
+}
+
+/// How many characters must be added, removed or changed to turn `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.chars().enumerate() {
+            let change = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.chars().count()]
+}

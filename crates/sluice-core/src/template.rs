@@ -1,0 +1,231 @@
+//! Templates: text with values in it.
+//!
+//! `${path}` is replaced by the value at the path, `$${` is a literal `${`.
+//! Substitution is one pass: what is inserted is data and never read again, so
+//! a value cannot name another value.
+//!
+//! [`shell`] turns a template into a command that receives its values through
+//! the environment; [`lens`] has the `[[label]]` templates of lens workflows.
+
+pub mod lens;
+pub mod shell;
+
+use crate::limits::{TEMPLATE_REFERENCES_MAX, TEMPLATE_TEXT_BYTES_MAX};
+use crate::path::{Path, Reference, found_at, scan_braced};
+use crate::scope::{Found, Located, Scope, locate, resolve};
+use crate::span::{Fault, Span};
+use crate::value::text;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A parsed template. Two are equal when their sources are.
+#[derive(Debug, Clone)]
+pub struct Template {
+    source: String,
+    parts: Vec<Part>,
+}
+
+/// A template is text and references in turn.
+#[derive(Debug, Clone)]
+enum Part {
+    /// Literal text, `$${` already turned into `${`.
+    Text(String),
+    Reference(Reference),
+}
+
+/// A reference that cannot become text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{path}` {reason}")]
+pub struct Unresolved {
+    /// What was to be read.
+    pub path: Path,
+    /// Why it cannot be.
+    pub reason: Reason,
+}
+
+/// Why a reference or a placeholder cannot become text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Nothing gives it a value.
+    #[error("has no value")]
+    Missing,
+    /// The value holds a NUL byte, which no environment variable can.
+    #[error("has a NUL byte in its value")]
+    Nul,
+    /// With this value the text would pass the bound.
+    #[error("makes the text longer than {TEMPLATE_TEXT_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+impl Template {
+    /// Reads a template, or says everything that is wrong with it.
+    pub fn parse(source: &str) -> Result<Template, Vec<Fault>> {
+        let (parts, faults) = split(source);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(Template { source: source.to_owned(), parts })
+    }
+
+    /// The text the template was read from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Every path in the template, in the order they are written.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Reference(reference) => Some(reference),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// Whether the template is the same text whatever the values are.
+    pub fn is_literal(&self) -> bool {
+        self.references().next().is_none()
+    }
+
+    /// The text with the values of `scope` in it.
+    pub fn render(&self, scope: &dyn Scope) -> Result<String, Unresolved> {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Reference(reference) => {
+                    let value = text_at(&reference.path, scope)?;
+                    push(&mut out, &value).map_err(|reason| refuse(&reference.path, reason))?;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The value of a template that is one reference and nothing else, with its
+    /// type; of any other template, the rendered text.
+    pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
+        let [Part::Reference(reference)] = self.parts.as_slice() else {
+            return self.render(scope).map(Value::String);
+        };
+        match resolve(&reference.path, scope) {
+            Found::Value(value) => Ok(value.into_owned()),
+            Found::Skipped => Ok(Value::Null),
+            Found::Missing => Err(refuse(&reference.path, Reason::Missing)),
+        }
+    }
+}
+
+impl PartialEq for Template {
+    fn eq(&self, other: &Template) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Template {}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+impl serde::Serialize for Template {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.source)
+    }
+}
+
+/// The value at `path` as text; a skipped step gives none.
+fn text_at<'a>(path: &Path, scope: &'a dyn Scope) -> Result<Cow<'a, str>, Unresolved> {
+    match locate(path, scope) {
+        Located::Value(value) => Ok(text(value)),
+        Located::Text(text) => Ok(Cow::Borrowed(text)),
+        Located::Length { count, .. } => Ok(Cow::Owned(count.to_string())),
+        Located::Skipped => Ok(Cow::Borrowed("")),
+        Located::Missing => Err(refuse(path, Reason::Missing)),
+    }
+}
+
+/// Appends a value, unless the text would grow past its bound.
+fn push(out: &mut String, value: &str) -> Result<(), Reason> {
+    if out.len().saturating_add(value.len()) > TEMPLATE_TEXT_BYTES_MAX {
+        return Err(Reason::TooLong);
+    }
+    out.push_str(value);
+    Ok(())
+}
+
+fn refuse(path: &Path, reason: Reason) -> Unresolved {
+    Unresolved { path: path.clone(), reason }
+}
+
+/// The parts of `source`, and what is wrong with it.
+fn split(source: &str) -> (Vec<Part>, Vec<Fault>) {
+    let mut parts = Vec::new();
+    let mut faults = Vec::new();
+    let mut text = String::new();
+    let mut references = 0;
+    let mut at = 0;
+    while let Some(dollar) = source[at..].find('$').map(|found| at + found) {
+        text.push_str(&source[at..dollar]);
+        let rest = &source[dollar..];
+        if rest.starts_with("$${") {
+            text.push_str("${");
+            at = dollar + 3;
+            continue;
+        }
+        if !rest.starts_with("${") {
+            text.push('$');
+            at = dollar + 1;
+            continue;
+        }
+        references += 1;
+        if references > TEMPLATE_REFERENCES_MAX {
+            let message = format!("template has over {TEMPLATE_REFERENCES_MAX} references");
+            faults.push(Fault::new(dollar..dollar + 2, message));
+            return (parts, faults);
+        }
+        match scan_braced(source, dollar) {
+            Ok((path, range, end)) => {
+                if !text.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                }
+                let span = Span::new(range.start, range.end);
+                parts.push(Part::Reference(Reference { path, span }));
+                at = end;
+            }
+            Err(fault) => {
+                let (fault, end) = not_a_path(source, dollar, &fault);
+                faults.push(fault);
+                at = end;
+            }
+        }
+    }
+    text.push_str(&source[at..]);
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    (parts, faults)
+}
+
+/// The fault for a `${` at byte `start` that is no reference, and where to read on.
+fn not_a_path(source: &str, start: usize, fault: &Fault) -> (Fault, usize) {
+    let hint = "write `$${` for a literal `${`";
+    let inner = start + 2;
+    let Some(length) = source[inner..].find('}') else {
+        let fault = Fault::new(start..source.len(), "unclosed `${`");
+        return (fault.with_hint(hint), source.len());
+    };
+    let end = inner + length + 1;
+    if source[inner..end - 1].trim().is_empty() {
+        let message = format!("expected a path in `${{…}}`, found {}", found_at(source, end - 1));
+        return (Fault::new(start..end, message).with_hint(hint), end);
+    }
+    let shown: String = source[start..end].chars().take(60).collect();
+    let dots = if shown.len() < end - start { "…" } else { "" };
+    let message = format!("`{shown}{dots}` is not a reference: {}", fault.message);
+    (Fault::new(start..end, message).with_hint(hint), end)
+}
+
+#[cfg(test)]
+mod tests;

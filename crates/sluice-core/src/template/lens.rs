@@ -1,0 +1,297 @@
+//! Lens templates: prompts with labelled placeholders.
+//!
+//! `[[label]]` and `{{label}}` are placeholders; `[[label!]]` is an optional
+//! one, `[[label:type]]` says what it takes, and both marks may be combined in
+//! any order. `[ label ]`, with a blank inside each bracket and on one line, is
+//! a placeholder only where something declares the label; a Markdown link
+//! `[ text ](address)` never is.
+//!
+//! Prompts are full of brackets, so everything that does not read as a
+//! placeholder is plain text and no fault: an unclosed `[[`, an empty label,
+//! JSON such as `[[1, 2], [3]]`. A label has at least one letter, at most
+//! [`NAME_CHARS_MAX`] characters, and none of `[ ] { } " ,` or a line break.
+//! What does read as a placeholder and has a type nobody knows is a fault.
+
+use super::{Reason, push};
+use crate::label::label;
+use crate::limits::{NAME_CHARS_MAX, TEMPLATE_REFERENCES_MAX};
+use crate::span::{Fault, Span};
+use crate::value::text;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A parsed lens template. Two are equal when their sources are.
+#[derive(Debug, Clone)]
+pub struct LensTemplate {
+    source: String,
+    placeholders: Vec<Placeholder>,
+}
+
+/// A place for a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placeholder {
+    /// The label in normal form.
+    pub label: String,
+    /// The label as the author wrote it, without marks and outer blanks.
+    pub written: String,
+    /// Whether the author marked it optional with `!`.
+    pub optional: bool,
+    /// The type the author gave it, if any.
+    pub kind: Option<Kind>,
+    /// Whether it is a placeholder whatever is declared.
+    pub certainty: Certainty,
+    /// Where it stands, brackets included.
+    pub span: Span,
+}
+
+/// Whether a piece of text is a placeholder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// `[[label]]` or `{{label}}`: it is.
+    Certain,
+    /// `[ label ]`: it is if a contract, a root input or an edge has the label.
+    OnlyIfDeclared,
+}
+
+/// The type a placeholder takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Text.
+    String,
+    /// A number.
+    Number,
+    /// A whole number.
+    Integer,
+    /// True or false.
+    Boolean,
+    /// An address.
+    Url,
+    /// Any JSON value, or text of one.
+    Json,
+    /// A list.
+    Array,
+    /// Anything.
+    Any,
+}
+
+/// A placeholder that cannot become text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{label}` {reason}")]
+pub struct Unbound {
+    /// The label in normal form.
+    pub label: String,
+    /// Why not.
+    pub reason: Reason,
+}
+
+impl Kind {
+    /// Every kind, in the order messages list them.
+    pub const ALL: [Kind; 8] = [
+        Kind::String,
+        Kind::Number,
+        Kind::Integer,
+        Kind::Boolean,
+        Kind::Url,
+        Kind::Json,
+        Kind::Array,
+        Kind::Any,
+    ];
+
+    /// The word as written in templates.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::Number => "number",
+            Kind::Integer => "integer",
+            Kind::Boolean => "boolean",
+            Kind::Url => "url",
+            Kind::Json => "json",
+            Kind::Array => "array",
+            Kind::Any => "any",
+        }
+    }
+}
+
+impl LensTemplate {
+    /// Reads a template, or says everything that is wrong with it.
+    pub fn parse(source: &str) -> Result<LensTemplate, Vec<Fault>> {
+        let mut placeholders = Vec::new();
+        let mut faults = Vec::new();
+        let mut at = 0;
+        while let Some(open) = source[at..].find(['[', '{']).map(|found| at + found) {
+            let Some(found) = candidate(source, open) else {
+                at = open + 1;
+                continue;
+            };
+            at = found.end;
+            if placeholders.len() == TEMPLATE_REFERENCES_MAX {
+                let message = format!("template has over {TEMPLATE_REFERENCES_MAX} placeholders");
+                faults.push(Fault::new(open..at, message));
+                break;
+            }
+            match found.read(open) {
+                Ok(placeholder) => placeholders.push(placeholder),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(LensTemplate { source: source.to_owned(), placeholders })
+    }
+
+    /// The text the template was read from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Every placeholder, in the order they are written.
+    pub fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.placeholders.iter()
+    }
+
+    /// The text with the bound values in it. All labels are in normal form.
+    ///
+    /// `declared` says whether a label without a binding is nevertheless known,
+    /// which makes `[ label ]` a placeholder; `optional` whether the contract
+    /// lets it be absent, in which case nothing is inserted.
+    pub fn render(
+        &self,
+        bindings: &BTreeMap<String, Value>,
+        declared: impl Fn(&str) -> bool,
+        optional: impl Fn(&str) -> bool,
+    ) -> Result<String, Unbound> {
+        let mut out = String::new();
+        let mut at = 0;
+        for placeholder in &self.placeholders {
+            let range = placeholder.span.range();
+            let label = placeholder.label.as_str();
+            out.push_str(&self.source[at..range.start]);
+            at = range.end;
+            let refuse = |reason| Unbound { label: label.to_owned(), reason };
+            if let Some(value) = bindings.get(label) {
+                push(&mut out, &text(value)).map_err(refuse)?;
+            } else if placeholder.certainty == Certainty::OnlyIfDeclared && !declared(label) {
+                out.push_str(&self.source[range]);
+            } else if !placeholder.optional && !optional(label) {
+                return Err(refuse(Reason::Missing));
+            }
+        }
+        out.push_str(&self.source[at..]);
+        Ok(out)
+    }
+}
+
+impl PartialEq for LensTemplate {
+    fn eq(&self, other: &LensTemplate) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for LensTemplate {}
+
+impl fmt::Display for LensTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+impl serde::Serialize for LensTemplate {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.source)
+    }
+}
+
+/// Text that reads as a placeholder; its type is still to be looked at.
+struct Candidate<'a> {
+    inner: &'a str,
+    certainty: Certainty,
+    end: usize,
+}
+
+/// What opens at byte `open`, if it reads as a placeholder.
+fn candidate(source: &str, open: usize) -> Option<Candidate<'_>> {
+    let rest = &source[open..];
+    for (opening, closing) in [("[[", "]]"), ("{{", "}}")] {
+        if let Some(after) = rest.strip_prefix(opening) {
+            let inner = inside(after, closing)?;
+            let (name, _, _) = marks(inner);
+            let end = open + inner.len() + 4;
+            let certainty = Certainty::Certain;
+            return is_label(name).then_some(Candidate { inner, certainty, end });
+        }
+    }
+    let inner = inside(rest.strip_prefix('[')?, "]")?;
+    let end = open + inner.len() + 2;
+    let blank = |c: char| c.is_whitespace();
+    let spaced = inner.starts_with(blank) && inner.ends_with(blank);
+    let link = source[end..].starts_with('(');
+    let certainty = Certainty::OnlyIfDeclared;
+    (spaced && !link && is_label(inner)).then_some(Candidate { inner, certainty, end })
+}
+
+/// The text up to `closing`. It ends at the first character no label has, so a
+/// text of nothing but opening brackets is still read in linear time.
+fn inside<'a>(after: &'a str, closing: &str) -> Option<&'a str> {
+    let end = after.find(['[', ']', '{', '}', '"', ',', '\n', '\r'])?;
+    after[end..].starts_with(closing).then_some(&after[..end])
+}
+
+impl Candidate<'_> {
+    fn read(&self, open: usize) -> Result<Placeholder, Fault> {
+        let (name, optional, kind) = match self.certainty {
+            Certainty::Certain => marks(self.inner),
+            Certainty::OnlyIfDeclared => (self.inner, false, None),
+        };
+        let kind = match kind {
+            None => None,
+            Some(word) => Some(kind_of(word, open..self.end)?),
+        };
+        Ok(Placeholder {
+            label: label(name),
+            written: name.trim().to_owned(),
+            optional,
+            kind,
+            certainty: self.certainty,
+            span: Span::new(open, self.end),
+        })
+    }
+}
+
+/// Splits `label:type!` or `label!:type` into the label, whether there is a `!`
+/// and the type.
+fn marks(inner: &str) -> (&str, bool, Option<&str>) {
+    let inner = inner.trim();
+    let (inner, last) = strip_mark(inner);
+    match inner.rsplit_once(':') {
+        None => (inner, last, None),
+        Some((name, kind)) => {
+            let (name, middle) = strip_mark(name.trim());
+            (name, last || middle, Some(kind.trim()))
+        }
+    }
+}
+
+fn strip_mark(text: &str) -> (&str, bool) {
+    match text.strip_suffix('!') {
+        Some(rest) => (rest.trim(), true),
+        None => (text, false),
+    }
+}
+
+fn kind_of(word: &str, range: std::ops::Range<usize>) -> Result<Kind, Fault> {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
+    kind.ok_or_else(|| {
+        let known = Kind::ALL.map(Kind::as_str).join(", ");
+        Fault::new(range, format!("unknown placeholder type `{word}`"))
+            .with_hint(format!("the types are {known}"))
+    })
+}
+
+fn is_label(text: &str) -> bool {
+    text.chars().any(char::is_alphabetic) && text.trim().chars().count() <= NAME_CHARS_MAX
+}
+
+#[cfg(test)]
+mod tests;

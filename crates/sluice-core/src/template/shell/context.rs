@@ -1,0 +1,379 @@
+//! What the shell would make of a variable at one place of a command.
+//!
+//! A stack follows the quoting of POSIX `sh`. It fails closed: where shells
+//! disagree, or following them would take a full parser, it is [`Context::lost`]
+//! and refuses every reference from there on.
+//!
+//! Some things are looked at only because other shells than POSIX ones may be
+//! installed as `sh`, and evaluate text as arithmetic (and arithmetic can run
+//! commands): `((…))`, `$[…]`, `[[ … ]]` and `name[…]`.
+
+mod heredoc;
+
+use heredoc::Heredoc;
+
+/// How a reference must be written at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It needs quotes of its own.
+    Plain,
+    /// It stands inside quotes already.
+    Quoted,
+    /// It would not be data.
+    Refused(Refusal),
+}
+
+/// Why a reference cannot stand at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// Where it stands: `inside …`.
+    pub(super) place: &'static str,
+    /// What to do.
+    pub(super) hint: &'static str,
+}
+
+/// The quoting at the end of the text read so far.
+#[derive(Debug)]
+pub(super) struct Context {
+    /// Innermost last; never empty.
+    stack: Vec<Frame>,
+    /// Whether the last character was a backslash that escapes the next one.
+    escaped: bool,
+    /// Whether the quoting cannot be told any more.
+    lost: bool,
+}
+
+#[derive(Debug)]
+enum Frame {
+    /// Commands and their words.
+    Plain(Words),
+    Single,
+    Double,
+    Backquote,
+    Comment,
+    /// `$(( ))` or `(( ))`, with the number of open parentheses.
+    Arithmetic(usize),
+    /// `${ }` of the shell's own.
+    Brace,
+    Heredoc(Heredoc),
+}
+
+/// The words of a command list.
+#[derive(Debug, Default)]
+struct Words {
+    /// Open parentheses of a `$( )`, 0 at the top where nothing waits for a `)`.
+    parentheses: usize,
+    /// The word so far, quoted parts as `"`.
+    word: Vec<u8>,
+    /// Whether `[[` is open.
+    test: bool,
+    /// Here-documents whose text begins after the next line break.
+    pending: Vec<Heredoc>,
+}
+
+impl Context {
+    pub(super) fn new() -> Context {
+        Context { stack: vec![Frame::Plain(Words::default())], escaped: false, lost: false }
+    }
+
+    /// Reads literal text.
+    pub(super) fn read(&mut self, text: &str) {
+        let mut rest = text.as_bytes();
+        // Every special character is ASCII, so bytes are enough.
+        while let Some((&byte, after)) = rest.split_first() {
+            if self.lost {
+                return;
+            }
+            let used = match self.escaped {
+                true => self.read_escaped(byte),
+                false => self.read_byte(byte, after),
+            };
+            rest = &rest[used..];
+        }
+    }
+
+    /// Reads a reference: says how to write it, and takes note of it.
+    pub(super) fn reference(&mut self) -> Place {
+        let place = match self.refusal() {
+            Some(refusal) => Place::Refused(refusal),
+            None => match self.top() {
+                Frame::Plain(_) => Place::Plain,
+                _ => Place::Quoted,
+            },
+        };
+        self.escaped = false;
+        match self.top() {
+            Frame::Plain(words) => words.word.push(b'"'),
+            Frame::Heredoc(heredoc) => heredoc.spoil_line(),
+            _ => {}
+        }
+        place
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        let refusal = |place, hint| Some(Refusal { place, hint });
+        let aside = "assign it to a variable first (`v=${…}`) and use that";
+        if self.lost {
+            return refusal(
+                "after quoting this involved",
+                "simplify the command before it, or assign it to a variable first",
+            );
+        }
+        if self.escaped {
+            return refusal("after a backslash", "remove the backslash; `$${` is a literal `${`");
+        }
+        for frame in &self.stack {
+            let Frame::Plain(words) = frame else {
+                continue;
+            };
+            if words.test {
+                return refusal("inside `[[ ]]`", "use `[ ]` or `case`");
+            }
+            if words.in_subscript() {
+                return refusal("inside a subscript", aside);
+            }
+        }
+        match self.stack.last() {
+            Some(Frame::Single) => {
+                refusal("inside single quotes", "use double quotes, or no quotes at all")
+            }
+            Some(Frame::Backquote) => refusal("inside back-quotes", "use `$( )`"),
+            Some(Frame::Arithmetic(_)) => {
+                refusal("inside arithmetic, which may evaluate text as code", aside)
+            }
+            Some(Frame::Brace) => refusal("inside a parameter expansion", aside),
+            Some(Frame::Heredoc(heredoc)) if heredoc.quoted => refusal(
+                "inside a here-document with a quoted end mark",
+                "remove the quotes from the end mark",
+            ),
+            _ => None,
+        }
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        self.stack.last_mut().expect("the first frame is never closed")
+    }
+
+    fn pop(&mut self) {
+        self.stack.pop();
+    }
+
+    /// The character after a backslash: whatever it is, it opens and closes nothing.
+    fn read_escaped(&mut self, byte: u8) -> usize {
+        self.escaped = false;
+        match self.top() {
+            Frame::Plain(words) if byte != b'\n' => words.word.push(b'"'),
+            Frame::Heredoc(heredoc) => {
+                heredoc.line.push(byte);
+                if byte == b'\n' {
+                    heredoc.continue_line();
+                }
+            }
+            _ => {}
+        }
+        1
+    }
+
+    /// Reads one byte, with what follows it in the same text; gives how many were used.
+    fn read_byte(&mut self, byte: u8, after: &[u8]) -> usize {
+        let within_heredoc = self.stack[..self.stack.len() - 1]
+            .iter()
+            .any(|frame| matches!(frame, Frame::Heredoc(_)));
+        if byte == b'\n' && within_heredoc {
+            // Shells differ in whether the end mark is looked for first.
+            self.lost = true;
+            return 1;
+        }
+        match self.top() {
+            Frame::Plain(_) => return self.read_plain(byte, after),
+            Frame::Heredoc(_) => return self.read_heredoc(byte, after),
+            Frame::Double => match byte {
+                b'"' => self.pop(),
+                _ => return self.read_expansion(byte, after),
+            },
+            Frame::Single => {
+                if byte == b'\'' {
+                    self.pop();
+                }
+            }
+            Frame::Backquote => match byte {
+                b'`' => self.pop(),
+                b'\\' => self.escaped = true,
+                _ => {}
+            },
+            Frame::Comment => {
+                if byte == b'\n' {
+                    self.pop();
+                    return self.read_plain(byte, after);
+                }
+            }
+            Frame::Arithmetic(open) => match byte {
+                b'(' => *open += 1,
+                b')' if *open == 1 => self.pop(),
+                b')' => *open -= 1,
+                // It may be a subshell after all, where these mean something.
+                b'\'' | b'"' | b'`' | b'\\' | b'\n' => self.lost = true,
+                _ => {}
+            },
+            Frame::Brace => return self.read_brace(byte, after),
+        }
+        1
+    }
+
+    /// What is special inside double quotes and here-documents.
+    fn read_expansion(&mut self, byte: u8, after: &[u8]) -> usize {
+        match (byte, after) {
+            (b'\\', _) => self.escaped = true,
+            (b'`', _) => self.stack.push(Frame::Backquote),
+            (b'$', [b'(', b'(', ..]) => {
+                self.stack.push(Frame::Arithmetic(2));
+                return 3;
+            }
+            (b'$', [b'(', ..]) => {
+                let words = Words { parentheses: 1, ..Words::default() };
+                self.stack.push(Frame::Plain(words));
+                return 2;
+            }
+            (b'$', [b'{', ..]) => {
+                self.stack.push(Frame::Brace);
+                return 2;
+            }
+            (b'$', [b'[', ..]) => self.lost = true,
+            _ => {}
+        }
+        1
+    }
+
+    /// `${ }`: quotes inside it mean different things in different shells when it
+    /// is itself quoted.
+    fn read_brace(&mut self, byte: u8, after: &[u8]) -> usize {
+        match byte {
+            b'}' => self.pop(),
+            b'\'' | b'"' => self.lost = true,
+            _ => return self.read_expansion(byte, after),
+        }
+        1
+    }
+
+    fn read_plain(&mut self, byte: u8, after: &[u8]) -> usize {
+        let Frame::Plain(words) = self.top() else {
+            return 1;
+        };
+        match (byte, after) {
+            (b'\'' | b'"', _) => {
+                // `$'…'` has escapes in some shells and none in others.
+                let dollar = byte == b'\'' && words.word.last() == Some(&b'$');
+                words.word.push(b'"');
+                self.lost = dollar;
+                self.stack.push(match byte {
+                    b'"' => Frame::Double,
+                    _ => Frame::Single,
+                });
+            }
+            (b'\\', _) => self.escaped = true,
+            (b'`' | b'$', _) => {
+                words.word.push(byte);
+                return self.read_expansion(byte, after);
+            }
+            (b'#', _) if words.word.is_empty() => self.stack.push(Frame::Comment),
+            (b'(', [b'(', ..]) => {
+                words.end_word();
+                self.stack.push(Frame::Arithmetic(2));
+                return 2;
+            }
+            (b'<', [b'<', b'<', ..]) => {
+                words.end_word();
+                return 3;
+            }
+            (b'<', [b'<', rest @ ..]) => {
+                words.end_word();
+                let Some((heredoc, used)) = heredoc::open(rest) else {
+                    self.lost = true;
+                    return 1;
+                };
+                words.pending.push(heredoc);
+                return 2 + used;
+            }
+            (b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')', _) => {
+                self.end_word(byte);
+            }
+            _ => words.word.push(byte),
+        }
+        1
+    }
+
+    /// A byte that ends a word, and possibly more than that.
+    fn end_word(&mut self, byte: u8) {
+        let Frame::Plain(words) = self.top() else {
+            return;
+        };
+        let word = words.end_word();
+        let substitution = words.parentheses > 0;
+        // The `)` of its patterns would look like the end of the substitution.
+        let case = substitution && word == b"case";
+        match byte {
+            b'(' if substitution => words.parentheses += 1,
+            b')' if words.parentheses == 1 => {
+                let unread = !words.pending.is_empty();
+                self.pop();
+                self.lost = unread;
+            }
+            b')' if substitution => words.parentheses -= 1,
+            b'\n' => {
+                let pending = std::mem::take(&mut words.pending);
+                self.stack.extend(pending.into_iter().rev().map(Frame::Heredoc));
+            }
+            _ => {}
+        }
+        self.lost |= case;
+    }
+
+    fn read_heredoc(&mut self, byte: u8, after: &[u8]) -> usize {
+        let Frame::Heredoc(heredoc) = self.top() else {
+            return 1;
+        };
+        if byte == b'\n' {
+            match heredoc.end_line() {
+                heredoc::Line::Text => {}
+                heredoc::Line::Mark => self.pop(),
+                heredoc::Line::Unclear => self.lost = true,
+            }
+            return 1;
+        }
+        heredoc.line.push(byte);
+        if heredoc.quoted {
+            return 1;
+        }
+        let depth = self.stack.len();
+        let used = self.read_expansion(byte, after);
+        if self.stack.len() > depth
+            && let Frame::Heredoc(heredoc) = &mut self.stack[depth - 1]
+        {
+            heredoc.spoil_line();
+        }
+        used
+    }
+}
+
+impl Words {
+    /// Ends the word, takes note of `[[` and `]]`, and gives it.
+    fn end_word(&mut self) -> Vec<u8> {
+        let word = std::mem::take(&mut self.word);
+        match word.as_slice() {
+            b"[[" => self.test = true,
+            b"]]" => self.test = false,
+            _ => {}
+        }
+        word
+    }
+
+    /// Whether the word so far is `name[` and a subscript that is still open.
+    fn in_subscript(&self) -> bool {
+        let Some(open) = self.word.iter().position(|byte| *byte == b'[') else {
+            return false;
+        };
+        let (name, rest) = self.word.split_at(open);
+        let named = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        named && !name.is_empty() && !rest.contains(&b']')
+    }
+}

@@ -1,0 +1,92 @@
+//! Here-documents: their end marks and lines.
+
+/// A here-document that is open or about to begin.
+#[derive(Debug)]
+pub(super) struct Heredoc {
+    mark: Vec<u8>,
+    /// Whether the mark is quoted, which makes the whole text literal.
+    pub(super) quoted: bool,
+    /// Whether tabs before the mark are ignored (`<<-`).
+    tabs: bool,
+    /// The line so far.
+    pub(super) line: Vec<u8>,
+    /// Whether the line before ended with a backslash.
+    continued: bool,
+}
+
+/// What a line that has just ended is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    Text,
+    Mark,
+    /// The mark for some shells and text for others.
+    Unclear,
+}
+
+/// Reads what follows `<<`: the mark, and how many bytes it took. `None` if the
+/// mark is not plain text, or does not end within `text`.
+pub(super) fn open(text: &[u8]) -> Option<(Heredoc, usize)> {
+    let tabs = text.first() == Some(&b'-');
+    let mut at = usize::from(tabs);
+    while matches!(text.get(at), Some(b' ' | b'\t')) {
+        at += 1;
+    }
+    let mut mark = Vec::new();
+    let mut quoted = false;
+    loop {
+        match *text.get(at)? {
+            b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' => break,
+            b'$' | b'`' => return None,
+            quote @ (b'\'' | b'"') => {
+                let inner = &text[at + 1..];
+                let length = inner.iter().position(|byte| *byte == quote)?;
+                mark.extend_from_slice(&inner[..length]);
+                at += length + 2;
+                quoted = true;
+            }
+            b'\\' => {
+                mark.push(*text.get(at + 1)?);
+                at += 2;
+                quoted = true;
+            }
+            byte => {
+                mark.push(byte);
+                at += 1;
+            }
+        }
+    }
+    // A mark without a word is an error the shell will report; with a backslash
+    // or a line break in it shells differ.
+    let plain = !mark.iter().any(|byte| matches!(byte, b'\\' | b'\n'));
+    let heredoc = Heredoc { mark, quoted, tabs, line: Vec::new(), continued: false };
+    (plain && (quoted || !heredoc.mark.is_empty())).then_some((heredoc, at))
+}
+
+impl Heredoc {
+    /// Makes sure that the line is not taken for the mark: it has more in it
+    /// than the text that was read.
+    pub(super) fn spoil_line(&mut self) {
+        self.line.push(b'\n');
+    }
+
+    /// A backslash before a line break joins the lines.
+    pub(super) fn continue_line(&mut self) {
+        self.line.clear();
+        self.continued = true;
+    }
+
+    /// Ends the line and says what it was.
+    pub(super) fn end_line(&mut self) -> Line {
+        let line = std::mem::take(&mut self.line);
+        let continued = std::mem::take(&mut self.continued);
+        let start = match self.tabs {
+            true => line.iter().take_while(|byte| **byte == b'\t').count(),
+            false => 0,
+        };
+        match (line[start..] == self.mark, continued) {
+            (false, _) => Line::Text,
+            (true, false) => Line::Mark,
+            (true, true) => Line::Unclear,
+        }
+    }
+}
