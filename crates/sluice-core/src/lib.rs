@@ -4,13 +4,26 @@
 //! or a socket. Everything that varies comes in as an argument, so the same
 //! text gives the same plan and the same hash on every machine.
 
+pub mod args;
+pub mod bind;
 pub mod code;
+pub mod contract;
+pub mod duration;
+pub mod edge;
 pub mod expr;
 pub mod label;
 pub mod limits;
+pub mod merge;
+pub mod money;
+pub mod outputs;
 pub mod path;
 pub mod pattern;
 pub mod scope;
 pub mod span;
+pub mod suggest;
 pub mod template;
 pub mod value;
+pub mod violation;
+
+mod bounds;
+mod decimal;

@@ -1,0 +1,208 @@
+//! Contracts of lens versions: what a lens takes and what it gives.
+//!
+//! Unlike the output fields of a step, contracts never bend a value: a lens is
+//! a part that others wire up, and a wire that carries the wrong type is a
+//! mistake to be shown. Absent means missing, null or the empty text.
+
+pub mod envelope;
+pub mod field;
+
+#[cfg(test)]
+mod tests;
+mod url;
+
+use crate::label::label;
+use crate::violation::{Contradiction, Reason, Violation, Violations};
+use envelope::Envelope;
+use field::{ContractField, ContractType, absent};
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a lens version takes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputContract {
+    /// What sort of thing the lens takes; for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The inputs by label, as the author wrote the labels.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub fields: IndexMap<String, ContractField>,
+    /// Of the labels of each group, at least one must be given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub require_any_of: Vec<Vec<String>>,
+    /// Whether inputs that the contract does not name are refused.
+    #[serde(skip_serializing_if = "is_false")]
+    pub strict: bool,
+}
+
+/// What a lens version gives.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputContract {
+    /// The envelope's kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The envelope's artifact kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_kind: Option<String>,
+    /// The fields of the envelope's `data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<IndexMap<String, ContractField>>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Whether an input must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It must.
+    Required,
+    /// It may be left out.
+    Optional,
+}
+
+impl InputContract {
+    /// Declares what a typed placeholder says of `name`, where the contract
+    /// itself (or an earlier placeholder) says nothing of it.
+    pub fn imply(&mut self, name: &str, kind: ContractType, presence: Presence) {
+        let normal = label(name);
+        if self.fields.keys().any(|declared| label(declared) == normal) {
+            return;
+        }
+        let field = ContractField {
+            kind,
+            required: presence == Presence::Required,
+            ..ContractField::default()
+        };
+        self.fields.insert(normal, field);
+    }
+
+    /// Everything in `inputs` that the contract does not allow, up to the bound.
+    pub fn check<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, &'a Value)>,
+    ) -> Vec<Violation> {
+        let given: BTreeMap<String, &Value> = inputs
+            .into_iter()
+            .map(|(name, value)| (label(name), value))
+            .collect();
+        let mut found = Violations::default();
+        for (name, field) in &self.fields {
+            field.check(name, given.get(&label(name)).copied(), &mut found);
+        }
+        let is_given = |name: &String| !absent(given.get(&label(name)).copied());
+        for group in &self.require_any_of {
+            if !group.iter().any(is_given) {
+                let message = "needs at least one of these inputs";
+                found.add(&group.join("|"), Reason::MissingRequired, message);
+            }
+        }
+        if self.strict {
+            let grouped = self.require_any_of.iter().flatten();
+            let known: BTreeSet<String> = self
+                .fields
+                .keys()
+                .chain(grouped)
+                .map(|name| label(name))
+                .collect();
+            for name in given.keys().filter(|name| !known.contains(*name)) {
+                found.add(name, Reason::UnknownField, "is not an input of this lens");
+            }
+        }
+        found.into_vec()
+    }
+
+    /// Everything the contract says that cannot be meant.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let mut found = in_fields("fields", &self.fields);
+        let mut seen = BTreeSet::new();
+        for name in self.fields.keys() {
+            if !seen.insert(label(name)) {
+                let message = format!("`{name}` is declared twice: labels ignore case and blanks");
+                found.push(Contradiction::new(&["fields", name], message));
+            }
+        }
+        for (index, group) in self.require_any_of.iter().enumerate() {
+            if group.is_empty() {
+                let path = ["requireAnyOf", &index.to_string()];
+                found.push(Contradiction::new(
+                    &path,
+                    "an empty group can never be given",
+                ));
+            }
+        }
+        found
+    }
+}
+
+impl OutputContract {
+    /// Everything in `envelope` that the contract does not allow, an empty
+    /// output included, up to the bound.
+    pub fn check(&self, envelope: &Envelope) -> Vec<Violation> {
+        let mut found = Violations::default();
+        let kinds = [
+            ("kind", &self.kind, &envelope.kind),
+            ("artifactKind", &self.artifact_kind, &envelope.artifact_kind),
+        ];
+        for (name, expected, actual) in kinds {
+            if let Some(message) = other_kind(expected.as_deref(), actual.as_deref()) {
+                found.add(name, Reason::InvalidEnvelope, message);
+            }
+        }
+        if let Some(empty) = envelope.emptiness() {
+            found.add(&empty.field, empty.reason, empty.message);
+        }
+        match (&self.schema, &envelope.data) {
+            (None, _) => {}
+            (Some(schema), Some(Value::Object(data))) => {
+                for (name, field) in schema {
+                    field.check(name, data.get(name), &mut found);
+                }
+            }
+            (Some(_), None | Some(_)) => {
+                let message = "must be an object, since the contract has a schema";
+                found.add("data", Reason::SchemaViolation, message);
+            }
+        }
+        found.into_vec()
+    }
+
+    /// Everything the contract says that cannot be meant.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let schema = self.schema.iter();
+        schema
+            .flat_map(|fields| in_fields("schema", fields))
+            .collect()
+    }
+}
+
+/// What is wrong with an output, under a contract or without one.
+pub fn check_output(contract: Option<&OutputContract>, envelope: &Envelope) -> Vec<Violation> {
+    match contract {
+        Some(contract) => contract.check(envelope),
+        None => envelope.emptiness().into_iter().collect(),
+    }
+}
+
+fn other_kind(expected: Option<&str>, actual: Option<&str>) -> Option<String> {
+    let expected = expected?;
+    match actual {
+        Some(actual) if actual == expected => None,
+        Some(actual) => Some(format!("is `{actual}`, not `{expected}`")),
+        None => Some(format!("is absent, not `{expected}`")),
+    }
+}
+
+fn in_fields(key: &str, fields: &IndexMap<String, ContractField>) -> Vec<Contradiction> {
+    let mut found = Vec::new();
+    for (name, field) in fields {
+        let inner = field.contradictions().into_iter();
+        found.extend(inner.map(|one| one.within(&[key, name])));
+    }
+    found
+}

@@ -1,0 +1,269 @@
+//! One field of a contract.
+
+use super::url::is_url;
+use crate::bounds::{Bounds, Holds, Spelling};
+use crate::outputs::schema::whole;
+use crate::pattern::Pattern;
+use crate::value::{Membership, member, type_name};
+use crate::violation::{Contradiction, Reason, Violations, a, excerpt, listed};
+use serde::de::IgnoredAny;
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value};
+use std::fmt;
+
+/// The type a contract field may declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum ContractType {
+    /// Text.
+    String,
+    /// Any number.
+    Number,
+    /// A number without a fraction that fits 64 bits.
+    Integer,
+    /// True or false.
+    Boolean,
+    /// An http or https address.
+    Url,
+    /// An object, an array or a text that is valid JSON.
+    Json,
+    /// A list of values.
+    Array,
+    /// Anything.
+    #[default]
+    Any,
+}
+
+impl ContractType {
+    /// All types, in the order the format lists them.
+    pub const ALL: [ContractType; 8] = [
+        ContractType::String,
+        ContractType::Number,
+        ContractType::Integer,
+        ContractType::Boolean,
+        ContractType::Url,
+        ContractType::Json,
+        ContractType::Array,
+        ContractType::Any,
+    ];
+
+    /// The type with that name.
+    pub fn parse(name: &str) -> Option<ContractType> {
+        ContractType::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
+
+    /// The name authors write.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ContractType::String => "string",
+            ContractType::Number => "number",
+            ContractType::Integer => "integer",
+            ContractType::Boolean => "boolean",
+            ContractType::Url => "url",
+            ContractType::Json => "json",
+            ContractType::Array => "array",
+            ContractType::Any => "any",
+        }
+    }
+
+    /// Whether `value` is of this type, as it stands.
+    pub fn fits(self, value: &Value) -> bool {
+        match self {
+            ContractType::String => value.is_string(),
+            ContractType::Number => value.is_number(),
+            ContractType::Integer => value.as_number().is_some_and(|n| whole(n).is_some()),
+            ContractType::Boolean => value.is_boolean(),
+            ContractType::Url => value.as_str().is_some_and(is_url),
+            ContractType::Json => match value {
+                Value::Object(_) | Value::Array(_) => true,
+                Value::String(text) => serde_json::from_str::<IgnoredAny>(text).is_ok(),
+                Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            },
+            ContractType::Array => value.is_array(),
+            ContractType::Any => true,
+        }
+    }
+
+    fn mismatch(self, value: &Value) -> Option<String> {
+        if self.fits(value) {
+            return None;
+        }
+        Some(match (self, value) {
+            (ContractType::Integer, Value::Number(number)) => {
+                format!("is {number}, not a 64-bit integer")
+            }
+            (ContractType::Url, Value::String(_)) => {
+                format!("is {}, not an http or https address", excerpt(value))
+            }
+            (ContractType::Json, Value::String(_)) => "is text that is not valid JSON".to_owned(),
+            _ => format!("is {}, not {}", a(type_name(value)), a(self.as_str())),
+        })
+    }
+}
+
+impl fmt::Display for ContractType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ContractType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What a contract says of one field.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContractField {
+    /// The type.
+    #[serde(rename = "type", skip_serializing_if = "is_any")]
+    pub kind: ContractType,
+    /// Whether it must be there.
+    #[serde(skip_serializing_if = "is_true")]
+    pub required: bool,
+    /// Fewest characters of a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<u64>,
+    /// Most characters of a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<u64>,
+    /// What a text must match somewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
+    /// Least number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Number>,
+    /// Greatest number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Number>,
+    /// The type of every item of an array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_type: Option<ContractType>,
+    /// The allowed values (`enum`); empty means all.
+    #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<Value>,
+}
+
+fn is_any(kind: &ContractType) -> bool {
+    *kind == ContractType::Any
+}
+
+fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
+impl Default for ContractField {
+    fn default() -> ContractField {
+        ContractField {
+            kind: ContractType::Any,
+            required: true,
+            min_length: None,
+            max_length: None,
+            pattern: None,
+            min: None,
+            max: None,
+            item_type: None,
+            values: Vec::new(),
+        }
+    }
+}
+
+/// Missing, null and the empty text are all absent.
+pub fn absent(value: Option<&Value>) -> bool {
+    value.is_none_or(|value| value.is_null() || value == "")
+}
+
+impl ContractField {
+    /// A required field of one type, without further demands.
+    pub fn of(kind: ContractType) -> ContractField {
+        ContractField {
+            kind,
+            ..ContractField::default()
+        }
+    }
+
+    pub(crate) fn check(&self, name: &str, value: Option<&Value>, found: &mut Violations) {
+        let Some(value) = value.filter(|value| !absent(Some(value))) else {
+            if self.required {
+                found.add(name, Reason::MissingRequired, "is required");
+            }
+            return;
+        };
+        if let Some(message) = self.kind.mismatch(value) {
+            found.add(name, Reason::TypeMismatch, message);
+            return;
+        }
+        self.check_enum(name, value, found);
+        for (reason, message) in self.bounds().check(value) {
+            found.add(name, reason, message);
+        }
+        if let (Some(item_type), Value::Array(items)) = (self.item_type, value) {
+            for (index, item) in items.iter().enumerate() {
+                if found.is_full() {
+                    return;
+                }
+                if let Some(message) = item_type.mismatch(item) {
+                    found.add(&format!("{name}[{index}]"), Reason::TypeMismatch, message);
+                }
+            }
+        }
+    }
+
+    fn check_enum(&self, name: &str, value: &Value, found: &mut Violations) {
+        if self.values.is_empty() || member(value, &self.values, Membership::Exact).is_some() {
+            return;
+        }
+        let allowed = listed(&self.values);
+        let message = format!("is {}, not one of {allowed}", excerpt(value));
+        found.add(name, Reason::EnumMismatch, message);
+    }
+
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            min: self.min.as_ref(),
+            max: self.max.as_ref(),
+            min_length: self.min_length,
+            max_length: self.max_length,
+            pattern: self.pattern.as_ref(),
+        }
+    }
+
+    /// Everything the field says that cannot be meant.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let spelling = Spelling {
+            min: "min",
+            max: "max",
+        };
+        let holds = match self.kind {
+            ContractType::Number | ContractType::Integer => Holds::Numbers,
+            ContractType::String | ContractType::Url => Holds::Texts,
+            ContractType::Any => Holds::Anything,
+            ContractType::Boolean | ContractType::Json | ContractType::Array => Holds::Neither,
+        };
+        let mut found = self
+            .bounds()
+            .contradictions(holds, self.kind.as_str(), spelling);
+        if self.item_type.is_some() && self.kind != ContractType::Array {
+            found.push(Contradiction::new(
+                &["itemType"],
+                "`itemType` needs `type: array`",
+            ));
+        }
+        let rest = ContractField {
+            values: Vec::new(),
+            ..self.clone()
+        };
+        for (index, value) in self.values.iter().enumerate() {
+            let mut unfit = Violations::default();
+            rest.check("", Some(value), &mut unfit);
+            if let Some(first) = unfit.into_vec().into_iter().next() {
+                let message = format!("allowed value {}", first.message);
+                found.push(Contradiction::new(&["enum", &index.to_string()], message));
+            }
+        }
+        found
+    }
+}

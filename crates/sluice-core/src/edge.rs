@@ -1,0 +1,7 @@
+//! What flows along an edge of a lens graph, and whether it flows at all.
+
+pub mod key;
+pub mod test;
+
+#[cfg(test)]
+mod tests;

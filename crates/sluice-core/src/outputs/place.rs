@@ -1,0 +1,47 @@
+//! Where in a set of outputs a walk stands.
+
+use std::fmt::Write;
+
+/// One step from a value to a value inside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+/// The way from the outputs to the value at hand; rendered only when needed.
+#[derive(Debug, Default)]
+pub(crate) struct Place<'a>(Vec<Part<'a>>);
+
+impl<'a> Place<'a> {
+    pub(crate) fn enter(&mut self, part: Part<'a>) {
+        self.0.push(part);
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.0.pop();
+    }
+
+    /// How many steps deep the walk is.
+    pub(crate) fn depth(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The place as people write it: `a.b[0]`.
+    pub(crate) fn render(&self) -> String {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Name(name) if text.is_empty() => text.push_str(name),
+                Part::Name(name) => {
+                    text.push('.');
+                    text.push_str(name);
+                }
+                Part::Index(index) => {
+                    write!(text, "[{index}]").expect("writing to a string cannot fail");
+                }
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,278 @@
+//! Field schemas: what a step says of each of its outputs.
+//!
+//! JSON Schema underneath, with two differences that make short declarations
+//! safe: a field is required unless it says otherwise, and types are the six of
+//! JSON without null. Schemas are compiled when a document is read and never
+//! refer to anything outside themselves.
+//!
+//! INVARIANT: equal schemas serialise equally and different ones differently,
+//! since the plan's hash is made from the serialised form.
+
+use super::validate;
+use crate::bounds::{Bounds, Holds, Spelling};
+use crate::pattern::Pattern;
+use crate::value::Membership;
+use crate::violation::Contradiction;
+use indexmap::IndexMap;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Number, Value};
+use std::fmt;
+
+/// The type a field may declare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldType {
+    /// Text.
+    String,
+    /// Any number.
+    Number,
+    /// A number without a fraction that fits 64 bits.
+    Integer,
+    /// True or false.
+    Boolean,
+    /// A map from names to values.
+    Object,
+    /// A list of values.
+    Array,
+}
+
+impl FieldType {
+    /// All types, in the order the format lists them.
+    pub const ALL: [FieldType; 6] = [
+        FieldType::String,
+        FieldType::Number,
+        FieldType::Integer,
+        FieldType::Boolean,
+        FieldType::Object,
+        FieldType::Array,
+    ];
+
+    /// The type with that name.
+    pub fn parse(name: &str) -> Option<FieldType> {
+        FieldType::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
+
+    /// The name authors write.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FieldType::String => "string",
+            FieldType::Number => "number",
+            FieldType::Integer => "integer",
+            FieldType::Boolean => "boolean",
+            FieldType::Object => "object",
+            FieldType::Array => "array",
+        }
+    }
+
+    /// Whether `value` is of this type. As in JSON Schema, 5.0 is an integer.
+    pub fn fits(self, value: &Value) -> bool {
+        match self {
+            FieldType::String => value.is_string(),
+            FieldType::Number => value.is_number(),
+            FieldType::Integer => value.as_number().is_some_and(|n| whole(n).is_some()),
+            FieldType::Boolean => value.is_boolean(),
+            FieldType::Object => value.is_object(),
+            FieldType::Array => value.is_array(),
+        }
+    }
+}
+
+impl fmt::Display for FieldType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for FieldType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The integer a number is, if it is one and fits 64 bits.
+pub(crate) fn whole(number: &Number) -> Option<Number> {
+    if !number.is_f64() {
+        return Some(number.clone());
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+    // Formatted without a fraction, the text is the float's exact value.
+    let text = format!("{float:.0}");
+    let signed = text.parse::<i64>().map(Number::from);
+    signed
+        .or_else(|_| text.parse::<u64>().map(Number::from))
+        .ok()
+}
+
+/// What one field must look like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldSchema {
+    /// The type; none means any.
+    pub kind: Option<FieldType>,
+    /// Whether the field must be there. For a property of an object that has
+    /// `required_properties`, that list decides instead.
+    pub required: bool,
+    /// The allowed values (`enum`); empty means all.
+    pub values: Vec<Value>,
+    /// Least number.
+    pub minimum: Option<Number>,
+    /// Greatest number.
+    pub maximum: Option<Number>,
+    /// Fewest characters of a text.
+    pub min_length: Option<u64>,
+    /// Most characters of a text.
+    pub max_length: Option<u64>,
+    /// What a text must match somewhere.
+    pub pattern: Option<Pattern>,
+    /// What every item of an array must look like.
+    pub items: Option<Box<FieldSchema>>,
+    /// What the properties of an object must look like; others are allowed.
+    pub properties: IndexMap<String, FieldSchema>,
+    /// JSON Schema's list on an object: exactly these properties are required.
+    pub required_properties: Option<Vec<String>>,
+    /// What the field means, for people and agents.
+    pub description: Option<String>,
+}
+
+impl Default for FieldSchema {
+    fn default() -> FieldSchema {
+        FieldSchema {
+            kind: None,
+            required: true,
+            values: Vec::new(),
+            minimum: None,
+            maximum: None,
+            min_length: None,
+            max_length: None,
+            pattern: None,
+            items: None,
+            properties: IndexMap::new(),
+            required_properties: None,
+            description: None,
+        }
+    }
+}
+
+impl FieldSchema {
+    /// A required field of one type, without further demands.
+    pub fn of(kind: FieldType) -> FieldSchema {
+        FieldSchema {
+            kind: Some(kind),
+            ..FieldSchema::default()
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            min: self.minimum.as_ref(),
+            max: self.maximum.as_ref(),
+            min_length: self.min_length,
+            max_length: self.max_length,
+            pattern: self.pattern.as_ref(),
+        }
+    }
+
+    /// Everything the schema says that cannot be meant, nested schemas included.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let spelling = Spelling {
+            min: "minimum",
+            max: "maximum",
+        };
+        let name = self.kind.map_or("any", FieldType::as_str);
+        let mut found = self.bounds().contradictions(self.holds(), name, spelling);
+        if self.items.is_some() && self.kind != Some(FieldType::Array) {
+            found.push(Contradiction::new(
+                &["items"],
+                "`items` needs `type: array`",
+            ));
+        }
+        if self.kind != Some(FieldType::Object) {
+            if !self.properties.is_empty() {
+                let message = "`properties` needs `type: object`";
+                found.push(Contradiction::new(&["properties"], message));
+            }
+            if self.required_properties.is_some() {
+                let message = "a list under `required` needs `type: object`";
+                found.push(Contradiction::new(&["required"], message));
+            }
+        }
+        found.extend(self.enum_contradictions());
+        if let Some(items) = &self.items {
+            let inner = items.contradictions().into_iter();
+            found.extend(inner.map(|one| one.within(&["items"])));
+        }
+        for (name, property) in &self.properties {
+            let inner = property.contradictions().into_iter();
+            found.extend(inner.map(|one| one.within(&["properties", name])));
+        }
+        found
+    }
+
+    fn holds(&self) -> Holds {
+        match self.kind {
+            None => Holds::Anything,
+            Some(FieldType::Number | FieldType::Integer) => Holds::Numbers,
+            Some(FieldType::String) => Holds::Texts,
+            Some(FieldType::Boolean | FieldType::Object | FieldType::Array) => Holds::Neither,
+        }
+    }
+
+    /// Allowed values that the rest of the schema does not allow.
+    fn enum_contradictions(&self) -> Vec<Contradiction> {
+        let rest = FieldSchema {
+            values: Vec::new(),
+            ..self.clone()
+        };
+        let unfit = |(index, value): (usize, &Value)| {
+            let mut value = value.clone();
+            let violations = validate::value(&rest, &mut value, Membership::Exact);
+            let first = violations.into_iter().next()?;
+            let inside = if first.field.is_empty() {
+                String::new()
+            } else {
+                format!("{} ", first.field)
+            };
+            let message = format!("allowed value {inside}{}", first.message);
+            Some(Contradiction::new(&["enum", &index.to_string()], message))
+        };
+        self.values.iter().enumerate().filter_map(unfit).collect()
+    }
+}
+
+impl Serialize for FieldSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        optional(&mut map, "type", self.kind.as_ref())?;
+        match &self.required_properties {
+            Some(names) => {
+                map.serialize_entry("required", names)?;
+                // A document cannot say both on one key; a schema made by a program can.
+                optional(&mut map, "optional", (!self.required).then_some(&true))?;
+            }
+            None => optional(&mut map, "required", (!self.required).then_some(&false))?,
+        }
+        optional(
+            &mut map,
+            "enum",
+            Some(&self.values).filter(|all| !all.is_empty()),
+        )?;
+        optional(&mut map, "minimum", self.minimum.as_ref())?;
+        optional(&mut map, "maximum", self.maximum.as_ref())?;
+        optional(&mut map, "minLength", self.min_length.as_ref())?;
+        optional(&mut map, "maxLength", self.max_length.as_ref())?;
+        optional(&mut map, "pattern", self.pattern.as_ref())?;
+        optional(&mut map, "items", self.items.as_ref())?;
+        let properties = Some(&self.properties).filter(|all| !all.is_empty());
+        optional(&mut map, "properties", properties)?;
+        optional(&mut map, "description", self.description.as_ref())?;
+        map.end()
+    }
+}
+
+fn optional<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    key: &'static str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
+}
