@@ -6,8 +6,12 @@
 
 pub mod args;
 pub mod bind;
+pub mod canonical;
+pub mod choice;
 pub mod code;
 pub mod contract;
+pub mod diagnostic;
+pub mod doc;
 pub mod duration;
 pub mod edge;
 pub mod expr;
@@ -15,15 +19,18 @@ pub mod label;
 pub mod limits;
 pub mod merge;
 pub mod money;
+pub mod node;
 pub mod outputs;
 pub mod path;
 pub mod pattern;
+pub mod plan;
 pub mod scope;
 pub mod span;
 pub mod suggest;
 pub mod template;
 pub mod value;
 pub mod violation;
+pub mod yaml;
 
 mod bounds;
 mod decimal;

@@ -9,6 +9,7 @@
 
 pub mod lens;
 pub mod shell;
+pub mod tree;
 
 use crate::limits::{TEMPLATE_REFERENCES_MAX, TEMPLATE_TEXT_BYTES_MAX};
 use crate::path::{Path, Reference, found_at, scan_braced};

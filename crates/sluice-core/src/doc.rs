@@ -1,0 +1,149 @@
+//! Workflow documents: from text to [`Plan`], or to everything that is wrong with it.
+
+mod fields;
+mod leaf;
+mod lens;
+mod lobsterx;
+mod names;
+mod read;
+mod registry;
+mod schema;
+mod shared;
+
+pub use registry::Registry;
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Problem, Problems};
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::node::Node;
+use crate::plan::Plan;
+use crate::span::Span;
+use crate::yaml;
+use read::{Read, Reader, Spelling};
+use schema::Defs;
+use serde_json::Value;
+
+/// The formats a workflow can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A list of steps that name each other.
+    Lobsterx,
+    /// A graph of nodes and edges.
+    Lens,
+}
+
+impl Format {
+    /// The format that a file's name promises.
+    pub fn of_file(name: &str) -> Option<Format> {
+        let name = name.to_ascii_lowercase();
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        if ends(&[".lobsterx", ".lobsterx.yaml", ".lobsterx.yml", ".lobsterx.json"]) {
+            Some(Format::Lobsterx)
+        } else if ends(&[".lens.json", ".lens.yaml", ".lens.yml"]) {
+            Some(Format::Lens)
+        } else {
+            None
+        }
+    }
+
+    /// The format that a document's fields tell.
+    fn of_document(root: &Node<'_>) -> Option<Format> {
+        match (root.get("steps"), root.get("nodes")) {
+            (Some(_), None) => Some(Format::Lobsterx),
+            (None, Some(_)) => Some(Format::Lens),
+            _ => None,
+        }
+    }
+
+    fn spelling(self) -> Spelling {
+        match self {
+            Format::Lobsterx => Spelling::Strict,
+            Format::Lens => Spelling::Either,
+        }
+    }
+
+    /// The JSON Schema of the format, for editors.
+    pub fn json_schema(self) -> Value {
+        let mut defs = Defs::new(self.spelling());
+        let (title, root) = match self {
+            Format::Lobsterx => {
+                lobsterx::types::Document::schema(&mut defs);
+                (".lobsterX workflow", "Document")
+            }
+            Format::Lens => {
+                lens::types::LensDocument::schema(&mut defs);
+                ("lens workflow", "LensDocument")
+            }
+        };
+        defs.into_schema(title, root)
+    }
+}
+
+/// What became of a document.
+#[derive(Debug)]
+pub struct Checked {
+    /// The plan, when there is no error.
+    pub plan: Option<Plan>,
+    /// Everything found, errors and warnings, in document order.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Checked {
+    /// Whether the document may become a run.
+    pub fn is_ok(&self) -> bool {
+        self.plan.is_some()
+    }
+}
+
+/// Checks a document and resolves it. `format` is what the file's name says;
+/// without it the document's own fields decide.
+pub fn check(bytes: &[u8], format: Option<Format>, registry: &Registry) -> Checked {
+    let mut problems = Problems::default();
+    let Some(text) = decode(bytes, &mut problems) else {
+        // The places of these problems need only what could be read.
+        let readable = String::from_utf8_lossy(&bytes[..bytes.len().min(DOCUMENT_BYTES_MAX)]);
+        return Checked { plan: None, diagnostics: problems.into_diagnostics(&readable) };
+    };
+    let plan = resolve(text, format, registry, &mut problems);
+    let plan = plan.filter(|_| !problems.has_errors());
+    Checked { plan, diagnostics: problems.into_diagnostics(text) }
+}
+
+fn resolve(
+    text: &str,
+    format: Option<Format>,
+    registry: &Registry,
+    problems: &mut Problems,
+) -> Option<Plan> {
+    let root = yaml::parse(text, problems)?;
+    let Some(format) = format.or_else(|| Format::of_document(&root)) else {
+        let problem = Problem::new(Code::UnknownFormat, root.span, "this is no workflow that Sluice knows")
+            .with_hint("a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`");
+        problems.add(problem);
+        return None;
+    };
+    let mut cx = Reader::new(text, format.spelling(), problems);
+    match format {
+        Format::Lobsterx => lobsterx::resolve(&root, registry, &mut cx),
+        Format::Lens => lens::resolve(&root, registry, &mut cx),
+    }
+}
+
+/// The text of a document that is not too long and is text at all.
+fn decode<'b>(bytes: &'b [u8], problems: &mut Problems) -> Option<&'b str> {
+    if bytes.len() > DOCUMENT_BYTES_MAX {
+        let message = format!("the document is longer than {DOCUMENT_BYTES_MAX} bytes");
+        problems.add(Problem::new(Code::DocumentTooLarge, Span::default(), message));
+        return None;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            let at = error.valid_up_to();
+            let message = format!("byte {at} is not UTF-8");
+            let problem = Problem::new(Code::InvalidEncoding, Span::new(at, at + 1), message);
+            problems.add(problem.with_hint("save the file as UTF-8"));
+            None
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! How the small values of a document are read: text, numbers, durations, expressions.
+
+use crate::choice::Choice;
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::read::{Part, Read, Reader};
+use crate::doc::schema::Defs;
+use crate::duration;
+use crate::expr::Expr;
+use crate::money::Money;
+use crate::node::{Kind, Node};
+use crate::pattern::Pattern;
+use crate::span::Spanned;
+use crate::suggest::suggest;
+use crate::template::Template;
+use crate::template::tree::TemplateTree;
+use indexmap::IndexMap;
+use serde_json::{Number, Value, json};
+use std::marker::PhantomData;
+
+impl Read for String {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<String> {
+        cx.text(node).map(str::to_owned)
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Read for bool {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<bool> {
+        match &node.kind {
+            Kind::Bool(flag) => Some(*flag),
+            _ => {
+                cx.wrong_type(node, "`true` or `false`");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+impl Read for Value {
+    fn read<'n>(node: &'n Node<'n>, _: &mut Reader<'n, '_>) -> Option<Value> {
+        Some(node.to_value())
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({})
+    }
+}
+
+impl Read for Number {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Number> {
+        match &node.kind {
+            Kind::Number(number) => Some(number.clone()),
+            _ => {
+                cx.wrong_type(node, "a number");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "number" })
+    }
+}
+
+impl Read for i64 {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<i64> {
+        let number = Number::read(node, cx)?;
+        let whole = number.as_i64();
+        if whole.is_none() {
+            cx.add(Problem::new(Code::BadValue, node.span, format!("{number} is no whole number")));
+        }
+        whole
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "integer" })
+    }
+}
+
+/// A whole number between two bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whole<const MIN: u64, const MAX: u64>(pub(crate) u64);
+
+impl<const MIN: u64, const MAX: u64> Read for Whole<MIN, MAX> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Self> {
+        let number = Number::read(node, cx)?;
+        match number.as_u64() {
+            Some(whole) if (MIN..=MAX).contains(&whole) => Some(Whole(whole)),
+            _ => {
+                let message = format!("{number} is not a whole number from {MIN} to {MAX}");
+                cx.add(Problem::new(Code::BadValue, node.span, message));
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
+    /// The number, for fields whose bound fits 32 bits.
+    pub(crate) fn small(self) -> u32 {
+        u32::try_from(self.0).expect("the field's bound fits 32 bits")
+    }
+}
+
+/// A name that may also be written as a number: versions, mostly.
+#[derive(Debug, Clone)]
+pub(crate) struct Word(pub(crate) String);
+
+impl Read for Word {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Word> {
+        match &node.kind {
+            Kind::Number(number) => Some(Word(number.to_string())),
+            _ => cx.text(node).map(|text| Word(text.to_owned())),
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": ["string", "number"] })
+    }
+}
+
+/// A duration, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Millis(pub(crate) u64);
+
+impl Read for Millis {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Millis> {
+        let parsed = match &node.kind {
+            Kind::Text(text) => duration::parse(text),
+            Kind::Number(number) => duration::parse(&number.to_string()),
+            _ => {
+                cx.wrong_type(node, "a duration such as `90s`, or a number of seconds");
+                return None;
+            }
+        };
+        match parsed {
+            Ok(ms) => Some(Millis(ms)),
+            Err(fault) => {
+                cx.fault(Code::BadDuration, node, fault);
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": ["string", "number"], "examples": [90, "90s", "5m", "2h", "2d"] })
+    }
+}
+
+impl Read for Money {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Money> {
+        let number = Number::read(node, cx)?;
+        match Money::from_cents(&number) {
+            Ok(money) => Some(money),
+            Err(fault) => {
+                cx.fault(Code::BadValue, node, fault);
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "number", "minimum": 0 })
+    }
+}
+
+impl Read for Pattern {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Pattern> {
+        match Pattern::new(cx.text(node)?) {
+            Ok(pattern) => Some(pattern),
+            Err(fault) => {
+                cx.fault(Code::BadPattern, node, fault);
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "string", "format": "regex" })
+    }
+}
+
+impl Read for Expr {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Expr> {
+        let parsed = match &node.kind {
+            // `condition: true` needs no quotes.
+            Kind::Bool(flag) => Expr::parse(if *flag { "true" } else { "false" }),
+            _ => Expr::parse(cx.text(node)?),
+        };
+        match parsed {
+            Ok(expr) => Some(expr),
+            Err(fault) => {
+                cx.fault(Code::BadExpression, node, fault);
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": ["string", "boolean"] })
+    }
+}
+
+impl Read for Template {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Template> {
+        match Template::parse(cx.text(node)?) {
+            Ok(template) => Some(template),
+            Err(faults) => {
+                for fault in faults {
+                    cx.fault(Code::BadTemplate, node, fault);
+                }
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl Read for TemplateTree {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<TemplateTree> {
+        Some(match &node.kind {
+            Kind::Text(_) => TemplateTree::Template(Template::read(node, cx)?),
+            Kind::List(items) => {
+                let mut trees = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    trees.push(cx.within(Part::Index(index), |cx| Self::read(item, cx))?);
+                }
+                TemplateTree::List(trees)
+            }
+            Kind::Map(entries) => {
+                let mut trees = IndexMap::with_capacity(entries.len());
+                for entry in entries {
+                    let tree = cx.within(Part::Key(&entry.key), |cx| Self::read(&entry.value, cx))?;
+                    trees.insert(entry.key.clone().into_owned(), tree);
+                }
+                TemplateTree::Map(trees)
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => TemplateTree::Literal(node.to_value()),
+        })
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({})
+    }
+}
+
+impl<T: Choice> Read for T {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<T> {
+        let word = cx.text(node)?;
+        if let Some(choice) = T::parse(word) {
+            return Some(choice);
+        }
+        if let Some((_, new)) = T::OLD.iter().find(|(old, _)| *old == word) {
+            let message = format!("`{word}` is an old word for `{new}`");
+            let problem = Problem::new(Code::DeprecatedValue, node.span, message);
+            cx.add(problem.with_hint(format!("write `{new}`")));
+            return T::parse(new);
+        }
+        let words: Vec<&str> = T::ALL.iter().map(|(word, _)| *word).collect();
+        let message = format!("`{}` is not {}", crate::yaml::shorten(word), T::WHAT);
+        let hint = match suggest(word, words.iter().copied()) {
+            Some(likely) => format!("did you mean `{likely}`?"),
+            None => format!("use one of: {}", words.join(", ")),
+        };
+        cx.add(Problem::new(Code::BadValue, node.span, message).with_hint(hint));
+        None
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        let words = T::ALL.iter().map(|(word, _)| *word);
+        let old = T::OLD.iter().map(|(word, _)| *word);
+        json!({ "enum": words.chain(old).collect::<Vec<_>>() })
+    }
+}
+
+impl<T: Read> Read for Spanned<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Spanned<T>> {
+        T::read(node, cx).map(|value| Spanned::new(value, cx.place(node.span)))
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        T::schema(defs)
+    }
+}
+
+impl<T: Read> Read for Vec<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Vec<T>> {
+        let items = cx.list(node)?.iter().enumerate();
+        let read = items.map(|(index, item)| cx.within(Part::Index(index), |cx| T::read(item, cx)));
+        // Items that could not be read have been reported; the others are still worth checking.
+        Some(read.flatten().collect())
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "type": "array", "items": T::schema(defs) })
+    }
+}
+
+/// A map from names the author chooses, in document order.
+#[derive(Debug, Clone)]
+pub(crate) struct Table<T>(pub(crate) Vec<(Spanned<String>, T)>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table(Vec::new())
+    }
+}
+
+impl<T> Table<T> {
+    /// The names, in document order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.0.iter().map(|(name, _)| name.value.as_str())
+    }
+
+    /// As an ordered map, its values turned by `turn`.
+    pub(crate) fn into_map<U>(self, turn: impl Fn(T) -> U) -> IndexMap<String, U> {
+        self.0.into_iter().map(|(name, value)| (name.value, turn(value))).collect()
+    }
+}
+
+impl<T: Read> Read for Table<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Table<T>> {
+        let mut table = Vec::new();
+        for entry in cx.map(node)? {
+            let read = cx.within(Part::Key(&entry.key), |cx| T::read(&entry.value, cx));
+            if let Some(value) = read {
+                let name = Spanned::new(entry.key.clone().into_owned(), cx.place(entry.key_span));
+                table.push((name, value));
+            }
+        }
+        Some(Table(table))
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "type": "object", "additionalProperties": T::schema(defs) })
+    }
+}
+
+/// A field that is read later, when what it depends on is known; its schema is `T`'s.
+#[derive(Debug, Clone)]
+pub(crate) struct Later<T>(PhantomData<T>);
+
+impl<T: Read> Read for Later<T> {
+    fn read<'n>(_: &'n Node<'n>, _: &mut Reader<'n, '_>) -> Option<Later<T>> {
+        Some(Later(PhantomData))
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        T::schema(defs)
+    }
+}

@@ -1,0 +1,93 @@
+//! Lens documents: nodes that apply lenses, edges that carry values between them.
+//!
+//! `types` says what is written, `check` compares nodes and edges with each
+//! other, `build` makes the plan.
+
+mod bindings;
+mod build;
+mod check;
+pub(crate) mod types;
+
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::names;
+use crate::doc::read::{Part, Read, Reader};
+use crate::doc::registry::Registry;
+use crate::limits::{EDGES_MAX, NAME_CHARS_MAX, STEPS_MAX};
+use crate::node::Node;
+use crate::plan::Plan;
+use crate::span::Span;
+use types::LensDocument;
+
+/// Reads a document and resolves it to a plan. A plan is answered only when no
+/// error was found.
+pub(crate) fn resolve<'n>(
+    root: &'n Node<'n>,
+    registry: &'n Registry,
+    cx: &mut Reader<'n, '_>,
+) -> Option<Plan> {
+    let document = LensDocument::read(root, cx)?;
+    check_top(root, &document, cx)?;
+    let found = check::check(&document, registry, cx);
+    if cx.problems.has_errors() {
+        return None;
+    }
+    let (graph, versions) = found.expect("nodes without errors have a graph");
+    Some(build::plan(&document, &versions, graph))
+}
+
+fn check_top<'n>(
+    root: &'n Node<'n>,
+    document: &LensDocument,
+    cx: &mut Reader<'n, '_>,
+) -> Option<()> {
+    if let Some(name) = &document.name {
+        let problem = if name.value.trim().is_empty() {
+            Some("the name is empty".to_owned())
+        } else if name.value.chars().count() > NAME_CHARS_MAX {
+            Some(format!("the name has over {NAME_CHARS_MAX} characters"))
+        } else if name.value.chars().any(char::is_control) {
+            Some("the name holds a control character".to_owned())
+        } else {
+            None
+        };
+        if let Some(message) = problem {
+            let problem = Problem::new(Code::BadName, name.span, message);
+            cx.within(Part::Key("name"), |cx| cx.add(problem));
+        }
+    }
+    for (name, _) in document.args.iter().flat_map(|table| &table.0) {
+        cx.within(Part::Key("args"), |cx| names::field(&name.value, name.span, cx));
+    }
+    for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
+        cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
+    }
+    if let Some(team) = &document.team {
+        cx.within(Part::Key("team"), |cx| team.check(cx));
+    }
+    let span = |key: &str| root.get(key).map_or(root.span, |node| node.span);
+    let nodes = document.nodes.as_ref()?;
+    bounded("nodes", nodes.len(), STEPS_MAX, span("nodes"), cx)?;
+    bounded("edges", document.edges.iter().flatten().count(), EDGES_MAX, span("edges"), cx)?;
+    if nodes.is_empty() {
+        let problem = Problem::new(Code::NoSteps, span("nodes"), "there are no nodes");
+        cx.within(Part::Key("nodes"), |cx| cx.add(problem));
+        return None;
+    }
+    Some(())
+}
+
+fn bounded(
+    what: &'static str,
+    count: usize,
+    max: usize,
+    span: Span,
+    cx: &mut Reader<'_, '_>,
+) -> Option<()> {
+    if count <= max {
+        return Some(());
+    }
+    let message = format!("there are {count} {what}; the limit is {max}");
+    cx.within(Part::Key(what), |cx| cx.add(Problem::new(Code::TooManySteps, span, message)));
+    None
+}

@@ -1,0 +1,140 @@
+//! The plan of a lens document that was found right.
+
+use super::check::Applied;
+use super::types::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
+use crate::contract::{InputContract, Presence};
+use crate::doc::shared::{self, TeamDoc};
+use crate::edge::test::Test;
+use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
+use crate::plan::graph::Graph;
+use crate::plan::policy::{
+    Family, LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, Scheduling,
+};
+use crate::plan::step::{Edge, EdgeCondition, LensWork, Retry, Step, Work};
+use crate::plan::{Plan, Recovery};
+use indexmap::IndexMap;
+
+/// Turns the document into a plan.
+pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {
+    let nodes = document.nodes.as_deref().unwrap_or_default();
+    let steps = nodes.iter().zip(versions).map(|(node, version)| step(node, *version, document));
+    let outputs = document.outputs.clone().unwrap_or_default();
+    let mut plan = Plan {
+        family: Family::Lens,
+        name: document.name.clone().map(|name| name.value).unwrap_or_default(),
+        version: document.version.map(|version| version.0),
+        description: document.description.clone(),
+        args: document.args.clone().unwrap_or_default().into_map(|arg| arg.0),
+        roles: IndexMap::new(),
+        phases: Vec::new(),
+        max_cost: document.budget.as_ref().and_then(|budget| budget.max_cost_cents),
+        timeout_ms: document.timeout.map(|timeout| timeout.0),
+        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, |max| max.small()),
+        scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
+        recovery: document.recovery.clone().map(Recovery::from),
+        outputs: outputs.into_map(|output| output.value),
+        team: document.team.clone().map(TeamDoc::into_team),
+        steps: steps.collect(),
+        graph,
+    };
+    for (index, edge) in document.edges.iter().flatten().enumerate() {
+        let target = edge.target_node_id.as_ref().and_then(|id| plan.graph.position(&id.value));
+        let target = target.expect("an edge without errors ends at a node");
+        plan.steps[target].edges.push(plan_edge(index, edge));
+    }
+    shared::order_dependencies(&mut plan);
+    plan
+}
+
+fn step(node: &NodeDoc, version: Applied<'_>, document: &LensDocument) -> Step {
+    let config = node.config.clone().unwrap_or_default();
+    Step {
+        id: node.id.clone().map(|id| id.value).unwrap_or_default(),
+        label: node.label.clone(),
+        ordinal: node.ordinal,
+        work: work(node, version),
+        role: config.role,
+        agent: config.agent,
+        depends_on: Vec::new(),
+        edges: Vec::new(),
+        stdin: None,
+        condition: None,
+        inputs: IndexMap::new(),
+        outputs: IndexMap::new(),
+        success_criteria: Vec::new(),
+        timeout_ms: config.timeout_ms.map_or(NODE_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
+        on_failure: config.on_failure.map_or(OnFailure::Halt, |policy| policy.value),
+        retry: config.retry.map(|retry| Retry::from(retry.value)).unwrap_or_default(),
+        parallel_failure_policy: ParallelFailure::WaitAll,
+        approval: None,
+        for_each: None,
+        phase: None,
+        model: config.model_id.or_else(|| document.default_model.clone()),
+        tools: config.required_tools.unwrap_or_default(),
+        capabilities: Vec::new(),
+        required_tier: config.required_tier,
+        max_output_tokens: None,
+        max_cost: config.max_cost_cents,
+        moderation: config.moderation.unwrap_or(Moderation::Off),
+        on_parent_failure: config.on_parent_failure.unwrap_or(OnParentFailure::Skip),
+        merge: config.merge,
+        reask: 0,
+        cwd: None,
+        env: IndexMap::new(),
+        memory: config.memory,
+        idempotent: true,
+    }
+}
+
+fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
+    let lens_id = node.lens_id.clone().map(|id| id.value).unwrap_or_default();
+    let Some((version_id, version)) = version else {
+        return Work::Unresolved { what: "lens", name: lens_id };
+    };
+    let overrides = node.config.as_ref().and_then(|config| config.param_overrides.clone());
+    Work::Lens(Box::new(LensWork {
+        lens_id,
+        version_id: version_id.to_owned(),
+        lens_kind: version.kind.unwrap_or(LensKind::Text),
+        template: version.template.clone().expect("a version without errors has a template"),
+        input_contract: input_contract(version),
+        output_contract: version.output_contract.clone().map(|contract| contract.0),
+        param_overrides: overrides.unwrap_or_default().into_map(|value| value).into_iter().collect(),
+    }))
+}
+
+/// The version's input contract, with a field for each typed placeholder that
+/// it does not declare.
+fn input_contract(version: &VersionDoc) -> Option<InputContract> {
+    let mut contract = version.input_contract.clone().map(|contract| contract.0);
+    for placeholder in version.template.iter().flat_map(|template| template.placeholders()) {
+        let Some(kind) = placeholder.kind.and_then(|k| crate::contract::field::ContractType::parse(k.as_str())) else { continue };
+        let presence = if placeholder.optional { Presence::Optional } else { Presence::Required };
+        contract.get_or_insert_default().imply(&placeholder.label, kind, presence);
+    }
+    contract
+}
+
+fn plan_edge(index: usize, edge: &EdgeDoc) -> Edge {
+    Edge {
+        id: edge.id.as_ref().map_or_else(|| format!("edge_{index}"), |id| id.value.clone()),
+        source: edge.source_node_id.clone().map(|id| id.value).unwrap_or_default(),
+        source_output_key: edge.source_output_key.clone().unwrap_or_else(|| "output".to_owned()),
+        target_param_label: edge.target_param_label.clone().unwrap_or_default(),
+        merge_strategy: edge.merge_strategy,
+        condition: edge.condition.as_ref().and_then(|condition| edge_condition(&condition.value)),
+    }
+}
+
+fn edge_condition(written: &ConditionDoc) -> Option<EdgeCondition> {
+    let value = || written.value.clone().unwrap_or_default();
+    Some(EdgeCondition::Test(match written.kind?.value {
+        ConditionType::Equals => Test::Equals(value()),
+        ConditionType::Contains => Test::Contains(value()),
+        ConditionType::Present => Test::Present,
+        ConditionType::Truthy => Test::Truthy,
+        ConditionType::Expression => {
+            return Some(EdgeCondition::Expression { expr: written.expr.clone()?.value });
+        }
+    }))
+}

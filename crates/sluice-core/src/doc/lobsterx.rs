@@ -1,0 +1,125 @@
+//! `.lobsterX` documents: a list of steps that name each other.
+//!
+//! `types` says what is written, `step` turns one written step into a planned
+//! one, `check` compares the steps with each other.
+
+mod check;
+mod library;
+mod step;
+pub(crate) mod types;
+
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::names;
+use crate::doc::read::{Part, Read, Reader};
+use crate::doc::registry::Registry;
+use crate::doc::shared::{self, TeamDoc};
+use crate::limits::{MAX_PARALLEL_DEFAULT, STEPS_MAX};
+use crate::node::Node;
+use crate::plan::policy::{Family, Scheduling};
+use crate::plan::{Phase, Plan, Recovery};
+use step::Draft;
+use types::{Document, PhaseDoc};
+
+/// Step fields that are each step's own.
+const NO_DEFAULTS: &[&str] = &["id", "library_step"];
+
+/// Reads a document and resolves it to a plan. A plan is answered only when no
+/// error was found.
+pub(crate) fn resolve<'n>(
+    root: &'n Node<'n>,
+    registry: &'n Registry,
+    cx: &mut Reader<'n, '_>,
+) -> Option<Plan> {
+    let mut document = Document::read(root, cx)?;
+    check_top(&document, cx);
+    let nodes = step_nodes(root, cx)?;
+    let defaults = read_defaults(root, cx);
+    let mut drafts = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        let draft = cx.within(Part::Key("steps"), |cx| {
+            cx.within(Part::Index(index), |cx| step::read(index, node, defaults, registry, cx))
+        });
+        drafts.extend(draft);
+    }
+    let graph = check::check(&document, &drafts, registry, cx);
+    if cx.problems.has_errors() {
+        return None;
+    }
+    let graph = graph.expect("steps without errors have a graph");
+    let steps: Vec<_> = drafts.into_iter().map(Draft::into_step).collect();
+    let mut plan = Plan {
+        family: Family::Lobsterx,
+        name: document.name.take().map(|name| name.value).unwrap_or_default(),
+        version: document.version.map(|version| version.0),
+        description: document.description.take(),
+        args: document.args.take().unwrap_or_default().into_map(|arg| arg.0),
+        roles: document.roles.take().unwrap_or_default().into_map(shared::RoleDoc::into_role),
+        phases: document.phases.take().unwrap_or_default().into_iter().map(phase).collect(),
+        max_cost: document.budget.take().and_then(|budget| budget.max_cost_cents),
+        timeout_ms: document.timeout.map(|timeout| timeout.0),
+        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, |max| max.small()),
+        scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
+        recovery: document.recovery.take().map(Recovery::from),
+        outputs: document.outputs.take().unwrap_or_default().into_map(|output| output.value),
+        team: document.team.take().map(TeamDoc::into_team),
+        steps,
+        graph,
+    };
+    shared::order_dependencies(&mut plan);
+    Some(plan)
+}
+
+fn phase(written: PhaseDoc) -> Phase {
+    Phase { id: written.id.value, name: written.name }
+}
+
+fn check_top(document: &Document, cx: &mut Reader<'_, '_>) {
+    if let Some(name) = &document.name {
+        cx.within(Part::Key("name"), |cx| names::kebab(&name.value, name.span, cx));
+    }
+    for (name, _) in document.args.iter().flat_map(|table| &table.0) {
+        cx.within(Part::Key("args"), |cx| names::identifier(&name.value, name.span, cx));
+    }
+    let phases = document.phases.iter().flatten().map(|phase| &phase.id);
+    cx.within(Part::Key("phases"), |cx| names::unique("phase", phases, cx));
+    if let Some(team) = &document.team {
+        cx.within(Part::Key("team"), |cx| team.check(cx));
+    }
+}
+
+/// The nodes of the steps: a list that is not empty and not too long.
+fn step_nodes<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<&'n [Node<'n>]> {
+    let node = root.get("steps").filter(|node| !node.is_null())?;
+    let nodes = cx.within(Part::Key("steps"), |cx| cx.list(node))?;
+    let problem = if nodes.is_empty() {
+        Problem::new(Code::NoSteps, node.span, "there are no steps")
+    } else if nodes.len() > STEPS_MAX {
+        let message = format!("there are {} steps; the limit is {STEPS_MAX}", nodes.len());
+        Problem::new(Code::TooManySteps, node.span, message)
+    } else {
+        return Some(nodes);
+    };
+    cx.within(Part::Key("steps"), |cx| cx.add(problem));
+    None
+}
+
+/// The entries under `defaults`, checked once by themselves.
+fn read_defaults<'n>(
+    root: &'n Node<'n>,
+    cx: &mut Reader<'n, '_>,
+) -> &'n [crate::node::Entry<'n>] {
+    let Some(entries) = root.get("defaults").and_then(Node::entries) else { return &[] };
+    cx.within(Part::Key("defaults"), |cx| {
+        let mut unused = types::StepDoc::default();
+        for entry in entries {
+            if NO_DEFAULTS.contains(&&*entry.key) {
+                let message = format!("`{}` cannot be a default", entry.key);
+                cx.add(Problem::new(Code::BadValue, entry.key_span, message));
+            } else {
+                unused.read_entry(entry, cx);
+            }
+        }
+    });
+    entries
+}

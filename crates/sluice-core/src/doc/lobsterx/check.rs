@@ -1,0 +1,493 @@
+//! What the steps say of each other: references, names, order.
+
+use super::step::{Draft, located, workflow_ref};
+use super::types::Document;
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
+use crate::doc::read::{Part, Reader};
+use crate::doc::registry::Registry;
+use crate::doc::{names, shared};
+use crate::node::Node;
+use crate::path::{Path, Reference, Segment};
+use crate::plan::graph::Graph;
+use crate::span::{Span, Spanned};
+use crate::suggest::suggest;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks the steps against each other and sorts them. No graph is answered
+/// when ids or references are broken, since it would be of something else.
+pub(super) fn check<'n>(
+    document: &Document,
+    drafts: &[Draft<'n>],
+    registry: &Registry,
+    cx: &mut Reader<'n, '_>,
+) -> Option<Graph> {
+    let known = Known::new(document, drafts);
+    report_duplicates(drafts, &known, cx);
+    let mut edges = Vec::new();
+    for draft in drafts {
+        cx.within(Part::Key("steps"), |cx| {
+            cx.within(Part::Index(draft.index), |cx| {
+                let mut check = Check { draft, drafts, known: &known, edges: &mut edges, cx };
+                check.references();
+                check.names(document, registry);
+            });
+        });
+    }
+    check_roles(document, drafts, cx);
+    check_outputs(document, &known, cx);
+    let ids: Vec<(&str, Span)> = drafts.iter().map(|draft| (draft.id(), draft.span())).collect();
+    let names: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
+    match Graph::new(&names, edges) {
+        Ok(graph) => {
+            report_unprotected(drafts, &graph, cx);
+            Some(graph)
+        }
+        Err(cycles) => {
+            let path = |at: usize| (Part::Key("steps"), Part::Index(drafts[at].index));
+            shared::report_cycles(&cycles, &ids, path, cx);
+            None
+        }
+    }
+}
+
+/// Every name that means something in the document.
+struct Known<'a> {
+    steps: BTreeMap<&'a str, u32>,
+    /// Declared outputs of all steps: each sets the variable of its name.
+    variables: BTreeSet<&'a str>,
+    args: BTreeSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn new(document: &'a Document, drafts: &'a [Draft<'_>]) -> Known<'a> {
+        let outputs = drafts.iter().flat_map(|draft| &draft.doc.outputs);
+        let mut steps = BTreeMap::new();
+        for (draft, at) in drafts.iter().zip(0u32..) {
+            // Of two steps with one id the first is meant; the second is reported.
+            steps.entry(draft.id()).or_insert(at);
+        }
+        Known {
+            steps,
+            variables: outputs.flat_map(|outputs| outputs.names()).collect(),
+            args: document.args.iter().flat_map(|args| args.names()).collect(),
+        }
+    }
+
+    /// Whether a bare name is a variable or an argument.
+    fn is_value(&self, path: &Path) -> bool {
+        let head = path.head();
+        self.variables.contains(head)
+            || self.args.contains(head)
+            || path.dotted().is_some_and(|dotted| self.variables.contains(dotted))
+    }
+
+    fn suggestion(&self, name: &str) -> Option<&str> {
+        let names = self.steps.keys().chain(&self.variables).chain(&self.args);
+        suggest(name, names.copied())
+    }
+}
+
+fn report_duplicates<'n>(drafts: &[Draft<'n>], known: &Known<'_>, cx: &mut Reader<'n, '_>) {
+    for (at, draft) in (0u32..).zip(drafts) {
+        let (Some(id), Some(first)) = (&draft.doc.id, known.steps.get(draft.id())) else { continue };
+        if *first != at {
+            let message = format!("a step called `{}` exists already", id.value);
+            let problem = Problem::new(Code::DuplicateStepId, id.span, message);
+            cx.within(Part::Key("steps"), |cx| {
+                cx.within(Part::Index(draft.index), |cx| {
+                    cx.within(Part::Key("id"), |cx| cx.add(problem));
+                });
+            });
+        }
+    }
+}
+
+/// Where a path is read, which decides what names it may use.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Condition,
+    Criterion,
+    Template,
+}
+
+struct Check<'a, 'n, 'p> {
+    draft: &'a Draft<'n>,
+    drafts: &'a [Draft<'n>],
+    known: &'a Known<'a>,
+    /// Pairs `(step, dependency)` found so far.
+    edges: &'a mut Vec<(u32, u32)>,
+    cx: &'a mut Reader<'n, 'p>,
+}
+
+impl<'n> Check<'_, 'n, '_> {
+    /// Every place where the step names another.
+    fn references(&mut self) {
+        let (draft, doc) = (self.draft, &self.draft.doc);
+        for (index, id) in doc.depends_on.iter().flatten().enumerate() {
+            self.at(&[Part::Key("depends_on"), Part::Index(index)], |check| {
+                check.step(&id.value, id.span);
+            });
+        }
+        if let (Some(path), Some(written)) = (&draft.stdin, &doc.stdin) {
+            self.at(&[Part::Key("stdin")], |check| check.step(path.head(), written.span));
+        }
+        for (name, input) in doc.inputs.iter().flat_map(|inputs| &inputs.0) {
+            for source in input.0.from.iter().flat_map(|from| &from.0) {
+                self.at(&[Part::Key("inputs")], |check| check.source(&name.value, source));
+            }
+        }
+        if let (Some(path), Some(written)) = (&draft.items, &doc.for_each) {
+            self.at(&[Part::Key("for_each")], |check| check.items(path, written.span));
+        }
+        if let Some(condition) = &doc.condition {
+            let references = condition.value.references();
+            self.paths(&[Part::Key("condition")], Place::Condition, condition.span, references);
+        }
+        for (index, criterion) in doc.success_criteria.iter().flatten().enumerate() {
+            let parts = [Part::Key("success_criteria"), Part::Index(index)];
+            let references = criterion.value.references();
+            self.paths(&parts, Place::Criterion, criterion.span, references);
+        }
+        if let Some(command) = &doc.command {
+            let references = command.value.references();
+            self.paths(&[Part::Key("command")], Place::Template, command.span, references);
+        }
+        let summary = doc.approval.as_ref().and_then(|approval| approval.0.summary.as_ref());
+        if let Some(summary) = summary {
+            let parts = [Part::Key("approval"), Part::Key("summary")];
+            self.paths(&parts, Place::Template, summary.span, summary.value.references());
+        }
+        for (_, tree) in doc.args.iter().flat_map(|args| &args.value.0) {
+            let span = doc.args.as_ref().map_or(draft.span(), |args| args.span);
+            for template in tree.templates() {
+                self.paths(&[Part::Key("args")], Place::Template, span, template.references());
+            }
+        }
+    }
+
+    /// Runs `check` with these parts added to the path.
+    fn at(&mut self, parts: &[Part<'n>], check: impl FnOnce(&mut Check<'_, 'n, '_>)) {
+        let Check { draft, drafts, known, edges, cx } = self;
+        cx.deeper(parts, |cx| check(&mut Check { draft, drafts, known, edges, cx }));
+    }
+
+    /// A step that must exist; the step at hand waits for it.
+    fn step(&mut self, id: &str, span: Span) {
+        match self.known.steps.get(id) {
+            Some(at) => self.depend(*at),
+            None => {
+                let message = format!("there is no step `{}`", crate::yaml::shorten(id));
+                let likely = suggest(id, self.known.steps.keys().copied());
+                self.cx.add(Problem::new(Code::UnknownStep, span, message).with_suggestion(likely));
+            }
+        }
+    }
+
+    fn depend(&mut self, on: u32) {
+        let at = self.known.steps.get(self.draft.id()).copied();
+        self.edges.extend(at.map(|at| (at, on)));
+    }
+
+    /// One `from` of an input: `id.field`, or `args.name`.
+    fn source(&mut self, input: &str, written: &Spanned<String>) {
+        let path = match Path::parse(&written.value) {
+            Ok(path) if !path.rest().is_empty() => path,
+            _ => {
+                let shown = crate::yaml::shorten(&written.value);
+                let message = format!("`{shown}` does not name a step's value");
+                let hint = format!("write `{input}: id.field`");
+                let problem = Problem::new(Code::BadReference, written.span, message);
+                return self.cx.add(problem.with_hint(hint));
+            }
+        };
+        match path.head() {
+            "args" => self.argument(&path, written.span, Code::UnknownIdentifier),
+            head => self.step(head, written.span),
+        }
+    }
+
+    /// The source of a `for_each`: a step's list, an argument or a variable.
+    fn items(&mut self, path: &Path, span: Span) {
+        match path.head() {
+            "args" => self.argument(path, span, Code::UnknownIdentifier),
+            _ if self.known.is_value(path) && !self.known.steps.contains_key(path.head()) => {}
+            head => self.step(head, span),
+        }
+    }
+
+    fn argument(&mut self, path: &Path, span: Span, code: Code) {
+        let Some(Segment::Key(name)) = path.rest().first() else { return };
+        if !self.known.args.contains(name.as_str()) {
+            let message = format!("there is no argument `{name}`");
+            let likely = suggest(name, self.known.args.iter().copied());
+            self.cx.add(Problem::new(code, span, message).with_suggestion(likely));
+        }
+    }
+
+    /// The paths of an expression or template.
+    fn paths<'e>(
+        &mut self,
+        parts: &[Part<'n>],
+        place: Place,
+        whole: Span,
+        references: impl Iterator<Item = &'e Reference>,
+    ) {
+        let node = parts.iter().try_fold(self.draft.node, |node, part| match part {
+            Part::Key(key) => node.get(key),
+            Part::Index(index) => node.item(*index),
+        });
+        self.at(parts, |check| {
+            for reference in references {
+                check.path(reference, place, whole, node);
+            }
+        });
+    }
+
+    fn path(&mut self, reference: &Reference, place: Place, whole: Span, node: Option<&Node<'_>>) {
+        let path = &reference.path;
+        let head = path.head();
+        let local = self.draft.doc.inputs.iter().any(|inputs| inputs.names().any(|n| n == head));
+        let for_each = self.draft.doc.for_each.is_some();
+        let own = head == self.draft.id();
+        match head {
+            "outputs" if place == Place::Criterion => {
+                let segment = path.rest().first();
+                self.declared(self.draft, segment, reference.span, whole, node);
+            }
+            "item" | "index" if for_each => {}
+            _ if local && place == Place::Template => {}
+            "args" => {
+                let span = located(node, whole, reference.span, self.cx);
+                let code = match place {
+                    Place::Template => Code::UnknownVariable,
+                    Place::Condition | Place::Criterion => Code::UnknownIdentifier,
+                };
+                self.argument(path, span, code);
+            }
+            _ if own && place == Place::Criterion => {}
+            _ => match self.known.steps.get(head).copied() {
+                Some(at) => {
+                    self.depend(at);
+                    if place != Place::Template {
+                        let step = &self.drafts[at as usize];
+                        let rest = path.rest();
+                        let field = match rest.first() {
+                            Some(Segment::Key(word)) if word == "outputs" => rest.get(1),
+                            first => first,
+                        };
+                        self.declared(step, field, reference.span, whole, node);
+                    }
+                }
+                None if self.known.is_value(path) => {}
+                None => {
+                    let span = located(node, whole, reference.span, self.cx);
+                    self.unknown(path, place, span, local);
+                }
+            },
+        }
+    }
+
+    /// A name that nothing defines: an expression would never mean what it says,
+    /// a template fails the step when it comes to it.
+    fn unknown(&mut self, path: &Path, place: Place, span: Span, local: bool) {
+        let head = path.head();
+        let shown = crate::yaml::shorten(head);
+        let hint = match head {
+            "item" | "index" => Some(format!("`{head}` exists only in a step with `for_each`")),
+            "outputs" => Some("name the step: `id.outputs.field`".to_owned()),
+            _ if local => Some("an input is not bound yet; name the step it comes from".to_owned()),
+            _ => self.known.suggestion(head).map(|name| format!("did you mean `{name}`?")),
+        };
+        let (code, message) = match place {
+            Place::Template => (Code::UnknownVariable, format!("nothing sets `{shown}`")),
+            Place::Condition | Place::Criterion => {
+                (Code::UnknownIdentifier, format!("`{shown}` is no step, variable or argument"))
+            }
+        };
+        let problem = Problem::new(code, span, message);
+        self.cx.add(match hint {
+            Some(hint) => problem.with_hint(hint),
+            None => problem,
+        });
+    }
+
+    /// Warns of an output that its step does not declare.
+    fn declared(
+        &mut self,
+        step: &Draft<'_>,
+        field: Option<&Segment>,
+        part: Span,
+        whole: Span,
+        node: Option<&Node<'_>>,
+    ) {
+        let Some(Segment::Key(field)) = field else { return };
+        if !may_have(step, field) {
+            let span = located(node, whole, part, self.cx);
+            let message = format!("step `{}` declares no output `{field}`", step.id());
+            let outputs = step.doc.outputs.iter().flat_map(|outputs| outputs.names());
+            let likely = suggest(field, outputs);
+            let problem = Problem::new(Code::UndeclaredOutput, span, message);
+            self.cx.add(problem.with_suggestion(likely));
+        }
+    }
+
+    /// Names of things other than steps.
+    fn names(&mut self, document: &Document, registry: &Registry) {
+        let doc = &self.draft.doc;
+        if let Some(phase) = &doc.phase {
+            let phases = document.phases.iter().flatten().map(|phase| phase.id.value.as_str());
+            self.declared_name("phase", phase, phases, Code::UnknownPhase);
+        }
+        if let Some(role) = &doc.role {
+            let roles = document.roles.iter().flat_map(Table::names);
+            self.declared_name("role", role, roles, Code::UnknownRole);
+        }
+        for (name, _) in doc.outputs.iter().flat_map(|outputs| &outputs.0) {
+            self.at(&[Part::Key("outputs")], |check| {
+                names::field(&name.value, name.span, check.cx);
+            });
+        }
+        for (name, _) in doc.inputs.iter().flat_map(|inputs| &inputs.0) {
+            self.at(&[Part::Key("inputs")], |check| {
+                names::field(&name.value, name.span, check.cx);
+            });
+        }
+        if let Some(reference) = &doc.workflow_ref {
+            self.at(&[Part::Key("workflow_ref")], |check| check.workflow(reference, registry));
+        }
+    }
+
+    fn declared_name<'d>(
+        &mut self,
+        what: &'static str,
+        name: &Spanned<String>,
+        mut declared: impl Iterator<Item = &'d str> + Clone,
+        code: Code,
+    ) {
+        let all = declared.clone();
+        if declared.any(|other| other == name.value) {
+            return;
+        }
+        let shown = crate::yaml::shorten(&name.value);
+        let problem = Problem::new(code, name.span, format!("the {what} `{shown}` is not declared"));
+        let problem = match suggest(&name.value, all) {
+            Some(likely) => problem.with_suggestion(Some(likely)),
+            None => problem.with_hint(format!("declare it under `{what}s`")),
+        };
+        self.at(&[Part::Key(what)], |check| check.cx.add(problem));
+    }
+
+    fn workflow(&mut self, written: &Spanned<String>, registry: &Registry) {
+        let (name, version) = match workflow_ref(&written.value) {
+            Ok(parts) => parts,
+            Err(message) => {
+                let problem = Problem::new(Code::BadReference, written.span, message);
+                return self.cx.add(problem.with_hint("write `name` or `name@3`"));
+            }
+        };
+        names::kebab(name, written.span, self.cx);
+        let Some(workflows) = &registry.workflows else {
+            let message = format!("workflow `{name}` cannot be checked: no registry is at hand");
+            return self.cx.add(Problem::new(Code::UnresolvedReference, written.span, message));
+        };
+        let problem = match (workflows.get(name), version) {
+            (None, _) => Problem::new(
+                Code::UnknownWorkflow,
+                written.span,
+                format!("the registry has no workflow `{name}`"),
+            )
+            .with_suggestion(suggest(name, workflows.keys().map(String::as_str))),
+            (Some(versions), Some(version)) if !versions.contains(&version) => Problem::new(
+                Code::UnknownWorkflow,
+                written.span,
+                format!("the registry has no version {version} of `{name}`"),
+            ),
+            _ => return,
+        };
+        self.cx.add(problem);
+    }
+}
+
+/// Whether a step may have an output of that name.
+fn may_have(step: &Draft<'_>, field: &str) -> bool {
+    let doc = &step.doc;
+    // A child's outputs and an absent library's are not known here.
+    if doc.workflow_ref.is_some() || step.unresolved.is_some() {
+        return true;
+    }
+    let declares = |name: &str| {
+        doc.outputs.iter().any(|outputs| outputs.names().any(|other| other == name))
+            || doc.inputs.iter().any(|inputs| inputs.names().any(|other| other == name))
+    };
+    match field {
+        "stdout" | "json" | "length" | "_skipped" => true,
+        "approved" | "by" | "at" | "comment" if step.asks() => true,
+        "items" if doc.for_each.is_some() => true,
+        name => declares(name),
+    }
+}
+
+fn check_roles<'n>(document: &Document, drafts: &[Draft<'n>], cx: &mut Reader<'n, '_>) {
+    let used: BTreeSet<&str> = drafts
+        .iter()
+        .filter_map(|draft| draft.doc.role.as_ref().map(|role| role.value.as_str()))
+        .collect();
+    for (role, _) in document.roles.iter().flat_map(|roles| &roles.0) {
+        if !used.contains(role.value.as_str()) {
+            let message = format!("no step uses the role `{}`", role.value);
+            let problem = Problem::new(Code::UnusedRole, role.span, message);
+            cx.within(Part::Key("roles"), |cx| cx.add(problem));
+        }
+    }
+}
+
+/// The run's own outputs read names like any template.
+fn check_outputs(document: &Document, known: &Known<'_>, cx: &mut Reader<'_, '_>) {
+    for (_, output) in document.outputs.iter().flat_map(|outputs| &outputs.0) {
+        for reference in output.value.references() {
+            let path = &reference.path;
+            let is_argument = path.head() == "args"
+                && matches!(path.rest().first(), Some(Segment::Key(name)) if known.args.contains(name.as_str()));
+            if !is_argument && !known.steps.contains_key(path.head()) && !known.is_value(path) {
+                let message = format!("nothing sets `{}`", crate::yaml::shorten(path.head()));
+                let problem = Problem::new(Code::UnknownVariable, output.span, message)
+                    .with_suggestion(known.suggestion(path.head()));
+                cx.within(Part::Key("outputs"), |cx| cx.add(problem));
+            }
+        }
+    }
+}
+
+/// Warns of steps that say nothing of failure though everything after them ends
+/// in something that cannot be repeated.
+fn report_unprotected<'n>(drafts: &[Draft<'n>], graph: &Graph, cx: &mut Reader<'n, '_>) {
+    let has_effect = |draft: &Draft<'_>| draft.doc.idempotent == Some(false);
+    if !drafts.iter().any(has_effect) {
+        return;
+    }
+    let dominators = graph.immediate_dominators();
+    let mut seen = vec![false; drafts.len()];
+    for (at, effect) in drafts.iter().enumerate().filter(|(_, draft)| has_effect(draft)) {
+        let mut above = dominators[at];
+        while let Some(on) = above {
+            let on = on as usize;
+            if std::mem::replace(&mut seen[on], true) {
+                break;
+            }
+            let draft = &drafts[on];
+            if draft.doc.on_failure.is_none() && draft.doc.retry.is_none() {
+                let message = format!(
+                    "every path to `{}`, which cannot be repeated, passes `{}`, which says nothing of failure",
+                    effect.id(),
+                    draft.id()
+                );
+                let problem = Problem::new(Code::UnprotectedStep, draft.span(), message)
+                    .with_hint("set `on_failure` or `retry`");
+                cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| cx.add(problem));
+            }
+            above = dominators[on];
+        }
+    }
+}

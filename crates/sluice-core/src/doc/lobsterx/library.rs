@@ -1,0 +1,104 @@
+//! Library steps: fields that a step takes over, some of them locked.
+
+use super::types::StepDoc;
+use crate::code::Code;
+use crate::diagnostic::{Problem, Problems};
+use crate::doc::leaf::Millis;
+use crate::doc::read::{Part, Read, Reader, Spelling};
+use crate::doc::registry::Registry;
+use crate::money::Money;
+use crate::node::{Entry, Node};
+use crate::plan::policy::Moderation;
+use crate::suggest::suggest;
+use crate::value::same;
+use serde_json::Value;
+
+/// What became of a step's `library_step`.
+#[derive(Default)]
+pub(super) struct Taken<'n> {
+    /// The library's fields, whether the step overrides them or not.
+    pub(super) fields: &'n [Entry<'n>],
+    /// The name, when no library was at hand.
+    pub(super) unresolved: Option<String>,
+}
+
+/// Fills in what the library says and the step does not. A step that loosens a
+/// locked field is reported.
+pub(super) fn take_over<'n>(
+    doc: &mut StepDoc,
+    own: &'n [Entry<'n>],
+    registry: &'n Registry,
+    cx: &mut Reader<'n, '_>,
+) -> Taken<'n> {
+    let Some(name) = doc.library_step.clone() else { return Taken::default() };
+    let Some(library) = &registry.library else {
+        let message = format!("library step `{}` cannot be checked: no library is at hand", name.value);
+        let problem = Problem::new(Code::UnresolvedReference, name.span, message);
+        cx.within(Part::Key("library_step"), |cx| cx.add(problem));
+        return Taken { fields: &[], unresolved: Some(name.value) };
+    };
+    let Some(step) = library.get(&name.value) else {
+        let message = format!("the library has no step `{}`", name.value);
+        let problem = Problem::new(Code::UnknownLibraryStep, name.span, message)
+            .with_suggestion(suggest(&name.value, library.keys().map(String::as_str)));
+        cx.within(Part::Key("library_step"), |cx| cx.add(problem));
+        return Taken { fields: &[], unresolved: Some(name.value) };
+    };
+    for entry in &step.fields {
+        let set = own.iter().find(|own| own.key == entry.key && !own.value.is_null());
+        match set {
+            Some(own) if step.locked.iter().any(|locked| *locked == entry.key) => {
+                if !keeps(&entry.key, &entry.value, &own.value) {
+                    let message = format!("library step `{}` locks `{}`", name.value, entry.key);
+                    let problem = Problem::new(Code::LockedField, own.value.span, message)
+                        .with_hint("leave it out, or set it to something stricter");
+                    cx.within(Part::Key(&own.key), |cx| cx.add(problem));
+                }
+            }
+            Some(_) => {}
+            None => cx.elsewhere(name.span, |cx| doc.read_entry(entry, cx)),
+        }
+    }
+    Taken { fields: &step.fields, unresolved: None }
+}
+
+/// Whether a step's own value of a locked field is as strict as the library's.
+fn keeps(field: &str, locked: &Node<'_>, own: &Node<'_>) -> bool {
+    if same(&locked.to_value(), &own.to_value()) {
+        return true;
+    }
+    match field {
+        "timeout" => lower(locked, own, |ms: Millis| ms.0),
+        "max_cost_cents" => lower(locked, own, |money: Money| money.micro_cents()),
+        "max_output_tokens" | "max_items" => {
+            let number = |node: &Node<'_>| node.to_value().as_u64();
+            matches!((number(locked), number(own)), (Some(locked), Some(own)) if own <= locked)
+        }
+        "tools" | "capabilities" => subset(&locked.to_value(), &own.to_value()),
+        "moderation" => match (quietly::<Moderation>(locked), quietly(own)) {
+            (Some(locked), Some(own)) => locked == own || own == Moderation::Both || locked == Moderation::Off,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn lower<T: Read>(locked: &Node<'_>, own: &Node<'_>, measure: impl Fn(T) -> u64) -> bool {
+    match (quietly(locked), quietly(own)) {
+        (Some(locked), Some(own)) => measure(own) <= measure(locked),
+        _ => false,
+    }
+}
+
+/// Reads a value whose problems are reported where it is read for good.
+fn quietly<T: Read>(node: &Node<'_>) -> Option<T> {
+    let mut problems = Problems::default();
+    T::read(node, &mut Reader::new("", Spelling::Strict, &mut problems))
+}
+
+fn subset(locked: &Value, own: &Value) -> bool {
+    match (locked, own) {
+        (Value::Array(locked), Value::Array(own)) => own.iter().all(|item| locked.contains(item)),
+        _ => false,
+    }
+}

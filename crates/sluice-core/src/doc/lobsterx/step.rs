@@ -1,0 +1,332 @@
+//! One written step: its fields gathered from the step, the library and the
+//! defaults, then turned into a planned one.
+
+use super::{NO_DEFAULTS, library};
+use super::types::{ApprovalMap, ForEachMap, ItemsDoc, StepDoc};
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::{names, shared};
+use crate::doc::read::{Part, Reader};
+use crate::doc::registry::Registry;
+use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
+use crate::node::{Entry, Node};
+use crate::outputs::schema::FieldSchema;
+use crate::path::Path;
+use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure};
+use crate::plan::step::{Approval, ForEach, Input, Items, Retry, Step, Work};
+use crate::span::{Span, Spanned};
+
+/// A step as written, with what its checks need.
+pub(super) struct Draft<'n> {
+    pub(super) index: usize,
+    pub(super) node: &'n Node<'n>,
+    pub(super) doc: StepDoc,
+    /// Paths read from text fields, in the order of the fields.
+    pub(super) stdin: Option<Path>,
+    pub(super) items: Option<Path>,
+    /// Set when the library was not at hand, so that the step's fields are not all known.
+    pub(super) unresolved: Option<String>,
+}
+
+impl Draft<'_> {
+    /// The step's id; empty when it could not be read.
+    pub(super) fn id(&self) -> &str {
+        self.doc.id.as_ref().map_or("", |id| id.value.as_str())
+    }
+
+    /// Where the step is named.
+    pub(super) fn span(&self) -> Span {
+        self.doc.id.as_ref().map_or(self.node.span, |id| id.span)
+    }
+
+    /// Whether a person decides before the step's work is done.
+    pub(super) fn asks(&self) -> bool {
+        self.doc.approval.as_ref().is_some_and(|approval| approval.0.required.unwrap_or(true))
+    }
+}
+
+/// Reads one step.
+pub(super) fn read<'n>(
+    index: usize,
+    node: &'n Node<'n>,
+    defaults: &'n [Entry<'n>],
+    registry: &'n Registry,
+    cx: &mut Reader<'n, '_>,
+) -> Option<Draft<'n>> {
+    let own = cx.map(node)?;
+    let mut doc = StepDoc::default();
+    for entry in own {
+        doc.read_entry(entry, cx);
+    }
+    cx.require(node.span, own, &["id"]);
+    let library = library::take_over(&mut doc, own, registry, cx);
+    for entry in defaults {
+        let is_set = sets(own, &entry.key) || sets(library.fields, &entry.key);
+        let known = StepDoc::FIELDS.contains(&&*entry.key) && !NO_DEFAULTS.contains(&&*entry.key);
+        if known && !is_set {
+            doc.read_entry(entry, cx);
+        }
+    }
+    let mut draft = Draft { index, node, doc, stdin: None, items: None, unresolved: library.unresolved };
+    check_fields(&mut draft, cx);
+    Some(draft)
+}
+
+/// Whether a list of entries sets a field.
+pub(super) fn sets(entries: &[Entry<'_>], key: &str) -> bool {
+    entries.iter().any(|entry| entry.key == key && !entry.value.is_null())
+}
+
+/// What can be said of a step without looking at the others.
+fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
+    if let Some(id) = &draft.doc.id {
+        cx.within(Part::Key("id"), |cx| names::step_id(&id.value, id.span, cx));
+    }
+    check_command(draft, cx);
+    check_exclusions(draft, cx);
+    check_places(draft, cx);
+    draft.stdin = draft.doc.stdin.as_ref().and_then(|stdin| {
+        cx.within(Part::Key("stdin"), |cx| stdin_path(stdin, cx))
+    });
+    if let Some(Spanned { value, .. }) = &draft.doc.for_each
+        && let Some(ItemsDoc::From(written)) = &value.0.items
+    {
+        draft.items = cx.within(Part::Key("for_each"), |cx| items_path(written, cx));
+    }
+    for (name, _) in draft.doc.inputs.iter().flat_map(|inputs| &inputs.0) {
+        let declared = draft.doc.outputs.iter().any(|outputs| outputs.names().any(|n| n == name.value));
+        if declared {
+            let message = format!("`{}` is both an input and an output", name.value);
+            let problem = Problem::new(Code::InputAlsoOutput, name.span, message).with_hint(
+                "an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through",
+            );
+            cx.within(Part::Key("inputs"), |cx| cx.add(problem));
+        }
+    }
+}
+
+/// A command wherever one is needed, and safe for the shell where one runs it.
+fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+    let doc = &draft.doc;
+    let needed = !draft.asks() && doc.workflow_ref.is_none() && draft.unresolved.is_none();
+    let written = sets(draft.node.entries().unwrap_or_default(), "command");
+    if doc.command.is_none() && needed && !written {
+        let message = format!("step `{}` has no command", draft.id());
+        let problem = Problem::new(Code::MissingCommand, draft.span(), message)
+            .with_hint("add `command`, or `approval`, `workflow_ref` or `library_step`");
+        cx.add(problem);
+    }
+    let (Some(command), Some("shell")) = (&doc.command, doc.agent.as_deref()) else { return };
+    if let Err(faults) = command.value.shell() {
+        cx.within(Part::Key("command"), |cx| {
+            for fault in faults {
+                let span = located(draft.node.get("command"), command.span, fault.span, cx);
+                cx.add(Problem::from_fault(Code::UnsafeReference, span, fault));
+            }
+        });
+    }
+}
+
+/// The place of a part of a field's text: exact when the step itself sets the
+/// field, the whole field otherwise.
+pub(super) fn located(
+    node: Option<&Node<'_>>,
+    whole: Span,
+    part: Span,
+    cx: &Reader<'_, '_>,
+) -> Span {
+    match node {
+        Some(node) if node.span == whole => node.locate(cx.source, part),
+        _ => whole,
+    }
+}
+
+/// Fields that exclude each other, or that mean nothing without another.
+fn check_exclusions<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+    let doc = &draft.doc;
+    shared::check_retry(doc.on_failure.as_ref(), doc.retry.as_ref(), cx);
+    let mut clash = |span: Span, key: &'static str, message: String| {
+        cx.within(Part::Key(key), |cx| cx.add(Problem::new(Code::ConflictingFields, span, message)));
+    };
+    if let (Some(reference), Some(_)) = (&doc.workflow_ref, &doc.command) {
+        let message = "a step runs either a command or another workflow".to_owned();
+        clash(reference.span, "workflow_ref", message);
+    }
+    if let (None, Some(args)) = (&doc.workflow_ref, &doc.args) {
+        clash(args.span, "args", "`args` are for another workflow; there is no `workflow_ref`".to_owned());
+    }
+    let bounds = doc.for_each.as_ref().map(|for_each| &for_each.value.0);
+    let inside = |has: fn(&ForEachMap) -> bool| bounds.map(has);
+    for (key, span, inside) in [
+        ("max_parallel", doc.max_parallel.map(|it| it.span), inside(|map| map.max_parallel.is_some())),
+        ("max_items", doc.max_items.map(|it| it.span), inside(|map| map.max_items.is_some())),
+    ] {
+        match (span, inside) {
+            (Some(span), None) => clash(span, key, format!("`{key}` belongs to `for_each`, which is not set")),
+            (Some(span), Some(true)) => clash(span, key, format!("`{key}` is also set inside `for_each`")),
+            _ => {}
+        }
+    }
+}
+
+/// Working directory and variables of shell steps.
+fn check_places<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+    if let Some(cwd) = &draft.doc.cwd {
+        let climbs = cwd.value.split('/').any(|part| part == "..");
+        if climbs || cwd.value.starts_with('/') || cwd.value.contains('\0') {
+            let message = "the working directory must lie inside the run's workspace";
+            let problem = Problem::new(Code::BadValue, cwd.span, message)
+                .with_hint("use a relative path without `..`");
+            cx.within(Part::Key("cwd"), |cx| cx.add(problem));
+        }
+    }
+    for (name, value) in draft.doc.env.iter().flat_map(|env| &env.0) {
+        let mut letters = name.value.bytes();
+        let fits = letters.next().is_some_and(|b| b == b'_' || b.is_ascii_alphabetic())
+            && letters.all(|b| b == b'_' || b.is_ascii_alphanumeric());
+        let message = if !fits {
+            format!("`{}` cannot be the name of a variable", crate::yaml::shorten(&name.value))
+        } else if name.value.starts_with("SLUICE_") {
+            "names that begin with `SLUICE_` are the engine's own".to_owned()
+        } else if value.0.contains('\0') {
+            "a variable cannot hold a NUL character".to_owned()
+        } else {
+            continue;
+        };
+        cx.within(Part::Key("env"), |cx| cx.add(Problem::new(Code::BadValue, name.span, message)));
+    }
+}
+
+/// `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`.
+fn stdin_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path> {
+    let path = Path::parse(&written.value).ok().filter(|path| {
+        use crate::path::Segment::Key;
+        path.has_sigil()
+            && match path.rest() {
+                [Key(word)] => matches!(word.as_str(), "stdout" | "json" | "approved" | "outputs"),
+                [Key(word), ..] => word == "outputs",
+                _ => false,
+            }
+    });
+    if path.is_none() {
+        let message = format!("`{}` does not name a step's value", crate::yaml::shorten(&written.value));
+        let problem = Problem::new(Code::BadReference, written.span, message)
+            .with_hint("write `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`");
+        cx.add(problem);
+    }
+    path
+}
+
+/// A path, with or without `$` or `${…}`.
+fn items_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path> {
+    let text = written.value.trim();
+    let inner = text.strip_prefix("${").and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    match Path::parse(inner.trim()) {
+        Ok(path) => Some(path),
+        Err(fault) => {
+            let problem = Problem::from_fault(Code::BadReference, written.span, fault);
+            cx.add(problem.with_hint("write `$id.outputs.list`, `$args.list` or a literal list"));
+            None
+        }
+    }
+}
+
+/// `name` or `name@version`.
+pub(super) fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String> {
+    let Some((name, version)) = written.split_once('@') else { return Ok((written, None)) };
+    match version.parse() {
+        Ok(version) => Ok((name, Some(version))),
+        Err(_) => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
+    }
+}
+
+impl Draft<'_> {
+    /// The planned step. Only for drafts without errors.
+    pub(super) fn into_step(self) -> Step {
+        let work = self.work();
+        let asks = self.asks();
+        let doc = self.doc;
+        let retry = doc.retry.map(|retry| Retry::from(retry.value));
+        Step {
+            id: doc.id.map(|id| id.value).unwrap_or_default(),
+            label: None,
+            ordinal: None,
+            work,
+            role: doc.role.map(|role| role.value),
+            agent: doc.agent,
+            depends_on: Vec::new(),
+            edges: Vec::new(),
+            stdin: self.stdin,
+            condition: doc.condition.map(|condition| condition.value),
+            inputs: doc.inputs.unwrap_or_default().into_map(|input| Input {
+                from: paths(input.0.from.map(|from| from.0).unwrap_or_default()),
+                schema: input.0.kind.map(|kind| FieldSchema { kind: Some(kind), ..FieldSchema::default() }),
+                default: input.0.default,
+            }),
+            outputs: doc.outputs.unwrap_or_default().into_map(|schema| schema.0),
+            success_criteria: doc.success_criteria.into_iter().flatten().map(|one| one.value).collect(),
+            timeout_ms: doc.timeout.map_or(STEP_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
+            on_failure: doc.on_failure.map_or(OnFailure::Halt, |policy| policy.value),
+            retry: retry.unwrap_or_default(),
+            parallel_failure_policy: doc.parallel_failure_policy.unwrap_or(ParallelFailure::WaitAll),
+            approval: doc.approval.filter(|_| asks).map(|approval| approval_of(approval.0)),
+            for_each: doc.for_each.map(|for_each| {
+                let inside = for_each.value.0;
+                let max_parallel = doc.max_parallel.map(|max| max.value).or(inside.max_parallel);
+                let max_items = doc.max_items.map(|max| max.value).or(inside.max_items);
+                ForEach {
+                    items: match (inside.items, self.items) {
+                        (Some(ItemsDoc::List(items)), _) => Items::List(items),
+                        (_, path) => Items::From(path.expect("a step without errors has its items")),
+                    },
+                    max_parallel: max_parallel.map(|max| max.small()),
+                    max_items: max_items.map_or(MAX_ITEMS_DEFAULT, |max| max.small()),
+                }
+            }),
+            phase: doc.phase.map(|phase| phase.value),
+            model: doc.model,
+            tools: doc.tools.unwrap_or_default(),
+            capabilities: doc.capabilities.unwrap_or_default(),
+            required_tier: None,
+            max_output_tokens: doc.max_output_tokens.map(|tokens| tokens.0),
+            max_cost: doc.max_cost_cents,
+            moderation: doc.moderation.unwrap_or(Moderation::Off),
+            on_parent_failure: doc.on_parent_failure.unwrap_or(OnParentFailure::Propagate),
+            merge: doc.merge,
+            reask: doc.repair.and_then(|repair| repair.reask).map_or(0, |reask| reask.small()),
+            cwd: doc.cwd.map(|cwd| cwd.value),
+            env: doc.env.unwrap_or_default().into_map(|value| value.0),
+            memory: doc.memory,
+            idempotent: doc.idempotent.unwrap_or(true),
+        }
+    }
+
+    fn work(&self) -> Work {
+        if let Some(reference) = &self.doc.workflow_ref {
+            let (name, version) = workflow_ref(&reference.value).unwrap_or((&reference.value, None));
+            let args = self.doc.args.iter().flat_map(|args| &args.value.0);
+            let args = args.map(|(name, tree)| (name.value.clone(), tree.clone())).collect();
+            return Work::Workflow { name: name.to_owned(), version, args };
+        }
+        match (&self.doc.command, &self.unresolved) {
+            (Some(command), _) => Work::Command { command: command.value.clone() },
+            (None, Some(name)) => Work::Unresolved { what: "library_step", name: name.clone() },
+            (None, None) => Work::Approval,
+        }
+    }
+}
+
+fn paths(written: Vec<Spanned<String>>) -> Vec<Path> {
+    written.into_iter().filter_map(|one| Path::parse(&one.value).ok()).collect()
+}
+
+fn approval_of(map: ApprovalMap) -> Approval {
+    Approval {
+        approvers: map.approvers.unwrap_or_default(),
+        quorum: map.quorum.map_or(1, |quorum| quorum.small()),
+        not_initiator: map.not_initiator.unwrap_or(false),
+        expires_in_ms: map.expires_in.map(|time| time.0),
+        summary: map.summary.map(|summary| summary.value),
+        covers_retries: map.covers_retries.unwrap_or(false),
+    }
+}

@@ -1,0 +1,354 @@
+//! What a `.lobsterX` document may say.
+
+use crate::doc::fields::{ArgDoc, SchemaDoc};
+use crate::doc::leaf::{Later, Millis, Table, Whole};
+use crate::doc::read::{Read, Reader, document};
+use crate::doc::schema::Defs;
+use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc, RoleDoc, TeamDoc};
+use crate::expr::Expr;
+use crate::limits::{MAX_ITEMS_MAX, MAX_PARALLEL_MAX, REASK_MAX};
+use crate::merge::Strategy;
+use crate::money::Money;
+use crate::node::{Kind, Node};
+use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure, Scheduling};
+use crate::span::Spanned;
+use crate::template::Template;
+use crate::template::tree::TemplateTree;
+use serde_json::{Value, json};
+
+/// Largest version number and token count: whole numbers that every JSON reader keeps exact.
+const EXACT_MAX: u64 = (1 << 53) - 1;
+
+pub(crate) type MaxParallel = Whole<1, { MAX_PARALLEL_MAX as u64 }>;
+pub(crate) type MaxItems = Whole<1, { MAX_ITEMS_MAX as u64 }>;
+pub(crate) type Version = Whole<0, EXACT_MAX>;
+pub(crate) type Tokens = Whole<1, EXACT_MAX>;
+
+document! {
+    /// A workflow: steps that agents, tools and people do, and how they depend on each other.
+    pub(crate) struct Document {
+        /// The workflow's name, in kebab-case.
+        required "name" name: Spanned<String>,
+        /// The author's version of it.
+        optional "version" version: Version,
+        /// For people.
+        optional "description" description: String,
+        /// What a run may be given.
+        optional "args" args: Table<ArgDoc>,
+        /// Abstract actors that a deployment binds to agents.
+        optional "roles" roles: Table<RoleDoc>,
+        /// Groups of steps, for people; they order nothing.
+        optional "phases" phases: Vec<PhaseDoc>,
+        /// Fields that every step has unless it, or its library step, sets them.
+        optional "defaults" defaults: Later<StepDoc>,
+        /// Most money the whole run may cost.
+        optional "budget" budget: BudgetDoc,
+        /// Most time the whole run may take.
+        optional "timeout" timeout: Millis,
+        /// Most steps in flight at once (64).
+        optional "max_parallel" max_parallel: MaxParallel,
+        /// When a ready step may start: `eager` (default) or `waves`.
+        optional "scheduling" scheduling: Scheduling,
+        /// How often a failed run is taken up again by itself.
+        optional "recovery" recovery: RecoveryDoc,
+        /// The run's result, by name; by default its final variables.
+        optional "outputs" outputs: Table<Spanned<Template>>,
+        /// The members that share the steps.
+        optional "team" team: TeamDoc,
+        /// The steps, at least one.
+        required "steps" steps: Later<Vec<StepDoc>>,
+    }
+}
+
+document! {
+    /// One step.
+    pub(crate) struct StepDoc {
+        /// Unique name in snake_case.
+        required "id" id: Spanned<String>,
+        /// The role that does it; a deployment binds it to an agent.
+        optional "role" role: Spanned<String>,
+        /// The agent that does it.
+        optional "agent" agent: String,
+        /// The instruction, with `${…}` references.
+        optional "command" command: Spanned<Template>,
+        /// Ids of steps that must settle first.
+        optional "depends_on" depends_on: Vec<Spanned<String>>,
+        /// What is piped in: `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`.
+        optional "stdin" stdin: Spanned<String>,
+        /// The step is skipped unless this expression holds.
+        optional "condition" condition: Spanned<Expr>,
+        /// Typed values from other steps.
+        optional "inputs" inputs: Table<InputDoc>,
+        /// What the step must answer, by name.
+        optional "outputs" outputs: Table<SchemaDoc>,
+        /// Expressions over `outputs` that must all hold.
+        optional "success_criteria" success_criteria: Vec<Spanned<Expr>>,
+        /// Time for one attempt, from dispatch (600 s).
+        optional "timeout" timeout: Millis,
+        /// What a final failure does: `halt` (default), `skip`, or a retrying policy.
+        optional "on_failure" on_failure: Spanned<OnFailure>,
+        /// When and how often an attempt is repeated.
+        optional "retry" retry: Spanned<RetryDoc>,
+        /// What a failure does to steps in flight: `wait_all` (default) or `fail_fast`.
+        optional "parallel_failure_policy" parallel_failure_policy: ParallelFailure,
+        /// `required`, or a map that says who decides and how.
+        optional "approval" approval: ApprovalDoc,
+        /// Another workflow to run as this step: `name` or `name@version`.
+        optional "workflow_ref" workflow_ref: Spanned<String>,
+        /// What the other workflow is given.
+        optional "args" args: Spanned<Table<TemplateTree>>,
+        /// A step of the library whose fields this one takes over.
+        optional "library_step" library_step: Spanned<String>,
+        /// The list of items the step is done for.
+        optional "for_each" for_each: Spanned<ForEachDoc>,
+        /// Most instances of a `for_each` step in flight.
+        optional "max_parallel" max_parallel: Spanned<MaxParallel>,
+        /// Most items of a `for_each` step (1000).
+        optional "max_items" max_items: Spanned<MaxItems>,
+        /// A declared phase.
+        optional "phase" phase: Spanned<String>,
+        /// The model to use.
+        optional "model" model: String,
+        /// Tools it may use.
+        optional "tools" tools: Vec<String>,
+        /// What its gateway must offer.
+        optional "capabilities" capabilities: Vec<String>,
+        /// Longest answer, in tokens.
+        optional "max_output_tokens" max_output_tokens: Tokens,
+        /// Most money one dispatch may cost, in cents.
+        optional "max_cost_cents" max_cost_cents: Money,
+        /// What is moderated: `off` (default), `input`, `output` or `both`.
+        optional "moderation" moderation: Moderation,
+        /// What a failed parent does: `propagate` (default), `skip` or `substitute_default`.
+        optional "on_parent_failure" on_parent_failure: OnParentFailure,
+        /// How several values meet in one input.
+        optional "merge" merge: Strategy,
+        /// Asks again when the answer does not fit.
+        optional "repair" repair: RepairDoc,
+        /// Working directory of a shell step, inside the run's workspace.
+        optional "cwd" cwd: Spanned<String>,
+        /// Extra variables of a shell step.
+        optional "env" env: Table<EnvDoc>,
+        /// The memory profile it loads.
+        optional "memory" memory: String,
+        /// Whether an attempt whose outcome is unknown may be repeated (true).
+        optional "idempotent" idempotent: bool,
+    }
+}
+
+document! {
+    /// Asks again when the answer does not fit.
+    pub(crate) struct RepairDoc {
+        /// How often, with the violations in the message.
+        required "reask" reask: Whole<0, { REASK_MAX as u64 }>,
+    }
+}
+
+document! {
+    /// Who decides, and how.
+    pub(crate) struct ApprovalMap {
+        /// Whether a decision is needed (true).
+        optional "required" required: bool,
+        /// Users or roles who may decide.
+        optional "approvers" approvers: Vec<String>,
+        /// How many must agree (1).
+        optional "quorum" quorum: Whole<1, 100>,
+        /// The one who started the run may not decide.
+        optional "not_initiator" not_initiator: bool,
+        /// How long the question stays open.
+        optional "expires_in" expires_in: Millis,
+        /// What is asked, with `${…}` references.
+        optional "summary" summary: Spanned<Template>,
+        /// Whether the grant holds for retries too.
+        optional "covers_retries" covers_retries: bool,
+    }
+}
+
+/// `approval`: the word `required` or a map.
+#[derive(Debug, Clone)]
+pub(crate) struct ApprovalDoc(pub(crate) ApprovalMap);
+
+impl Read for ApprovalDoc {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ApprovalDoc> {
+        match &node.kind {
+            Kind::Text(word) if word == "required" => Some(ApprovalDoc(ApprovalMap::default())),
+            Kind::Map(_) => ApprovalMap::read(node, cx).map(ApprovalDoc),
+            _ => {
+                cx.wrong_type(node, "`required` or a map");
+                None
+            }
+        }
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "anyOf": [{ "const": "required" }, ApprovalMap::schema(defs)] })
+    }
+}
+
+/// A phase: `{id, name}` or just a name.
+#[derive(Debug, Clone)]
+pub(crate) struct PhaseDoc {
+    pub(crate) id: Spanned<String>,
+    pub(crate) name: String,
+}
+
+document! {
+    /// A group of steps, for people.
+    pub(crate) struct PhaseMap {
+        /// What steps name.
+        required "id" id: Spanned<String>,
+        /// What people read.
+        optional "name" name: String,
+    }
+}
+
+impl Read for PhaseDoc {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<PhaseDoc> {
+        let (id, name) = match &node.kind {
+            Kind::Map(_) => {
+                let map = PhaseMap::read(node, cx)?;
+                (map.id?, map.name)
+            }
+            _ => (Spanned::<String>::read(node, cx)?, None),
+        };
+        let name = name.unwrap_or_else(|| id.value.clone());
+        Some(PhaseDoc { id, name })
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "anyOf": [{ "type": "string" }, PhaseMap::schema(defs)] })
+    }
+}
+
+document! {
+    /// A typed value from other steps.
+    pub(crate) struct InputMap {
+        /// `id.field`, or a list of them whose values are merged.
+        required "from" from: Sources,
+        /// What the value must be.
+        optional "type" kind: crate::outputs::schema::FieldType,
+        /// Used when the source is skipped or has no such field.
+        optional "default" default: Value,
+    }
+}
+
+/// An input: `id.field`, or a map with a type and a default.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InputDoc(pub(crate) InputMap);
+
+impl Read for InputDoc {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<InputDoc> {
+        match &node.kind {
+            Kind::Map(_) => InputMap::read(node, cx).map(InputDoc),
+            _ => {
+                let from = Some(Sources::read(node, cx)?);
+                Some(InputDoc(InputMap { from, ..InputMap::default() }))
+            }
+        }
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "anyOf": [{ "type": "string" }, InputMap::schema(defs)] })
+    }
+}
+
+/// One source or several.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sources(pub(crate) Vec<Spanned<String>>);
+
+impl Read for Sources {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Sources> {
+        match &node.kind {
+            Kind::List(_) => Vec::read(node, cx).map(Sources),
+            _ => Spanned::read(node, cx).map(|one| Sources(vec![one])),
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+    }
+}
+
+document! {
+    /// The items a step is done for, with their bounds.
+    pub(crate) struct ForEachMap {
+        /// A reference to a list, or the list itself.
+        required "items" items: ItemsDoc,
+        /// Most instances in flight.
+        optional "max_parallel" max_parallel: MaxParallel,
+        /// Most items (1000).
+        optional "max_items" max_items: MaxItems,
+    }
+}
+
+/// `for_each`: a reference, a list, or a map of either with bounds.
+#[derive(Debug, Clone)]
+pub(crate) struct ForEachDoc(pub(crate) ForEachMap);
+
+impl Read for ForEachDoc {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ForEachDoc> {
+        match &node.kind {
+            Kind::Map(_) => ForEachMap::read(node, cx).map(ForEachDoc),
+            _ => {
+                let items = Some(ItemsDoc::read(node, cx)?);
+                Some(ForEachDoc(ForEachMap { items, ..ForEachMap::default() }))
+            }
+        }
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "anyOf": [ItemsDoc::schema(defs), ForEachMap::schema(defs)] })
+    }
+}
+
+/// A reference to a list, or the list itself.
+#[derive(Debug, Clone)]
+pub(crate) enum ItemsDoc {
+    From(Spanned<String>),
+    List(Vec<Value>),
+}
+
+impl Read for ItemsDoc {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ItemsDoc> {
+        match &node.kind {
+            Kind::Text(text) => {
+                Some(ItemsDoc::From(Spanned::new(text.clone().into_owned(), cx.place(node.span))))
+            }
+            Kind::List(items) => Some(ItemsDoc::List(items.iter().map(Node::to_value).collect())),
+            _ => {
+                cx.wrong_type(node, "a list, or a reference such as `$id.outputs.list`");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": ["string", "array"] })
+    }
+}
+
+/// The value of an environment variable: a scalar, as text.
+#[derive(Debug, Clone)]
+pub(crate) struct EnvDoc(pub(crate) String);
+
+impl Read for EnvDoc {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<EnvDoc> {
+        match &node.kind {
+            Kind::Text(text) => Some(EnvDoc(text.clone().into_owned())),
+            Kind::Number(_) | Kind::Bool(_) => {
+                // As written, so that `1.10` stays `1.10`.
+                let raw = cx.written(node.span).map(str::to_owned);
+                Some(EnvDoc(raw.unwrap_or_else(|| node.to_value().to_string())))
+            }
+            _ => {
+                cx.wrong_type(node, "a string");
+                None
+            }
+        }
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": ["string", "number", "boolean"] })
+    }
+}
+

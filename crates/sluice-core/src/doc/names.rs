@@ -1,0 +1,111 @@
+//! The naming rules.
+
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::read::Reader;
+use crate::limits::NAME_CHARS_MAX;
+use crate::span::{Span, Spanned};
+use std::collections::BTreeSet;
+
+/// Words that mean something in expressions, so that no step can be called so.
+pub(crate) const RESERVED: &[&str] = &[
+    "args", "outputs", "item", "index", "value", "and", "or", "not", "in", "true", "false", "null",
+];
+
+/// A workflow's name: kebab-case.
+pub(crate) fn kebab(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    let rule = "kebab-case: lower-case letters, digits and single dashes, a letter first";
+    let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && !name.contains("--")
+        && name.bytes().all(|b| b == b'-' || b.is_ascii_lowercase() || b.is_ascii_digit());
+    check(name, span, fits, rule, '-', cx);
+}
+
+/// A step's id, an argument's or an output's name: snake_case.
+pub(crate) fn identifier(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    let rule = "snake_case: lower-case letters, digits and underscores, a letter first";
+    let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase() || b.is_ascii_digit());
+    check(name, span, fits, rule, '_', cx);
+}
+
+/// A step's id: an identifier that means nothing else.
+pub(crate) fn step_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    identifier(name, span, cx);
+    if RESERVED.contains(&name) {
+        let message = format!("`{name}` already means something in expressions");
+        let problem = Problem::new(Code::ReservedName, span, message);
+        cx.add(problem.with_hint(format!("call the step `{name}_step`, for example")));
+    }
+}
+
+/// The name of an input or output: whatever a path can name.
+pub(crate) fn field(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    let rule = "letters, digits and `_ . -`, a letter or `_` first";
+    let fits = name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    check(name, span, fits, rule, '_', cx);
+}
+
+/// The id of a lens, node or edge: often made by a program.
+pub(crate) fn lens_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    let rule = "letters, digits and `_ . : -`, a letter or digit first";
+    let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b));
+    check(name, span, fits, rule, '_', cx);
+}
+
+fn check(name: &str, span: Span, fits: bool, rule: &str, joint: char, cx: &mut Reader<'_, '_>) {
+    if !fits {
+        let shown = crate::yaml::shorten(name);
+        let message = match name.chars().find(|c| !c.is_ascii()) {
+            // A letter that only looks like another would make two ids look the same.
+            Some(odd) => format!("`{shown}` has a character outside ASCII: U+{:04X}", u32::from(odd)),
+            None => format!("`{shown}` is not in {rule}"),
+        };
+        let likely = likely(name, joint);
+        let hint = likely.map_or(format!("names are {rule}"), |name| format!("write `{name}`"));
+        cx.add(Problem::new(Code::BadName, span, message).with_hint(hint));
+    } else if name.len() > NAME_CHARS_MAX {
+        let message = format!("the name has {} characters; the limit is {NAME_CHARS_MAX}", name.len());
+        cx.add(Problem::new(Code::BadName, span, message));
+    }
+}
+
+/// The name the author probably meant, in the right case.
+fn likely(name: &str, joint: char) -> Option<String> {
+    if !name.is_ascii() || name.len() > NAME_CHARS_MAX {
+        return None;
+    }
+    let mut likely = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() {
+            let new_word = letter.is_ascii_uppercase()
+                && likely.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+            if new_word {
+                likely.push(joint);
+            }
+            likely.push(letter.to_ascii_lowercase());
+        } else if !likely.is_empty() && !likely.ends_with(joint) {
+            likely.push(joint);
+        }
+    }
+    let likely = likely.trim_end_matches(joint);
+    likely.starts_with(|c: char| c.is_ascii_lowercase()).then(|| likely.to_owned())
+}
+
+/// Reports names that a list declares twice.
+pub(crate) fn unique<'a>(
+    what: &str,
+    names: impl Iterator<Item = &'a Spanned<String>>,
+    cx: &mut Reader<'_, '_>,
+) {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.value.as_str()) {
+            let message = format!("the {what} `{}` is declared twice", name.value);
+            cx.add(Problem::new(Code::DuplicateName, name.span, message));
+        }
+    }
+}

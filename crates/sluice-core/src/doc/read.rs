@@ -1,0 +1,322 @@
+//! Reading typed documents out of a [`Node`] tree, all problems at once.
+//!
+//! A type that implements [`Read`] knows both how it is read and its JSON
+//! Schema, so the reader and the schema cannot disagree.
+
+use crate::code::Code;
+use crate::diagnostic::{Problem, Problems};
+use crate::doc::schema::Defs;
+use crate::node::{Entry, Kind, Node};
+use crate::span::{Fault, Span};
+use crate::suggest::suggest;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// A type that can be read from a document.
+pub(crate) trait Read: Sized {
+    /// Reads a value, or reports why not.
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Self>;
+
+    /// The JSON Schema of what `read` accepts.
+    fn schema(defs: &mut Defs) -> Value;
+}
+
+/// Which spellings of a field's name are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// As the format writes it.
+    Strict,
+    /// Also in camelCase.
+    Either,
+}
+
+/// One part of the path to the value being read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'n> {
+    Key(&'n str),
+    Index(usize),
+}
+
+/// Where the reading has come to, and what was found wrong on the way.
+pub(crate) struct Reader<'n, 'p> {
+    pub(crate) source: &'n str,
+    pub(crate) problems: &'p mut Problems,
+    pub(crate) spelling: Spelling,
+    path: Vec<Part<'n>>,
+    /// Set while reading fields that stand in another file: their problems are
+    /// reported at this place of the document.
+    elsewhere: Option<Span>,
+    /// How many field schemas stand around the value being read.
+    schema_depth: usize,
+}
+
+impl<'n, 'p> Reader<'n, 'p> {
+    pub(crate) fn new(source: &'n str, spelling: Spelling, problems: &'p mut Problems) -> Self {
+        Reader { source, problems, spelling, path: Vec::new(), elsewhere: None, schema_depth: 0 }
+    }
+
+    /// Runs `read` one level down.
+    pub(crate) fn within<T>(&mut self, part: Part<'n>, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(part);
+        let result = read(self);
+        self.path.pop();
+        result
+    }
+
+    /// Runs `read` several levels down.
+    pub(crate) fn deeper<T>(&mut self, parts: &[Part<'n>], read: impl FnOnce(&mut Self) -> T) -> T {
+        let depth = self.path.len();
+        self.path.extend_from_slice(parts);
+        let result = read(self);
+        self.path.truncate(depth);
+        result
+    }
+
+    /// Runs `read` on nodes of another file, whose problems show at `span`.
+    pub(crate) fn elsewhere<T>(&mut self, span: Span, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.elsewhere.replace(span);
+        let result = read(self);
+        self.elsewhere = outer;
+        result
+    }
+
+    /// The path as people write it: `steps[2].retry`.
+    pub(crate) fn path(&self) -> String {
+        let mut path = String::new();
+        for part in &self.path {
+            match part {
+                Part::Index(index) => {
+                    let _ = write!(path, "[{index}]");
+                }
+                Part::Key(key) if path.is_empty() => path.push_str(key),
+                Part::Key(key) => {
+                    let _ = write!(path, ".{key}");
+                }
+            }
+        }
+        path
+    }
+
+    /// Where a value is reported to stand.
+    pub(crate) fn place(&self, span: Span) -> Span {
+        self.elsewhere.unwrap_or(span)
+    }
+
+    /// The text between the ends of `span`, as the author wrote it.
+    pub(crate) fn written(&self, span: Span) -> Option<&'n str> {
+        if self.elsewhere.is_some() { None } else { self.source.get(span.range()) }
+    }
+
+    /// Runs `read` one field schema deeper.
+    pub(crate) fn nested_schema<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.schema_depth += 1;
+        let result = read(self);
+        self.schema_depth -= 1;
+        result
+    }
+
+    /// How many field schemas stand around the value being read.
+    pub(crate) fn schema_depth(&self) -> usize {
+        self.schema_depth
+    }
+
+    /// Reports a problem with the value being read.
+    pub(crate) fn add(&mut self, problem: Problem) {
+        let path = self.path();
+        self.add_at(problem, path);
+    }
+
+    /// Reports a problem with the value at `path`.
+    pub(crate) fn add_at(&mut self, mut problem: Problem, path: String) {
+        if let Some(span) = self.elsewhere {
+            problem = problem.at_span(span);
+        }
+        self.problems.add(problem.at_path(path));
+    }
+
+    /// Reports a fault inside the text of `node`.
+    pub(crate) fn fault(&mut self, code: Code, node: &Node<'_>, fault: Fault) {
+        let span = node.locate(self.source, fault.span);
+        self.add(Problem::from_fault(code, span, fault));
+    }
+
+    /// Reports a value of the wrong type.
+    pub(crate) fn wrong_type(&mut self, node: &Node<'_>, wanted: &str) {
+        let message = format!("expected {wanted}, found {}", node.describe());
+        let mut problem = Problem::new(Code::WrongType, node.span, message);
+        if matches!(node.kind, Kind::Bool(_) | Kind::Number(_)) && wanted.contains("string") {
+            problem = problem.with_hint("quote it if it is meant as text");
+        }
+        self.add(problem);
+    }
+
+    /// The entries of a map.
+    pub(crate) fn map(&mut self, node: &'n Node<'n>) -> Option<&'n [Entry<'n>]> {
+        let entries = node.entries();
+        if entries.is_none() {
+            self.wrong_type(node, "a map");
+        }
+        entries
+    }
+
+    /// The items of a list.
+    pub(crate) fn list(&mut self, node: &'n Node<'n>) -> Option<&'n [Node<'n>]> {
+        match &node.kind {
+            Kind::List(items) => Some(items),
+            _ => {
+                self.wrong_type(node, "a list");
+                None
+            }
+        }
+    }
+
+    /// A string.
+    pub(crate) fn text(&mut self, node: &'n Node<'n>) -> Option<&'n str> {
+        match &node.kind {
+            Kind::Text(text) => Some(text),
+            _ => {
+                self.wrong_type(node, "a string");
+                None
+            }
+        }
+    }
+
+    /// Reads one entry into its slot. Nothing written counts as nothing set.
+    pub(crate) fn field<T: Read>(&mut self, entry: &'n Entry<'n>, slot: &mut Option<T>) {
+        if entry.value.is_null() {
+            return;
+        }
+        if slot.is_some() {
+            let message = format!("`{}` is set twice, in two spellings", entry.key);
+            self.add(Problem::new(Code::DuplicateKey, entry.key_span, message));
+            return;
+        }
+        *slot = self.within(Part::Key(&entry.key), |cx| T::read(&entry.value, cx));
+    }
+
+    /// Reports a field that the format does not have.
+    pub(crate) fn unknown_field(&mut self, entry: &'n Entry<'n>, known: &[&str]) {
+        let message = match &*entry.key {
+            "<<" => "merge keys are not supported".to_owned(),
+            key => format!("unknown field `{}`", crate::yaml::shorten(key)),
+        };
+        let problem = Problem::new(Code::UnknownField, entry.key_span, message)
+            .with_suggestion(suggest(&entry.key, known.iter().copied()));
+        self.within(Part::Key(&entry.key), |cx| cx.add(problem));
+    }
+
+    /// Reports required fields that are absent.
+    pub(crate) fn require(&mut self, span: Span, entries: &[Entry<'_>], required: &[&str]) {
+        for name in required {
+            let is_it = |e: &&Entry<'_>| self.canonical(&e.key, &[name]) == *name;
+            if entries.iter().find(is_it).is_none_or(|entry| entry.value.is_null()) {
+                self.add(Problem::new(Code::MissingField, span, format!("`{name}` is missing")));
+            }
+        }
+    }
+
+    /// The field's name as the format writes it.
+    pub(crate) fn canonical<'k>(&self, key: &'k str, known: &[&str]) -> Cow<'k, str> {
+        let camel = self.spelling == Spelling::Either
+            && key.bytes().any(|b| b.is_ascii_uppercase())
+            && !known.contains(&key);
+        if camel { Cow::Owned(snake_case(key)) } else { Cow::Borrowed(key) }
+    }
+}
+
+/// `timeoutMs` as `timeout_ms`.
+fn snake_case(camel: &str) -> String {
+    let mut snake = String::with_capacity(camel.len() + 4);
+    for letter in camel.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// `timeout_ms` as `timeoutMs`.
+pub(crate) fn camel_case(snake: &str) -> String {
+    let mut words = snake.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}
+
+/// Declares a map of the format: a struct with an optional slot for each field,
+/// how it is read, and its schema. Documentation becomes the schema's descriptions.
+macro_rules! document {
+    ($(#[doc = $about:literal])* pub(crate) struct $name:ident {
+        $($(#[doc = $doc:literal])* $need:ident $key:literal $field:ident: $type:ty,)*
+    }) => {
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct $name { $($(#[doc = $doc])* pub(crate) $field: Option<$type>,)* }
+
+        impl $name {
+            pub(crate) const FIELDS: &'static [&'static str] = &[$($key),*];
+
+            /// Reads one entry into the field it sets.
+            pub(crate) fn read_entry<'n>(
+                &mut self,
+                entry: &'n $crate::node::Entry<'n>,
+                cx: &mut $crate::doc::read::Reader<'n, '_>,
+            ) {
+                match &*cx.canonical(&entry.key, Self::FIELDS) {
+                    $($key => cx.field(entry, &mut self.$field),)*
+                    _ => cx.unknown_field(entry, Self::FIELDS),
+                }
+            }
+        }
+
+        impl $crate::doc::read::Read for $name {
+            fn read<'n>(
+                node: &'n $crate::node::Node<'n>,
+                cx: &mut $crate::doc::read::Reader<'n, '_>,
+            ) -> Option<Self> {
+                let entries = cx.map(node)?;
+                let mut this = Self::default();
+                for entry in entries {
+                    this.read_entry(entry, cx);
+                }
+                cx.require(node.span, entries, &[$($crate::doc::read::document!(@required $need $key),)*].concat());
+                Some(this)
+            }
+
+            fn schema(defs: &mut $crate::doc::schema::Defs) -> serde_json::Value {
+                defs.define(stringify!($name), |defs| $crate::doc::schema::object(
+                    defs.spelling(),
+                    concat!($($about),*),
+                    vec![$($crate::doc::schema::Field {
+                        key: $key,
+                        about: concat!($($doc),*),
+                        required: stringify!($need) == "required",
+                        schema: <$type as $crate::doc::read::Read>::schema(defs),
+                    },)*],
+                ))
+            }
+        }
+    };
+    (@required required $key:literal) => { &[$key][..] };
+    (@required optional $key:literal) => { &[][..] };
+}
+pub(crate) use document;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_spellings_translate_into_each_other() {
+        for (snake, camel) in [("timeout_ms", "timeoutMs"), ("id", "id"), ("require_any_of", "requireAnyOf")] {
+            assert_eq!(snake_case(camel), snake);
+            assert_eq!(camel_case(snake), camel);
+        }
+    }
+}

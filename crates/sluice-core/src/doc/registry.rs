@@ -1,0 +1,113 @@
+//! What lies outside the document: library steps, workflows, lenses.
+//!
+//! The core reads no store; whoever calls it hands in what is at hand. Each part
+//! is optional, because "not at hand" is not "not there".
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Problem, Problems};
+use crate::doc::leaf::{Later, Table, Whole};
+use crate::doc::lens::types::LensDoc;
+use crate::doc::lobsterx::types::StepDoc;
+use crate::doc::read::{Part, Read, Reader, Spelling, document};
+use crate::node::{Entry, Node};
+use crate::yaml;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What documents may refer to.
+#[derive(Debug, Default)]
+pub struct Registry {
+    /// Library steps by name.
+    pub(crate) library: Option<BTreeMap<String, LibraryStep>>,
+    /// Versions of workflows by name.
+    pub(crate) workflows: Option<BTreeMap<String, BTreeSet<u64>>>,
+    /// Lenses by id.
+    pub(crate) lenses: Option<BTreeMap<String, LensDoc>>,
+}
+
+/// Fields that steps take over, and those of them that steps cannot loosen.
+#[derive(Debug)]
+pub(crate) struct LibraryStep {
+    pub(crate) fields: Vec<Entry<'static>>,
+    pub(crate) locked: Vec<String>,
+}
+
+document! {
+    /// Library steps, workflows and lenses that documents may refer to.
+    pub(crate) struct RegistryDoc {
+        /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
+        optional "library" library: Later<Table<StepDoc>>,
+        /// Versions of workflows by name.
+        optional "workflows" workflows: Table<Vec<Whole<0, 9_007_199_254_740_991>>>,
+        /// Lenses by id.
+        optional "lenses" lenses: Table<LensDoc>,
+    }
+}
+
+impl Registry {
+    /// Reads a registry file. It is answered when no error was found.
+    pub fn parse(text: &str) -> (Option<Registry>, Vec<Diagnostic>) {
+        let mut problems = Problems::default();
+        let registry = yaml::parse(text, &mut problems).and_then(|root| {
+            let mut cx = Reader::new(text, Spelling::Either, &mut problems);
+            Registry::read(&root, &mut cx)
+        });
+        let registry = registry.filter(|_| !problems.has_errors());
+        (registry, problems.into_diagnostics(text))
+    }
+
+    fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Registry> {
+        let document = RegistryDoc::read(root, cx)?;
+        let versions = |versions: Vec<Whole<0, _>>| versions.iter().map(|version| version.0).collect();
+        let library = root.get("library").filter(|node| !node.is_null());
+        Some(Registry {
+            library: library.and_then(|node| {
+                cx.within(Part::Key("library"), |cx| read_library(node, cx))
+            }),
+            workflows: document.workflows.map(|table| table.into_map(versions).into_iter().collect()),
+            lenses: document.lenses.map(|table| table.into_map(|lens| lens).into_iter().collect()),
+        })
+    }
+}
+
+fn read_library<'n>(
+    node: &'n Node<'n>,
+    cx: &mut Reader<'n, '_>,
+) -> Option<BTreeMap<String, LibraryStep>> {
+    cx.spelling = Spelling::Strict;
+    let mut library = BTreeMap::new();
+    for entry in cx.map(node)? {
+        let step = cx.within(Part::Key(&entry.key), |cx| read_library_step(&entry.value, cx));
+        library.extend(step.map(|step| (entry.key.clone().into_owned(), step)));
+    }
+    cx.spelling = Spelling::Either;
+    Some(library)
+}
+
+fn read_library_step<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<LibraryStep> {
+    let mut fields = Vec::new();
+    let mut locked = Vec::new();
+    let mut unused = StepDoc::default();
+    for entry in cx.map(node)? {
+        match &*entry.key {
+            "locked" => {
+                let names = cx.within(Part::Key("locked"), |cx| Vec::<String>::read(&entry.value, cx));
+                locked = names.unwrap_or_default();
+            }
+            "id" | "depends_on" | "library_step" | "phase" => {
+                let message = format!("a library step cannot set `{}`", entry.key);
+                cx.add(Problem::new(Code::BadValue, entry.key_span, message));
+            }
+            _ => {
+                unused.read_entry(entry, cx);
+                fields.push(entry.clone().into_owned());
+            }
+        }
+    }
+    for name in &locked {
+        if !fields.iter().any(|field| field.key == name.as_str()) {
+            let message = format!("`{name}` is locked but not set");
+            cx.add(Problem::new(Code::BadValue, node.span, message));
+        }
+    }
+    Some(LibraryStep { fields, locked })
+}

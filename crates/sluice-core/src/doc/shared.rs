@@ -1,0 +1,279 @@
+//! What both formats may say, and what both must hold.
+
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::leaf::{Millis, Whole};
+use crate::doc::names;
+use crate::doc::read::{Part, Reader, document};
+use crate::limits::ATTEMPTS_MAX;
+use crate::money::Money;
+use crate::plan::policy::{FailureMode, OnFailure, RetryCause};
+use crate::plan::step::Retry;
+use crate::plan::{Member, Plan, Recovery, Role, Team, TrustedContext};
+use crate::span::Spanned;
+use indexmap::IndexMap;
+use serde_json::Value;
+
+document! {
+    /// Most money the whole run may cost.
+    pub(crate) struct BudgetDoc {
+        /// In cents; fractions are allowed.
+        optional "max_cost_cents" max_cost_cents: Money,
+    }
+}
+
+document! {
+    /// How often a failed run is taken up again by itself.
+    pub(crate) struct RecoveryDoc {
+        /// Most times.
+        required "max" max: Whole<0, 100>,
+        /// How long after the failure (at once).
+        optional "after" after: Millis,
+    }
+}
+
+impl From<RecoveryDoc> for Recovery {
+    fn from(written: RecoveryDoc) -> Recovery {
+        Recovery {
+            max: written.max.map_or(0, Whole::small),
+            after_ms: written.after.map_or(0, |after| after.0),
+        }
+    }
+}
+
+/// Longest delay between attempts: a day.
+const BACKOFF_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+document! {
+    /// When and how often an attempt is repeated.
+    pub(crate) struct RetryDoc {
+        /// Attempts in all (1).
+        optional "attempts" attempts: Whole<1, { ATTEMPTS_MAX as u64 }>,
+        /// First delay; it doubles (500).
+        optional "backoff_ms" backoff_ms: Whole<0, BACKOFF_MS_MAX>,
+        /// Longest delay (8000).
+        optional "max_backoff_ms" max_backoff_ms: Whole<0, BACKOFF_MS_MAX>,
+        /// What is worth another try (timeout, provider_error, rate_limit).
+        optional "retry_on" retry_on: Vec<RetryCause>,
+    }
+}
+
+impl From<RetryDoc> for Retry {
+    fn from(written: RetryDoc) -> Retry {
+        let default = Retry::default();
+        Retry {
+            attempts: written.attempts.map_or(default.attempts, Whole::small),
+            backoff_ms: written.backoff_ms.map_or(default.backoff_ms, |ms| ms.0),
+            max_backoff_ms: written.max_backoff_ms.map_or(default.max_backoff_ms, |ms| ms.0),
+            retry_on: written.retry_on.unwrap_or(default.retry_on),
+        }
+    }
+}
+
+document! {
+    /// An abstract actor that a deployment binds to an agent.
+    pub(crate) struct RoleDoc {
+        /// For people.
+        optional "description" description: String,
+        /// Skills an agent in this role must have.
+        optional "required_skills" required_skills: Vec<String>,
+        /// Most money its steps may cost in one run, in cents.
+        optional "max_spend_cents" max_spend_cents: Money,
+        /// Environments its steps may run in.
+        optional "allowed_environments" allowed_environments: Vec<String>,
+        /// What its inputs must be.
+        optional "trusted_context" trusted_context: TrustedContextDoc,
+    }
+}
+
+document! {
+    /// What inputs a role accepts.
+    pub(crate) struct TrustedContextDoc {
+        /// Source classes of acceptable inputs.
+        optional "accepted_source_classes" accepted_source_classes: Vec<String>,
+        /// Oldest acceptable input, in seconds.
+        optional "max_age_s" max_age_s: Whole<0, 4_000_000_000>,
+    }
+}
+
+impl RoleDoc {
+    pub(crate) fn into_role(self) -> Role {
+        Role {
+            description: self.description,
+            required_skills: self.required_skills.unwrap_or_default(),
+            max_spend: self.max_spend_cents,
+            allowed_environments: self.allowed_environments.unwrap_or_default(),
+            trusted_context: self.trusted_context.map(|written| TrustedContext {
+                accepted_source_classes: written.accepted_source_classes.unwrap_or_default(),
+                max_age_s: written.max_age_s.map(|age| age.0),
+            }),
+        }
+    }
+}
+
+document! {
+    /// The members that share the steps, and their common policies.
+    pub(crate) struct TeamDoc {
+        /// At least one.
+        required "members" members: Vec<MemberDoc>,
+        /// What a failed branch does to the others.
+        optional "failure_policy" failure_policy: FailurePolicyDoc,
+        /// How work is queued.
+        optional "queue_policy" queue_policy: Value,
+        /// When a person decides.
+        optional "approval_policy" approval_policy: Value,
+        /// When work is tried again.
+        optional "retry_policy" retry_policy: Value,
+    }
+}
+
+document! {
+    /// What a failed branch does to the others.
+    pub(crate) struct FailurePolicyDoc {
+        /// `isolate` (default) or `halt`.
+        optional "mode" mode: FailureMode,
+    }
+}
+
+document! {
+    /// One member of a team.
+    pub(crate) struct MemberDoc {
+        /// Unique in the team.
+        required "id" id: Spanned<String>,
+        /// The agent that does the work.
+        optional "agent" agent: String,
+        /// Its role in the team.
+        optional "role" role: String,
+        /// Lower lanes are asked first (0).
+        optional "lane" lane: i64,
+        /// Order within a lane (0).
+        optional "sort_order" sort_order: i64,
+        /// Whether it takes work (true).
+        optional "is_active" is_active: bool,
+        /// The tools it may use.
+        optional "tool_profile" tool_profile: ToolProfileDoc,
+        /// The tier of work its model supports.
+        optional "model_profile" model_profile: ModelProfileDoc,
+        /// Its manner.
+        optional "personality_profile" personality_profile: PersonalityDoc,
+        /// The memory it loads.
+        optional "memory_profile" memory_profile: String,
+    }
+}
+
+document! {
+    /// The tools a member may use.
+    pub(crate) struct ToolProfileDoc {
+        /// Tools it may use.
+        optional "allow_tools" allow_tools: Vec<String>,
+        /// Tools it may never use.
+        optional "deny_tools" deny_tools: Vec<String>,
+        /// Whether an approval stands before each of its nodes.
+        optional "requires_approval" requires_approval: bool,
+    }
+}
+
+document! {
+    /// What a member's model can do.
+    pub(crate) struct ModelProfileDoc {
+        /// The tier of work it supports.
+        optional "support_level" support_level: String,
+    }
+}
+
+document! {
+    /// A member's manner.
+    pub(crate) struct PersonalityDoc {
+        /// Added to the system prompt.
+        optional "system_prompt_patch" system_prompt_patch: String,
+    }
+}
+
+impl TeamDoc {
+    pub(crate) fn check(&self, cx: &mut Reader<'_, '_>) {
+        let members = self.members.iter().flatten().filter_map(|member| member.id.as_ref());
+        cx.within(Part::Key("members"), |cx| names::unique("member", members, cx));
+    }
+
+    pub(crate) fn into_team(self) -> Team {
+        let mut policies = IndexMap::new();
+        for (name, policy) in [
+            ("queue_policy", self.queue_policy),
+            ("approval_policy", self.approval_policy),
+            ("retry_policy", self.retry_policy),
+        ] {
+            policies.extend(policy.map(|policy| (name.to_owned(), policy)));
+        }
+        Team {
+            members: self.members.into_iter().flatten().map(MemberDoc::into_member).collect(),
+            failure_mode: self.failure_policy.and_then(|policy| policy.mode).unwrap_or_default(),
+            policies,
+        }
+    }
+}
+
+impl MemberDoc {
+    fn into_member(self) -> Member {
+        let tools = self.tool_profile.unwrap_or_default();
+        Member {
+            id: self.id.map(|id| id.value).unwrap_or_default(),
+            agent: self.agent,
+            role: self.role,
+            lane: self.lane.unwrap_or(0),
+            sort_order: self.sort_order.unwrap_or(0),
+            is_active: self.is_active.unwrap_or(true),
+            allow_tools: tools.allow_tools.unwrap_or_default(),
+            deny_tools: tools.deny_tools.unwrap_or_default(),
+            requires_approval: tools.requires_approval.unwrap_or(false),
+            support_level: self.model_profile.and_then(|profile| profile.support_level),
+            system_prompt_patch: self.personality_profile.and_then(|p| p.system_prompt_patch),
+            memory_profile: self.memory_profile,
+        }
+    }
+}
+
+/// Reports a `retry` beside an `on_failure` that retries too.
+pub(crate) fn check_retry(
+    on_failure: Option<&Spanned<OnFailure>>,
+    retry: Option<&Spanned<RetryDoc>>,
+    cx: &mut Reader<'_, '_>,
+) {
+    let (Some(policy), Some(retry)) = (on_failure, retry) else { return };
+    if policy.value.retries() {
+        let message = format!("`retry` and `on_failure: {}` both say how to try again", policy.value);
+        let problem = Problem::new(Code::ConflictingFields, retry.span, message);
+        cx.within(Part::Key("retry"), |cx| cx.add(problem));
+    }
+}
+
+/// Writes each step's dependencies, explicit and implied, in document order.
+pub(crate) fn order_dependencies(plan: &mut Plan) {
+    for at in 0..plan.steps.len() {
+        let dependencies = plan.graph.dependencies(at).iter();
+        let ids = dependencies.map(|on| plan.steps[*on as usize].id.clone()).collect();
+        plan.steps[at].depends_on = ids;
+    }
+}
+
+/// Reports the cycles of a graph, each at the step that closes it.
+pub(crate) fn report_cycles<'n>(
+    cycles: &crate::plan::graph::Cycles,
+    ids: &[(&str, crate::span::Span)],
+    path: impl Fn(usize) -> (Part<'n>, Part<'n>),
+    cx: &mut Reader<'n, '_>,
+) {
+    for cycle in &cycles.0 {
+        let mut trail = String::new();
+        for at in cycle.iter().chain(cycle.first()) {
+            if !trail.is_empty() {
+                trail.push_str(" -> ");
+            }
+            trail.push_str(ids[*at].0);
+        }
+        let message = format!("the dependencies form a cycle: {}", crate::yaml::shorten_to(&trail, 400));
+        let problem = Problem::new(Code::CycleDetected, ids[cycle[0]].1, message)
+            .with_hint("each step in the list waits for the next one; remove one of the dependencies");
+        let (outer, inner) = path(cycle[0]);
+        cx.within(outer, |cx| cx.within(inner, |cx| cx.add(problem)));
+    }
+}

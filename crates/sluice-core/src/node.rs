@@ -1,0 +1,167 @@
+//! A document as a tree whose every part knows its place.
+//!
+//! Readers work on this tree instead of on serde, because serde stops at the
+//! first problem and forgets where things stood.
+
+use crate::span::Span;
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
+
+/// One value of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node<'t> {
+    /// Where it stands; for a block list or map, where it begins.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind<'t>,
+}
+
+/// What a node is: the JSON types.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind<'t> {
+    /// `null`, `~` or nothing at all.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number that 64 bits hold.
+    Number(Number),
+    /// Text, its escapes resolved.
+    Text(Cow<'t, str>),
+    /// A list.
+    List(Vec<Node<'t>>),
+    /// A map, in document order, its keys unique.
+    Map(Vec<Entry<'t>>),
+}
+
+/// One key of a map and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry<'t> {
+    /// The key's text.
+    pub key: Cow<'t, str>,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// What it maps to.
+    pub value: Node<'t>,
+}
+
+impl<'t> Node<'t> {
+    /// The entries, if this is a map.
+    pub fn entries(&self) -> Option<&[Entry<'t>]> {
+        match &self.kind {
+            Kind::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The value of `key`, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Node<'t>> {
+        self.entries()?
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
+    }
+
+    /// The item at `index`, if this is a list that has it.
+    pub fn item(&self, index: usize) -> Option<&Node<'t>> {
+        match &self.kind {
+            Kind::List(items) => items.get(index),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing was written here.
+    pub fn is_null(&self) -> bool {
+        self.kind == Kind::Null
+    }
+
+    /// With an article, for messages.
+    pub fn describe(&self) -> &'static str {
+        match &self.kind {
+            Kind::Null => "nothing",
+            Kind::Bool(_) => "a boolean",
+            Kind::Number(_) => "a number",
+            Kind::Text(_) => "a string",
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a map",
+        }
+    }
+
+    /// The same node, independent of the text it was read from.
+    pub fn into_owned(self) -> Node<'static> {
+        let kind = match self.kind {
+            Kind::Null => Kind::Null,
+            Kind::Bool(flag) => Kind::Bool(flag),
+            Kind::Number(number) => Kind::Number(number),
+            Kind::Text(text) => Kind::Text(Cow::Owned(text.into_owned())),
+            Kind::List(items) => Kind::List(items.into_iter().map(Node::into_owned).collect()),
+            Kind::Map(entries) => Kind::Map(entries.into_iter().map(Entry::into_owned).collect()),
+        };
+        Node { span: self.span, kind }
+    }
+
+    /// The same value without places.
+    pub fn to_value(&self) -> Value {
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(flag) => Value::Bool(*flag),
+            Kind::Number(number) => Value::Number(number.clone()),
+            Kind::Text(text) => Value::String(text.clone().into_owned()),
+            Kind::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
+            Kind::Map(entries) => {
+                let pairs = entries
+                    .iter()
+                    .map(|e| (e.key.clone().into_owned(), e.value.to_value()));
+                Value::Object(pairs.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The place in `source` of a part of this node's text.
+    ///
+    /// Text with escapes or folded lines has no simple place for its parts; the
+    /// whole node is answered then.
+    pub fn locate(&self, source: &str, part: Span) -> Span {
+        let (Kind::Text(text), Some(raw)) = (&self.kind, source.get(self.span.range())) else {
+            return self.span;
+        };
+        if raw == text {
+            return part.shifted(self.span.start);
+        }
+        let inner = raw.get(1..raw.len().saturating_sub(1));
+        if raw.starts_with(['"', '\'']) && inner == Some(text) {
+            return part.shifted(self.span.start + 1);
+        }
+        self.locate_in_block(source, text, part)
+            .unwrap_or(self.span)
+    }
+
+    /// Finds a part of a literal block: the same line counted from the block's
+    /// first, after the block's indentation.
+    fn locate_in_block(&self, source: &str, text: &str, part: Span) -> Option<Span> {
+        let before = text.get(..part.start as usize)?;
+        let line = before.matches('\n').count();
+        let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1);
+        let block = self.span.start as usize;
+        let indent = block - source[..block].rfind('\n').map_or(0, |at| at + 1);
+        let mut start = block - indent;
+        for _ in 0..line {
+            start += source[start..].find('\n')? + 1;
+        }
+        let start = start + indent + column;
+        let wanted = text.get(part.range())?;
+        let first = wanted.lines().next().unwrap_or_default();
+        let found = source.get(start..)?.starts_with(first);
+        found.then(|| Span::new(start, start + first.len()))
+    }
+}
+
+impl Entry<'_> {
+    /// The same entry, independent of the text it was read from.
+    pub fn into_owned(self) -> Entry<'static> {
+        Entry {
+            key: Cow::Owned(self.key.into_owned()),
+            key_span: self.key_span,
+            value: self.value.into_owned(),
+        }
+    }
+}

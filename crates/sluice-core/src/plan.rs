@@ -1,0 +1,176 @@
+//! What every format becomes: a graph of steps, ready to run.
+//!
+//! Everything after the front end (journal, engine, governance, events) knows
+//! only the plan. It is plain data: defaults are filled in, references are
+//! resolved, nothing points back into the document's text.
+
+pub mod graph;
+pub mod policy;
+pub mod step;
+
+use crate::args::ArgDecl;
+use crate::canonical;
+use crate::money::Money;
+use crate::template::Template;
+use graph::Graph;
+use indexmap::IndexMap;
+use policy::{Family, Scheduling};
+use serde::Serialize;
+use step::Step;
+
+/// A workflow, resolved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// Which family of documents it came from: defaults and final status differ.
+    pub family: Family,
+    /// The workflow's name.
+    pub name: String,
+    /// The author's version of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What a run may be given.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub args: IndexMap<String, ArgDecl>,
+    /// The roles that steps name.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub roles: IndexMap<String, Role>,
+    /// Groups of steps, for people; they order nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
+    /// Most money the whole run may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Money>,
+    /// Most time the whole run may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Most steps in flight at once.
+    pub max_parallel: u32,
+    /// When a ready step may start.
+    pub scheduling: Scheduling,
+    /// Whether a failed run is taken up again by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// The run's result; when empty, its final variables.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub outputs: IndexMap<String, Template>,
+    /// Who shares the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<Team>,
+    /// The steps, in document order.
+    pub steps: Vec<Step>,
+    /// How they depend on each other. Follows from the steps, so it is not hashed.
+    #[serde(skip)]
+    pub graph: Graph,
+}
+
+impl Plan {
+    /// SHA-256 of the canonical JSON, in hexadecimal.
+    pub fn hash(&self) -> String {
+        canonical::sha256_hex(self)
+    }
+
+    /// The step called `id`.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.graph.position(id).map(|at| &self.steps[at])
+    }
+}
+
+/// An abstract actor that a deployment binds to an agent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Role {
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Skills an agent in this role must have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_skills: Vec<String>,
+    /// Most money its steps may cost in one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_spend: Option<Money>,
+    /// Environments its steps may run in; none named means any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_environments: Vec<String>,
+    /// What its inputs must be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trusted_context: Option<TrustedContext>,
+}
+
+/// What inputs a role accepts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct TrustedContext {
+    /// Source classes of acceptable inputs; none named means any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted_source_classes: Vec<String>,
+    /// Oldest acceptable input, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_s: Option<u64>,
+}
+
+/// A group of steps, for people.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Phase {
+    /// What steps name.
+    pub id: String,
+    /// What people read.
+    pub name: String,
+}
+
+/// How often a failed run is reopened by itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recovery {
+    /// Most times.
+    pub max: u32,
+    /// How long after the failure.
+    pub after_ms: u64,
+}
+
+/// The members that share a run's steps, and their common policies.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Team {
+    /// In document order.
+    pub members: Vec<Member>,
+    /// What a failed branch does to the others.
+    pub failure_mode: policy::FailureMode,
+    /// Policies that later layers read as they are.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub policies: IndexMap<String, serde_json::Value>,
+}
+
+/// One member of a team.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Member {
+    /// Unique in the team.
+    pub id: String,
+    /// The agent that does the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Its role in the team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Lower lanes are asked first.
+    pub lane: i64,
+    /// Order within a lane.
+    pub sort_order: i64,
+    /// Whether it takes work at all.
+    pub is_active: bool,
+    /// Tools it may use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_tools: Vec<String>,
+    /// Tools it may never use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny_tools: Vec<String>,
+    /// Whether an approval stands before each of its nodes.
+    pub requires_approval: bool,
+    /// The tier of work its model supports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub support_level: Option<String>,
+    /// Added to the system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt_patch: Option<String>,
+    /// The memory it loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_profile: Option<String>,
+}

@@ -1,0 +1,193 @@
+//! Who waits for whom.
+//!
+//! Positions are places in the plan's list of steps. Everything is in flat
+//! arrays, so that a graph of a hundred thousand steps costs a few allocations
+//! and time linear in steps and edges.
+
+/// The steps' dependencies, their layers and their order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Graph {
+    /// Positions by id, for look-up: sorted by id.
+    by_id: Vec<(Box<str>, u32)>,
+    dependencies: Lists,
+    dependents: Lists,
+    /// For each position, the length of the longest path to it from a root.
+    layer_of: Vec<u32>,
+    /// Positions by layer; inside a layer by id, the order in which steps are taken.
+    layers: Vec<Vec<u32>>,
+}
+
+/// Many short lists of positions in one allocation.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Lists {
+    starts: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Lists {
+    fn of(&self, position: usize) -> &[u32] {
+        &self.items[self.starts[position] as usize..self.starts[position + 1] as usize]
+    }
+
+    fn gather(count: usize, pairs: &[(u32, u32)]) -> Lists {
+        let mut starts = vec![0u32; count + 1];
+        for (key, _) in pairs {
+            starts[*key as usize + 1] += 1;
+        }
+        for at in 0..count {
+            starts[at + 1] += starts[at];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0u32; pairs.len()];
+        for (key, item) in pairs {
+            items[next[*key as usize] as usize] = *item;
+            next[*key as usize] += 1;
+        }
+        Lists { starts, items }
+    }
+}
+
+/// Steps that wait for each other: each depends on the next, the last on the first.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the dependencies form a cycle")]
+pub struct Cycles(pub Vec<Vec<usize>>);
+
+impl Graph {
+    /// Sorts `ids` (unique) into layers. `edges` are pairs `(step, dependency)`
+    /// of positions; one named twice counts once.
+    pub fn new(ids: &[&str], mut edges: Vec<(u32, u32)>) -> Result<Graph, Cycles> {
+        edges.sort_unstable();
+        edges.dedup();
+        let count = ids.len();
+        let dependencies = Lists::gather(count, &edges);
+        let reversed: Vec<(u32, u32)> = edges.iter().map(|(step, on)| (*on, *step)).collect();
+        let dependents = Lists::gather(count, &reversed);
+        let mut by_id: Vec<(Box<str>, u32)> =
+            ids.iter().zip(0u32..).map(|(id, at)| ((*id).into(), at)).collect();
+        by_id.sort_unstable();
+        let mut graph =
+            Graph { by_id, dependencies, dependents, layer_of: vec![0; count], layers: Vec::new() };
+        graph.sort_into_layers()?;
+        Ok(graph)
+    }
+
+    /// Kahn's algorithm, a layer at a time.
+    fn sort_into_layers(&mut self) -> Result<(), Cycles> {
+        let count = self.layer_of.len();
+        let mut waiting: Vec<usize> = (0..count).map(|at| self.dependencies.of(at).len()).collect();
+        let mut ready: Vec<u32> =
+            (0u32..).zip(&waiting).filter(|(_, left)| **left == 0).map(|(at, _)| at).collect();
+        let mut sizes = Vec::new();
+        let mut placed = 0;
+        while !ready.is_empty() {
+            let layer = u32::try_from(sizes.len()).unwrap_or(u32::MAX);
+            let mut next = Vec::new();
+            for at in &ready {
+                self.layer_of[*at as usize] = layer;
+                for dependent in self.dependents.of(*at as usize) {
+                    waiting[*dependent as usize] -= 1;
+                    if waiting[*dependent as usize] == 0 {
+                        next.push(*dependent);
+                    }
+                }
+            }
+            placed += ready.len();
+            sizes.push(ready.len());
+            ready = next;
+        }
+        if placed < count {
+            return Err(self.cycles(&waiting));
+        }
+        // Walking the ids in order fills every layer in id order.
+        self.layers = sizes.into_iter().map(Vec::with_capacity).collect();
+        for (_, at) in &self.by_id {
+            self.layers[self.layer_of[*at as usize] as usize].push(*at);
+        }
+        Ok(())
+    }
+
+    /// The cycles that a walk along unplaced dependencies meets, each once.
+    fn cycles(&self, waiting: &[usize]) -> Cycles {
+        const UNSEEN: usize = usize::MAX;
+        let mut walk_of = vec![UNSEEN; waiting.len()];
+        let mut cycles = Vec::new();
+        for (walk, start) in (0..waiting.len()).filter(|at| waiting[*at] > 0).enumerate() {
+            let mut trail = Vec::new();
+            let mut at = start;
+            while walk_of[at] == UNSEEN {
+                walk_of[at] = walk;
+                trail.push(at);
+                // An unplaced step has an unplaced dependency, else it would have been placed.
+                let next = self.dependencies.of(at).iter().find(|on| waiting[**on as usize] > 0);
+                at = *next.expect("an unplaced step waits for another") as usize;
+            }
+            if walk_of[at] == walk {
+                let begin = trail.iter().position(|seen| *seen == at).unwrap_or_default();
+                cycles.push(trail.split_off(begin));
+            }
+        }
+        Cycles(cycles)
+    }
+
+    /// The position of the step called `id`.
+    pub fn position(&self, id: &str) -> Option<usize> {
+        let found = self.by_id.binary_search_by(|(other, _)| (**other).cmp(id)).ok()?;
+        Some(self.by_id[found].1 as usize)
+    }
+
+    /// What the step at `position` waits for, in document order.
+    pub fn dependencies(&self, position: usize) -> &[u32] {
+        self.dependencies.of(position)
+    }
+
+    /// Who waits for the step at `position`, in document order.
+    pub fn dependents(&self, position: usize) -> &[u32] {
+        self.dependents.of(position)
+    }
+
+    /// The wave of the step at `position`, from 0.
+    pub fn layer_of(&self, position: usize) -> u32 {
+        self.layer_of[position]
+    }
+
+    /// All waves: positions, in id order.
+    pub fn layers(&self) -> &[Vec<u32>] {
+        &self.layers
+    }
+
+    /// How many dependencies there are.
+    pub fn edge_count(&self) -> usize {
+        self.dependencies.items.len()
+    }
+
+    /// For each position, the last step that every path to it passes; `None` for
+    /// steps that have no such step.
+    pub fn immediate_dominators(&self) -> Vec<Option<u32>> {
+        let mut found: Vec<Option<u32>> = vec![None; self.layer_of.len()];
+        let mut depth = vec![0u32; self.layer_of.len()];
+        for at in self.layers.iter().flatten() {
+            let mut dependencies = self.dependencies.of(*at as usize).iter();
+            let Some(first) = dependencies.next() else { continue };
+            let mut common = Some(*first);
+            for other in dependencies {
+                common = meet(&found, &depth, common, *other);
+            }
+            found[*at as usize] = common;
+            depth[*at as usize] = common.map_or(0, |common| depth[common as usize] + 1);
+        }
+        found
+    }
+}
+
+/// The last step that every path to either of two steps passes.
+fn meet(found: &[Option<u32>], depth: &[u32], a: Option<u32>, b: u32) -> Option<u32> {
+    let (mut a, mut b) = (a?, b);
+    while a != b {
+        if depth[a as usize] >= depth[b as usize] {
+            a = found[a as usize]?;
+        } else {
+            b = found[b as usize]?;
+        }
+    }
+    Some(a)
+}

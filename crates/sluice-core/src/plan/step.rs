@@ -1,0 +1,300 @@
+//! One step of a plan, whichever format it came from.
+
+use crate::contract::{InputContract, OutputContract};
+use crate::edge::test::Test;
+use crate::expr::Expr;
+use crate::merge::Strategy;
+use crate::money::Money;
+use crate::outputs::schema::FieldSchema;
+use crate::path::Path;
+use crate::plan::policy::{
+    LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, RetryCause,
+};
+use crate::template::Template;
+use crate::template::lens::LensTemplate;
+use crate::template::tree::TemplateTree;
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// Unique in the plan.
+    pub id: String,
+    /// What people read instead of the id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The author's order, where it differs from the document's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<i64>,
+    /// What the step does.
+    pub work: Work,
+    /// The role it is done in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The agent that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Ids of the steps that must settle first, written and implied, in document order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// Lens edges that end here, in the document's order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<Edge>,
+    /// What is piped in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<Path>,
+    /// The step is skipped unless this holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Expr>,
+    /// Typed values from other steps.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub inputs: IndexMap<String, Input>,
+    /// What it must answer.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub outputs: IndexMap<String, FieldSchema>,
+    /// What must hold of the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub success_criteria: Vec<Expr>,
+    /// Time for one attempt, from dispatch.
+    pub timeout_ms: u64,
+    /// What a final failure does.
+    pub on_failure: OnFailure,
+    /// When and how often an attempt is repeated.
+    pub retry: Retry,
+    /// What a failure does to steps in flight.
+    pub parallel_failure_policy: ParallelFailure,
+    /// A person decides before the work is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// The step is done once for each item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<ForEach>,
+    /// The group it is shown in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The model to use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tools it may use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// What its gateway must offer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// The tier of model it needs, in team runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required_tier: Option<String>,
+    /// Longest answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Most money one dispatch may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Money>,
+    /// What is moderated.
+    pub moderation: Moderation,
+    /// What a failed parent does.
+    pub on_parent_failure: OnParentFailure,
+    /// How several values meet in one input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Strategy>,
+    /// Times the step is asked again with the violations found.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reask: u32,
+    /// Working directory inside the run's workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Extra variables for shell steps.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub env: IndexMap<String, String>,
+    /// The memory profile it loads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// Whether an attempt whose outcome is unknown may be repeated.
+    pub idempotent: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Work {
+    /// Nothing but ask a person.
+    Approval,
+    /// An instruction for an agent or a shell.
+    Command {
+        /// The instruction.
+        command: Template,
+    },
+    /// Another workflow, as a child run.
+    Workflow {
+        /// Its name.
+        name: String,
+        /// Its version; the newest at start when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version: Option<u64>,
+        /// What it is given.
+        #[serde(skip_serializing_if = "IndexMap::is_empty")]
+        args: IndexMap<String, TemplateTree>,
+    },
+    /// A lens version applied to the node's inputs.
+    Lens(Box<LensWork>),
+    /// A library step or lens that was not at hand when the plan was made. Such
+    /// a plan can be shown, not run.
+    Unresolved {
+        /// What it was looked for as: `library_step` or `lens`.
+        what: &'static str,
+        /// The name it was looked for by.
+        name: String,
+    },
+}
+
+impl Work {
+    /// The word for people: what kind of step this is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Work::Approval => "approval",
+            Work::Command { .. } => "command",
+            Work::Workflow { .. } => "workflow",
+            Work::Lens(_) => "lens",
+            Work::Unresolved { .. } => "unresolved",
+        }
+    }
+}
+
+/// A lens version and how a node uses it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LensWork {
+    /// The lens.
+    pub lens_id: String,
+    /// The version, pinned.
+    pub version_id: String,
+    /// What it makes or does.
+    pub lens_kind: LensKind,
+    /// The instruction, with placeholders.
+    pub template: LensTemplate,
+    /// What its inputs must be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_contract: Option<InputContract>,
+    /// What its output must be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_contract: Option<OutputContract>,
+    /// Values that win over root inputs and edges.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub param_overrides: Map<String, Value>,
+}
+
+/// A typed value from other steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Input {
+    /// Where it comes from; several sources are merged.
+    pub from: Vec<Path>,
+    /// What it must be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<FieldSchema>,
+    /// Used when the source is skipped or has no such field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+/// When and how often an attempt is repeated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Retry {
+    /// Attempts in all.
+    pub attempts: u32,
+    /// First delay; it doubles.
+    pub backoff_ms: u64,
+    /// Longest delay.
+    pub max_backoff_ms: u64,
+    /// What is worth another try.
+    pub retry_on: Vec<RetryCause>,
+}
+
+impl Default for Retry {
+    fn default() -> Retry {
+        Retry {
+            attempts: 1,
+            backoff_ms: 500,
+            max_backoff_ms: 8000,
+            retry_on: vec![RetryCause::Timeout, RetryCause::ProviderError, RetryCause::RateLimit],
+        }
+    }
+}
+
+/// Who decides, and how.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Approval {
+    /// Users or roles who may; none named means whoever has the permission.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<String>,
+    /// How many must agree.
+    pub quorum: u32,
+    /// The one who started the run may not.
+    pub not_initiator: bool,
+    /// How long the question stays open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+    /// What is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Template>,
+    /// Whether the grant holds for retries too.
+    pub covers_retries: bool,
+}
+
+/// The items a step is done for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ForEach {
+    /// Where they come from.
+    pub items: Items,
+    /// Most instances in flight; the run's own bound when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    /// Most items.
+    pub max_items: u32,
+}
+
+/// Where items come from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Items {
+    /// A list that another step or an argument holds.
+    From(Path),
+    /// Written in the document.
+    List(Vec<Value>),
+}
+
+/// A lens edge, kept at the node it ends at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Edge {
+    /// Unique in the plan.
+    pub id: String,
+    /// The node it starts at.
+    pub source: String,
+    /// Which part of the source's output it carries.
+    pub source_output_key: String,
+    /// The label it binds, as written.
+    pub target_param_label: String,
+    /// How it meets other edges of the same label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_strategy: Option<Strategy>,
+    /// When it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<EdgeCondition>,
+}
+
+/// When an edge counts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum EdgeCondition {
+    /// A test of the value the edge carries.
+    Test(Test),
+    /// An expression over the run.
+    Expression {
+        /// The expression; `value` is what the edge carries.
+        expr: Expr,
+    },
+}

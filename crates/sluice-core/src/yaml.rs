@@ -1,0 +1,450 @@
+//! Text to [`Node`] tree. The only module that knows the YAML parser.
+//!
+//! JSON is read by the same parser: it is YAML in flow style. Scalars follow
+//! YAML 1.2's core schema, narrowed to what JSON can hold. Events arrive one at a
+//! time and every bound is checked as they come, so that hostile text costs no
+//! more than its own length.
+
+use crate::code::Code;
+use crate::diagnostic::{Problem, Problems};
+use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX};
+use crate::node::{Entry, Kind, Node};
+use crate::span::Span;
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
+use serde_json::Number;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Reads one document. Problems go to `problems`; a tree is answered whenever
+/// the text could be read to its end, so that later checks can report too.
+pub fn parse<'t>(text: &'t str, problems: &mut Problems) -> Option<Node<'t>> {
+    if text.len() > DOCUMENT_BYTES_MAX {
+        let message = format!(
+            "the document has {} bytes; the limit is {DOCUMENT_BYTES_MAX}",
+            text.len()
+        );
+        problems.add(Problem::new(
+            Code::DocumentTooLarge,
+            Span::default(),
+            message,
+        ));
+        return None;
+    }
+    let mut builder = Builder::new(text, problems);
+    for event in Parser::new_from_str(text) {
+        let taken = match event {
+            Ok((event, span)) => {
+                let range = span.byte_range().unwrap_or_default();
+                builder.take(event, Span::new(range.start, range.end))
+            }
+            Err(error) => Err(syntax_error(text, &error)),
+        };
+        if let Err(fatal) = taken {
+            builder.add(fatal);
+            return None;
+        }
+    }
+    if builder.root.is_none() {
+        let message = "there is no document here";
+        builder.add(Problem::new(Code::EmptyDocument, Span::default(), message));
+    }
+    builder.root
+}
+
+fn syntax_error(text: &str, error: &ScanError) -> Problem {
+    let marker = error.marker();
+    let start = marker.byte_offset().unwrap_or(0).min(text.len());
+    let width = text[start..]
+        .chars()
+        .next()
+        .filter(|c| *c != '\n')
+        .map_or(0, char::len_utf8);
+    Problem::new(
+        Code::SyntaxError,
+        Span::new(start, start + width),
+        error.info(),
+    )
+}
+
+/// A list or map whose end has not come yet.
+struct Open<'t> {
+    span: Span,
+    anchor: usize,
+    /// Nodes inside, aliases expanded.
+    size: usize,
+    inside: Inside<'t>,
+}
+
+enum Inside<'t> {
+    List(Vec<Node<'t>>),
+    /// The entries so far, and the key that waits for its value.
+    Map(Vec<Entry<'t>>, Option<(Cow<'t, str>, Span)>),
+}
+
+/// An anchored node, kept for its aliases.
+struct Anchored<'t> {
+    size: usize,
+    node: Node<'t>,
+}
+
+struct Builder<'t, 'p> {
+    text: &'t str,
+    problems: &'p mut Problems,
+    open: Vec<Open<'t>>,
+    anchors: BTreeMap<usize, Anchored<'t>>,
+    root: Option<Node<'t>>,
+    /// Nodes made so far, aliases and anchored copies counted in full.
+    nodes: usize,
+    documents: usize,
+}
+
+impl<'t, 'p> Builder<'t, 'p> {
+    fn new(text: &'t str, problems: &'p mut Problems) -> Builder<'t, 'p> {
+        Builder {
+            text,
+            problems,
+            open: Vec::new(),
+            anchors: BTreeMap::new(),
+            root: None,
+            nodes: 0,
+            documents: 0,
+        }
+    }
+
+    fn add(&mut self, problem: Problem) {
+        let path = self.path();
+        self.problems.add(problem.at_path(path));
+    }
+
+    /// Takes one event; an error ends the reading.
+    fn take(&mut self, event: Event<'t>, span: Span) -> Result<(), Problem> {
+        match event {
+            Event::DocumentStart(..) => self.begin_document(span),
+            Event::Scalar(text, style, anchor, tag) => {
+                let node = self.scalar(text, style, tag.as_deref(), span);
+                self.count(span, 1)?;
+                self.place(node, 1, anchor)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.enter(span, anchor, tag.as_deref(), Inside::List(Vec::new()))
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.enter(span, anchor, tag.as_deref(), Inside::Map(Vec::new(), None))
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(),
+            Event::Alias(id) => self.alias(id, span),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_document(&mut self, span: Span) -> Result<(), Problem> {
+        self.documents += 1;
+        if self.documents == 1 {
+            return Ok(());
+        }
+        Err(Problem::new(
+            Code::MultipleDocuments,
+            span,
+            "a second document begins here",
+        )
+        .with_hint("put each workflow in a file of its own"))
+    }
+
+    fn count(&mut self, span: Span, nodes: usize) -> Result<(), Problem> {
+        self.nodes += nodes;
+        if self.nodes <= DOCUMENT_NODES_MAX {
+            return Ok(());
+        }
+        let message = format!("the document expands to over {DOCUMENT_NODES_MAX} values");
+        Err(Problem::new(Code::TooManyNodes, span, message)
+            .with_hint("aliases count each time they are used"))
+    }
+
+    fn enter(
+        &mut self,
+        span: Span,
+        anchor: usize,
+        tag: Option<&Tag>,
+        inside: Inside<'t>,
+    ) -> Result<(), Problem> {
+        self.count(span, 1)?;
+        if self.open.len() == DOCUMENT_DEPTH_MAX {
+            let message = format!("nesting is deeper than {DOCUMENT_DEPTH_MAX} levels");
+            return Err(Problem::new(Code::TooDeep, span, message));
+        }
+        if let Some(tag) = tag {
+            self.refuse_tag(tag, span);
+        }
+        self.open.push(Open {
+            span,
+            anchor,
+            size: 1,
+            inside,
+        });
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), Problem> {
+        let done = self
+            .open
+            .pop()
+            .expect("the parser closes only what it opened");
+        let kind = match done.inside {
+            Inside::List(items) => Kind::List(items),
+            Inside::Map(entries, _) => {
+                self.refuse_duplicates(&entries);
+                Kind::Map(entries)
+            }
+        };
+        // A block map has no bracket to point at; its first key stands for it.
+        let span = match &kind {
+            Kind::Map(entries) if done.span.start == done.span.end => {
+                entries.first().map_or(done.span, |entry| entry.key_span)
+            }
+            _ => done.span,
+        };
+        self.place(Node { span, kind }, done.size, done.anchor)
+    }
+
+    fn alias(&mut self, id: usize, span: Span) -> Result<(), Problem> {
+        let Some(found) = self.anchors.get(&id) else {
+            return Err(Problem::new(
+                Code::SyntaxError,
+                span,
+                "an alias cannot stand inside its own anchor",
+            ));
+        };
+        let (size, node) = (found.size, found.node.clone());
+        self.count(span, size)?;
+        self.place(Node { span, ..node }, size, 0)
+    }
+
+    /// Puts a finished node into the innermost open list or map.
+    fn place(&mut self, node: Node<'t>, size: usize, anchor: usize) -> Result<(), Problem> {
+        if anchor != 0 {
+            self.count(node.span, size)?;
+            self.anchors.insert(
+                anchor,
+                Anchored {
+                    size,
+                    node: node.clone(),
+                },
+            );
+        }
+        let Some(parent) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        parent.size += size;
+        match &mut parent.inside {
+            Inside::List(items) => items.push(node),
+            Inside::Map(entries, waiting) => match waiting.take() {
+                Some((key, key_span)) => entries.push(Entry {
+                    key,
+                    key_span,
+                    value: node,
+                }),
+                None => {
+                    let span = node.span;
+                    *waiting = Some((key(self.text, node)?, span));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn refuse_duplicates(&mut self, entries: &[Entry<'t>]) {
+        for (first, second) in repeated(entries) {
+            let line = 1 + self.text[..first.key_span.start as usize]
+                .matches('\n')
+                .count();
+            let problem = Problem::new(
+                Code::DuplicateKey,
+                second.key_span,
+                format!("the key `{}` is set twice", second.key),
+            );
+            self.add(problem.with_hint(format!("it is first set on line {line}")));
+        }
+    }
+
+    fn refuse_tag(&mut self, tag: &Tag, span: Span) {
+        let mut written = String::new();
+        let _ = write!(
+            written,
+            "the tag `{}{}` has no meaning here",
+            tag.handle(),
+            tag.suffix()
+        );
+        self.add(Problem::new(Code::UnsupportedTag, span, written).with_hint("leave the tag out"));
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'t, str>,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        span: Span,
+    ) -> Node<'t> {
+        let kind = match tag {
+            Some(tag) if tag.handle() == "tag:yaml.org,2002:" && tag.suffix() == "str" => {
+                Kind::Text(text)
+            }
+            Some(tag) => {
+                self.refuse_tag(tag, span);
+                Kind::Text(text)
+            }
+            None if style == ScalarStyle::Plain => self.plain(text, span),
+            None => Kind::Text(text),
+        };
+        Node { span, kind }
+    }
+
+    /// The core schema: null, booleans, integers and floats; all else is text.
+    fn plain(&mut self, text: Cow<'t, str>, span: Span) -> Kind<'t> {
+        match &*text {
+            "" | "~" | "null" | "Null" | "NULL" => return Kind::Null,
+            "true" | "True" | "TRUE" => return Kind::Bool(true),
+            "false" | "False" | "FALSE" => return Kind::Bool(false),
+            _ => {}
+        }
+        match number(&text) {
+            Scalar::Number(number) => Kind::Number(number),
+            Scalar::Text => Kind::Text(text),
+            Scalar::OutOfRange => {
+                let message = format!("`{}` is no number that 64 bits hold", shorten(&text));
+                self.add(
+                    Problem::new(Code::NumberOutOfRange, span, message)
+                        .with_hint("quote it if it is meant as text"),
+                );
+                Kind::Text(text)
+            }
+        }
+    }
+
+    /// The path of what is being read: `steps[3].outputs`.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for open in &self.open {
+            match &open.inside {
+                Inside::List(items) => {
+                    let _ = write!(path, "[{}]", items.len());
+                }
+                Inside::Map(_, Some((key, _))) => {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                }
+                Inside::Map(_, None) => {}
+            }
+        }
+        path
+    }
+}
+
+/// A key is the text of a scalar, whatever type the scalar would have as a value.
+fn key<'t>(text: &'t str, node: Node<'t>) -> Result<Cow<'t, str>, Problem> {
+    match node.kind {
+        Kind::Text(key) => Ok(key),
+        Kind::Bool(_) | Kind::Number(_) => Ok(Cow::Borrowed(&text[node.span.range()])),
+        Kind::Null | Kind::List(_) | Kind::Map(_) => {
+            let message = format!("a key must be text, not {}", node.describe());
+            Err(Problem::new(Code::BadKey, node.span, message))
+        }
+    }
+}
+
+/// The pairs of entries that share a key.
+fn repeated<'a, 't>(entries: &'a [Entry<'t>]) -> Vec<(&'a Entry<'t>, &'a Entry<'t>)> {
+    // Nearly every map is small, and then comparing all is cheaper than sorting.
+    if entries.len() <= 12 {
+        let earlier = |at: usize| {
+            entries[..at]
+                .iter()
+                .find(|first| first.key == entries[at].key)
+        };
+        let pairs = (1..entries.len()).filter_map(|at| Some((earlier(at)?, &entries[at])));
+        return pairs.collect();
+    }
+    let mut sorted: Vec<&Entry<'t>> = entries.iter().collect();
+    sorted.sort_by(|a, b| a.key.cmp(&b.key));
+    let pairs = sorted.windows(2).filter(|pair| pair[0].key == pair[1].key);
+    pairs.map(|pair| (pair[0], pair[1])).collect()
+}
+
+enum Scalar {
+    Number(Number),
+    Text,
+    OutOfRange,
+}
+
+fn number(text: &str) -> Scalar {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    match digits.as_bytes() {
+        [b'0'..=b'9', ..] => {}
+        [b'.', b'0'..=b'9', ..] => {}
+        [b'.', ..] if matches!(&digits[1..], "inf" | "Inf" | "INF" | "nan" | "NaN" | "NAN") => {
+            return Scalar::OutOfRange;
+        }
+        _ => return Scalar::Text,
+    }
+    let radix = if digits.starts_with("0x") {
+        16
+    } else if digits.starts_with("0o") {
+        8
+    } else {
+        10
+    };
+    if radix != 10 {
+        let rest = &digits[2..];
+        if digits.len() != text.len() || rest.is_empty() || !rest.chars().all(|c| c.is_digit(radix))
+        {
+            return Scalar::Text;
+        }
+        return u64::from_str_radix(rest, radix)
+            .map_or(Scalar::OutOfRange, |n| Scalar::Number(n.into()));
+    }
+    if digits.bytes().all(|b| b.is_ascii_digit()) {
+        return text
+            .parse::<i64>()
+            .map(Number::from)
+            .or_else(|_| text.parse::<u64>().map(Number::from))
+            .map_or(Scalar::OutOfRange, Scalar::Number);
+    }
+    if !is_float(digits) {
+        return Scalar::Text;
+    }
+    text.parse::<f64>()
+        .ok()
+        .and_then(Number::from_f64)
+        .map_or(Scalar::OutOfRange, Scalar::Number)
+}
+
+/// Digits, then a fraction, an exponent or both.
+fn is_float(text: &str) -> bool {
+    let (mantissa, exponent) = match text.find(['e', 'E']) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let all_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent_fits = exponent.is_none_or(|exponent| {
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        !digits.is_empty() && all_digits(digits)
+    });
+    all_digits(whole) && all_digits(fraction) && exponent_fits
+}
+
+/// At most forty characters of a text, for messages.
+pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
+    shorten_to(text, 40)
+}
+
+/// At most `count` characters of a text.
+pub(crate) fn shorten_to(text: &str, count: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(count) {
+        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
+        None => Cow::Borrowed(text),
+    }
+}
