@@ -276,3 +276,6 @@ fn optional<M: SerializeMap, T: Serialize>(
 ) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
+
+#[cfg(test)]
+mod tests;
