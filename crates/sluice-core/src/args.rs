@@ -150,3 +150,6 @@ fn list(text: &str) -> Option<Value> {
         _ => Some(Value::Array(vec![text.into()])),
     }
 }
+
+#[cfg(test)]
+mod tests;
