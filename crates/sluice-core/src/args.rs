@@ -46,7 +46,6 @@ impl ArgDecl {
     fn schema(&self) -> FieldSchema {
         FieldSchema {
             kind: self.kind,
-            required: self.required,
             values: self.values.clone(),
             ..FieldSchema::default()
         }
