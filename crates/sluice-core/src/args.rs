@@ -46,7 +46,6 @@ impl ArgDecl {
     fn schema(&self) -> FieldSchema {
         FieldSchema {
             kind: self.kind,
-            required: self.required,
             values: self.values.clone(),
             ..FieldSchema::default()
         }
@@ -150,3 +149,6 @@ fn list(text: &str) -> Option<Value> {
         _ => Some(Value::Array(vec![text.into()])),
     }
 }
+
+#[cfg(test)]
+mod tests;

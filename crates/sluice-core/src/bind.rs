@@ -123,3 +123,144 @@ fn meet(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn wire<'a>(label: &'a str, source: &'a str, value: Option<Value>) -> Wire<'a> {
+        Wire {
+            label,
+            source_label: source,
+            value: value.map(Cow::Owned),
+            strategy: None,
+        }
+    }
+
+    fn map(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(map) => map,
+            other => panic!("{other} is no object"),
+        }
+    }
+
+    fn bound(root: Value, wires: &[Wire<'_>], merge: Option<Strategy>) -> BTreeMap<String, Bound> {
+        bind(&Sources {
+            root: &map(root),
+            wires,
+            merge,
+            overrides: &Map::new(),
+        })
+    }
+
+    #[test]
+    fn wires_override_root_inputs_and_overrides_override_both() {
+        let wires = [
+            wire("Wired", "a", Some(json!("wire"))),
+            wire("both", "a", Some(json!("wire"))),
+        ];
+        let inputs = bind(&Sources {
+            root: &map(json!({"Root Only": 1, "wired": 2, "both": 3, "over": 4})),
+            wires: &wires,
+            merge: None,
+            overrides: &map(json!({"BOTH": "override", " Over ": "override", "new": "override"})),
+        });
+        let shown: Vec<_> = inputs
+            .into_iter()
+            .map(|(label, bound)| (label, bound.value, bound.origin))
+            .collect();
+        let edges = |at: usize| Origin::Edges {
+            wires: vec![at],
+            strategy: None,
+        };
+        assert_eq!(
+            shown,
+            [
+                ("both".to_owned(), json!("override"), Origin::Override),
+                ("new".to_owned(), json!("override"), Origin::Override),
+                ("over".to_owned(), json!("override"), Origin::Override),
+                ("root_only".to_owned(), json!(1), Origin::Root),
+                ("wired".to_owned(), json!("wire"), edges(0)),
+            ]
+        );
+    }
+
+    #[test]
+    fn wires_of_one_label_are_merged_in_order_and_their_places_kept() {
+        let wires = [
+            wire("text", "a", Some(json!("one"))),
+            wire("other", "b", Some(json!("x"))),
+            wire(" Text", "c", None),
+            wire("TEXT", "d", Some(json!(2))),
+        ];
+        for (merge, expected, strategy) in [
+            (None, json!(2), Strategy::LastWriteWins),
+            (Some(Strategy::Concat), json!("one\n\n2"), Strategy::Concat),
+            (Some(Strategy::Array), json!(["one", 2]), Strategy::Array),
+            (
+                Some(Strategy::JsonObject),
+                json!({"a": "one", "d": 2}),
+                Strategy::JsonObject,
+            ),
+        ] {
+            let inputs = bound(json!({}), &wires, merge);
+            let origin = Origin::Edges {
+                wires: vec![0, 3],
+                strategy: Some(strategy),
+            };
+            assert_eq!(
+                inputs["text"],
+                Bound {
+                    value: expected,
+                    origin
+                }
+            );
+            assert_eq!(inputs["other"].value, json!("x"));
+            assert_eq!(inputs.len(), 2);
+        }
+    }
+
+    #[test]
+    fn the_first_wire_of_a_label_chooses_even_if_it_carries_nothing() {
+        let mut wires = [
+            wire("x", "a", None),
+            wire("x", "b", Some(json!(1))),
+            wire("x", "c", Some(json!(2))),
+        ];
+        wires[0].strategy = Some(Strategy::Array);
+        wires[1].strategy = Some(Strategy::Concat);
+        let inputs = bound(json!({}), &wires, Some(Strategy::JsonObject));
+        assert_eq!(inputs["x"].value, json!([1, 2]));
+    }
+
+    #[test]
+    fn an_input_keeps_its_shape_when_only_one_of_its_sources_completed() {
+        let wires = [wire("x", "a", None), wire("x", "b", Some(json!(1)))];
+        let inputs = bound(json!({}), &wires, Some(Strategy::Array));
+        assert_eq!(inputs["x"].value, json!([1]));
+    }
+
+    #[test]
+    fn one_edge_is_not_merged() {
+        let mut alone = [wire("x", "a", Some(json!({"k": 1})))];
+        alone[0].strategy = Some(Strategy::Array);
+        let inputs = bound(json!({}), &alone, Some(Strategy::Concat));
+        assert_eq!(inputs["x"].value, json!({"k": 1}));
+    }
+
+    #[test]
+    fn a_label_whose_wires_carry_nothing_keeps_its_root_input() {
+        let wires = [wire("x", "a", None), wire("y", "a", None)];
+        let inputs = bound(json!({"x": 1}), &wires, None);
+        assert_eq!(inputs["x"].origin, Origin::Root);
+        assert!(!inputs.contains_key("y"));
+    }
+
+    #[test]
+    fn a_null_that_is_carried_overrides() {
+        let wires = [wire("x", "a", Some(json!(null)))];
+        let inputs = bound(json!({"x": 1}), &wires, None);
+        assert_eq!(inputs["x"].value, json!(null));
+    }
+}

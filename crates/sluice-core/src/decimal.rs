@@ -124,7 +124,7 @@ fn significant(digits: &str) -> Range<usize> {
 }
 
 fn length(bytes: usize) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX / 4)
+    i64::try_from(bytes).expect("a text is shorter than 2^63 bytes")
 }
 
 #[cfg(test)]

@@ -90,3 +90,99 @@ pub fn merge(strategy: Strategy, values: &[(&str, &Value)]) -> Option<Value> {
         _ => strategy.combine(values),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+    use serde_json::json;
+
+    #[test]
+    fn each_strategy_makes_one_value_of_several() {
+        let values = [json!("first"), json!({"a": 1}), json!(null), json!(4)];
+        let labels = ["one", "two", "three", "four"];
+        let pairs: Vec<_> = labels.into_iter().zip(&values).collect();
+        for (strategy, expected) in [
+            (Strategy::LastWriteWins, json!(4)),
+            (Strategy::Concat, json!("first\n\n{\"a\":1}\n\n\n\n4")),
+            (Strategy::Array, json!(["first", {"a": 1}, null, 4])),
+            (
+                Strategy::JsonObject,
+                json!({"one": "first", "two": {"a": 1}, "three": null, "four": 4}),
+            ),
+        ] {
+            assert_eq!(merge(strategy, &pairs), Some(expected), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn one_value_is_not_merged_and_none_is_none() {
+        let value = json!(7);
+        for strategy in Strategy::ALL {
+            assert_eq!(merge(strategy, &[("a", &value)]), Some(json!(7)));
+            assert_eq!(merge(strategy, &[]), None);
+            assert_eq!(strategy.combine(&[]), None);
+        }
+    }
+
+    #[test]
+    fn combining_keeps_the_shape_for_a_single_value_too() {
+        let value = json!(7);
+        for (strategy, expected) in [
+            (Strategy::LastWriteWins, json!(7)),
+            (Strategy::Concat, json!("7")),
+            (Strategy::Array, json!([7])),
+            (Strategy::JsonObject, json!({"a": 7})),
+        ] {
+            assert_eq!(strategy.combine(&[("a", &value)]), Some(expected));
+        }
+    }
+
+    #[test]
+    fn of_two_sources_with_one_label_the_later_counts() {
+        let (first, second) = (json!(1), json!(2));
+        let merged = merge(Strategy::JsonObject, &[("a", &first), ("a", &second)]);
+        assert_eq!(merged, Some(json!({"a": 2})));
+    }
+
+    #[test]
+    fn the_first_edge_chooses_then_the_target_then_the_default() {
+        use Strategy::{Array, Concat, LastWriteWins};
+        assert_eq!(choose(Some(Array), Some(Concat)), Array);
+        assert_eq!(choose(None, Some(Concat)), Concat);
+        assert_eq!(choose(None, None), LastWriteWins);
+    }
+
+    #[test]
+    fn strategies_have_the_names_authors_write() {
+        let names = ["last_write_wins", "concat", "array", "json_object"];
+        for (strategy, name) in Strategy::ALL.into_iter().zip(names) {
+            assert_eq!(Strategy::parse(name), Some(strategy));
+            assert_eq!(serde_json::to_value(strategy).unwrap(), name);
+            assert_eq!(strategy.to_string(), name);
+        }
+        assert_eq!(Strategy::parse("Concat"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn arrays_keep_length_and_order(numbers in prop::collection::vec(any::<i64>(), 2..9)) {
+            let values: Vec<Value> = numbers.iter().copied().map(Value::from).collect();
+            let pairs: Vec<_> = values.iter().map(|value| ("s", value)).collect();
+            prop_assert_eq!(merge(Strategy::Array, &pairs), Some(Value::Array(values.clone())));
+        }
+
+        #[test]
+        fn concatenation_is_a_join(texts in prop::collection::vec(".{0,5}", 2..9)) {
+            let values: Vec<Value> = texts.iter().cloned().map(Value::from).collect();
+            let pairs: Vec<_> = values.iter().map(|value| ("s", value)).collect();
+            prop_assert_eq!(merge(Strategy::Concat, &pairs), Some(texts.join("\n\n").into()));
+        }
+
+        #[test]
+        fn one_value_is_itself_under_every_strategy(text in ".{0,5}", at in 0usize..4) {
+            let value = Value::from(text);
+            prop_assert_eq!(merge(Strategy::ALL[at], &[("s", &value)]), Some(value.clone()));
+        }
+    }
+}

@@ -88,3 +88,129 @@ fn parse(text: &str, places: i64) -> Result<Money, Fault> {
         None => fault("an amount of money over 184 billion dollars cannot be counted"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn cents_and_dollars_are_read_exactly() {
+        for (text, micro_cents) in [
+            ("0", 0),
+            ("-0", 0),
+            ("1", 1_000_000),
+            ("12.5", 12_500_000),
+            ("0.000001", 1),
+            ("1e-6", 1),
+            ("1.5e2", 150_000_000),
+            ("18446744073709.551615", u64::MAX),
+        ] {
+            assert_eq!(
+                Money::from_cents_text(text),
+                Ok(Money(micro_cents)),
+                "{text}"
+            );
+        }
+        for (text, micro_cents) in [
+            ("1", 100_000_000),
+            ("0.1", 10_000_000),
+            ("0.00000001", 1),
+            ("184467440737.09551615", u64::MAX),
+        ] {
+            assert_eq!(Money::from_usd_text(text), Ok(Money(micro_cents)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_below_a_micro_cent_is_rounded_up() {
+        for (text, micro_cents) in [
+            ("0.0000001", 1),
+            ("1e-300", 1),
+            ("0.0000010000000000000000000000001", 2),
+            ("0.0000015", 2),
+            ("2.9999999", 3_000_000),
+        ] {
+            assert_eq!(
+                Money::from_cents_text(text),
+                Ok(Money(micro_cents)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn amounts_that_are_none_are_refused() {
+        for (text, message) in [
+            ("-1", "an amount of money cannot be negative"),
+            ("-1e-300", "an amount of money cannot be negative"),
+            ("", "is not an amount of money"),
+            ("NaN", "is not an amount of money"),
+            ("inf", "is not an amount of money"),
+            ("$5", "is not an amount of money"),
+            ("1,5", "is not an amount of money"),
+            (
+                "18446744073709.551616",
+                "an amount of money over 184 billion dollars cannot be counted",
+            ),
+            (
+                "18446744073709.5516151",
+                "an amount of money over 184 billion dollars cannot be counted",
+            ),
+            (
+                "1e300",
+                "an amount of money over 184 billion dollars cannot be counted",
+            ),
+        ] {
+            let fault = Money::from_cents_text(text).unwrap_err();
+            assert_eq!(fault.message, message, "{text}");
+            assert_eq!(fault.span.range(), 0..text.len());
+        }
+    }
+
+    #[test]
+    fn numbers_of_documents_and_messages_are_amounts() {
+        let number = |value: serde_json::Value| value.as_number().cloned().unwrap();
+        assert_eq!(Money::from_cents(&number(json!(0.1))), Ok(Money(100_000)));
+        assert_eq!(Money::from_cents(&number(json!(1e-7))), Ok(Money(1)));
+        assert_eq!(Money::from_usd(&number(json!(0.1))), Ok(Money(10_000_000)));
+        assert_eq!(Money::from_usd(&number(json!(3))), Ok(Money(300_000_000)));
+        assert!(Money::from_usd(&number(json!(-1))).is_err());
+        assert!(Money::from_cents(&number(json!(1e300))).is_err());
+    }
+
+    #[test]
+    fn an_amount_is_shown_in_dollars_and_written_in_micro_cents() {
+        for (micro_cents, shown) in [
+            (0, "0.00"),
+            (1, "0.00000001"),
+            (1_000_000, "0.01"),
+            (12_500_000, "0.125"),
+            (1_250_000_000, "12.50"),
+            (110_000_000, "1.10"),
+            (u64::MAX, "184467440737.09551615"),
+        ] {
+            let money = Money::from_micro_cents(micro_cents);
+            assert_eq!(money.to_string(), shown);
+            assert_eq!(money.micro_cents(), micro_cents);
+            assert_eq!(serde_json::to_value(money).unwrap(), json!(micro_cents));
+        }
+        assert_eq!(Money::ZERO, Money::default());
+    }
+
+    #[test]
+    fn sums_are_checked() {
+        assert_eq!(Money(1).checked_add(Money(2)), Some(Money(3)));
+        assert_eq!(Money(u64::MAX).checked_add(Money(0)), Some(Money(u64::MAX)));
+        assert_eq!(Money(u64::MAX).checked_add(Money(1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(micro_cents: u64) {
+            let money = Money(micro_cents);
+            prop_assert_eq!(Money::from_usd_text(&money.to_string()), Ok(money));
+        }
+    }
+}

@@ -14,7 +14,7 @@ pub mod validate;
 
 mod place;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::value::Membership;
 use crate::violation::Violation;

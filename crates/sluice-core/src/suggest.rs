@@ -66,3 +66,136 @@ fn edits(a: &[char], b: &[char], limit: usize) -> Option<usize> {
     }
     Some(above[b.len()]).filter(|edits| *edits <= limit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        for (name, candidates, expected) in [
+            (
+                "gather_dta",
+                &["gather", "gather_data"][..],
+                Some("gather_data"),
+            ),
+            ("ouputs", &["inputs", "outputs"], Some("outputs")),
+            ("comand", &["command", "condition"], Some("command")),
+            ("timeuot", &["timeout"], Some("timeout")),
+            // Spelling habits are no mistakes.
+            ("dependsOn", &["depends_on"], Some("depends_on")),
+            ("depends-on", &["depends_on"], Some("depends_on")),
+            ("ID", &["id"], Some("id")),
+            // Short names must match but for that.
+            ("ab", &["ac", "x"], None),
+            ("abc", &["abd"], Some("abd")),
+            ("id", &["idx"], Some("idx")),
+            // A third of the letters, rounded down.
+            ("abcde", &["abcxx"], None),
+            ("abcdef", &["abcdxx"], Some("abcdxx")),
+            ("abcdef", &["abcxxx"], None),
+            // Ties go to the first, and a nearer one later still wins.
+            ("stepX", &["step1", "step2"], Some("step1")),
+            ("abcdef", &["abcdxx", "abcdex"], Some("abcdex")),
+            ("retry", &[], None),
+            ("", &["a"], None),
+            ("unlike", &["entirely"], None),
+        ] {
+            let found = suggest(name, candidates.iter().copied());
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
+        edits(&folded(a), &folded(b), limit)
+    }
+
+    #[test]
+    fn edits_are_insertions_deletions_substitutions_and_swaps() {
+        for (a, b, expected) in [
+            ("abcd", "abcd", 0),
+            ("abcd", "abxcd", 1),
+            ("abcd", "abd", 1),
+            ("abcd", "abxd", 1),
+            ("abcd", "bacd", 1),
+            ("abcd", "abdc", 1),
+            ("abcd", "acbd", 1),
+            ("abcd", "badc", 2),
+            ("abcd", "bcda", 2),
+            ("ca", "abc", 3),
+            ("abcd", "xbcx", 2),
+            ("abcdef", "bcdefg", 2),
+            ("abcdef", "abef", 2),
+            ("aab", "aba", 1),
+        ] {
+            assert_eq!(distance(a, b, 4), Some(expected), "{a} {b}");
+            assert_eq!(distance(b, a, 4), Some(expected), "{b} {a}");
+            assert_eq!(distance(a, b, expected), Some(expected), "{a} {b}");
+            if let Some(fewer) = expected.checked_sub(1) {
+                assert_eq!(distance(a, b, fewer), None, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_names_are_compared_for_equality_only() {
+        let longest = "x".repeat(CHARS_MAX);
+        let one_off = format!("{}y", "x".repeat(CHARS_MAX - 1));
+        assert_eq!(
+            suggest(&longest, [one_off.as_str()]),
+            Some(one_off.as_str())
+        );
+        let long = "x".repeat(CHARS_MAX + 1);
+        assert_eq!(suggest(&long, [longest.as_str()]), None);
+        assert_eq!(suggest(&longest, [long.as_str()]), None);
+        let upper = long.to_uppercase();
+        assert_eq!(suggest(&upper, [long.as_str()]), Some(long.as_str()));
+    }
+
+    #[test]
+    fn however_long_a_name_a_few_edits_are_the_most() {
+        let name = "abcdefghijklmnopqrst";
+        assert_eq!(
+            suggest(name, ["abcdefghijklmnopXXXX"]),
+            Some("abcdefghijklmnopXXXX")
+        );
+        assert_eq!(suggest(name, ["abcdefghijklmnoXXXXX"]), None);
+    }
+
+    /// The textbook version, without limit or band.
+    fn plain(a: &[char], b: &[char]) -> usize {
+        let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for i in 0..=a.len() {
+            for j in 0..=b.len() {
+                if i == 0 || j == 0 {
+                    table[i][j] = i + j;
+                    continue;
+                }
+                let differs = usize::from(a[i - 1] != b[j - 1]);
+                let mut cost = (table[i - 1][j - 1] + differs)
+                    .min(table[i - 1][j] + 1)
+                    .min(table[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    cost = cost.min(table[i - 2][j - 2] + 1);
+                }
+                table[i][j] = cost;
+            }
+        }
+        table[a.len()][b.len()]
+    }
+
+    proptest! {
+        #[test]
+        fn the_band_gives_what_the_whole_table_gives(a in "[ab]{0,9}", b in "[abc]{0,9}", limit in 0usize..5) {
+            let (a, b) = (folded(&a), folded(&b));
+            let whole = plain(&a, &b);
+            prop_assert_eq!(edits(&a, &b, limit), Some(whole).filter(|edits| *edits <= limit));
+        }
+
+        #[test]
+        fn any_text_is_answered(name in ".{0,80}", candidates in prop::collection::vec(".{0,80}", 0..5)) {
+            suggest(&name, candidates.iter().map(String::as_str));
+        }
+    }
+}

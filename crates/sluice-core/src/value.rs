@@ -48,13 +48,26 @@ pub fn numeric(text: &str) -> Option<Number> {
 
 /// Numbers by value, whatever their representation: 1 equals 1.0.
 pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+    let float = |number: &Number| number.as_f64().unwrap_or(0.0);
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => {
-            let (a, b) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0));
-            a.partial_cmp(&b).unwrap_or(Ordering::Equal)
-        }
+        (Some(a), None) => compare_with_float(a, float(b)),
+        (None, Some(b)) => compare_with_float(b, float(a)).reverse(),
+        (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
     }
+}
+
+/// Exactly: as a float, 2^53 + 1 would be 2^53 and pass a maximum of 2^53.
+fn compare_with_float(integer: i128, float: f64) -> Ordering {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the cast saturates, and no 64-bit integer is near the ends of 128 bits"
+    )]
+    let whole = float.trunc() as i128;
+    let by_fraction = 0.0.partial_cmp(&float.fract());
+    integer
+        .cmp(&whole)
+        .then(by_fraction.unwrap_or(Ordering::Equal))
 }
 
 fn integer(number: &Number) -> Option<i128> {
@@ -230,6 +243,18 @@ mod tests {
         );
         assert_eq!(compare(json!(-1), json!(u64::MAX)), Ordering::Less);
         assert_eq!(compare(json!(0.5), json!(0)), Ordering::Greater);
+        assert_eq!(compare(json!(0), json!(-0.5)), Ordering::Greater);
+        assert_eq!(compare(json!(0), json!(0.5)), Ordering::Less);
+        assert_eq!(compare(json!(-1), json!(-0.5)), Ordering::Less);
+        assert_eq!(compare(json!(2.5), json!(1.5)), Ordering::Greater);
+        assert_eq!(compare(json!(u64::MAX), json!(1e300)), Ordering::Less);
+        assert_eq!(compare(json!(-1e300), json!(i64::MIN)), Ordering::Less);
+        let (float, above) = (
+            json!(9_007_199_254_740_992.0),
+            json!(9_007_199_254_740_993_u64),
+        );
+        assert_eq!(compare(above.clone(), float.clone()), Ordering::Greater);
+        assert_eq!(compare(float, above), Ordering::Less);
     }
 
     #[test]

@@ -174,6 +174,8 @@ pub(crate) fn a(type_name: &str) -> String {
     match type_name {
         "null" => "null".to_owned(),
         "any" => "anything".to_owned(),
+        "json" => "JSON".to_owned(),
+        "url" => "a URL".to_owned(),
         "array" | "integer" | "object" => format!("an {type_name}"),
         _ => format!("a {type_name}"),
     }
@@ -257,7 +259,8 @@ mod tests {
             ("integer", "an integer"),
             ("object", "an object"),
             ("string", "a string"),
-            ("url", "a url"),
+            ("url", "a URL"),
+            ("json", "JSON"),
         ] {
             assert_eq!(a(name), noun);
         }

@@ -252,13 +252,10 @@ impl ContractField {
                 "`itemType` needs `type: array`",
             ));
         }
-        let rest = ContractField {
-            values: Vec::new(),
-            ..self.clone()
-        };
+        // A value is always a member of its own list, so only the rest can refuse it.
         for (index, value) in self.values.iter().enumerate() {
             let mut unfit = Violations::default();
-            rest.check("", Some(value), &mut unfit);
+            self.check("", Some(value), &mut unfit);
             if let Some(first) = unfit.into_vec().into_iter().next() {
                 let message = format!("allowed value {}", first.message);
                 found.push(Contradiction::new(&["enum", &index.to_string()], message));

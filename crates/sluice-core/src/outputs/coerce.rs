@@ -175,3 +175,6 @@ pub(crate) fn nests_within(value: &Value, room: usize) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,13 +219,10 @@ impl FieldSchema {
 
     /// Allowed values that the rest of the schema does not allow.
     fn enum_contradictions(&self) -> Vec<Contradiction> {
-        let rest = FieldSchema {
-            values: Vec::new(),
-            ..self.clone()
-        };
+        // A value is always a member of its own list, so only the rest can refuse it.
         let unfit = |(index, value): (usize, &Value)| {
             let mut value = value.clone();
-            let violations = validate::value(&rest, &mut value, Membership::Exact);
+            let violations = validate::value(self, &mut value, Membership::Exact);
             let first = violations.into_iter().next()?;
             let inside = if first.field.is_empty() {
                 String::new()
@@ -276,3 +273,6 @@ fn optional<M: SerializeMap, T: Serialize>(
 ) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
+
+#[cfg(test)]
+mod tests;

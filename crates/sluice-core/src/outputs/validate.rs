@@ -132,3 +132,6 @@ fn mismatch(kind: FieldType, value: &Value) -> String {
         _ => format!("is {}, not {}", a(type_name(value)), a(kind.as_str())),
     }
 }
+
+#[cfg(test)]
+mod tests;
