@@ -3,17 +3,17 @@
 //! Canonical JSON: keys sorted by code point, no blanks, everything else as
 //! compact JSON. Anyone can recompute a hash with a standard library.
 
+mod writer;
+
 use serde::Serialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
 /// The canonical JSON of a value.
 pub fn to_string(value: &impl Serialize) -> String {
-    let value = serde_json::to_value(value).expect("plain data always serialises");
-    let mut out = String::new();
-    write(&value, &mut out);
-    out
+    let mut writer = writer::Writer::default();
+    value.serialize(&mut writer).expect("plain data with text keys always serialises");
+    writer.into_string()
 }
 
 /// SHA-256 of the canonical JSON, in hexadecimal.
@@ -25,46 +25,19 @@ pub fn sha256_hex(value: &impl Serialize) -> String {
     hex
 }
 
-fn write(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            out.push('{');
-            for (index, (key, item)) in entries.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                let _ = write!(out, "{}:", Value::from(key.as_str()));
-                write(item, out);
-            }
-            out.push('}');
-        }
-        scalar => {
-            let _ = write!(out, "{scalar}");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn keys_are_sorted_at_every_level_and_lists_keep_their_order() {
-        let value = json!({"b": {"z": 1, "a": [3, {"d": null, "c": "é\n"}]}, "a": 1.5, "A": true});
-        assert_eq!(to_string(&value), r#"{"A":true,"a":1.5,"b":{"a":[3,{"c":"é\n","d":null}],"z":1}}"#);
+        let value = json!({"b": {"z": 1, "a": [3, {"d": null, "c": "é\n"}]}, "a": 1.5, "A": true, "": []});
+        assert_eq!(
+            to_string(&value),
+            r#"{"":[],"A":true,"a":1.5,"b":{"a":[3,{"c":"é\n","d":null}],"z":1}}"#
+        );
     }
 
     #[test]
@@ -74,5 +47,88 @@ mod tests {
             sha256_hex(&json!({"a": 1})),
             "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
         );
+    }
+
+    #[derive(Serialize)]
+    struct Everything {
+        unit: (),
+        some: Option<u8>,
+        none: Option<u8>,
+        pair: (i64, f64),
+        variant: Kind,
+        list: Vec<Kind>,
+        text: char,
+        flat: Newtype,
+    }
+
+    #[derive(Serialize)]
+    struct Newtype(&'static str);
+
+    #[derive(Serialize)]
+    enum Kind {
+        Unit,
+        New(bool),
+        Tuple(u8, u8),
+        Struct { z: u8, a: u8 },
+    }
+
+    #[test]
+    fn every_shape_of_plain_data_is_written_as_json_writes_it() {
+        let everything = Everything {
+            unit: (),
+            some: Some(1),
+            none: None,
+            pair: (-1, 0.1),
+            variant: Kind::Struct { z: 1, a: 2 },
+            list: vec![Kind::Unit, Kind::New(true), Kind::Tuple(1, 2)],
+            text: 'x',
+            flat: Newtype("y"),
+        };
+        let plain = serde_json::to_value(&everything).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&to_string(&everything)).unwrap(), plain);
+        assert_eq!(
+            to_string(&everything),
+            r#"{"flat":"y","list":["Unit",{"New":true},{"Tuple":[1,2]}],"none":null,"pair":[-1,0.1],"some":1,"text":"x","unit":null,"variant":{"Struct":{"a":2,"z":1}}}"#
+        );
+    }
+
+    /// Sorts by building everything anew: slow, and plainly right.
+    fn sorted(value: &Value) -> String {
+        match value {
+            Value::Array(items) => {
+                format!("[{}]", items.iter().map(sorted).collect::<Vec<_>>().join(","))
+            }
+            Value::Object(map) => {
+                let mut keys: Vec<_> = map.keys().collect();
+                keys.sort();
+                let pair = |key: &String| format!("{}:{}", json!(key), sorted(&map[key]));
+                format!("{{{}}}", keys.into_iter().map(pair).collect::<Vec<_>>().join(","))
+            }
+            scalar => scalar.to_string(),
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((".{0,3}", inner), 0..6)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_written_with_its_keys_sorted(value in any_value()) {
+            prop_assert_eq!(to_string(&value), sorted(&value));
+        }
     }
 }

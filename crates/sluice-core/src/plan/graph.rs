@@ -4,17 +4,36 @@
 //! arrays, so that a graph of a hundred thousand steps costs a few allocations
 //! and time linear in steps and edges.
 
+mod radix;
+#[cfg(test)]
+mod tests;
+
 /// The steps' dependencies, their layers and their order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
-    /// Positions by id, for look-up: sorted by id.
-    by_id: Vec<(Box<str>, u32)>,
+    ids: Ids,
+    /// Positions in the order of their ids.
+    by_id: Vec<u32>,
     dependencies: Lists,
     dependents: Lists,
     /// For each position, the length of the longest path to it from a root.
     layer_of: Vec<u32>,
     /// Positions by layer; inside a layer by id, the order in which steps are taken.
     layers: Vec<Vec<u32>>,
+}
+
+/// Many short texts in one allocation.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    fn of(&self, position: usize) -> &str {
+        let start = if position == 0 { 0 } else { self.ends[position - 1] };
+        &self.text[start..self.ends[position]]
+    }
 }
 
 /// Many short lists of positions in one allocation.
@@ -29,22 +48,50 @@ impl Lists {
         &self.items[self.starts[position] as usize..self.starts[position + 1] as usize]
     }
 
-    fn gather(count: usize, pairs: &[(u32, u32)]) -> Lists {
+    /// The lists that pairs `(list, item)` make, items in the order they come.
+    fn gather(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Lists {
         let mut starts = vec![0u32; count + 1];
-        for (key, _) in pairs {
-            starts[*key as usize + 1] += 1;
+        let mut total = 0;
+        for (list, _) in pairs.clone() {
+            starts[list as usize + 1] += 1;
+            total += 1;
         }
         for at in 0..count {
             starts[at + 1] += starts[at];
         }
         let mut next = starts.clone();
-        let mut items = vec![0u32; pairs.len()];
-        for (key, item) in pairs {
-            items[next[*key as usize] as usize] = *item;
-            next[*key as usize] += 1;
+        let mut items = vec![0u32; total];
+        for (list, item) in pairs {
+            items[next[list as usize] as usize] = item;
+            next[list as usize] += 1;
         }
         Lists { starts, items }
     }
+
+    /// Sorts each list and drops what it holds twice.
+    fn tidy(&mut self) {
+        let mut kept = 0;
+        for list in 0..self.starts.len() - 1 {
+            let (start, end) = (self.starts[list] as usize, self.starts[list + 1] as usize);
+            self.items[start..end].sort_unstable();
+            self.starts[list] = position(kept);
+            for at in start..end {
+                if at == start || self.items[at] != self.items[at - 1] {
+                    self.items[kept] = self.items[at];
+                    kept += 1;
+                }
+            }
+        }
+        if let Some(last) = self.starts.last_mut() {
+            *last = position(kept);
+        }
+        self.items.truncate(kept);
+    }
+}
+
+/// A place in an array of fewer than 2^32 items.
+fn position(at: usize) -> u32 {
+    u32::try_from(at).expect("a plan has fewer than 2^32 edges")
 }
 
 /// Steps that wait for each other: each depends on the next, the last on the first.
@@ -55,18 +102,27 @@ pub struct Cycles(pub Vec<Vec<usize>>);
 impl Graph {
     /// Sorts `ids` (unique) into layers. `edges` are pairs `(step, dependency)`
     /// of positions; one named twice counts once.
-    pub fn new(ids: &[&str], mut edges: Vec<(u32, u32)>) -> Result<Graph, Cycles> {
-        edges.sort_unstable();
-        edges.dedup();
+    pub fn new(ids: &[&str], edges: &[(u32, u32)]) -> Result<Graph, Cycles> {
         let count = ids.len();
-        let dependencies = Lists::gather(count, &edges);
-        let reversed: Vec<(u32, u32)> = edges.iter().map(|(step, on)| (*on, *step)).collect();
-        let dependents = Lists::gather(count, &reversed);
-        let mut by_id: Vec<(Box<str>, u32)> =
-            ids.iter().zip(0u32..).map(|(id, at)| ((*id).into(), at)).collect();
-        by_id.sort_unstable();
-        let mut graph =
-            Graph { by_id, dependencies, dependents, layer_of: vec![0; count], layers: Vec::new() };
+        let mut dependencies = Lists::gather(count, edges.iter().copied());
+        dependencies.tidy();
+        let reversed = (0u32..).zip(0..count).flat_map(|(step, at)| {
+            dependencies.of(at).iter().map(move |on| (*on, step))
+        });
+        let dependents = Lists::gather(count, reversed);
+        let mut all = Ids { text: String::new(), ends: Vec::with_capacity(count) };
+        for id in ids {
+            all.text.push_str(id);
+            all.ends.push(all.text.len());
+        }
+        let mut graph = Graph {
+            ids: all,
+            by_id: radix::sorted(ids),
+            dependencies,
+            dependents,
+            layer_of: vec![0; count],
+            layers: Vec::new(),
+        };
         graph.sort_into_layers()?;
         Ok(graph)
     }
@@ -100,7 +156,7 @@ impl Graph {
         }
         // Walking the ids in order fills every layer in id order.
         self.layers = sizes.into_iter().map(Vec::with_capacity).collect();
-        for (_, at) in &self.by_id {
+        for at in &self.by_id {
             self.layers[self.layer_of[*at as usize] as usize].push(*at);
         }
         Ok(())
@@ -131,8 +187,8 @@ impl Graph {
 
     /// The position of the step called `id`.
     pub fn position(&self, id: &str) -> Option<usize> {
-        let found = self.by_id.binary_search_by(|(other, _)| (**other).cmp(id)).ok()?;
-        Some(self.by_id[found].1 as usize)
+        let found = self.by_id.binary_search_by(|at| self.ids.of(*at as usize).cmp(id)).ok()?;
+        Some(self.by_id[found] as usize)
     }
 
     /// What the step at `position` waits for, in document order.

@@ -44,7 +44,7 @@ pub(super) fn check<'d>(
     lens.check_outputs(cx);
     let ids: Vec<(&str, Span)> = nodes.iter().map(|node| (id(node), span(node))).collect();
     let names: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
-    match Graph::new(&names, pairs) {
+    match Graph::new(&names, &pairs) {
         Ok(graph) => Some((graph, versions)),
         Err(cycles) => {
             let path = |at: usize| (Part::Key("nodes"), Part::Index(at));

@@ -39,7 +39,7 @@ pub(super) fn check<'n>(
     check_outputs(document, &known, cx);
     let ids: Vec<(&str, Span)> = drafts.iter().map(|draft| (draft.id(), draft.span())).collect();
     let names: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
-    match Graph::new(&names, edges) {
+    match Graph::new(&names, &edges) {
         Ok(graph) => {
             report_unprotected(drafts, &graph, cx);
             Some(graph)

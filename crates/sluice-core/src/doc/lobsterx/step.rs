@@ -20,7 +20,8 @@ use crate::span::{Span, Spanned};
 pub(super) struct Draft<'n> {
     pub(super) index: usize,
     pub(super) node: &'n Node<'n>,
-    pub(super) doc: StepDoc,
+    /// Boxed: it is large and moves often.
+    pub(super) doc: Box<StepDoc>,
     /// Paths read from text fields, in the order of the fields.
     pub(super) stdin: Option<Path>,
     pub(super) items: Option<Path>,
@@ -54,7 +55,7 @@ pub(super) fn read<'n>(
     cx: &mut Reader<'n, '_>,
 ) -> Option<Draft<'n>> {
     let own = cx.map(node)?;
-    let mut doc = StepDoc::default();
+    let mut doc = Box::<StepDoc>::default();
     for entry in own {
         doc.read_entry(entry, cx);
     }
@@ -245,7 +246,7 @@ impl Draft<'_> {
     pub(super) fn into_step(self) -> Step {
         let work = self.work();
         let asks = self.asks();
-        let doc = self.doc;
+        let doc = *self.doc;
         let retry = doc.retry.map(|retry| Retry::from(retry.value));
         Step {
             id: doc.id.map(|id| id.value).unwrap_or_default(),

@@ -1,0 +1,342 @@
+//! A JSON serialiser that sorts keys as it goes.
+//!
+//! Values are written to one buffer. When a map ends, its entries are put in
+//! order in place; nothing is built twice.
+
+use serde::ser::{self, Serialize};
+use serde_json::Error;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Canonical JSON so far.
+#[derive(Default)]
+pub(super) struct Writer {
+    out: Vec<u8>,
+    /// Where each entry of the open maps stands: its key, quoted, and the whole entry.
+    entries: Vec<Entry>,
+    /// For putting entries in order.
+    scratch: Vec<u8>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    key: Range<usize>,
+    end: usize,
+}
+
+impl Entry {
+    /// The key as text: UTF-8 sorts by code point, escapes would not.
+    fn text<'o>(&self, out: &'o [u8]) -> Cow<'o, [u8]> {
+        let quoted = &out[self.key.clone()];
+        if !quoted.contains(&b'\\') {
+            return Cow::Borrowed(&quoted[1..quoted.len() - 1]);
+        }
+        let text: String = serde_json::from_slice(quoted).expect("a written key can be read");
+        Cow::Owned(text.into_bytes())
+    }
+}
+
+impl Writer {
+    pub(super) fn into_string(self) -> String {
+        String::from_utf8(self.out).expect("JSON is UTF-8")
+    }
+
+    fn scalar(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.out, value)
+    }
+}
+
+/// An open list, or an open map whose entries begin at `first`.
+pub(super) struct Open<'w> {
+    writer: &'w mut Writer,
+    first: usize,
+    start: usize,
+    close: &'static [u8],
+}
+
+impl<'w> Open<'w> {
+    fn begin(writer: &'w mut Writer, open: &[u8], close: &'static [u8]) -> Open<'w> {
+        writer.out.extend_from_slice(open);
+        let (first, start) = (writer.entries.len(), writer.out.len());
+        Open { writer, first, start, close }
+    }
+
+    fn item(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        if self.writer.out.len() > self.start {
+            self.writer.out.push(b',');
+        }
+        value.serialize(&mut *self.writer)
+    }
+
+    fn key(&mut self, key: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        let start = self.writer.out.len();
+        self.writer.scalar(key)?;
+        let end = self.writer.out.len();
+        if self.writer.out.get(start) != Some(&b'"') {
+            return Err(ser::Error::custom("a key must be text"));
+        }
+        self.writer.out.push(b':');
+        self.writer.entries.push(Entry { key: start..end, end });
+        Ok(())
+    }
+
+    fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        value.serialize(&mut *self.writer)?;
+        self.writer.out.push(b',');
+        let end = self.writer.out.len();
+        if let Some(entry) = self.writer.entries.last_mut() {
+            entry.end = end;
+        }
+        Ok(())
+    }
+
+    fn end_list(self) {
+        self.writer.out.extend_from_slice(self.close);
+    }
+
+    fn end_map(self) {
+        let Writer { out, entries, scratch } = self.writer;
+        let own = &mut entries[self.first..];
+        if !own.is_sorted_by(|a, b| a.text(out) <= b.text(out)) {
+            own.sort_by(|a, b| a.text(out).cmp(&b.text(out)));
+            scratch.clear();
+            for entry in own.iter() {
+                scratch.extend_from_slice(&out[entry.key.start..entry.end]);
+            }
+            out.truncate(self.start);
+            out.extend_from_slice(scratch);
+        }
+        if entries.len() > self.first {
+            out.pop();
+        }
+        entries.truncate(self.first);
+        out.extend_from_slice(self.close);
+    }
+}
+
+impl<'w> ser::Serializer for &'w mut Writer {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Open<'w>;
+    type SerializeTuple = Open<'w>;
+    type SerializeTupleStruct = Open<'w>;
+    type SerializeTupleVariant = Open<'w>;
+    type SerializeMap = Open<'w>;
+    type SerializeStruct = Open<'w>;
+    type SerializeStructVariant = Open<'w>;
+
+    fn serialize_bool(self, value: bool) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_i8(self, value: i8) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_i16(self, value: i16) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_i32(self, value: i32) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_i64(self, value: i64) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_u8(self, value: u8) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_u16(self, value: u16) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_u32(self, value: u32) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_u64(self, value: u64) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), Error> {
+        self.scalar(&value)
+    }
+
+    fn serialize_str(self, value: &str) -> Result<(), Error> {
+        self.scalar(value)
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {
+        self.scalar(value)
+    }
+
+    fn serialize_none(self) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.scalar(&())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<(), Error> {
+        self.scalar(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        let mut open = Open::begin(self, b"{", b"}");
+        open.key(variant)?;
+        open.value(value)?;
+        open.end_map();
+        Ok(())
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Open<'w>, Error> {
+        Ok(Open::begin(self, b"[", b"]"))
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Open<'w>, Error> {
+        Ok(Open::begin(self, b"[", b"]"))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Open<'w>, Error> {
+        Ok(Open::begin(self, b"[", b"]"))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Open<'w>, Error> {
+        self.out.push(b'{');
+        self.scalar(variant)?;
+        Ok(Open::begin(self, b":[", b"]}"))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Open<'w>, Error> {
+        Ok(Open::begin(self, b"{", b"}"))
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Open<'w>, Error> {
+        Ok(Open::begin(self, b"{", b"}"))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Open<'w>, Error> {
+        self.out.push(b'{');
+        self.scalar(variant)?;
+        Ok(Open::begin(self, b":{", b"}}"))
+    }
+}
+
+/// Lists of every kind are written alike.
+macro_rules! lists {
+    ($($trait:ident :: $item:ident),*) => {$(
+        impl ser::$trait for Open<'_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn $item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.item(value)
+            }
+
+            fn end(self) -> Result<(), Error> {
+                self.end_list();
+                Ok(())
+            }
+        }
+    )*};
+}
+lists!(
+    SerializeSeq::serialize_element,
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
+    SerializeTupleVariant::serialize_field
+);
+
+/// Structs of both kinds are written as maps.
+macro_rules! structs {
+    ($($trait:ident),*) => {$(
+        impl ser::$trait for Open<'_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn serialize_field<T: Serialize + ?Sized>(
+                &mut self,
+                key: &'static str,
+                value: &T,
+            ) -> Result<(), Error> {
+                self.key(key)?;
+                self.value(value)
+            }
+
+            fn end(self) -> Result<(), Error> {
+                self.end_map();
+                Ok(())
+            }
+        }
+    )*};
+}
+structs!(SerializeStruct, SerializeStructVariant);
+
+impl ser::SerializeMap for Open<'_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        self.key(key)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.value(value)
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.end_map();
+        Ok(())
+    }
+}
