@@ -128,6 +128,9 @@ impl Problems {
 
     /// All of them, in document order, each once, placed by line and column of `text`.
     pub fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
+        if self.list.is_empty() {
+            return Vec::new();
+        }
         if self.left_out > 0 {
             let end = Span::new(text.len(), text.len());
             let message = format!("{} more problems are not shown", self.left_out);

@@ -18,16 +18,25 @@ pub(super) struct Writer {
     scratch: Vec<u8>,
 }
 
-#[derive(Clone)]
 struct Entry {
-    key: Range<usize>,
+    key: Key,
+    start: usize,
     end: usize,
+}
+
+/// A key: a field's name, or a map's key where it was written.
+enum Key {
+    Field(&'static str),
+    Written(Range<usize>),
 }
 
 impl Entry {
     /// The key as text: UTF-8 sorts by code point, escapes would not.
     fn text<'o>(&self, out: &'o [u8]) -> Cow<'o, [u8]> {
-        let quoted = &out[self.key.clone()];
+        let quoted = match &self.key {
+            Key::Field(name) => return Cow::Borrowed(name.as_bytes()),
+            Key::Written(range) => &out[range.clone()],
+        };
         if !quoted.contains(&b'\\') {
             return Cow::Borrowed(&quoted[1..quoted.len() - 1]);
         }
@@ -76,8 +85,19 @@ impl<'w> Open<'w> {
             return Err(ser::Error::custom("a key must be text"));
         }
         self.writer.out.push(b':');
-        self.writer.entries.push(Entry { key: start..end, end });
+        self.writer.entries.push(Entry { key: Key::Written(start..end), start, end });
         Ok(())
+    }
+
+    /// A field's name is an identifier: nothing in it needs escaping.
+    fn field(&mut self, name: &'static str) {
+        let out = &mut self.writer.out;
+        let start = out.len();
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        let end = out.len();
+        self.writer.entries.push(Entry { key: Key::Field(name), start, end });
     }
 
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
@@ -101,7 +121,7 @@ impl<'w> Open<'w> {
             own.sort_by(|a, b| a.text(out).cmp(&b.text(out)));
             scratch.clear();
             for entry in own.iter() {
-                scratch.extend_from_slice(&out[entry.key.start..entry.end]);
+                scratch.extend_from_slice(&out[entry.start..entry.end]);
             }
             out.truncate(self.start);
             out.extend_from_slice(scratch);
@@ -222,7 +242,7 @@ impl<'w> ser::Serializer for &'w mut Writer {
         value: &T,
     ) -> Result<(), Error> {
         let mut open = Open::begin(self, b"{", b"}");
-        open.key(variant)?;
+        open.field(variant);
         open.value(value)?;
         open.end_map();
         Ok(())
@@ -310,7 +330,7 @@ macro_rules! structs {
                 key: &'static str,
                 value: &T,
             ) -> Result<(), Error> {
-                self.key(key)?;
+                self.field(key);
                 self.value(value)
             }
 

@@ -26,13 +26,11 @@ pub(super) fn check<'n>(
     let known = Known::new(document, drafts);
     report_duplicates(drafts, &known, cx);
     let mut edges = Vec::new();
-    for draft in drafts {
-        cx.within(Part::Key("steps"), |cx| {
-            cx.within(Part::Index(draft.index), |cx| {
-                let mut check = Check { draft, drafts, known: &known, edges: &mut edges, cx };
-                check.references();
-                check.names(document, registry);
-            });
+    for (at, draft) in (0u32..).zip(drafts) {
+        cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| {
+            let mut check = Check { at, draft, drafts, known: &known, edges: &mut edges, cx };
+            check.references();
+            check.names(document, registry);
         });
     }
     check_roles(document, drafts, cx);
@@ -113,6 +111,7 @@ enum Place {
 }
 
 struct Check<'a, 'n, 'p> {
+    at: u32,
     draft: &'a Draft<'n>,
     drafts: &'a [Draft<'n>],
     known: &'a Known<'a>,
@@ -169,8 +168,9 @@ impl<'n> Check<'_, 'n, '_> {
 
     /// Runs `check` with these parts added to the path.
     fn at(&mut self, parts: &[Part<'n>], check: impl FnOnce(&mut Check<'_, 'n, '_>)) {
-        let Check { draft, drafts, known, edges, cx } = self;
-        cx.deeper(parts, |cx| check(&mut Check { draft, drafts, known, edges, cx }));
+        let Check { at, draft, drafts, known, edges, cx } = self;
+        let at = *at;
+        cx.deeper(parts, |cx| check(&mut Check { at, draft, drafts, known, edges, cx }));
     }
 
     /// A step that must exist; the step at hand waits for it.
@@ -186,8 +186,7 @@ impl<'n> Check<'_, 'n, '_> {
     }
 
     fn depend(&mut self, on: u32) {
-        let at = self.known.steps.get(self.draft.id()).copied();
-        self.edges.extend(at.map(|at| (at, on)));
+        self.edges.push((self.at, on));
     }
 
     /// One `from` of an input: `id.field`, or `args.name`.

@@ -244,9 +244,9 @@ pub(super) fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String>
 impl Draft<'_> {
     /// The planned step. Only for drafts without errors.
     pub(super) fn into_step(self) -> Step {
-        let work = self.work();
         let asks = self.asks();
-        let doc = *self.doc;
+        let mut doc = self.doc;
+        let work = work(&mut doc, self.unresolved);
         let retry = doc.retry.map(|retry| Retry::from(retry.value));
         Step {
             id: doc.id.map(|id| id.value).unwrap_or_default(),
@@ -301,19 +301,19 @@ impl Draft<'_> {
             idempotent: doc.idempotent.unwrap_or(true),
         }
     }
+}
 
-    fn work(&self) -> Work {
-        if let Some(reference) = &self.doc.workflow_ref {
-            let (name, version) = workflow_ref(&reference.value).unwrap_or((&reference.value, None));
-            let args = self.doc.args.iter().flat_map(|args| &args.value.0);
-            let args = args.map(|(name, tree)| (name.value.clone(), tree.clone())).collect();
-            return Work::Workflow { name: name.to_owned(), version, args };
-        }
-        match (&self.doc.command, &self.unresolved) {
-            (Some(command), _) => Work::Command { command: command.value.clone() },
-            (None, Some(name)) => Work::Unresolved { what: "library_step", name: name.clone() },
-            (None, None) => Work::Approval,
-        }
+/// What the step does. Takes the parts of the document that say so.
+fn work(doc: &mut StepDoc, unresolved: Option<String>) -> Work {
+    if let Some(reference) = doc.workflow_ref.take() {
+        let (name, version) = workflow_ref(&reference.value).unwrap_or((&reference.value, None));
+        let args = doc.args.take().map(|args| args.value).unwrap_or_default();
+        return Work::Workflow { name: name.to_owned(), version, args: args.into_map(|tree| tree) };
+    }
+    match (doc.command.take(), unresolved) {
+        (Some(command), _) => Work::Command { command: command.value },
+        (None, Some(name)) => Work::Unresolved { what: "library_step", name },
+        (None, None) => Work::Approval,
     }
 }
 

@@ -1,0 +1,68 @@
+# Two commands on a machine with Rust and Node: `make start`, `make test`.
+# Everything else they need they install themselves.
+
+CARGO ?= cargo
+FUZZ_SECONDS ?= 10
+EXAMPLE = examples/vendor-review.lobsterx.yaml
+
+.PHONY: help start test check lint fmt deny bench fuzz mutants clean
+
+help:
+	@echo 'make start    build Sluice and show it a workflow'
+	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
+	@echo 'make lint     formatting, lints, licences of dependencies'
+	@echo 'make fmt      format the source'
+	@echo 'make bench    measure the hot paths'
+	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
+	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
+
+start:
+	$(CARGO) build --release --locked -p sluice
+	@echo
+	target/release/sluice validate --registry examples/registry.yaml $(wildcard examples/*.lobsterx.yaml examples/*.lens.yaml examples/*.lens.json)
+	@echo
+	target/release/sluice plan $(EXAMPLE)
+	@echo
+	@echo 'Next: target/release/sluice --help, and docs/guide/README.md'
+
+test: lint check fuzz
+
+check:
+	$(CARGO) test --workspace --locked
+
+lint: deny
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+fmt:
+	$(CARGO) fmt --all
+	cd fuzz && $(CARGO) fmt
+
+# The advisory database lives in a repository that not every machine reaches, so
+# only what needs no network is checked here.
+deny:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version 0.20.2 cargo-deny
+	$(CARGO) deny --offline --log-level error check bans licenses sources
+
+bench:
+	$(CARGO) run --release --locked -p bench -- documents
+
+# Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
+fuzz:
+	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --version 0.13.2 cargo-fuzz
+	@for target in document expression template; do \
+	  mkdir -p fuzz/corpus/$$target; \
+	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target examples \
+	    -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 || exit 1; \
+	done
+
+# The rules whose tests are themselves tested.
+mutants:
+	@command -v cargo-mutants >/dev/null || $(CARGO) install --locked cargo-mutants
+	$(CARGO) mutants -p sluice-core --timeout 60 \
+	  -f 'crates/sluice-core/src/{value,merge,args,bounds,path,scope,expr,outputs,contract,edge,bind}.rs' \
+	  -f 'crates/sluice-core/src/{path,scope,expr,outputs,contract,edge}/*.rs' -- --lib
+
+clean:
+	$(CARGO) clean
+	rm -rf fuzz/target mutants.out*
