@@ -81,6 +81,9 @@ impl Context {
         let mut rest = text.as_bytes();
         // Every special character is ASCII, so bytes are enough.
         while let Some((&byte, after)) = rest.split_first() {
+            if byte == b'\n' && self.breaks_inside() {
+                self.lost = true;
+            }
             if self.lost {
                 return;
             }
@@ -123,14 +126,15 @@ impl Context {
             return refusal("after a backslash", "remove the backslash; `$${` is a literal `${`");
         }
         for frame in &self.stack {
-            let Frame::Plain(words) = frame else {
-                continue;
-            };
-            if words.test {
-                return refusal("inside `[[ ]]`", "use `[ ]` or `case`");
-            }
-            if words.in_subscript() {
-                return refusal("inside a subscript", aside);
+            match frame {
+                Frame::Brace => return refusal("inside a parameter expansion", aside),
+                Frame::Plain(words) if words.test => {
+                    return refusal("inside `[[ ]]`", "use `[ ]` or `case`");
+                }
+                Frame::Plain(words) if words.in_subscript() => {
+                    return refusal("inside a subscript", aside);
+                }
+                _ => {}
             }
         }
         match self.stack.last() {
@@ -141,7 +145,6 @@ impl Context {
             Some(Frame::Arithmetic(_)) => {
                 refusal("inside arithmetic, which may evaluate text as code", aside)
             }
-            Some(Frame::Brace) => refusal("inside a parameter expansion", aside),
             Some(Frame::Heredoc(heredoc)) if heredoc.quoted => refusal(
                 "inside a here-document with a quoted end mark",
                 "remove the quotes from the end mark",
@@ -156,6 +159,27 @@ impl Context {
 
     fn pop(&mut self) {
         self.stack.pop();
+    }
+
+    /// Whether a line break here stands within something inside a here-document,
+    /// or before the text of one begins: shells differ in what they then read.
+    fn breaks_inside(&self) -> bool {
+        // A comment ends where its command does, and here-documents that begin on
+        // the same line follow one another.
+        let innermost = match self.stack.last() {
+            Some(Frame::Comment) => 2,
+            Some(Frame::Heredoc(_)) => {
+                let heredocs = self.stack.iter().rev();
+                heredocs.take_while(|frame| matches!(frame, Frame::Heredoc(_))).count()
+            }
+            _ => 1,
+        };
+        let outer = self.stack.len().saturating_sub(innermost);
+        self.stack[..outer].iter().any(|frame| match frame {
+            Frame::Heredoc(_) => true,
+            Frame::Plain(words) => !words.pending.is_empty(),
+            _ => false,
+        })
     }
 
     /// The character after a backslash: whatever it is, it opens and closes nothing.
@@ -176,14 +200,6 @@ impl Context {
 
     /// Reads one byte, with what follows it in the same text; gives how many were used.
     fn read_byte(&mut self, byte: u8, after: &[u8]) -> usize {
-        let within_heredoc = self.stack[..self.stack.len() - 1]
-            .iter()
-            .any(|frame| matches!(frame, Frame::Heredoc(_)));
-        if byte == b'\n' && within_heredoc {
-            // Shells differ in whether the end mark is looked for first.
-            self.lost = true;
-            return 1;
-        }
         match self.top() {
             Frame::Plain(_) => return self.read_plain(byte, after),
             Frame::Heredoc(_) => return self.read_heredoc(byte, after),
@@ -212,7 +228,7 @@ impl Context {
                 b')' if *open == 1 => self.pop(),
                 b')' => *open -= 1,
                 // It may be a subshell after all, where these mean something.
-                b'\'' | b'"' | b'`' | b'\\' | b'\n' => self.lost = true,
+                b'\'' | b'"' | b'`' | b'\\' | b'\n' | b';' => self.lost = true,
                 _ => {}
             },
             Frame::Brace => return self.read_brace(byte, after),
