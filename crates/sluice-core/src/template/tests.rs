@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::EXPRESSION_BYTES_MAX;
 use crate::scope::names::Names;
 use proptest::prelude::*;
 use serde_json::json;
@@ -161,6 +162,10 @@ fn a_long_mistake_is_shown_in_part() {
 
 #[test]
 fn templates_are_bounded() {
+    // A short path is short wherever it stands.
+    let late = format!("{}${{name.length}}", " ".repeat(EXPRESSION_BYTES_MAX));
+    assert!(render(&late).is_ok());
+
     let most = "${a}".repeat(TEMPLATE_REFERENCES_MAX);
     assert!(Template::parse(&most).is_ok());
     let faults = Template::parse(&format!("{most}.${{a}}${{a}}")).unwrap_err();

@@ -39,6 +39,8 @@ pub(super) struct Context {
     stack: Vec<Frame>,
     /// Whether the last character was a backslash that escapes the next one.
     escaped: bool,
+    /// The last character that was not such a backslash.
+    last: u8,
     /// Whether the quoting cannot be told any more.
     lost: bool,
 }
@@ -73,7 +75,8 @@ struct Words {
 
 impl Context {
     pub(super) fn new() -> Context {
-        Context { stack: vec![Frame::Plain(Words::default())], escaped: false, lost: false }
+        let stack = vec![Frame::Plain(Words::default())];
+        Context { stack, escaped: false, last: b'\n', lost: false }
     }
 
     /// Reads literal text.
@@ -91,6 +94,9 @@ impl Context {
                 true => self.read_escaped(byte),
                 false => self.read_byte(byte, after),
             };
+            if !self.escaped {
+                self.last = rest[used - 1];
+            }
             rest = &rest[used..];
         }
     }
@@ -105,6 +111,7 @@ impl Context {
             },
         };
         self.escaped = false;
+        self.last = b'"';
         match self.top() {
             Frame::Plain(words) => words.word.push(b'"'),
             Frame::Heredoc(heredoc) => heredoc.spoil_line(),
@@ -185,6 +192,8 @@ impl Context {
     /// The character after a backslash: whatever it is, it opens and closes nothing.
     fn read_escaped(&mut self, byte: u8) -> usize {
         self.escaped = false;
+        // The shell joins the lines before it reads what may be one operator now.
+        self.lost = byte == b'\n' && matches!(self.last, b'$' | b'(' | b'<');
         match self.top() {
             Frame::Plain(words) if byte != b'\n' => words.word.push(b'"'),
             Frame::Heredoc(heredoc) => {

@@ -63,6 +63,8 @@ fn a_reference_becomes_a_variable_with_the_quotes_it_needs() {
         ("case ${x} in a) echo ${x};; esac", r#"case "$SLUICE_V1" in a) echo "$SLUICE_V1";; esac"#),
         ("cat <<< ${x}", r#"cat <<< "$SLUICE_V1""#),
         ("echo a \\\n ${x}", "echo a \\\n \"$SLUICE_V1\""),
+        ("echo \"a$(b)\\\n${x}\"", "echo \"a$(b)\\\n${SLUICE_V1}\""),
+        ("echo (${x}\\\n${x}", "echo (\"$SLUICE_V1\"\\\n\"$SLUICE_V1\""),
         ("echo é'é'${x}", "echo é'é'\"$SLUICE_V1\""),
         ("cat > ${x} < in", "cat > \"$SLUICE_V1\" < in"),
         ("echo 'a\\' ${x}", "echo 'a\\' \"$SLUICE_V1\""),
@@ -179,6 +181,10 @@ fn where_shells_disagree_later_references_are_refused() {
         "cat <<EOF\n$${a\n} ${x}\nEOF",
         "cat <<EOF\n$(a # b\n) ${x}\nEOF",
         "cat <<EOF\n\\\nEOF\n${x}",
+        "echo $(\\\n(${x}))",
+        "echo $\\\n((${x}))",
+        "echo \"$\\\n((${x}))\"",
+        "cat <\\\n<'EOF'\n${x}\nEOF",
     ] {
         assert_eq!(refused(source)[0], lost, "{source}");
     }
