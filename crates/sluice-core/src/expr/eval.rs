@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 const BYTES_PER_UNIT: usize = 64;
 /// The effort that doubles what a match costs. Measured so that the whole fuel
 /// is gone within a fraction of a second with the worst pattern that compiles.
-const PLAIN_EFFORT: usize = 8;
+const PLAIN_EFFORT: usize = 4;
 
 pub(super) fn value(
     expr: &Expr,

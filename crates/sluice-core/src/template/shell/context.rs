@@ -10,6 +10,7 @@
 
 mod heredoc;
 
+use crate::limits::SHELL_DEPTH_MAX;
 use heredoc::Heredoc;
 
 /// How a reference must be written at one place.
@@ -97,6 +98,8 @@ impl Context {
             if !self.escaped {
                 self.last = rest[used - 1];
             }
+            // Everything that looks at the whole stack is quick while it is small.
+            self.lost |= self.stack.len() > SHELL_DEPTH_MAX;
             rest = &rest[used..];
         }
     }

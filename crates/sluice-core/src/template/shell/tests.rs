@@ -3,6 +3,7 @@
 mod hostile;
 
 use super::*;
+use crate::limits::SHELL_DEPTH_MAX;
 use crate::scope::names::Names;
 use serde_json::json;
 
@@ -190,6 +191,16 @@ fn where_shells_disagree_later_references_are_refused() {
     }
     // Once lost, always lost.
     assert_eq!(refused("echo $[1] ${x}\n\n${x}"), [lost, lost]);
+}
+
+#[test]
+fn quoting_is_followed_to_a_bounded_depth() {
+    let nested = |depth: usize| format!("{}${{x}}", "$(".repeat(depth));
+    assert!(shell(&nested(SHELL_DEPTH_MAX - 1)).is_ok());
+    assert_eq!(refused(&nested(SHELL_DEPTH_MAX)), ["after quoting this involved"]);
+    // The stack would be walked at every line break.
+    let source = format!("{}{}${{x}}", "\"$(".repeat(100_000), "x\n".repeat(300_000));
+    assert!(shell(&source).is_err());
 }
 
 #[test]
