@@ -253,6 +253,9 @@ fn wrong_calls_are_explained() {
             "exist(a)",
             "len(a)",
             "x(a)",
+            "abclower(a)",
+            "abcdlower(a)",
+            "lowerabcd(a)",
             "system('rm')",
             "a.contains('b')",
             "$lower(a)",
@@ -287,6 +290,12 @@ fn wrong_calls_are_explained() {
             ^^^ unknown function `len`; the functions are contains, starts_with, matches, exists, lower
             x(a)
             ^ unknown function `x`; the functions are contains, starts_with, matches, exists, lower
+            abclower(a)
+            ^^^^^^^^ unknown function `abclower`; did you mean `lower`?
+            abcdlower(a)
+            ^^^^^^^^^ unknown function `abcdlower`; the functions are contains, starts_with, matches, exists, lower
+            lowerabcd(a)
+            ^^^^^^^^^ unknown function `lowerabcd`; the functions are contains, starts_with, matches, exists, lower
             system('rm')
             ^^^^^^ unknown function `system`; the functions are contains, starts_with, matches, exists, lower
             a.contains('b')
