@@ -11,6 +11,7 @@
 //! INVARIANT: evaluation copies no value it only reads, and its time is bounded
 //! by the fuel whatever the size of the values.
 
+mod effort;
 mod eval;
 mod functions;
 mod lexer;
@@ -58,9 +59,16 @@ enum Node {
     In(Box<[Node; 2]>),
     Contains(Box<[Node; 2]>),
     StartsWith(Box<[Node; 2]>),
-    Matches(Box<Node>, Pattern),
+    Matches(Box<Node>, Box<Search>),
     Exists(usize),
     Lower(Box<Node>),
+}
+
+/// A pattern, and how hard it is to match.
+#[derive(Debug, Clone)]
+struct Search {
+    pattern: Pattern,
+    effort: usize,
 }
 
 /// A comparison of two values.

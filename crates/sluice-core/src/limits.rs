@@ -31,6 +31,8 @@ pub const PATTERN_BYTES_MAX: usize = 1024;
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
 /// Most references or placeholders in one template.
 pub const TEMPLATE_REFERENCES_MAX: usize = 1000;
+/// Deepest quoting of a shell command that is followed to place references in it.
+pub const SHELL_DEPTH_MAX: usize = 64;
 /// Longest text a template may become, in bytes.
 pub const TEMPLATE_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 

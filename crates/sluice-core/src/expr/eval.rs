@@ -1,6 +1,6 @@
 //! Trees to values.
 
-use super::{Comparison, EvalError, Expr, Node};
+use super::{Comparison, EvalError, Expr, Node, Search};
 use crate::limits::EXPRESSION_FUEL;
 use crate::path::Reference;
 use crate::scope::{Located, Scope, locate};
@@ -11,6 +11,9 @@ use std::cmp::Ordering;
 
 /// Bytes of text that one unit of fuel reads.
 const BYTES_PER_UNIT: usize = 64;
+/// The effort that doubles what a match costs. Measured so that the whole fuel
+/// is gone within a fraction of a second with the worst pattern that compiles.
+const PLAIN_EFFORT: usize = 4;
 
 pub(super) fn value(
     expr: &Expr,
@@ -86,49 +89,6 @@ impl<'a> Evaluation<'a> {
                 let items = items.iter().map(|item| self.operand(item));
                 Operand::List(items.collect::<Result<_, _>>()?)
             }
-            Node::Any(nodes) => {
-                let mut any = false;
-                for node in nodes {
-                    any = any || self.truth(node)?;
-                }
-                Operand::Bool(any)
-            }
-            Node::All(nodes) => {
-                let mut all = true;
-                for node in nodes {
-                    all = all && self.truth(node)?;
-                }
-                Operand::Bool(all)
-            }
-            Node::Not(inner) => Operand::Bool(!self.truth(inner)?),
-            Node::Compare(comparison, sides) => {
-                let [left, right] = self.both(sides)?;
-                Operand::Bool(self.compare(*comparison, &left, &right)?)
-            }
-            Node::In(sides) => {
-                let [answer, list] = self.both(sides)?;
-                Operand::Bool(self.is_in(&answer, &list)?)
-            }
-            Node::Contains(sides) => {
-                let [whole, part] = self.both(sides)?;
-                Operand::Bool(self.contains(&whole, &part)?)
-            }
-            Node::StartsWith(sides) => {
-                let [whole, part] = self.both(sides)?;
-                let (Operand::Text(whole), Operand::Text(part)) = (&whole, &part) else {
-                    return Ok(Operand::Bool(false));
-                };
-                self.spend_text(part.len().min(whole.len()))?;
-                Operand::Bool(whole.starts_with(part.as_ref()))
-            }
-            Node::Matches(text, pattern) => {
-                let Operand::Text(text) = self.operand(text)? else {
-                    return Ok(Operand::Bool(false));
-                };
-                self.spend_text(text.len())?;
-                Operand::Bool(pattern.is_match(&text))
-            }
-            Node::Exists(index) => Operand::Bool(!matches!(self.path(*index)?, Operand::Null)),
             Node::Lower(inner) => match self.operand(inner)? {
                 Operand::Text(text) => {
                     self.spend_text(text.len())?;
@@ -136,7 +96,47 @@ impl<'a> Evaluation<'a> {
                 }
                 other => other,
             },
+            _ => Operand::Bool(self.truth(node)?),
         })
+    }
+
+    fn truth(&mut self, node: &'a Node) -> Result<bool, EvalError> {
+        self.spend(1)?;
+        match node {
+            Node::Any(nodes) => find(nodes, |node| self.truth(node)),
+            Node::All(nodes) => Ok(!find(nodes, |node| Ok(!self.truth(node)?))?),
+            Node::Not(inner) => Ok(!self.truth(inner)?),
+            Node::Compare(comparison, sides) => {
+                let [left, right] = self.both(sides)?;
+                self.compare(*comparison, &left, &right)
+            }
+            Node::In(sides) => {
+                let [answer, list] = self.both(sides)?;
+                self.is_in(&answer, &list)
+            }
+            Node::Contains(sides) => {
+                let [whole, part] = self.both(sides)?;
+                self.contains(&whole, &part)
+            }
+            Node::StartsWith(sides) => {
+                let [whole, part] = self.both(sides)?;
+                self.starts_with(&whole, &part)
+            }
+            Node::Matches(text, search) => {
+                let text = self.operand(text)?;
+                self.matches(&text, search)
+            }
+            Node::Exists(index) => Ok(!matches!(self.path(*index)?, Operand::Null)),
+            Node::Literal(_) | Node::Path(_) | Node::List(_) | Node::Lower(_) => {
+                Ok(match self.operand(node)? {
+                    Operand::Null => false,
+                    Operand::Bool(flag) => flag,
+                    Operand::Number(number) => truthy(&Value::Number(number)),
+                    Operand::Text(text) => !text.is_empty(),
+                    Operand::Whole(_) | Operand::List(_) => true,
+                })
+            }
+        }
     }
 
     fn both(&mut self, sides: &'a [Node; 2]) -> Result<[Operand<'a>; 2], EvalError> {
@@ -152,16 +152,6 @@ impl<'a> Evaluation<'a> {
                 Operand::Number(count.into())
             }
             Located::Skipped | Located::Missing => Operand::Null,
-        })
-    }
-
-    fn truth(&mut self, node: &'a Node) -> Result<bool, EvalError> {
-        Ok(match self.operand(node)? {
-            Operand::Null => false,
-            Operand::Bool(flag) => flag,
-            Operand::Number(number) => truthy(&Value::Number(number)),
-            Operand::Text(text) => !text.is_empty(),
-            Operand::Whole(_) | Operand::List(_) => true,
         })
     }
 
@@ -240,7 +230,12 @@ impl<'a> Evaluation<'a> {
     /// Deep equality, paid for by the values of the left side: the right side
     /// is not read any further than the left one goes.
     fn same(&mut self, left: &Value, right: &Value) -> Result<bool, EvalError> {
-        if size(left) != size(right) {
+        let alike = match (left, right) {
+            (Value::Array(left), Value::Array(right)) => left.len() == right.len(),
+            (Value::Object(left), Value::Object(right)) => left.len() == right.len(),
+            _ => false,
+        };
+        if !alike {
             return Ok(false);
         }
         self.weigh(left)?;
@@ -275,7 +270,7 @@ impl<'a> Evaluation<'a> {
         };
         // Once here, so that blanks before the answer are not read for every token.
         let answer = answer.trim_start();
-        let mut begins_with = |token: &str| {
+        let begins_with = |token: &str| {
             self.spend_text(token.len())?;
             Ok(!token.is_empty() && is_token(answer, token))
         };
@@ -284,14 +279,11 @@ impl<'a> Evaluation<'a> {
                 find(items.iter().filter_map(Value::as_str), begins_with)
             }
             Operand::List(items) => {
-                for item in items {
-                    if let Operand::Text(token) = item
-                        && begins_with(token)?
-                    {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
+                let texts = items.iter().filter_map(|item| match item {
+                    Operand::Text(token) => Some(token.as_ref()),
+                    _ => None,
+                });
+                find(texts, begins_with)
             }
             _ => Ok(false),
         }
@@ -326,6 +318,24 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    fn starts_with(&mut self, whole: &Operand<'_>, part: &Operand<'_>) -> Result<bool, EvalError> {
+        let (Operand::Text(whole), Operand::Text(part)) = (whole, part) else {
+            return Ok(false);
+        };
+        self.spend_text(part.len().min(whole.len()))?;
+        Ok(whole.starts_with(part.as_ref()))
+    }
+
+    fn matches(&mut self, text: &Operand<'_>, search: &Search) -> Result<bool, EvalError> {
+        let Operand::Text(text) = text else {
+            return Ok(false);
+        };
+        // The plainest pattern reads as fast as any search; others cost more.
+        let bytes = text.len().saturating_mul(PLAIN_EFFORT + search.effort) / PLAIN_EFFORT;
+        self.spend_text(bytes)?;
+        Ok(search.pattern.is_match(text))
+    }
+
     fn copy_list(&mut self, items: &[Operand<'_>]) -> Result<Value, EvalError> {
         let values = items.iter().map(|item| self.copy(item));
         Ok(Value::Array(values.collect::<Result<_, _>>()?))
@@ -356,15 +366,6 @@ impl<'a> Evaluation<'a> {
             Operand::Whole(value) => Ok(value.clone()),
             other => self.copy(&other),
         }
-    }
-}
-
-/// The number of items of a list or an object; lists and objects never agree.
-fn size(value: &Value) -> (usize, bool) {
-    match value {
-        Value::Array(list) => (list.len(), true),
-        Value::Object(map) => (map.len(), false),
-        _ => (0, false),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The five functions an expression may call.
 
-use super::Node;
+use super::effort::effort;
+use super::{Node, Search};
 use crate::path::Path;
 use crate::pattern::Pattern;
 use crate::span::Fault;
@@ -74,7 +75,10 @@ fn matches(text: Node, pattern: Node, range: Range<usize>) -> Result<Node, Fault
             .with_hint("patterns are checked before the run starts"));
     };
     match Pattern::new(&source) {
-        Ok(pattern) => Ok(Node::Matches(Box::new(text), pattern)),
+        Ok(pattern) => {
+            let search = Search { effort: effort(pattern.as_str()), pattern };
+            Ok(Node::Matches(Box::new(text), Box::new(search)))
+        }
         Err(fault) => Err(Fault { span: crate::span::Span::new(range.start, range.end), ..fault }),
     }
 }

@@ -39,10 +39,12 @@ impl Parser<'_> {
         self.lexemes[self.at].range.clone()
     }
 
-    /// Takes the next token. The end is never passed, so there is always one.
+    /// Takes the next token. The end is never passed, so there is always one more.
     fn next(&mut self) -> Token {
         let token = self.lexemes[self.at].token.clone();
-        self.at = (self.at + 1).min(self.lexemes.len() - 1);
+        if token != Token::End {
+            self.at += 1;
+        }
         token
     }
 

@@ -10,6 +10,7 @@
 
 mod heredoc;
 
+use crate::limits::SHELL_DEPTH_MAX;
 use heredoc::Heredoc;
 
 /// How a reference must be written at one place.
@@ -39,6 +40,8 @@ pub(super) struct Context {
     stack: Vec<Frame>,
     /// Whether the last character was a backslash that escapes the next one.
     escaped: bool,
+    /// The last character that was not such a backslash.
+    last: u8,
     /// Whether the quoting cannot be told any more.
     lost: bool,
 }
@@ -73,7 +76,8 @@ struct Words {
 
 impl Context {
     pub(super) fn new() -> Context {
-        Context { stack: vec![Frame::Plain(Words::default())], escaped: false, lost: false }
+        let stack = vec![Frame::Plain(Words::default())];
+        Context { stack, escaped: false, last: b'\n', lost: false }
     }
 
     /// Reads literal text.
@@ -81,6 +85,9 @@ impl Context {
         let mut rest = text.as_bytes();
         // Every special character is ASCII, so bytes are enough.
         while let Some((&byte, after)) = rest.split_first() {
+            if byte == b'\n' && self.breaks_inside() {
+                self.lost = true;
+            }
             if self.lost {
                 return;
             }
@@ -88,6 +95,11 @@ impl Context {
                 true => self.read_escaped(byte),
                 false => self.read_byte(byte, after),
             };
+            if !self.escaped {
+                self.last = rest[used - 1];
+            }
+            // Everything that looks at the whole stack is quick while it is small.
+            self.lost |= self.stack.len() > SHELL_DEPTH_MAX;
             rest = &rest[used..];
         }
     }
@@ -102,6 +114,7 @@ impl Context {
             },
         };
         self.escaped = false;
+        self.last = b'"';
         match self.top() {
             Frame::Plain(words) => words.word.push(b'"'),
             Frame::Heredoc(heredoc) => heredoc.spoil_line(),
@@ -123,14 +136,15 @@ impl Context {
             return refusal("after a backslash", "remove the backslash; `$${` is a literal `${`");
         }
         for frame in &self.stack {
-            let Frame::Plain(words) = frame else {
-                continue;
-            };
-            if words.test {
-                return refusal("inside `[[ ]]`", "use `[ ]` or `case`");
-            }
-            if words.in_subscript() {
-                return refusal("inside a subscript", aside);
+            match frame {
+                Frame::Brace => return refusal("inside a parameter expansion", aside),
+                Frame::Plain(words) if words.test => {
+                    return refusal("inside `[[ ]]`", "use `[ ]` or `case`");
+                }
+                Frame::Plain(words) if words.in_subscript() => {
+                    return refusal("inside a subscript", aside);
+                }
+                _ => {}
             }
         }
         match self.stack.last() {
@@ -141,7 +155,6 @@ impl Context {
             Some(Frame::Arithmetic(_)) => {
                 refusal("inside arithmetic, which may evaluate text as code", aside)
             }
-            Some(Frame::Brace) => refusal("inside a parameter expansion", aside),
             Some(Frame::Heredoc(heredoc)) if heredoc.quoted => refusal(
                 "inside a here-document with a quoted end mark",
                 "remove the quotes from the end mark",
@@ -158,9 +171,32 @@ impl Context {
         self.stack.pop();
     }
 
+    /// Whether a line break here stands within something inside a here-document,
+    /// or before the text of one begins: shells differ in what they then read.
+    fn breaks_inside(&self) -> bool {
+        // A comment ends where its command does, and here-documents that begin on
+        // the same line follow one another.
+        let innermost = match self.stack.last() {
+            Some(Frame::Comment) => 2,
+            Some(Frame::Heredoc(_)) => {
+                let heredocs = self.stack.iter().rev();
+                heredocs.take_while(|frame| matches!(frame, Frame::Heredoc(_))).count()
+            }
+            _ => 1,
+        };
+        let outer = self.stack.len().saturating_sub(innermost);
+        self.stack[..outer].iter().any(|frame| match frame {
+            Frame::Heredoc(_) => true,
+            Frame::Plain(words) => !words.pending.is_empty(),
+            _ => false,
+        })
+    }
+
     /// The character after a backslash: whatever it is, it opens and closes nothing.
     fn read_escaped(&mut self, byte: u8) -> usize {
         self.escaped = false;
+        // The shell joins the lines before it reads what may be one operator now.
+        self.lost = byte == b'\n' && matches!(self.last, b'$' | b'(' | b'<');
         match self.top() {
             Frame::Plain(words) if byte != b'\n' => words.word.push(b'"'),
             Frame::Heredoc(heredoc) => {
@@ -176,14 +212,6 @@ impl Context {
 
     /// Reads one byte, with what follows it in the same text; gives how many were used.
     fn read_byte(&mut self, byte: u8, after: &[u8]) -> usize {
-        let within_heredoc = self.stack[..self.stack.len() - 1]
-            .iter()
-            .any(|frame| matches!(frame, Frame::Heredoc(_)));
-        if byte == b'\n' && within_heredoc {
-            // Shells differ in whether the end mark is looked for first.
-            self.lost = true;
-            return 1;
-        }
         match self.top() {
             Frame::Plain(_) => return self.read_plain(byte, after),
             Frame::Heredoc(_) => return self.read_heredoc(byte, after),
@@ -212,7 +240,7 @@ impl Context {
                 b')' if *open == 1 => self.pop(),
                 b')' => *open -= 1,
                 // It may be a subshell after all, where these mean something.
-                b'\'' | b'"' | b'`' | b'\\' | b'\n' => self.lost = true,
+                b'\'' | b'"' | b'`' | b'\\' | b'\n' | b';' => self.lost = true,
                 _ => {}
             },
             Frame::Brace => return self.read_brace(byte, after),
