@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 /// A governed, durable workflow engine for AI agents.
 #[derive(Debug, Parser)]
-#[command(name = "sluice", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "sluice", version, arg_required_else_help = true)]
 #[command(after_help = "Look a code up in docs/errors/CODE.md.\n\nExample:\n  \
     sluice validate examples/vendor-review.lobsterx.yaml")]
 pub(crate) struct Cli {
@@ -117,7 +117,7 @@ pub(crate) struct Eval {
 #[derive(Debug, Args)]
 pub(crate) struct Registry {
     /// Library steps, workflows and lenses that documents may refer to
-    #[arg(long = "registry", value_name = "FILE")]
+    #[arg(id = "registry", long, value_name = "FILE")]
     pub(crate) file: Option<OsString>,
 }
 

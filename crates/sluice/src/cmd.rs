@@ -54,7 +54,7 @@ fn registry(
 
 fn tell_unreadable(file: &Unreadable, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
     match reader {
-        Reader::Person => out.note(&draw::unreadable(file)),
+        Reader::Person => out.note(&format!("{}\n", draw::unreadable(file))),
         Reader::Program => out.json(Layout::Line, &Report::unreadable(file)),
     }
 }

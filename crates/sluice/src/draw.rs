@@ -2,9 +2,12 @@
 
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use crate::visible;
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clap::builder::styling::AnsiColor;
+use sluice_core::code::Severity;
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::span::Span;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Longest part of a line that is shown, in characters.
@@ -16,29 +19,35 @@ const BEFORE_CHARS: usize = 60;
 pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String {
     // A failure is found while a run is under way; here it ends the command.
     let level = match problem.code.severity() {
-        sluice_core::code::Severity::Warning => Level::WARNING,
+        Severity::Warning => Level::WARNING,
         _ => Level::ERROR,
     };
-    let file = place_name(file);
-    let origin = Origin::path(visible::line(file))
-        .line(problem.line as usize)
-        .char_column(problem.column as usize);
-    let mut group = level
-        .primary_title(visible::brief(&problem.message))
-        .id(problem.code.as_str())
-        .element(origin);
+    let mut group = Group::with_title(
+        level.primary_title(visible::brief(&problem.message)).id(problem.code.as_str()),
+    );
+    let mut gutter = 0;
     if let Some(shown) = Shown::of(text, problem.span) {
-        let mark = AnnotationKind::Primary.span(shown.mark);
+        let label = visible::brief(&problem.path);
+        let mark = AnnotationKind::Primary.span(shown.mark).label(label);
         let snippet = Snippet::source(shown.line).line_start(problem.line as usize);
         group = group.element(snippet.annotation(mark));
+        gutter = problem.line.to_string().len();
     }
-    if !problem.path.is_empty() {
-        group = group.element(Level::NOTE.message(format!("at `{}`", visible::brief(&problem.path))));
-    }
-    if let Some(hint) = &problem.hint {
-        group = group.element(Level::HELP.message(visible::brief(hint)));
-    }
-    render(group)
+    let help = match &problem.hint {
+        Some(hint) => visible::brief(hint),
+        None => Cow::Owned(format!("docs/errors/{}.md says what to do", problem.code)),
+    };
+    let place =
+        format!("{}:{}:{}", visible::line(place_name(file)), problem.line, problem.column);
+    placed(&render(group.element(Level::HELP.message(help))), gutter, &place)
+}
+
+/// Adds the place under the title. The renderer would count the column in what
+/// is shown, which is not always the whole line.
+fn placed(drawn: &str, gutter: usize, place: &str) -> String {
+    let arrow = AnsiColor::BrightBlue.on_default().bold();
+    let (title, rest) = drawn.split_once('\n').unwrap_or((drawn, ""));
+    format!("{title}\n{:gutter$}{arrow}-->{arrow:#} {place}\n{rest}", "")
 }
 
 /// A file that could not be read.

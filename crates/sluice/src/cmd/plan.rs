@@ -3,6 +3,7 @@
 mod arrows;
 mod dot;
 mod mermaid;
+mod picture;
 mod text;
 
 use super::{registry, tell_people, tell_unreadable};

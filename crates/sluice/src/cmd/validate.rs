@@ -31,7 +31,8 @@ fn one(name: &OsStr, registry: &Registry, reader: Reader, out: &mut Out) -> anyh
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;
             if reader == Reader::Person {
-                out.print(&format!("{}: unreadable\n", visible::line(&unreadable.name)))?;
+                let name = visible::line(draw::place_name(&unreadable.name));
+                out.print(&format!("{name}: 1 error, 0 warnings\n"))?;
             }
             return Ok(Exit::Refused);
         }

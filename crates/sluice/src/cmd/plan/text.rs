@@ -1,7 +1,7 @@
 //! A plan for people: its waves, and in each what every step does and waits for.
 
 use super::arrows::{does, one_line};
-use super::id;
+use super::{id, picture};
 use crate::cmd::count;
 use crate::visible;
 use sluice_core::plan::Plan;
@@ -10,12 +10,15 @@ use sluice_core::plan::step::{Approval, ForEach, Items, Step, Work};
 use std::fmt::Write as _;
 
 /// Longest line about a step, in characters.
-const NOTE_CHARS_MAX: usize = 110;
+const NOTE_CHARS_MAX: usize = 160;
 /// Characters of the hash that are enough to tell two plans apart by eye.
 const HASH_CHARS: usize = 12;
 
 pub(super) fn draw(plan: &Plan) -> String {
     let mut text = head(plan);
+    if let Some(picture) = picture::draw(plan) {
+        let _ = writeln!(text, "\n{picture}");
+    }
     let width_id = plan.steps.iter().map(|step| step.id.len()).max().unwrap_or(0).min(32);
     let what: Vec<String> = plan.steps.iter().map(does).collect();
     let width_does = what.iter().map(|does| does.chars().count()).max().unwrap_or(0).min(44);
