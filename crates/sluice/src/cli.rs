@@ -27,8 +27,10 @@ pub(crate) fn command() -> Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Check workflow documents and report every problem
-    #[command(after_help = "Exit code: 0 when every document is valid, 2 when one is not.\n\nExample:\n  \
-        sluice validate --registry examples/registry.yaml examples/*.lobsterx.yaml")]
+    #[command(
+        after_help = "Exit code: 0 when every document is valid, 2 when one is not.\n\nExample:\n  \
+        sluice validate --registry examples/registry.yaml examples/*.lobsterx.yaml"
+    )]
     Validate(Validate),
     /// Show what a document becomes: its steps, wave by wave
     #[command(after_help = "Exit code: 0, or 2 when the document is refused.\n\nExample:\n  \
@@ -38,11 +40,13 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  sluice schema lobsterx > lobsterx.schema.json")]
     Schema(Schema),
     /// Evaluate an expression against values
-    #[command(after_help = "The values are an object: `steps` (id to {outputs, stdout, skipped}), `args`, \
+    #[command(
+        after_help = "The values are an object: `steps` (id to {outputs, stdout, skipped}), `args`, \
         `variables`, `outputs`, `item`, `index`, `value`; any other key is a variable.\n\n\
         Exit code: 0, 1 when the evaluation fails, 2 when the expression or the values are refused.\n\nExample:\n  \
         echo '{\"steps\": {\"review\": {\"outputs\": {\"score\": 7}}}}' |\n    \
-        sluice eval 'review.outputs.score >= 5' --with -")]
+        sluice eval 'review.outputs.score >= 5' --with -"
+    )]
     Eval(Eval),
 }
 

@@ -14,6 +14,8 @@ use std::ops::Range;
 const WINDOW_CHARS: usize = 160;
 /// How much of it is before the place that is meant, when there is a lot after it.
 const BEFORE_CHARS: usize = 60;
+/// Longest path shown beside the mark, in characters.
+const PATH_CHARS_MAX: usize = 80;
 
 /// A problem of the text that was read from `file`.
 pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String {
@@ -27,7 +29,7 @@ pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String
     );
     let mut gutter = 0;
     if let Some(shown) = Shown::of(text, problem.span) {
-        let label = visible::brief(&problem.path);
+        let label = visible::clipped(&problem.path, PATH_CHARS_MAX);
         let mark = AnnotationKind::Primary.span(shown.mark).label(label);
         let snippet = Snippet::source(shown.line).line_start(problem.line as usize);
         group = group.element(snippet.annotation(mark));
@@ -37,8 +39,7 @@ pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String
         Some(hint) => visible::brief(hint),
         None => Cow::Owned(format!("docs/errors/{}.md says what to do", problem.code)),
     };
-    let place =
-        format!("{}:{}:{}", visible::line(place_name(file)), problem.line, problem.column);
+    let place = format!("{}:{}:{}", visible::line(place_name(file)), problem.line, problem.column);
     placed(&render(group.element(Level::HELP.message(help))), gutter, &place)
 }
 
@@ -149,14 +150,14 @@ mod tests {
 
     fn shown(text: &str, range: Range<usize>) -> String {
         let shown = Shown::of(text, Span::new(range.start, range.end)).unwrap();
-        format!("{}|{}", shown.line, &shown.line[shown.mark])
+        format!("{} => {}", shown.line, &shown.line[shown.mark])
     }
 
     #[test]
     fn a_mark_stays_on_its_characters() {
-        assert_eq!(shown("é: \u{1b}x\nnext", 4..6), "é: ␛x|␛x");
-        assert_eq!(shown("one\r\ntwo\r\n", 5..8), "two|two");
-        assert_eq!(shown("a: |\n  b\n  c\n", 3..10), "a: ||", "only the first line of a range");
+        assert_eq!(shown("é: \u{1b}x\nnext", 4..6), "é: ␛x => ␛x");
+        assert_eq!(shown("one\r\ntwo\r\n", 5..8), "two => two");
+        assert_eq!(shown("a: |\n  b\n  c\n", 3..10), "a: | => |", "only the first line of a range");
     }
 
     #[test]
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_range_past_the_end_is_the_end() {
-        assert_eq!(shown("abc", 3..9), "abc|");
-        assert_eq!(shown("aé", 2..9), "aé|é");
+        assert_eq!(shown("abc", 3..9), "abc => ");
+        assert_eq!(shown("aé", 2..9), "aé => é");
     }
 }

@@ -66,7 +66,12 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn unreadable(file: &'a Unreadable) -> Report<'a> {
-        Report { file: &file.name, ok: false, errors: vec![Line::unreadable(file)], warnings: vec![] }
+        Report {
+            file: &file.name,
+            ok: false,
+            errors: vec![Line::unreadable(file)],
+            warnings: vec![],
+        }
     }
 }
 

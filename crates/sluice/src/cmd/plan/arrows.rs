@@ -38,7 +38,8 @@ pub(super) fn arrows(plan: &Plan) -> Vec<Arrow> {
     arrows
 }
 
-fn condition(condition: &EdgeCondition) -> String {
+/// When an edge counts, in a few words.
+pub(super) fn condition(condition: &EdgeCondition) -> String {
     let text = match condition {
         EdgeCondition::Test(Test::Equals(value)) => format!("equals {value}"),
         EdgeCondition::Test(Test::Contains(value)) => format!("contains {value}"),

@@ -8,13 +8,15 @@ use sluice_core::plan::step::{Step, Work};
 use std::fmt::Write as _;
 
 pub(super) fn draw(plan: &Plan) -> String {
-    let mut graph = String::from("digraph plan {\n  rankdir=TB;\n  node [fontname=\"sans-serif\"];\n");
+    let mut graph =
+        String::from("digraph plan {\n  rankdir=TB;\n  node [fontname=\"sans-serif\"];\n");
     for (at, step) in plan.steps.iter().enumerate() {
         let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
         let _ = writeln!(graph, "  s{at} [{}, label=\"{}\"];", shape(step), lines.join("\\n"));
     }
     for arrow in arrows(plan) {
-        let condition = arrow.condition.map(|condition| format!(" [label=\"{}\"]", escape(&condition)));
+        let condition =
+            arrow.condition.map(|condition| format!(" [label=\"{}\"]", escape(&condition)));
         let condition = condition.unwrap_or_default();
         let _ = writeln!(graph, "  s{} -> s{}{condition};", arrow.from, arrow.to);
     }

@@ -1,6 +1,6 @@
 //! A plan for people: its waves, and in each what every step does and waits for.
 
-use super::arrows::{does, one_line};
+use super::arrows::{condition, does, one_line};
 use super::{id, picture};
 use crate::cmd::count;
 use crate::visible;
@@ -52,7 +52,8 @@ fn head(plan: &Plan) -> String {
     let steps = count(plan.steps.len(), "step");
     let waves = count(plan.graph.layers().len(), "wave");
     let edges = plan.graph.edge_count();
-    let edges = if edges == 1 { "1 dependency".to_owned() } else { format!("{edges} dependencies") };
+    let edges =
+        if edges == 1 { "1 dependency".to_owned() } else { format!("{edges} dependencies") };
     let _ = writeln!(text, "{steps} in {waves}, {edges}, at most {} at once", plan.max_parallel);
     text
 }
@@ -66,6 +67,13 @@ fn after(plan: &Plan, position: usize) -> String {
 fn notes(step: &Step) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(step.condition.as_ref().map(|when| format!("if {}", one_line(when.source()))));
+    notes.extend(step.edges.iter().filter_map(|edge| {
+        let condition = condition(edge.condition.as_ref()?);
+        Some(format!(
+            "edge {} from {}.{}: {condition}",
+            edge.id, edge.source, edge.source_output_key
+        ))
+    }));
     notes.extend(step.for_each.as_ref().map(for_each));
     notes.extend(step.approval.as_ref().map(|approval| needs(step, approval)));
     if step.on_failure != OnFailure::Halt {

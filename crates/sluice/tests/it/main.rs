@@ -1,0 +1,11 @@
+//! The real binary, run as a user would run it.
+
+mod error_pages;
+mod eval;
+mod plan;
+mod rubbish;
+mod schema;
+mod session;
+mod tidy;
+mod usage;
+mod validate;
