@@ -4,6 +4,7 @@ use crate::visible;
 use sluice_core::edge::test::Test;
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::{EdgeCondition, Step, Work};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest condition shown in a drawing, in characters.
 const CONDITION_CHARS_MAX: usize = 60;
@@ -22,17 +23,15 @@ pub(super) struct Arrow {
 pub(super) fn arrows(plan: &Plan) -> Vec<Arrow> {
     let mut arrows = Vec::new();
     for (to, step) in plan.steps.iter().enumerate() {
-        for from in plan.graph.dependencies(to) {
-            let from = *from as usize;
-            let between = step.edges.iter().filter(|edge| edge.source == plan.steps[from].id);
-            let mut conditions: Vec<Option<String>> =
-                between.map(|edge| edge.condition.as_ref().map(condition)).collect();
-            conditions.sort_unstable();
-            conditions.dedup();
-            if conditions.is_empty() {
-                conditions.push(None);
-            }
-            arrows.extend(conditions.into_iter().map(|condition| Arrow { from, to, condition }));
+        let mut conditions: BTreeMap<&str, BTreeSet<Option<String>>> = BTreeMap::new();
+        for edge in &step.edges {
+            let condition = edge.condition.as_ref().map(condition);
+            conditions.entry(&edge.source).or_default().insert(condition);
+        }
+        for from in plan.graph.dependencies(to).iter().map(|from| *from as usize) {
+            let between = conditions.remove(plan.steps[from].id.as_str());
+            let between = between.unwrap_or_else(|| BTreeSet::from([None]));
+            arrows.extend(between.into_iter().map(|condition| Arrow { from, to, condition }));
         }
     }
     arrows

@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 
 /// Longest line about a step, in characters.
 const NOTE_CHARS_MAX: usize = 160;
+/// Most steps named that a step waits for.
+const AFTER_MAX: usize = 12;
 /// Characters of the hash that are enough to tell two plans apart by eye.
 const HASH_CHARS: usize = 12;
 
@@ -59,8 +61,14 @@ fn head(plan: &Plan) -> String {
 }
 
 fn after(plan: &Plan, position: usize) -> String {
-    let ids: Vec<&str> = plan.graph.dependencies(position).iter().map(|on| id(plan, *on)).collect();
-    if ids.is_empty() { String::new() } else { format!("after {}", ids.join(", ")) }
+    let all = plan.graph.dependencies(position);
+    let shown = &all[..all.len().min(AFTER_MAX)];
+    let ids: Vec<&str> = shown.iter().map(|on| id(plan, *on)).collect();
+    match all.len() - shown.len() {
+        _ if all.is_empty() => String::new(),
+        0 => format!("after {}", ids.join(", ")),
+        more => format!("after {} and {more} more", ids.join(", ")),
+    }
 }
 
 /// What is out of the ordinary about a step, a line each.
