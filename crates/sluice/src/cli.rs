@@ -1,0 +1,168 @@
+//! The command line's words. What they do is in `cmd`.
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+
+/// A governed, durable workflow engine for AI agents.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, arg_required_else_help = true)]
+#[command(after_help = "Look a code up in docs/errors/CODE.md.\n\nExample:\n  \
+    sluice validate examples/vendor-review.lobsterx.yaml")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The command the user asks for. Wrong usage ends the process here, with exit 2.
+pub(crate) fn command() -> Command {
+    let command = Cli::parse().command;
+    if command.names_stdin() > 1 {
+        let message = "standard input can be read only once, but `-` is named twice";
+        Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
+    command
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check workflow documents and report every problem
+    #[command(
+        after_help = "Exit code: 0 when every document is valid, 2 when one is not.\n\nExample:\n  \
+        sluice validate --registry examples/registry.yaml examples/*.lobsterx.yaml"
+    )]
+    Validate(Validate),
+    /// Show what a document becomes: its steps, wave by wave
+    #[command(after_help = "Exit code: 0, or 2 when the document is refused.\n\nExample:\n  \
+        sluice plan examples/fan-out-join.lobsterx.yaml --format mermaid")]
+    Plan(Plan),
+    /// Print the JSON Schema of a format, for editors
+    #[command(after_help = "Example:\n  sluice schema lobsterx > lobsterx.schema.json")]
+    Schema(Schema),
+    /// Evaluate an expression against values
+    #[command(
+        after_help = "The values are an object: `steps` (id to {outputs, stdout, skipped}), `args`, \
+        `variables`, `outputs`, `item`, `index`, `value`; any other key is a variable.\n\n\
+        Exit code: 0, 1 when the evaluation fails, 2 when the expression or the values are refused.\n\nExample:\n  \
+        echo '{\"steps\": {\"review\": {\"outputs\": {\"score\": 7}}}}' |\n    \
+        sluice eval 'review.outputs.score >= 5' --with -"
+    )]
+    Eval(Eval),
+}
+
+impl Command {
+    fn names_stdin(&self) -> usize {
+        let stdin = |name: &&OsString| *name == "-";
+        match self {
+            Command::Validate(args) => {
+                args.files.iter().chain(&args.registry.file).filter(stdin).count()
+            }
+            Command::Plan(args) => {
+                [&args.file].into_iter().chain(&args.registry.file).filter(stdin).count()
+            }
+            Command::Schema(_) | Command::Eval(_) => 0,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// Documents to check; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) registry: Registry,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Document to show; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: OsString,
+    #[command(flatten)]
+    pub(crate) registry: Registry,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Shape::Text)]
+    pub(crate) format: Shape,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
+impl Plan {
+    pub(crate) fn shape(&self) -> Shape {
+        if self.json { Shape::Json } else { self.format }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Which format
+    #[arg(value_name = "FORMAT", value_enum)]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// The expression
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    pub(crate) expression: String,
+    /// JSON or YAML file with the values; `-` is standard input; none without it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Registry {
+    /// Library steps, workflows and lenses that documents may refer to
+    #[arg(id = "registry", long, value_name = "FILE")]
+    pub(crate) file: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Json {
+    /// Write for programs: compact JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Who reads the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Person,
+    Program,
+}
+
+impl Json {
+    pub(crate) fn reader(&self) -> Reader {
+        if self.json { Reader::Program } else { Reader::Person }
+    }
+}
+
+/// How a plan is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    /// A table for people
+    Text,
+    /// A Mermaid flowchart
+    Mermaid,
+    /// A Graphviz graph
+    Dot,
+    /// The plan itself, its hash and its waves
+    Json,
+}
+
+/// The formats of workflow documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// `.lobsterX`: a list of steps
+    Lobsterx,
+    /// A lens graph: nodes and edges
+    Lens,
+}

@@ -1,0 +1,74 @@
+//! What each command does.
+
+mod eval;
+mod plan;
+mod schema;
+mod validate;
+
+use crate::Exit;
+use crate::cli::{self, Command, Reader};
+use crate::draw;
+use crate::input::Input;
+use crate::out::{Layout, Out};
+use crate::problem::{Report, Unreadable};
+use sluice_core::diagnostic::Diagnostic;
+use sluice_core::doc::Registry;
+
+pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
+    match command {
+        Command::Validate(args) => validate::run(args, out),
+        Command::Plan(args) => plan::run(args, out),
+        Command::Schema(args) => schema::run(args, out),
+        Command::Eval(args) => eval::run(args, out),
+    }
+}
+
+/// The registry the user named, an empty one when none was, or nothing when it
+/// was refused: then its problems are told already.
+fn registry(
+    args: &cli::Registry,
+    reader: Reader,
+    out: &mut Out,
+) -> anyhow::Result<Option<Registry>> {
+    let Some(name) = &args.file else { return Ok(Some(Registry::default())) };
+    let input = match Input::read(name) {
+        Ok(input) => input,
+        Err(unreadable) => {
+            tell_unreadable(&unreadable, reader, out)?;
+            return Ok(None);
+        }
+    };
+    let (registry, diagnostics) = match input.text() {
+        Ok(text) => Registry::parse(text),
+        Err(diagnostics) => (None, diagnostics),
+    };
+    match reader {
+        Reader::Person => tell_people(&input, &diagnostics, out)?,
+        Reader::Program if registry.is_none() => {
+            out.json(Layout::Line, &Report::new(&input.name, &diagnostics))?;
+        }
+        Reader::Program => {}
+    }
+    Ok(registry)
+}
+
+fn tell_unreadable(file: &Unreadable, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
+    match reader {
+        Reader::Person => out.note(&format!("{}\n", draw::unreadable(file))),
+        Reader::Program => out.json(Layout::Line, &Report::unreadable(file)),
+    }
+}
+
+fn tell_people(input: &Input, diagnostics: &[Diagnostic], out: &mut Out) -> anyhow::Result<()> {
+    let text = input.lossy();
+    for problem in diagnostics {
+        out.note(&format!("{}\n", draw::diagnostic(&input.name, &text, problem)))?;
+    }
+    Ok(())
+}
+
+/// `1 step`, `2 steps`.
+fn count(number: usize, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{s}")
+}

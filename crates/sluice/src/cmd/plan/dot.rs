@@ -1,0 +1,52 @@
+//! A plan as a Graphviz graph.
+//!
+//! INVARIANT: no text of the document reaches the graph but inside a quoted string.
+
+use super::arrows::{arrows, label};
+use sluice_core::plan::Plan;
+use sluice_core::plan::step::{Step, Work};
+use std::fmt::Write as _;
+
+pub(super) fn draw(plan: &Plan) -> String {
+    let mut graph =
+        String::from("digraph plan {\n  rankdir=TB;\n  node [fontname=\"sans-serif\"];\n");
+    for (at, step) in plan.steps.iter().enumerate() {
+        let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
+        let _ = writeln!(graph, "  s{at} [{}, label=\"{}\"];", shape(step), lines.join("\\n"));
+    }
+    for arrow in arrows(plan) {
+        let condition =
+            arrow.condition.map(|condition| format!(" [label=\"{}\"]", escape(&condition)));
+        let condition = condition.unwrap_or_default();
+        let _ = writeln!(graph, "  s{} -> s{}{condition};", arrow.from, arrow.to);
+    }
+    graph.push_str("}\n");
+    graph
+}
+
+fn shape(step: &Step) -> &'static str {
+    match &step.work {
+        Work::Approval => "shape=diamond",
+        Work::Unresolved { .. } => "shape=box, style=dashed",
+        _ if step.approval.is_some() => "shape=hexagon",
+        Work::Workflow { .. } => "shape=box, peripheries=2",
+        Work::Lens(_) => "shape=box, style=rounded",
+        Work::Command { .. } => "shape=box",
+    }
+}
+
+/// In a quoted string only the quote and the backslash mean anything; `label`
+/// has made line ends visible already, and an ampersand would begin an entity.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_cannot_leave_its_quotes() {
+        assert_eq!(escape(r#"a"]; x [label="\N &lt;"#), r#"a\"]; x [label=\"\\N &amp;lt;"#);
+    }
+}

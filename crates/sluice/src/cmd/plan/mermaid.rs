@@ -1,0 +1,62 @@
+//! A plan as a Mermaid flowchart.
+//!
+//! INVARIANT: no text of the document reaches the chart but as an escaped label.
+
+use super::arrows::{arrows, label};
+use sluice_core::plan::Plan;
+use sluice_core::plan::step::{Step, Work};
+use std::fmt::Write as _;
+
+pub(super) fn draw(plan: &Plan) -> String {
+    let mut chart = String::from("flowchart TD\n");
+    for (at, step) in plan.steps.iter().enumerate() {
+        let (open, close) = brackets(step);
+        let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
+        let _ = writeln!(chart, "  s{at}{open}\"{}\"{close}", lines.join("<br/>"));
+    }
+    for arrow in arrows(plan) {
+        let condition = arrow.condition.map(|condition| format!("|\"{}\"|", escape(&condition)));
+        let condition = condition.unwrap_or_default();
+        let _ = writeln!(chart, "  s{} -->{condition} s{}", arrow.from, arrow.to);
+    }
+    chart
+}
+
+/// Where a person decides, a rhombus; where one decides before other work, a hexagon.
+fn brackets(step: &Step) -> (&'static str, &'static str) {
+    match &step.work {
+        Work::Approval => ("{", "}"),
+        Work::Unresolved { .. } => (">", "]"),
+        _ if step.approval.is_some() => ("{{", "}}"),
+        Work::Workflow { .. } => ("[[", "]]"),
+        Work::Lens(_) => ("(", ")"),
+        Work::Command { .. } => ("[", "]"),
+    }
+}
+
+/// Everything that could mean something to Mermaid, HTML or Markdown as a
+/// character code, which is shown as the character and read as nothing else.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | ',' | ':' | '…') {
+            escaped.push(c);
+        } else {
+            let _ = write!(escaped, "#{};", u32::from(c));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_cannot_leave_its_quotes() {
+        let hostile = "\"] --> s9\n%%{init}%% <img src=x onerror=y> #quot; `*b*`";
+        let escaped = escape(hostile);
+        assert!(!escaped.contains(['"', '<', '>', '\n', '%', '`', '[', '&', '{']), "{escaped}");
+        assert!(escaped.starts_with("#34;#93; --#62; s9#10;"), "{escaped}");
+    }
+}

@@ -1,0 +1,115 @@
+//! A plan for people: its waves, and in each what every step does and waits for.
+
+use super::arrows::{condition, does, one_line};
+use super::{id, picture};
+use crate::cmd::count;
+use crate::visible;
+use sluice_core::plan::Plan;
+use sluice_core::plan::policy::OnFailure;
+use sluice_core::plan::step::{Approval, ForEach, Items, Step, Work};
+use std::fmt::Write as _;
+
+/// Longest line about a step, in characters.
+const NOTE_CHARS_MAX: usize = 160;
+/// Most steps named that a step waits for.
+const AFTER_MAX: usize = 12;
+/// Characters of the hash that are enough to tell two plans apart by eye.
+const HASH_CHARS: usize = 12;
+
+pub(super) fn draw(plan: &Plan) -> String {
+    let mut text = head(plan);
+    if let Some(picture) = picture::draw(plan) {
+        let _ = writeln!(text, "\n{picture}");
+    }
+    let width_id = plan.steps.iter().map(|step| step.id.len()).max().unwrap_or(0).min(32);
+    let what: Vec<String> = plan.steps.iter().map(does).collect();
+    let width_does = what.iter().map(|does| does.chars().count()).max().unwrap_or(0).min(44);
+    for (wave, positions) in plan.graph.layers().iter().enumerate() {
+        let _ = writeln!(text, "\nwave {}", wave + 1);
+        for at in positions {
+            let position = *at as usize;
+            let step = &plan.steps[position];
+            let after = after(plan, position);
+            let line = format!("  {:width_id$}  {:width_does$}  {after}", step.id, what[position]);
+            let _ = writeln!(text, "{}", line.trim_end());
+            for note in notes(step) {
+                let note = visible::clipped(&note, NOTE_CHARS_MAX);
+                let _ = writeln!(text, "  {:width_id$}  {note}", "");
+            }
+        }
+    }
+    text
+}
+
+fn head(plan: &Plan) -> String {
+    let hash = plan.hash();
+    let mut text = format!("{}", visible::brief(&plan.name));
+    if let Some(version) = plan.version {
+        let _ = write!(text, ", version {version}");
+    }
+    let _ = writeln!(text, " ({}, plan {})", plan.family, hash.get(..HASH_CHARS).unwrap_or(&hash));
+    if let Some(description) = &plan.description {
+        let _ = writeln!(text, "{}", visible::brief(&one_line(description)));
+    }
+    let steps = count(plan.steps.len(), "step");
+    let waves = count(plan.graph.layers().len(), "wave");
+    let edges = plan.graph.edge_count();
+    let edges =
+        if edges == 1 { "1 dependency".to_owned() } else { format!("{edges} dependencies") };
+    let _ = writeln!(text, "{steps} in {waves}, {edges}, at most {} at once", plan.max_parallel);
+    text
+}
+
+fn after(plan: &Plan, position: usize) -> String {
+    let all = plan.graph.dependencies(position);
+    let shown = &all[..all.len().min(AFTER_MAX)];
+    let ids: Vec<&str> = shown.iter().map(|on| id(plan, *on)).collect();
+    match all.len() - shown.len() {
+        _ if all.is_empty() => String::new(),
+        0 => format!("after {}", ids.join(", ")),
+        more => format!("after {} and {more} more", ids.join(", ")),
+    }
+}
+
+/// What is out of the ordinary about a step, a line each.
+fn notes(step: &Step) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(step.condition.as_ref().map(|when| format!("if {}", one_line(when.source()))));
+    notes.extend(step.edges.iter().filter_map(|edge| {
+        let condition = condition(edge.condition.as_ref()?);
+        Some(format!(
+            "edge {} from {}.{}: {condition}",
+            edge.id, edge.source, edge.source_output_key
+        ))
+    }));
+    notes.extend(step.for_each.as_ref().map(for_each));
+    notes.extend(step.approval.as_ref().map(|approval| needs(step, approval)));
+    if step.on_failure != OnFailure::Halt {
+        notes.push(format!("on failure: {}", step.on_failure));
+    }
+    notes
+}
+
+fn for_each(each: &ForEach) -> String {
+    let items = match &each.items {
+        Items::From(path) => format!("item of {path}"),
+        Items::List(list) => format!("of {}", count(list.len(), "item")),
+    };
+    let together = each.max_parallel.map(|most| format!(", {most} at once")).unwrap_or_default();
+    format!("for each {items}, at most {}{together}", each.max_items)
+}
+
+fn needs(step: &Step, approval: &Approval) -> String {
+    let what = if step.work == Work::Approval { "decided" } else { "approved" };
+    let mut text = match approval.approvers.is_empty() {
+        true => format!("{what} by whoever may approve"),
+        false => format!("{what} by {}", approval.approvers.join(" or ")),
+    };
+    if approval.quorum > 1 {
+        let _ = write!(text, ", {} of them", approval.quorum);
+    }
+    if approval.not_initiator {
+        text.push_str(", not the one who started the run");
+    }
+    text
+}

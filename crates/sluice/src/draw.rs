@@ -1,0 +1,178 @@
+//! Problems as people see them: the code, the place, the line, the remedy.
+
+use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
+use crate::visible;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clap::builder::styling::AnsiColor;
+use sluice_core::code::Severity;
+use sluice_core::diagnostic::Diagnostic;
+use sluice_core::span::Span;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Longest part of a line that is shown, in characters.
+const WINDOW_CHARS: usize = 160;
+/// How much of it is before the place that is meant, when there is a lot after it.
+const BEFORE_CHARS: usize = 60;
+/// Longest path shown beside the mark, in characters.
+const PATH_CHARS_MAX: usize = 80;
+
+/// A problem of the text that was read from `file`.
+pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String {
+    // A failure is found while a run is under way; here it ends the command.
+    let level = match problem.code.severity() {
+        Severity::Warning => Level::WARNING,
+        _ => Level::ERROR,
+    };
+    let mut group = Group::with_title(
+        level.primary_title(visible::brief(&problem.message)).id(problem.code.as_str()),
+    );
+    let mut gutter = 0;
+    if let Some(shown) = Shown::of(text, problem.span) {
+        let label = visible::clipped(&problem.path, PATH_CHARS_MAX);
+        let mark = AnnotationKind::Primary.span(shown.mark).label(label);
+        let snippet = Snippet::source(shown.line).line_start(problem.line as usize);
+        group = group.element(snippet.annotation(mark));
+        gutter = problem.line.to_string().len();
+    }
+    let help = match &problem.hint {
+        Some(hint) => visible::brief(hint),
+        None => Cow::Owned(format!("docs/errors/{}.md says what to do", problem.code)),
+    };
+    let place = format!("{}:{}:{}", visible::line(place_name(file)), problem.line, problem.column);
+    placed(&render(group.element(Level::HELP.message(help))), gutter, &place)
+}
+
+/// Adds the place under the title. The renderer would count the column in what
+/// is shown, which is not always the whole line.
+fn placed(drawn: &str, gutter: usize, place: &str) -> String {
+    let arrow = AnsiColor::BrightBlue.on_default().bold();
+    let (title, rest) = drawn.split_once('\n').unwrap_or((drawn, ""));
+    format!("{title}\n{:gutter$}{arrow}-->{arrow:#} {place}\n{rest}", "")
+}
+
+/// A file that could not be read.
+pub(crate) fn unreadable(file: &Unreadable) -> String {
+    let message = file.message();
+    let cause = format!("caused by: {}", file.cause);
+    let remedy = file.remedy();
+    let title = Level::ERROR.primary_title(visible::brief(&message)).id(DOCUMENT_UNREADABLE);
+    render(
+        title
+            .element(Level::NOTE.message(visible::brief(&cause)))
+            .element(Level::HELP.message(visible::brief(&remedy))),
+    )
+}
+
+/// What ended the command, with the chain of its causes.
+pub(crate) fn error(error: &anyhow::Error) -> String {
+    let message = error.to_string();
+    let mut group = Group::with_title(Level::ERROR.primary_title(visible::brief(&message)));
+    for cause in error.chain().skip(1) {
+        let cause = format!("caused by: {cause}");
+        group = group.element(Level::NOTE.message(visible::brief(&cause).into_owned()));
+    }
+    render(group)
+}
+
+/// What people read for a file's name.
+pub(crate) fn place_name(file: &str) -> &str {
+    if file == "-" { "<stdin>" } else { file }
+}
+
+fn render(group: Group<'_>) -> String {
+    // The window is ours, so the renderer need not cut again.
+    Renderer::styled().term_width(2 * WINDOW_CHARS).render(&[group])
+}
+
+/// The part of a line that is drawn, and the range of its bytes that is marked.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    line: String,
+    mark: Range<usize>,
+}
+
+impl Shown {
+    /// Cuts a window out of the line that `span` begins in. Nothing is shown for
+    /// the document as a whole. Looks at no more text than it shows.
+    fn of(text: &str, span: Span) -> Option<Shown> {
+        if span == Span::default() {
+            return None;
+        }
+        let start = text.floor_char_boundary(span.start as usize);
+        let end = text.floor_char_boundary((span.end as usize).max(start));
+        let before = before(&text[..start]);
+        let after = after(&text[start..]);
+        let marked = end.saturating_sub(start).min(after.len());
+
+        let (before_chars, after_chars) = (before.chars().count(), after.chars().count());
+        let after_shown = after_chars.min(WINDOW_CHARS - before_chars.min(BEFORE_CHARS));
+        let before_shown = before_chars.min(WINDOW_CHARS - after_shown);
+        let mut line = String::new();
+        if before_shown < before_chars {
+            line.push('…');
+        }
+        line.extend(before.chars().skip(before_chars - before_shown).map(visible::substitute));
+        let from = line.len();
+        let mut to = from;
+        for (at, c) in after.char_indices().take(after_shown) {
+            line.push(visible::substitute(c));
+            if at < marked {
+                to = line.len();
+            }
+        }
+        if after_shown < after_chars {
+            line.push('…');
+        }
+        Some(Shown { line, mark: from..to })
+    }
+}
+
+/// What stands before a place in its line, as far as it may be shown, and a character more.
+fn before(text: &str) -> &str {
+    let line = text.char_indices().rev().take_while(|(_, c)| *c != '\n');
+    let first = line.take(WINDOW_CHARS + 1).last();
+    &text[first.map_or(text.len(), |(at, _)| at)..]
+}
+
+/// What stands from a place on in its line, as far as it may be shown, and a character more.
+fn after(text: &str) -> &str {
+    let mut line = text.char_indices().take_while(|(_, c)| *c != '\n');
+    match line.nth(WINDOW_CHARS) {
+        Some((at, c)) => &text[..at + c.len_utf8()],
+        None => text.lines().next().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, range: Range<usize>) -> String {
+        let shown = Shown::of(text, Span::new(range.start, range.end)).unwrap();
+        format!("{} => {}", shown.line, &shown.line[shown.mark])
+    }
+
+    #[test]
+    fn a_mark_stays_on_its_characters() {
+        assert_eq!(shown("é: \u{1b}x\nnext", 4..6), "é: ␛x => ␛x");
+        assert_eq!(shown("one\r\ntwo\r\n", 5..8), "two => two");
+        assert_eq!(shown("a: |\n  b\n  c\n", 3..10), "a: | => |", "only the first line of a range");
+    }
+
+    #[test]
+    fn a_long_line_becomes_a_window() {
+        let text = format!("{}bad{}", "x".repeat(500), "y".repeat(500));
+        let shown = Shown::of(&text, Span::new(500, 503)).unwrap();
+        assert_eq!(shown.line.chars().count(), WINDOW_CHARS + 2);
+        assert_eq!(&shown.line[shown.mark.clone()], "bad");
+        let all = Shown::of(&text, Span::new(0, 1003)).unwrap();
+        assert_eq!(all.line.chars().count(), WINDOW_CHARS + 1);
+    }
+
+    #[test]
+    fn a_range_past_the_end_is_the_end() {
+        assert_eq!(shown("abc", 3..9), "abc => ");
+        assert_eq!(shown("aé", 2..9), "aé => é");
+    }
+}

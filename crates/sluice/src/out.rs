@@ -1,0 +1,124 @@
+//! The only place that writes to the terminal.
+//!
+//! Standard output is the answer, standard error what people should know beside
+//! it. A reader that goes away (`| head -1`) is no error: the rest is dropped and
+//! the command ends as it would have.
+
+use crate::visible;
+use anstream::AutoStream;
+use anyhow::Context;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, Stderr, Stdout, Write};
+
+/// Both streams. Colours reach a terminal only, and not when `NO_COLOR` is set.
+pub(crate) struct Out {
+    stdout: BufWriter<Stdout>,
+    stderr: AutoStream<Stderr>,
+    reader_left: bool,
+}
+
+/// How JSON is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Line,
+    Pretty,
+}
+
+impl Out {
+    pub(crate) fn new() -> Out {
+        Out {
+            stdout: BufWriter::new(io::stdout()),
+            stderr: AutoStream::auto(io::stderr()),
+            reader_left: false,
+        }
+    }
+
+    /// Writes text that is part of the answer.
+    pub(crate) fn print(&mut self, text: &str) -> anyhow::Result<()> {
+        self.answer(|stdout| stdout.write_all(text.as_bytes()))
+    }
+
+    /// Writes a value as JSON and a line's end.
+    pub(crate) fn json(&mut self, layout: Layout, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = match layout {
+            Layout::Line => serde_json::to_string(value),
+            Layout::Pretty => serde_json::to_string_pretty(value),
+        };
+        let mut text = harmless(text.context("cannot write the answer as JSON")?);
+        text.push('\n');
+        self.print(&text)
+    }
+
+    /// Writes lines for people, after everything printed so far.
+    pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
+        self.flush()?;
+        let written = tolerate(writeln!(self.stderr, "{text}"));
+        written.map(drop).context("cannot write to standard error")
+    }
+
+    /// Hands everything printed so far to its reader.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        self.answer(Write::flush)
+    }
+
+    fn answer(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<Stdout>) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        if !self.reader_left {
+            let delivery = tolerate(write(&mut self.stdout));
+            self.reader_left =
+                delivery.context("cannot write to standard output")? == Delivery::ReaderLeft;
+        }
+        Ok(())
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Delivery {
+    Done,
+    ReaderLeft,
+}
+
+fn tolerate(written: io::Result<()>) -> io::Result<Delivery> {
+    match written {
+        Ok(()) => Ok(Delivery::Done),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Delivery::ReaderLeft),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same JSON, with characters that a terminal would obey as escapes. In JSON
+/// such characters stand inside strings only, so the value stays what it was.
+fn harmless(json: String) -> String {
+    let escaped = |c: char| c == '\u{7f}' || visible::hides(c);
+    if !json.contains(escaped) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_its_value_and_loses_its_teeth() {
+        let value = serde_json::json!("\u{9b}31m\u{202e}\u{e0041}é");
+        let text = harmless(value.to_string());
+        assert_eq!(text, r#""\u009b31m\u202e\udb40\udc41é""#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
+}

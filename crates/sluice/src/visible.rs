@@ -1,0 +1,72 @@
+//! Text from strangers, made harmless and visible.
+//!
+//! INVARIANT: nothing that a document, a file name or an argument holds can move
+//! the cursor, colour the terminal or reorder what is read.
+
+use std::borrow::Cow;
+
+/// Longest message, hint or name shown to people, in characters.
+const SHOWN_CHARS_MAX: usize = 400;
+
+/// The character to show for `c`: one column wide when it stands for one that
+/// cannot be shown. A tab stays, for the drawn source alone knows its width.
+pub(crate) fn substitute(c: char) -> char {
+    match c {
+        '\t' => c,
+        // The Control Pictures block follows ASCII's order.
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\u{7f}' => '\u{2421}',
+        _ if hides(c) => '\u{fffd}',
+        _ => c,
+    }
+}
+
+/// Whether a character is shown as nothing, or changes how its neighbours are shown.
+pub(crate) fn hides(c: char) -> bool {
+    matches!(c,
+        '\u{80}'..='\u{9f}' // C1 controls: U+009B begins an escape sequence
+        | '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' // invisible
+        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}' // direction
+        | '\u{2028}' | '\u{2029}' // line and paragraph separators
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}') // annotations and tags
+}
+
+/// One line of text, shown whole.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    let harmless = |c: char| c != '\t' && substitute(c) == c;
+    if text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if c == '\t' { ' ' } else { substitute(c) }).collect())
+}
+
+/// One line of text, cut when nobody would read so much.
+pub(crate) fn brief(text: &str) -> Cow<'_, str> {
+    clipped(text, SHOWN_CHARS_MAX)
+}
+
+/// One line of at most `chars_max` characters; `…` says that there was more.
+pub(crate) fn clipped(text: &str, chars_max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(chars_max) {
+        None => line(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", line(&text[..end]))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_instead() {
+        assert_eq!(line("a\u{1b}[31mb\u{7}\n\u{7f}"), "a␛[31mb␇␊␡");
+        assert_eq!(line("a\u{9b}31m\u{202e}b\u{2066}"), "a\u{fffd}31m\u{fffd}b\u{fffd}");
+        assert_eq!(line("Zürich 東京 🦀"), "Zürich 東京 🦀");
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_character() {
+        assert_eq!(clipped("größer", 3), "grö…");
+        assert_eq!(clipped("größer", 6), "größer");
+    }
+}

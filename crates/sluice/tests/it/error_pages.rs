@@ -1,0 +1,117 @@
+//! Every code has a page, and the pages tell the truth.
+
+use crate::session::root;
+use sluice_core::code::{Code, Severity};
+use sluice_core::doc::{Format, Registry, check};
+use std::collections::BTreeSet;
+
+/// Codes of documents that would be too long for a page, or that no document gets.
+const WITHOUT_BLOCKS: [Code; 8] = [
+    Code::DocumentTooLarge,
+    Code::InvalidEncoding,
+    Code::TooDeep,
+    Code::TooManyNodes,
+    Code::TooManySteps,
+    Code::UnknownFormat,
+    Code::MoreProblems,
+    Code::InvalidArgs,
+];
+/// Pages of codes that the command line answers with by itself.
+const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
+
+fn page(code: &str) -> String {
+    let path = root().join(format!("docs/errors/{code}.md"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+struct Block {
+    /// The words after the fence.
+    info: Vec<String>,
+    text: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else { continue };
+        let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let info = info.split_whitespace().map(str::to_owned).collect();
+        blocks.push(Block { info, text: text.join("\n") + "\n" });
+    }
+    blocks
+}
+
+fn registry(blocks: &[Block]) -> Registry {
+    match blocks.iter().find(|block| block.info == ["yaml", "registry"]) {
+        None => Registry::default(),
+        Some(block) => {
+            let (registry, diagnostics) = Registry::parse(&block.text);
+            registry.unwrap_or_else(|| panic!("{diagnostics:#?}"))
+        }
+    }
+}
+
+/// What is wrong with a block, if anything.
+fn fault(code: Code, block: &Block, registry: &Registry) -> Option<String> {
+    let format = match block.info[2].as_str() {
+        "lobsterx" => Format::Lobsterx,
+        "lens" => Format::Lens,
+        other => return Some(format!("unknown format `{other}`")),
+    };
+    let found = check(block.text.as_bytes(), Some(format), registry).diagnostics;
+    let errors: BTreeSet<Code> = found.iter().filter(|d| d.is_error()).map(|d| d.code).collect();
+    let has = found.iter().any(|d| d.code == code);
+    let good = match block.info[1].as_str() {
+        "refused" => has && errors.iter().all(|error| *error == code),
+        "fixed" => !has && errors.is_empty(),
+        _ => false,
+    };
+    let told: Vec<String> = found.iter().map(|d| format!("{}: {}", d.code, d.message)).collect();
+    (!good).then(|| format!("{code}, {}: {told:?}", block.info.join(" ")))
+}
+
+#[test]
+fn every_code_has_a_page_headed_by_it() {
+    for code in Code::ALL.iter().map(|code| code.as_str()).chain(OF_THE_COMMAND_LINE) {
+        let page = page(code);
+        assert!(page.starts_with(&format!("# `{code}`\n")), "{code}");
+        assert!(page.contains("\nWhat to do: "), "{code}: the page says no remedy");
+    }
+}
+
+#[test]
+fn every_page_is_of_a_code_and_in_the_index() {
+    let index = page("README");
+    let codes: BTreeSet<&str> =
+        Code::ALL.iter().map(|code| code.as_str()).chain(OF_THE_COMMAND_LINE).collect();
+    for file in std::fs::read_dir(root().join("docs/errors")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let code = name.trim_end_matches(".md");
+        assert!(code == "README" || codes.contains(code), "{name} is of no code");
+    }
+    for code in codes {
+        assert!(
+            index.contains(&format!("| [`{code}`]({code}.md) |")),
+            "{code} is not in the index"
+        );
+    }
+}
+
+#[test]
+fn refused_and_fixed_blocks_are_what_they_say() {
+    let mut faults = Vec::new();
+    for code in Code::ALL {
+        let blocks = blocks(&page(code.as_str()));
+        let registry = registry(&blocks);
+        let kinds = ["refused", "fixed"];
+        let checked = |block: &&Block| block.info.len() == 3 && kinds.contains(&&*block.info[1]);
+        faults.extend(blocks.iter().filter(checked).filter_map(|b| fault(*code, b, &registry)));
+        let has = |kind| blocks.iter().filter(checked).any(|block| block.info[1] == kind);
+        let needs = code.severity() != Severity::Failure && !WITHOUT_BLOCKS.contains(code);
+        if needs && !kinds.into_iter().all(has) {
+            faults.push(format!("{code}: a refused or a fixed block is missing"));
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}

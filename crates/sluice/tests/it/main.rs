@@ -1,0 +1,13 @@
+//! The real binary, run as a user would run it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod error_pages;
+mod eval;
+mod plan;
+mod rubbish;
+mod schema;
+mod session;
+mod tidy;
+mod usage;
+mod validate;

@@ -1,0 +1,144 @@
+//! Rules of the source tree that no lint knows.
+
+use crate::session::root;
+use std::path::Path;
+
+const FILE_LINES_MAX: usize = 600;
+const FUNCTION_LINES_MAX: usize = 70;
+/// Files that break a rule; the list only shrinks.
+const BADLY_NAMED: [&str; 2] =
+    ["crates/sluice-core/src/doc/lens/types.rs", "crates/sluice-core/src/doc/lobsterx/types.rs"];
+
+/// A file of the source tree, without its tests.
+struct Source {
+    path: String,
+    code: String,
+}
+
+/// Every Rust file of the crates, tests apart.
+fn sources() -> Vec<Source> {
+    let mut sources = Vec::new();
+    for name in crates() {
+        gather(&root().join("crates").join(name).join("src"), &mut sources);
+    }
+    assert!(sources.len() > 40, "{}", sources.len());
+    sources
+}
+
+fn crates() -> Vec<String> {
+    let dirs = std::fs::read_dir(root().join("crates")).unwrap();
+    dirs.map(|dir| dir.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn gather(dir: &Path, sources: &mut Vec<Source>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            gather(&path, sources);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let path = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+            let inside = text.find("\n#[cfg(test)]\nmod tests").unwrap_or(text.len());
+            let code = if is_test(&path) { String::new() } else { text[..inside].to_owned() };
+            sources.push(Source { path, code });
+        }
+    }
+}
+
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Fails with everything that breaks a rule, so that it is put right at once.
+fn none(rule: &str, faults: &[String]) {
+    assert!(faults.is_empty(), "{rule}:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn files_are_short() {
+    let long = sources().into_iter().filter_map(|source| {
+        let lines = source.code.lines().count();
+        (lines > FILE_LINES_MAX).then(|| format!("{}: {lines} lines", source.path))
+    });
+    none("a file has at most 600 lines of code", &long.collect::<Vec<_>>());
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut long = Vec::new();
+    for source in sources() {
+        let lines: Vec<&str> = source.code.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(name) = function(line) else { continue };
+            // The formatter puts the closing brace under the first letter.
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let end = format!("{indent}}}");
+            let one_line = line.ends_with('}') || line.ends_with(';');
+            let body = lines[at..].iter().position(|line| *line == end).unwrap_or(0);
+            if !one_line && body + 1 > FUNCTION_LINES_MAX {
+                long.push(format!("{}: {name} has {} lines", source.path, body + 1));
+            }
+        }
+    }
+    none("a function has at most 70 lines", &long);
+}
+
+/// The name of the function that a line begins.
+fn function(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let words = ["pub", "pub(crate)", "pub(super)", "const", "async", "default", "extern"];
+    let head = before.split_whitespace().all(|word| words.contains(&word));
+    let name = after.split(['(', '<']).next()?;
+    (head && name.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some(name)
+}
+
+#[test]
+fn files_are_named_for_what_they_hold() {
+    let nameless = ["mod.rs", "utils.rs", "util.rs", "common.rs", "helpers.rs", "types.rs"];
+    let bad = sources().into_iter().map(|source| source.path).filter(|path| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        nameless.contains(&name) && !BADLY_NAMED.contains(&path.as_str())
+    });
+    none("`foo.rs` stands beside `foo/`, and has a name", &bad.collect::<Vec<_>>());
+    let gone = BADLY_NAMED.iter().filter(|path| !root().join(path).exists());
+    none("the list of exceptions shrinks", &gone.map(ToString::to_string).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_core_touches_no_world() {
+    let words = ["std::fs", "std::net", "std::env", "SystemTime", "Instant", "HashMap", "HashSet"];
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|s| s.path.starts_with("crates/sluice-core/")) {
+        for (number, line) in source.code.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            // An address is a value; only a socket is the world.
+            let code = code.replace("std::net::Ipv", "");
+            if words.iter().any(|word| code.contains(word)) {
+                found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none("the core reads no clock, file, socket or environment and keeps no random order", &found);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME")];
+    let mut found = Vec::new();
+    for source in sources() {
+        let text = std::fs::read_to_string(root().join(&source.path)).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            if words.iter().any(|word| line.contains(word)) {
+                found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none("what is left to do is an issue, not a comment", &found);
+}
+
+#[test]
+fn every_crate_is_in_the_architecture() {
+    let Ok(text) = std::fs::read_to_string(root().join("ARCHITECTURE.md")) else { return };
+    let missing = crates().into_iter().filter(|name| !text.contains(&format!("`{name}`")));
+    none("ARCHITECTURE.md describes every crate", &missing.collect::<Vec<_>>());
+}

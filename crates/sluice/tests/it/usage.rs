@@ -1,0 +1,119 @@
+//! Help, version, wrong usage, and readers that go away.
+
+use crate::session::{Session, binary, root};
+use expect_test::expect;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+#[test]
+fn help_names_every_command() {
+    expect![[r#"
+        stdout:
+        A governed, durable workflow engine for AI agents
+
+        Usage: sluice <COMMAND>
+
+        Commands:
+          validate  Check workflow documents and report every problem
+          plan      Show what a document becomes: its steps, wave by wave
+          schema    Print the JSON Schema of a format, for editors
+          eval      Evaluate an expression against values
+          help      Print this message or the help of the given subcommand(s)
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+
+        Look a code up in docs/errors/CODE.md.
+
+        Example:
+          sluice validate examples/vendor-review.lobsterx.yaml
+        exit 0
+    "#]]
+    .assert_eq(&Session::new().run(&["--help"]));
+}
+
+#[test]
+fn version_is_the_crates() {
+    let version = concat!("stdout:\nsluice ", env!("CARGO_PKG_VERSION"), "\nexit 0\n");
+    assert_eq!(Session::new().run(&["--version"]), version);
+}
+
+#[test]
+fn every_command_helps_with_an_example() {
+    for command in ["validate", "plan", "schema", "eval"] {
+        let help = Session::new().run(&[command, "--help"]);
+        assert!(help.contains("Example:\n"), "{help}");
+        assert!(help.contains(&format!("sluice {command} ")), "{help}");
+        assert!(help.ends_with("exit 0\n"), "{help}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let wrong: [&[&str]; 7] = [
+        &[],
+        &["frobnicate"],
+        &["validate"],
+        &["validate", "-", "-"],
+        &["plan", "a.yaml", "--format", "png"],
+        &["plan", "a.yaml", "--format", "dot", "--json"],
+        &["schema", "toml"],
+    ];
+    for args in wrong {
+        let told = Session::new().run(args);
+        assert!(told.ends_with("exit 2\n") && told.starts_with("stderr:\n"), "{args:?}: {told}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = binary(&root())
+        .args(["schema", "lens"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One line, then the pipe is closed while the rest (more than a pipe holds) is written.
+    let mut line = String::new();
+    BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(line, "{\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_exit_code_survives_a_reader_that_goes_away() {
+    let session = Session::new().file("empty.lobsterx.yaml", "");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = binary(session.path())
+        .args(["validate", "--json", "empty.lobsterx.yaml"])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_with_its_cause() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = binary(&root()).args(["schema", "lens"]).stdout(full).output().unwrap();
+    expect![[r#"
+        error: cannot write to standard output
+         |
+         = note: caused by: No space left on device (os error 28)
+    "#]]
+    .assert_eq(&String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn colours_need_a_terminal() {
+    let session = Session::new().file("empty.lobsterx.yaml", "");
+    let output = session.output(&["validate", "empty.lobsterx.yaml"], b"");
+    assert!(!output.stderr.contains(&0x1b) && !output.stdout.contains(&0x1b));
+}
