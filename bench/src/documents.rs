@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
         ms(large),
     )?;
     let eval = expression()?;
-    writeln!(out, "expression  {:.0} ns an evaluation (about a microsecond)", eval)?;
+    writeln!(out, "expression  {eval:.0} ns an evaluation (about a microsecond)")?;
     Ok(json!({
         "steps": options.steps, "bytes": text.len(), "event_pass_ms": ms(events), "planned_ms": ms(planned),
         "ratio": ratio, "layers_10k_ms": ms(small), "layers_100k_ms": ms(large), "growth": growth, "expression_ns": eval,
@@ -69,8 +69,14 @@ fn document(steps: usize) -> String {
             _ if at == 0 => writeln!(text, "  command: Begin"),
             0 => writeln!(text, "  command: Go on\n  depends_on: [s{before}]"),
             1 => writeln!(text, "  command: Sum up ${{s{before}.stdout}}\n  timeout: 90s"),
-            2 => writeln!(text, "  command: Rate it\n  stdin: $s{before}.stdout\n  outputs: {{risk: integer}}"),
-            _ => writeln!(text, "  command: Act\n  condition: s{before}.risk >= 7\n  on_failure: skip"),
+            2 => writeln!(
+                text,
+                "  command: Rate it\n  stdin: $s{before}.stdout\n  outputs: {{risk: integer}}"
+            ),
+            _ => writeln!(
+                text,
+                "  command: Act\n  condition: s{before}.risk >= 7\n  on_failure: skip"
+            ),
         };
     }
     text
@@ -101,7 +107,9 @@ fn layer(count: u32, rounds: usize) -> anyhow::Result<Duration> {
     let ids: Vec<String> = (0..count).map(|at| format!("step_{at}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let edges: Vec<(u32, u32)> = (1..count)
-        .flat_map(|at| [at / 2, at.saturating_sub(7), at - 1 - at % 3].map(|on| (at, on.min(at - 1))))
+        .flat_map(|at| {
+            [at / 2, at.saturating_sub(7), at - 1 - at % 3].map(|on| (at, on.min(at - 1)))
+        })
         .collect();
     let mut best = Duration::MAX;
     for _ in 0..rounds {
@@ -116,7 +124,9 @@ fn layer(count: u32, rounds: usize) -> anyhow::Result<Duration> {
 /// Nanoseconds to evaluate a typical condition.
 fn expression() -> anyhow::Result<f64> {
     const TIMES: u32 = 200_000;
-    let expr = Expr::parse("init.outputs.vendor_type == 'saas' and risk_score >= 7 and region in ['eu', 'us']")?;
+    let expr = Expr::parse(
+        "init.outputs.vendor_type == 'saas' and risk_score >= 7 and region in ['eu', 'us']",
+    )?;
     let scope = Names::new()
         .with_step("init", json!({"vendor_type": "saas"}), Some("done"))
         .with_variable("risk_score", json!(8))

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 fuzz_target!(|source: &str| {
     let hostile = "${x} [[x]] {{x}} \"; rm -rf $(x) `x`";
+    if source.contains("rm -rf") {
+        return; // The checks below tell values from the template's own text by this.
+    }
     if let Ok(template) = Template::parse(source) {
         let scope = Names::new().with_variable("x", json!(hostile)).with_skipped_step("s");
         if let Ok(rendered) = template.render(&scope) {

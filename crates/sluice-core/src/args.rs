@@ -44,11 +44,7 @@ fn is_false(flag: &bool) -> bool {
 impl ArgDecl {
     /// The part of the declaration that output fields have too.
     fn schema(&self) -> FieldSchema {
-        FieldSchema {
-            kind: self.kind,
-            values: self.values.clone(),
-            ..FieldSchema::default()
-        }
+        FieldSchema { kind: self.kind, values: self.values.clone(), ..FieldSchema::default() }
     }
 
     /// Everything the declaration says that cannot be meant.
@@ -95,11 +91,7 @@ pub fn check(
         found.add(name, Reason::UnknownField, message);
     }
     let found = found.into_vec();
-    if found.is_empty() {
-        Ok(args)
-    } else {
-        Err(found)
-    }
+    if found.is_empty() { Ok(args) } else { Err(found) }
 }
 
 fn resolved(decl: &ArgDecl, given: Option<&Value>) -> Result<Value, Vec<Violation>> {
@@ -116,11 +108,7 @@ fn resolved(decl: &ArgDecl, given: Option<&Value>) -> Result<Value, Vec<Violatio
         read_as(kind, &mut value);
     }
     let violations = validate::value(&decl.schema(), &mut value, Membership::Exact);
-    if violations.is_empty() {
-        Ok(value)
-    } else {
-        Err(violations)
-    }
+    if violations.is_empty() { Ok(value) } else { Err(violations) }
 }
 
 fn read_as(kind: FieldType, value: &mut Value) {

@@ -81,10 +81,7 @@ pub fn bind(sources: &Sources<'_>) -> BTreeMap<String, Bound> {
 
 fn insert_all(inputs: &mut BTreeMap<String, Bound>, from: &Map<String, Value>, origin: &Origin) {
     for (name, value) in from {
-        let bound = Bound {
-            value: value.clone(),
-            origin: origin.clone(),
-        };
+        let bound = Bound { value: value.clone(), origin: origin.clone() };
         inputs.insert(label(name), bound);
     }
 }
@@ -100,11 +97,7 @@ fn by_label(wires: &[Wire<'_>]) -> BTreeMap<String, Vec<usize>> {
 /// What the wires of one label bring together, if any brings something.
 fn meet(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
     let wire = |at: usize| &sources.wires[at];
-    let live: Vec<usize> = group
-        .iter()
-        .copied()
-        .filter(|at| wire(*at).value.is_some())
-        .collect();
+    let live: Vec<usize> = group.iter().copied().filter(|at| wire(*at).value.is_some()).collect();
     let pair = |at: &usize| Some((wire(*at).source_label, wire(*at).value.as_deref()?));
     let values: Vec<(&str, &Value)> = live.iter().filter_map(pair).collect();
     // The number of edges decides whether there is merging, not how many of
@@ -115,13 +108,7 @@ fn meet(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
         _ => None,
     };
     let value = strategy.unwrap_or_default().combine(&values)?;
-    Some(Bound {
-        value,
-        origin: Origin::Edges {
-            wires: live,
-            strategy,
-        },
-    })
+    Some(Bound { value, origin: Origin::Edges { wires: live, strategy } })
 }
 
 #[cfg(test)]
@@ -130,12 +117,7 @@ mod tests {
     use serde_json::json;
 
     fn wire<'a>(label: &'a str, source: &'a str, value: Option<Value>) -> Wire<'a> {
-        Wire {
-            label,
-            source_label: source,
-            value: value.map(Cow::Owned),
-            strategy: None,
-        }
+        Wire { label, source_label: source, value: value.map(Cow::Owned), strategy: None }
     }
 
     fn map(value: Value) -> Map<String, Value> {
@@ -146,34 +128,22 @@ mod tests {
     }
 
     fn bound(root: Value, wires: &[Wire<'_>], merge: Option<Strategy>) -> BTreeMap<String, Bound> {
-        bind(&Sources {
-            root: &map(root),
-            wires,
-            merge,
-            overrides: &Map::new(),
-        })
+        bind(&Sources { root: &map(root), wires, merge, overrides: &Map::new() })
     }
 
     #[test]
     fn wires_override_root_inputs_and_overrides_override_both() {
-        let wires = [
-            wire("Wired", "a", Some(json!("wire"))),
-            wire("both", "a", Some(json!("wire"))),
-        ];
+        let wires =
+            [wire("Wired", "a", Some(json!("wire"))), wire("both", "a", Some(json!("wire")))];
         let inputs = bind(&Sources {
             root: &map(json!({"Root Only": 1, "wired": 2, "both": 3, "over": 4})),
             wires: &wires,
             merge: None,
             overrides: &map(json!({"BOTH": "override", " Over ": "override", "new": "override"})),
         });
-        let shown: Vec<_> = inputs
-            .into_iter()
-            .map(|(label, bound)| (label, bound.value, bound.origin))
-            .collect();
-        let edges = |at: usize| Origin::Edges {
-            wires: vec![at],
-            strategy: None,
-        };
+        let shown: Vec<_> =
+            inputs.into_iter().map(|(label, bound)| (label, bound.value, bound.origin)).collect();
+        let edges = |at: usize| Origin::Edges { wires: vec![at], strategy: None };
         assert_eq!(
             shown,
             [
@@ -198,24 +168,11 @@ mod tests {
             (None, json!(2), Strategy::LastWriteWins),
             (Some(Strategy::Concat), json!("one\n\n2"), Strategy::Concat),
             (Some(Strategy::Array), json!(["one", 2]), Strategy::Array),
-            (
-                Some(Strategy::JsonObject),
-                json!({"a": "one", "d": 2}),
-                Strategy::JsonObject,
-            ),
+            (Some(Strategy::JsonObject), json!({"a": "one", "d": 2}), Strategy::JsonObject),
         ] {
             let inputs = bound(json!({}), &wires, merge);
-            let origin = Origin::Edges {
-                wires: vec![0, 3],
-                strategy: Some(strategy),
-            };
-            assert_eq!(
-                inputs["text"],
-                Bound {
-                    value: expected,
-                    origin
-                }
-            );
+            let origin = Origin::Edges { wires: vec![0, 3], strategy: Some(strategy) };
+            assert_eq!(inputs["text"], Bound { value: expected, origin });
             assert_eq!(inputs["other"].value, json!("x"));
             assert_eq!(inputs.len(), 2);
         }
@@ -223,11 +180,8 @@ mod tests {
 
     #[test]
     fn the_first_wire_of_a_label_chooses_even_if_it_carries_nothing() {
-        let mut wires = [
-            wire("x", "a", None),
-            wire("x", "b", Some(json!(1))),
-            wire("x", "c", Some(json!(2))),
-        ];
+        let mut wires =
+            [wire("x", "a", None), wire("x", "b", Some(json!(1))), wire("x", "c", Some(json!(2)))];
         wires[0].strategy = Some(Strategy::Array);
         wires[1].strategy = Some(Strategy::Concat);
         let inputs = bound(json!({}), &wires, Some(Strategy::JsonObject));

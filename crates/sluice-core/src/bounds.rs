@@ -93,10 +93,7 @@ impl Bounds<'_> {
         kind: &str,
         spelling: Spelling,
     ) -> Vec<Contradiction> {
-        let numbers = [
-            (spelling.min, self.min.is_some()),
-            (spelling.max, self.max.is_some()),
-        ];
+        let numbers = [(spelling.min, self.min.is_some()), (spelling.max, self.max.is_some())];
         let texts = [
             ("minLength", self.min_length.is_some()),
             ("maxLength", self.max_length.is_some()),

@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn keys_are_sorted_at_every_level_and_lists_keep_their_order() {
-        let value = json!({"b": {"z": 1, "a": [3, {"d": null, "c": "é\n"}]}, "a": 1.5, "A": true, "": []});
+        let value =
+            json!({"b": {"z": 1, "a": [3, {"d": null, "c": "é\n"}]}, "a": 1.5, "A": true, "": []});
         assert_eq!(
             to_string(&value),
             r#"{"":[],"A":true,"a":1.5,"b":{"a":[3,{"c":"é\n","d":null}],"z":1}}"#

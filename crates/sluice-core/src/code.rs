@@ -211,10 +211,7 @@ mod tests {
         for code in Code::ALL {
             let text = code.as_str();
             assert!(seen.insert(text), "{text} is declared twice");
-            assert!(
-                text.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()),
-                "{text}"
-            );
+            assert!(text.bytes().all(|b| b == b'_' || b.is_ascii_lowercase()), "{text}");
         }
     }
 }

@@ -87,10 +87,8 @@ impl InputContract {
         &self,
         inputs: impl IntoIterator<Item = (&'a str, &'a Value)>,
     ) -> Vec<Violation> {
-        let given: BTreeMap<String, &Value> = inputs
-            .into_iter()
-            .map(|(name, value)| (label(name), value))
-            .collect();
+        let given: BTreeMap<String, &Value> =
+            inputs.into_iter().map(|(name, value)| (label(name), value)).collect();
         let mut found = Violations::default();
         for (name, field) in &self.fields {
             field.check(name, given.get(&label(name)).copied(), &mut found);
@@ -104,12 +102,8 @@ impl InputContract {
         }
         if self.strict {
             let grouped = self.require_any_of.iter().flatten();
-            let known: BTreeSet<String> = self
-                .fields
-                .keys()
-                .chain(grouped)
-                .map(|name| label(name))
-                .collect();
+            let known: BTreeSet<String> =
+                self.fields.keys().chain(grouped).map(|name| label(name)).collect();
             for name in given.keys().filter(|name| !known.contains(*name)) {
                 found.add(name, Reason::UnknownField, "is not an input of this lens");
             }
@@ -130,10 +124,7 @@ impl InputContract {
         for (index, group) in self.require_any_of.iter().enumerate() {
             if group.is_empty() {
                 let path = ["requireAnyOf", &index.to_string()];
-                found.push(Contradiction::new(
-                    &path,
-                    "an empty group can never be given",
-                ));
+                found.push(Contradiction::new(&path, "an empty group can never be given"));
             }
         }
         found
@@ -175,9 +166,7 @@ impl OutputContract {
     /// Everything the contract says that cannot be meant.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let schema = self.schema.iter();
-        schema
-            .flat_map(|fields| in_fields("schema", fields))
-            .collect()
+        schema.flat_map(|fields| in_fields("schema", fields)).collect()
     }
 }
 

@@ -48,11 +48,7 @@ impl Decimal {
         let point = length(whole.len()) - length(kept.start) + exponent;
         let digits: Vec<u8> = written[kept].bytes().map(|b| b - b'0').collect();
         let zero = digits.is_empty();
-        Some(Decimal {
-            negative: negative && !zero,
-            digits,
-            point: if zero { 0 } else { point },
-        })
+        Some(Decimal { negative: negative && !zero, digits, point: if zero { 0 } else { point } })
     }
 
     /// The number times `10^places`.
@@ -67,10 +63,7 @@ impl Decimal {
         let (mantissa, _) = self.clone().shifted(-exponent).split()?;
         let product = mantissa.checked_mul(u128::from(factor))?;
         let product = Decimal::parse(&product.to_string())?;
-        Some(Decimal {
-            negative: self.negative,
-            ..product.shifted(exponent)
-        })
+        Some(Decimal { negative: self.negative, ..product.shifted(exponent) })
     }
 
     /// The size of the whole part and what follows the point; none past 128 bits.
@@ -85,9 +78,8 @@ impl Decimal {
             return None;
         }
         let digit = |at: usize| self.digits.get(at).copied();
-        let whole = (0..point).fold(0, |sum: u128, at| {
-            sum * 10 + u128::from(digit(at).unwrap_or(0))
-        });
+        let whole =
+            (0..point).fold(0, |sum: u128, at| sum * 10 + u128::from(digit(at).unwrap_or(0)));
         let rest = match digit(point) {
             None => Rest::Nothing,
             Some(0..=4) => Rest::BelowHalf,
@@ -161,11 +153,7 @@ mod tests {
             ("125e-9999999999999999999", 0, Rest::BelowHalf),
             ("0e9999999999999999999", 0, Rest::Nothing),
             ("1e37", 10_u128.pow(37), Rest::Nothing),
-            (
-                "99999999999999999999999999999999999999",
-                10_u128.pow(38) - 1,
-                Rest::Nothing,
-            ),
+            ("99999999999999999999999999999999999999", 10_u128.pow(38) - 1, Rest::Nothing),
         ] {
             assert_eq!(split(text), Some((whole, rest)), "{text}");
         }

@@ -49,13 +49,7 @@ pub struct Problem {
 impl Problem {
     /// A problem at a place, of the document as a whole until a path is given.
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Problem {
-        Problem {
-            code,
-            span,
-            path: String::new(),
-            message: message.into(),
-            hint: None,
-        }
+        Problem { code, span, path: String::new(), message: message.into(), hint: None }
     }
 
     /// The same problem with advice.
@@ -90,13 +84,7 @@ impl Problem {
 
     /// A fault of a small language as a problem of the document.
     pub fn from_fault(code: Code, span: Span, fault: Fault) -> Problem {
-        Problem {
-            code,
-            span,
-            path: String::new(),
-            message: fault.message,
-            hint: fault.hint,
-        }
+        Problem { code, span, path: String::new(), message: fault.message, hint: fault.hint }
     }
 }
 
@@ -114,11 +102,16 @@ impl Problems {
         if problem.code.severity() == Severity::Error {
             self.errors += 1;
         }
-        if self.list.len() < PROBLEMS_MAX {
-            self.list.push(problem);
-        } else {
+        if self.is_full() {
             self.left_out += 1;
+        } else {
+            self.list.push(problem);
         }
+    }
+
+    /// Whether further problems would only be counted.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= PROBLEMS_MAX
     }
 
     /// Whether the document is refused.
@@ -134,19 +127,13 @@ impl Problems {
         if self.left_out > 0 {
             let end = Span::new(text.len(), text.len());
             let message = format!("{} more problems are not shown", self.left_out);
-            self.list
-                .push(Problem::new(Code::MoreProblems, end, message));
+            self.list.push(Problem::new(Code::MoreProblems, end, message));
         }
-        self.list
-            .sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));
+        self.list.sort_by_key(|a| (a.span, a.code));
         // A field from `defaults` is read for every step; its problem is told once.
-        self.list
-            .dedup_by(|a, b| (a.span, a.code, &a.message) == (b.span, b.code, &b.message));
+        self.list.dedup_by(|a, b| (a.span, a.code, &a.message) == (b.span, b.code, &b.message));
         let lines = LineIndex::new(text);
-        self.list
-            .into_iter()
-            .map(|problem| lines.place(problem))
-            .collect()
+        self.list.into_iter().map(|problem| lines.place(problem)).collect()
     }
 }
 
@@ -158,15 +145,8 @@ struct LineIndex<'t> {
 
 impl<'t> LineIndex<'t> {
     fn new(text: &'t str) -> LineIndex<'t> {
-        let after = text
-            .bytes()
-            .enumerate()
-            .filter(|(_, b)| *b == b'\n')
-            .map(|(at, _)| at + 1);
-        LineIndex {
-            text,
-            starts: std::iter::once(0).chain(after).collect(),
-        }
+        let after = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
+        LineIndex { text, starts: std::iter::once(0).chain(after).collect() }
     }
 
     fn place(&self, problem: Problem) -> Diagnostic {

@@ -67,11 +67,11 @@ impl Format {
         let mut defs = Defs::new(self.spelling());
         let (title, root) = match self {
             Format::Lobsterx => {
-                lobsterx::types::Document::schema(&mut defs);
+                lobsterx::written::Document::schema(&mut defs);
                 (".lobsterX workflow", "Document")
             }
             Format::Lens => {
-                lens::types::LensDocument::schema(&mut defs);
+                lens::written::LensDocument::schema(&mut defs);
                 ("lens workflow", "LensDocument")
             }
         };
@@ -117,8 +117,11 @@ fn resolve(
 ) -> Option<Plan> {
     let root = yaml::parse(text, problems)?;
     let Some(format) = format.or_else(|| Format::of_document(&root)) else {
-        let problem = Problem::new(Code::UnknownFormat, root.span, "this is no workflow that Sluice knows")
-            .with_hint("a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`");
+        let problem =
+            Problem::new(Code::UnknownFormat, root.span, "this is no workflow that Sluice knows")
+                .with_hint(
+                    "a `.lobsterX` document has `steps`, a lens document has `nodes` and `edges`",
+                );
         problems.add(problem);
         return None;
     };

@@ -8,13 +8,8 @@ use crate::limits::DURATION_MS_MAX;
 use crate::span::Fault;
 
 /// Units and their milliseconds, the longest first.
-const UNITS: [(&str, u32); 5] = [
-    ("d", 24 * 60 * 60 * 1000),
-    ("h", 60 * 60 * 1000),
-    ("m", 60 * 1000),
-    ("s", 1000),
-    ("ms", 1),
-];
+const UNITS: [(&str, u32); 5] =
+    [("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
 
 const HINT: &str =
     "write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds";
@@ -43,10 +38,7 @@ pub fn parse(text: &str) -> Result<u64, Fault> {
     }
     let too_long = || {
         let longest = format(DURATION_MS_MAX);
-        Fault::new(
-            whole.clone(),
-            format!("a duration can be at most {longest}"),
-        )
+        Fault::new(whole.clone(), format!("a duration can be at most {longest}"))
     };
     let Some(exact) = count.times(unit_ms) else {
         return Err(Fault::new(whole, "a duration has at most 30 digits"));

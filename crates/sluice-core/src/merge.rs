@@ -21,12 +21,8 @@ pub enum Strategy {
 
 impl Strategy {
     /// All strategies, in the order the format lists them.
-    pub const ALL: [Strategy; 4] = [
-        Strategy::LastWriteWins,
-        Strategy::Concat,
-        Strategy::Array,
-        Strategy::JsonObject,
-    ];
+    pub const ALL: [Strategy; 4] =
+        [Strategy::LastWriteWins, Strategy::Concat, Strategy::Array, Strategy::JsonObject];
 
     /// The strategy with that name.
     pub fn parse(name: &str) -> Option<Strategy> {

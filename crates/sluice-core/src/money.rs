@@ -107,11 +107,7 @@ mod tests {
             ("1.5e2", 150_000_000),
             ("18446744073709.551615", u64::MAX),
         ] {
-            assert_eq!(
-                Money::from_cents_text(text),
-                Ok(Money(micro_cents)),
-                "{text}"
-            );
+            assert_eq!(Money::from_cents_text(text), Ok(Money(micro_cents)), "{text}");
         }
         for (text, micro_cents) in [
             ("1", 100_000_000),
@@ -132,11 +128,7 @@ mod tests {
             ("0.0000015", 2),
             ("2.9999999", 3_000_000),
         ] {
-            assert_eq!(
-                Money::from_cents_text(text),
-                Ok(Money(micro_cents)),
-                "{text}"
-            );
+            assert_eq!(Money::from_cents_text(text), Ok(Money(micro_cents)), "{text}");
         }
     }
 
@@ -158,10 +150,7 @@ mod tests {
                 "18446744073709.5516151",
                 "an amount of money over 184 billion dollars cannot be counted",
             ),
-            (
-                "1e300",
-                "an amount of money over 184 billion dollars cannot be counted",
-            ),
+            ("1e300", "an amount of money over 184 billion dollars cannot be counted"),
         ] {
             let fault = Money::from_cents_text(text).unwrap_err();
             assert_eq!(fault.message, message, "{text}");

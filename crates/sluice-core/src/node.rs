@@ -55,10 +55,7 @@ impl<'t> Node<'t> {
 
     /// The value of `key`, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node<'t>> {
-        self.entries()?
-            .iter()
-            .find(|entry| entry.key == key)
-            .map(|entry| &entry.value)
+        self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The item at `index`, if this is a list that has it.
@@ -108,9 +105,8 @@ impl<'t> Node<'t> {
             Kind::Text(text) => Value::String(text.clone().into_owned()),
             Kind::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
             Kind::Map(entries) => {
-                let pairs = entries
-                    .iter()
-                    .map(|e| (e.key.clone().into_owned(), e.value.to_value()));
+                let pairs =
+                    entries.iter().map(|e| (e.key.clone().into_owned(), e.value.to_value()));
                 Value::Object(pairs.collect::<Map<_, _>>())
             }
         }
@@ -131,8 +127,7 @@ impl<'t> Node<'t> {
         if raw.starts_with(['"', '\'']) && inner == Some(text) {
             return part.shifted(self.span.start + 1);
         }
-        self.locate_in_block(source, text, part)
-            .unwrap_or(self.span)
+        self.locate_in_block(source, text, part).unwrap_or(self.span)
     }
 
     /// Finds a part of a literal block: the same line counted from the block's

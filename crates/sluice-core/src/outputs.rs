@@ -42,11 +42,7 @@ pub fn settle(
 ) -> Result<Settled, Vec<Violation>> {
     let (mut outputs, coercions) = coerce::coerce(schema, outputs);
     let violations = validate::validate(schema, &mut outputs, membership);
-    if violations.is_empty() {
-        Ok(Settled { outputs, coercions })
-    } else {
-        Err(violations)
-    }
+    if violations.is_empty() { Ok(Settled { outputs, coercions }) } else { Err(violations) }
 }
 
 /// Puts back the upstream value of every input that is not a declared output,

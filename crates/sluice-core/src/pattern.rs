@@ -13,14 +13,10 @@ impl Pattern {
     pub fn new(source: &str) -> Result<Pattern, Fault> {
         let whole = 0..source.len();
         if source.len() > PATTERN_BYTES_MAX {
-            return Err(Fault::new(
-                whole,
-                format!("pattern is over {PATTERN_BYTES_MAX} bytes"),
-            ));
+            return Err(Fault::new(whole, format!("pattern is over {PATTERN_BYTES_MAX} bytes")));
         }
-        let compiled = regex::RegexBuilder::new(source)
-            .size_limit(PATTERN_COMPILED_BYTES_MAX)
-            .build();
+        let compiled =
+            regex::RegexBuilder::new(source).size_limit(PATTERN_COMPILED_BYTES_MAX).build();
         compiled.map(Pattern).map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => {
                 Fault::new(whole, "pattern is too large once compiled")
@@ -80,19 +76,13 @@ mod tests {
                 "(?=a)",
                 "bad regular expression: look-around, including look-ahead and look-behind, is not supported",
             ),
-            (
-                r"(a)\1",
-                "bad regular expression: backreferences are not supported",
-            ),
+            (r"(a)\1", "bad regular expression: backreferences are not supported"),
             ("((a{100}){100}){100}", "pattern is too large once compiled"),
         ] {
             assert_eq!(Pattern::new(source).unwrap_err().message, message);
         }
         let long = "a".repeat(PATTERN_BYTES_MAX + 1);
-        assert_eq!(
-            Pattern::new(&long).unwrap_err().message,
-            "pattern is over 1024 bytes"
-        );
+        assert_eq!(Pattern::new(&long).unwrap_err().message, "pattern is over 1024 bytes");
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub struct Recovery {
 }
 
 /// The members that share a run's steps, and their common policies.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Team {
     /// In document order.
     pub members: Vec<Member>,
@@ -140,7 +140,7 @@ pub struct Team {
 }
 
 /// One member of a team.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Member {
     /// Unique in the team.
     pub id: String,

@@ -16,18 +16,12 @@ impl Span {
     /// that does not fit is clamped rather than refused.
     pub fn new(start: usize, end: usize) -> Span {
         let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        Span {
-            start: clamp(start),
-            end: clamp(end.max(start)),
-        }
+        Span { start: clamp(start), end: clamp(end.max(start)) }
     }
 
     /// The same range counted from `origin`.
     pub fn shifted(self, origin: u32) -> Span {
-        Span {
-            start: self.start.saturating_add(origin),
-            end: self.end.saturating_add(origin),
-        }
+        Span { start: self.start.saturating_add(origin), end: self.end.saturating_add(origin) }
     }
 
     /// As a range for slicing.
@@ -70,11 +64,7 @@ pub struct Fault {
 impl Fault {
     /// A fault at a range of bytes.
     pub fn new(range: Range<usize>, message: impl Into<String>) -> Fault {
-        Fault {
-            span: Span::new(range.start, range.end),
-            message: message.into(),
-            hint: None,
-        }
+        Fault { span: Span::new(range.start, range.end), message: message.into(), hint: None }
     }
 
     /// The same fault with advice.

@@ -4,17 +4,22 @@
 //! `depends_on` are one word to a reader. Work per candidate is linear in its
 //! length: documents may hold ten thousand names and two hundred misspelt ones.
 
-/// Names longer than this are only compared for equality.
+/// Names longer than this, folded, are only compared for equality.
 const CHARS_MAX: usize = 64;
+/// Names longer than this are no misspelt words, and not looked at.
+const BYTES_MAX: usize = 1024;
 /// Most edits between a name and its suggestion, however long it is.
 const EDITS_MAX: usize = 4;
 
 /// The candidate nearest to `name`, if one is near enough: at most a third of
 /// its letters differ. Of several equally near ones, the first.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > BYTES_MAX {
+        return None;
+    }
     let name = folded(name);
     let mut best: Option<(usize, &str)> = None;
-    for candidate in candidates {
+    for candidate in candidates.into_iter().filter(|candidate| candidate.len() <= BYTES_MAX) {
         let other = folded(candidate);
         let limit = (name.len().max(other.len()) / 3).min(EDITS_MAX);
         let Some(edits) = edits(&name, &other, limit) else {
@@ -52,9 +57,7 @@ fn edits(a: &[char], b: &[char], limit: usize) -> Option<usize> {
         let first = i.saturating_sub(limit).max(1);
         for j in first..=b.len().min(i + limit) {
             let differs = usize::from(a[i - 1] != b[j - 1]);
-            let mut cost = (above[j - 1] + differs)
-                .min(above[j] + 1)
-                .min(row[j - 1] + 1);
+            let mut cost = (above[j - 1] + differs).min(above[j] + 1).min(row[j - 1] + 1);
             let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
             if swapped {
                 cost = cost.min(before[j - 2] + 1);
@@ -73,13 +76,17 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn a_name_of_a_thousand_letters_is_compared_and_a_longer_one_is_not() {
+        let (long, longer) = ("a".repeat(BYTES_MAX), "a".repeat(BYTES_MAX + 1));
+        assert_eq!(suggest(&long, [long.as_str()]), Some(long.as_str()));
+        assert_eq!(suggest(&longer, [longer.as_str()]), None);
+        assert_eq!(suggest("a", [longer.as_str()]), None);
+    }
+
+    #[test]
     fn the_nearest_name_is_suggested() {
         for (name, candidates, expected) in [
-            (
-                "gather_dta",
-                &["gather", "gather_data"][..],
-                Some("gather_data"),
-            ),
+            ("gather_dta", &["gather", "gather_data"][..], Some("gather_data")),
             ("ouputs", &["inputs", "outputs"], Some("outputs")),
             ("comand", &["command", "condition"], Some("command")),
             ("timeuot", &["timeout"], Some("timeout")),
@@ -142,10 +149,7 @@ mod tests {
     fn long_names_are_compared_for_equality_only() {
         let longest = "x".repeat(CHARS_MAX);
         let one_off = format!("{}y", "x".repeat(CHARS_MAX - 1));
-        assert_eq!(
-            suggest(&longest, [one_off.as_str()]),
-            Some(one_off.as_str())
-        );
+        assert_eq!(suggest(&longest, [one_off.as_str()]), Some(one_off.as_str()));
         let long = "x".repeat(CHARS_MAX + 1);
         assert_eq!(suggest(&long, [longest.as_str()]), None);
         assert_eq!(suggest(&longest, [long.as_str()]), None);
@@ -156,10 +160,7 @@ mod tests {
     #[test]
     fn however_long_a_name_a_few_edits_are_the_most() {
         let name = "abcdefghijklmnopqrst";
-        assert_eq!(
-            suggest(name, ["abcdefghijklmnopXXXX"]),
-            Some("abcdefghijklmnopXXXX")
-        );
+        assert_eq!(suggest(name, ["abcdefghijklmnopXXXX"]), Some("abcdefghijklmnopXXXX"));
         assert_eq!(suggest(name, ["abcdefghijklmnoXXXXX"]), None);
     }
 

@@ -37,9 +37,8 @@ pub fn numeric(text: &str) -> Option<Number> {
         return Some(number.into());
     }
     // Rust also reads "inf", "nan" and "infinity"; a number here has digits only.
-    let plain = text
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
+    let plain =
+        text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     if !plain {
         return None;
     }
@@ -65,16 +64,11 @@ fn compare_with_float(integer: i128, float: f64) -> Ordering {
     )]
     let whole = float.trunc() as i128;
     let by_fraction = 0.0.partial_cmp(&float.fract());
-    integer
-        .cmp(&whole)
-        .then(by_fraction.unwrap_or(Ordering::Equal))
+    integer.cmp(&whole).then(by_fraction.unwrap_or(Ordering::Equal))
 }
 
 fn integer(number: &Number) -> Option<i128> {
-    number
-        .as_i64()
-        .map(i128::from)
-        .or_else(|| number.as_u64().map(i128::from))
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
 /// Deep equality, numbers by value, objects whatever their key order.
@@ -88,9 +82,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         (a, b) => a == b,
     }
@@ -142,9 +134,7 @@ pub fn member<'a>(
         return None;
     };
     let tokens = allowed.iter().filter(|candidate| {
-        candidate
-            .as_str()
-            .is_some_and(|token| !token.is_empty() && is_token(answer, token))
+        candidate.as_str().is_some_and(|token| !token.is_empty() && is_token(answer, token))
     });
     tokens.max_by_key(|token| token.as_str().map_or(0, str::len))
 }
@@ -173,33 +163,17 @@ mod tests {
         assert_eq!(text(&json!(null)), "");
         assert_eq!(text(&json!(true)), "true");
         assert_eq!(text(&json!(1.5)), "1.5");
-        assert_eq!(
-            text(&json!({"b": [1, null], "a": "x"})),
-            r#"{"b":[1,null],"a":"x"}"#
-        );
+        assert_eq!(text(&json!({"b": [1, null], "a": "x"})), r#"{"b":[1,null],"a":"x"}"#);
     }
 
     #[test]
     fn only_null_false_zero_and_empty_text_are_false() {
-        for value in [
-            json!(null),
-            json!(false),
-            json!(0),
-            json!(0.0),
-            json!(-0.0),
-            json!(""),
-        ] {
+        for value in [json!(null), json!(false), json!(0), json!(0.0), json!(-0.0), json!("")] {
             assert!(!truthy(&value), "{value}");
         }
-        for value in [
-            json!(true),
-            json!(-1),
-            json!(0.1),
-            json!(" "),
-            json!("false"),
-            json!([]),
-            json!({}),
-        ] {
+        for value in
+            [json!(true), json!(-1), json!(0.1), json!(" "), json!("false"), json!([]), json!({})]
+        {
             assert!(truthy(&value), "{value}");
         }
     }
@@ -235,10 +209,7 @@ mod tests {
         assert_eq!(compare(json!(1), json!(1.0)), Ordering::Equal);
         assert_eq!(compare(json!(2), json!(10)), Ordering::Less);
         assert_eq!(
-            compare(
-                json!(9_007_199_254_740_993_u64),
-                json!(9_007_199_254_740_992_u64)
-            ),
+            compare(json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64)),
             Ordering::Greater
         );
         assert_eq!(compare(json!(-1), json!(u64::MAX)), Ordering::Less);
@@ -249,20 +220,14 @@ mod tests {
         assert_eq!(compare(json!(2.5), json!(1.5)), Ordering::Greater);
         assert_eq!(compare(json!(u64::MAX), json!(1e300)), Ordering::Less);
         assert_eq!(compare(json!(-1e300), json!(i64::MIN)), Ordering::Less);
-        let (float, above) = (
-            json!(9_007_199_254_740_992.0),
-            json!(9_007_199_254_740_993_u64),
-        );
+        let (float, above) = (json!(9_007_199_254_740_992.0), json!(9_007_199_254_740_993_u64));
         assert_eq!(compare(above.clone(), float.clone()), Ordering::Greater);
         assert_eq!(compare(float, above), Ordering::Less);
     }
 
     #[test]
     fn sameness_is_deep_and_ignores_key_order() {
-        assert!(same(
-            &json!({"a": 1, "b": [2.0]}),
-            &json!({"b": [2], "a": 1.0})
-        ));
+        assert!(same(&json!({"a": 1, "b": [2.0]}), &json!({"b": [2], "a": 1.0})));
         assert!(!same(&json!({"a": 1}), &json!({"a": 1, "b": 2})));
         assert!(!same(&json!({"a": 1}), &json!({"b": 1})));
         assert!(!same(&json!([1, 2]), &json!([1])));
@@ -316,13 +281,7 @@ mod tests {
         assert_eq!(find(json!("3")), None);
         assert_eq!(find(json!("")), Some(json!("")));
         assert_eq!(find(json!("other")), None);
-        assert_eq!(
-            member(&json!("no, thanks"), &allowed, Membership::Exact),
-            None
-        );
-        assert_eq!(
-            member(&json!("no"), &allowed, Membership::Exact),
-            Some(&json!("no"))
-        );
+        assert_eq!(member(&json!("no, thanks"), &allowed, Membership::Exact), None);
+        assert_eq!(member(&json!("no"), &allowed, Membership::Exact), Some(&json!("no")));
     }
 }

@@ -76,11 +76,7 @@ pub struct Violation {
 impl Violation {
     /// A violation of `field`.
     pub fn new(field: impl Into<String>, reason: Reason, message: impl Into<String>) -> Violation {
-        Violation {
-            field: field.into(),
-            reason,
-            message: message.into(),
-        }
+        Violation { field: field.into(), reason, message: message.into() }
     }
 }
 
@@ -228,14 +224,8 @@ mod tests {
 
     #[test]
     fn excerpts_and_lists_are_cut_short() {
-        assert_eq!(
-            excerpt(&json!("é".repeat(60))),
-            format!("\"{}\"", "é".repeat(60))
-        );
-        assert_eq!(
-            excerpt(&json!("é".repeat(61))),
-            format!("\"{}\"…", "é".repeat(60))
-        );
+        assert_eq!(excerpt(&json!("é".repeat(60))), format!("\"{}\"", "é".repeat(60)));
+        assert_eq!(excerpt(&json!("é".repeat(61))), format!("\"{}\"…", "é".repeat(60)));
         assert_eq!(excerpt(&json!([1, 2])), "[1,2]");
         let long = excerpt(&json!(vec![1; 100]));
         assert_eq!(long.chars().count(), 61);
@@ -244,10 +234,7 @@ mod tests {
         let ten: Vec<Value> = (0..10).map(Value::from).collect();
         assert_eq!(listed(&ten), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9");
         let eleven: Vec<Value> = (0..11).map(Value::from).collect();
-        assert_eq!(
-            listed(&eleven),
-            "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (11 in all)"
-        );
+        assert_eq!(listed(&eleven), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (11 in all)");
     }
 
     #[test]
@@ -269,9 +256,6 @@ mod tests {
     #[test]
     fn a_contradiction_is_seen_from_further_out() {
         let inner = Contradiction::new(&["enum", "2"], "does not fit");
-        assert_eq!(
-            inner.within(&["properties", "a"]).path,
-            ["properties", "a", "enum", "2"]
-        );
+        assert_eq!(inner.within(&["properties", "a"]).path, ["properties", "a", "enum", "2"]);
     }
 }

@@ -10,25 +10,23 @@ use crate::diagnostic::{Problem, Problems};
 use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX};
 use crate::node::{Entry, Kind, Node};
 use crate::span::Span;
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
 use serde_json::Number;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// Text counts like a node for each so many bytes, so that a long one cannot be
+/// multiplied by aliases.
+const TEXT_BYTES_A_NODE: usize = 32;
+
 /// Reads one document. Problems go to `problems`; a tree is answered whenever
 /// the text could be read to its end, so that later checks can report too.
 pub fn parse<'t>(text: &'t str, problems: &mut Problems) -> Option<Node<'t>> {
     if text.len() > DOCUMENT_BYTES_MAX {
-        let message = format!(
-            "the document has {} bytes; the limit is {DOCUMENT_BYTES_MAX}",
-            text.len()
-        );
-        problems.add(Problem::new(
-            Code::DocumentTooLarge,
-            Span::default(),
-            message,
-        ));
+        let message =
+            format!("the document has {} bytes; the limit is {DOCUMENT_BYTES_MAX}", text.len());
+        problems.add(Problem::new(Code::DocumentTooLarge, Span::default(), message));
         return None;
     }
     let mut builder = Builder::new(text, problems);
@@ -53,18 +51,19 @@ pub fn parse<'t>(text: &'t str, problems: &mut Problems) -> Option<Node<'t>> {
 }
 
 fn syntax_error(text: &str, error: &ScanError) -> Problem {
-    let marker = error.marker();
-    let start = marker.byte_offset().unwrap_or(0).min(text.len());
-    let width = text[start..]
-        .chars()
-        .next()
-        .filter(|c| *c != '\n')
-        .map_or(0, char::len_utf8);
-    Problem::new(
-        Code::SyntaxError,
-        Span::new(start, start + width),
-        error.info(),
-    )
+    let start = error.marker().byte_offset().unwrap_or(0).min(text.len());
+    let width = text[start..].chars().next().filter(|c| *c != '\n').map_or(0, char::len_utf8);
+    let span = Span::new(start, start + width);
+    match error.kind() {
+        // The parser looks ahead, so its own bound may be met before ours.
+        ErrorKind::RecursionLimitExceeded => too_deep(span),
+        _ => Problem::new(Code::SyntaxError, span, error.info()),
+    }
+}
+
+fn too_deep(span: Span) -> Problem {
+    let message = format!("nesting is deeper than {DOCUMENT_DEPTH_MAX} levels");
+    Problem::new(Code::TooDeep, span, message)
 }
 
 /// A list or map whose end has not come yet.
@@ -122,9 +121,10 @@ impl<'t, 'p> Builder<'t, 'p> {
         match event {
             Event::DocumentStart(..) => self.begin_document(span),
             Event::Scalar(text, style, anchor, tag) => {
+                let size = 1 + text.len() / TEXT_BYTES_A_NODE;
                 let node = self.scalar(text, style, tag.as_deref(), span);
-                self.count(span, 1)?;
-                self.place(node, 1, anchor)
+                self.count(span, size)?;
+                self.place(node, size, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.enter(span, anchor, tag.as_deref(), Inside::List(Vec::new()))
@@ -143,12 +143,8 @@ impl<'t, 'p> Builder<'t, 'p> {
         if self.documents == 1 {
             return Ok(());
         }
-        Err(Problem::new(
-            Code::MultipleDocuments,
-            span,
-            "a second document begins here",
-        )
-        .with_hint("put each workflow in a file of its own"))
+        Err(Problem::new(Code::MultipleDocuments, span, "a second document begins here")
+            .with_hint("put each workflow in a file of its own"))
     }
 
     fn count(&mut self, span: Span, nodes: usize) -> Result<(), Problem> {
@@ -170,30 +166,21 @@ impl<'t, 'p> Builder<'t, 'p> {
     ) -> Result<(), Problem> {
         self.count(span, 1)?;
         if self.open.len() == DOCUMENT_DEPTH_MAX {
-            let message = format!("nesting is deeper than {DOCUMENT_DEPTH_MAX} levels");
-            return Err(Problem::new(Code::TooDeep, span, message));
+            return Err(too_deep(span));
         }
         if let Some(tag) = tag {
             self.refuse_tag(tag, span);
         }
-        self.open.push(Open {
-            span,
-            anchor,
-            size: 1,
-            inside,
-        });
+        self.open.push(Open { span, anchor, size: 1, inside });
         Ok(())
     }
 
     fn leave(&mut self) -> Result<(), Problem> {
-        let done = self
-            .open
-            .pop()
-            .expect("the parser closes only what it opened");
+        let done = self.open.pop().expect("the parser closes only what it opened");
         let kind = match done.inside {
             Inside::List(items) => Kind::List(items),
-            Inside::Map(entries, _) => {
-                self.refuse_duplicates(&entries);
+            Inside::Map(mut entries, _) => {
+                self.refuse_duplicates(&mut entries);
                 Kind::Map(entries)
             }
         };
@@ -224,13 +211,7 @@ impl<'t, 'p> Builder<'t, 'p> {
     fn place(&mut self, node: Node<'t>, size: usize, anchor: usize) -> Result<(), Problem> {
         if anchor != 0 {
             self.count(node.span, size)?;
-            self.anchors.insert(
-                anchor,
-                Anchored {
-                    size,
-                    node: node.clone(),
-                },
-            );
+            self.anchors.insert(anchor, Anchored { size, node: node.clone() });
         }
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(node);
@@ -240,11 +221,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         match &mut parent.inside {
             Inside::List(items) => items.push(node),
             Inside::Map(entries, waiting) => match waiting.take() {
-                Some((key, key_span)) => entries.push(Entry {
-                    key,
-                    key_span,
-                    value: node,
-                }),
+                Some((key, key_span)) => entries.push(Entry { key, key_span, value: node }),
                 None => {
                     let span = node.span;
                     *waiting = Some((key(self.text, node)?, span));
@@ -254,28 +231,24 @@ impl<'t, 'p> Builder<'t, 'p> {
         Ok(())
     }
 
-    fn refuse_duplicates(&mut self, entries: &[Entry<'t>]) {
-        for (first, second) in repeated(entries) {
-            let line = 1 + self.text[..first.key_span.start as usize]
-                .matches('\n')
-                .count();
-            let problem = Problem::new(
-                Code::DuplicateKey,
-                second.key_span,
-                format!("the key `{}` is set twice", second.key),
-            );
+    /// Reports keys that are set twice, and keeps the first of each.
+    fn refuse_duplicates(&mut self, entries: &mut Vec<Entry<'t>>) {
+        let repeated = repeated(entries);
+        for (first, second) in &repeated {
+            let (first, second) = (&entries[*first], &entries[*second]);
+            let line = 1 + self.text[..first.key_span.start as usize].matches('\n').count();
+            let message = format!("the key `{}` is set twice", shorten(&second.key));
+            let problem = Problem::new(Code::DuplicateKey, second.key_span, message);
             self.add(problem.with_hint(format!("it is first set on line {line}")));
+        }
+        for (_, second) in repeated.into_iter().rev() {
+            entries.remove(second);
         }
     }
 
     fn refuse_tag(&mut self, tag: &Tag, span: Span) {
         let mut written = String::new();
-        let _ = write!(
-            written,
-            "the tag `{}{}` has no meaning here",
-            tag.handle(),
-            tag.suffix()
-        );
+        let _ = write!(written, "the tag `{}{}` has no meaning here", tag.handle(), tag.suffix());
         self.add(Problem::new(Code::UnsupportedTag, span, written).with_hint("leave the tag out"));
     }
 
@@ -311,6 +284,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         match number(&text) {
             Scalar::Number(number) => Kind::Number(number),
             Scalar::Text => Kind::Text(text),
+            // A number all the same: that it is too large is told once.
             Scalar::OutOfRange => {
                 let message = format!("`{}` is no number that 64 bits hold", shorten(&text));
                 self.add(
@@ -355,22 +329,19 @@ fn key<'t>(text: &'t str, node: Node<'t>) -> Result<Cow<'t, str>, Problem> {
     }
 }
 
-/// The pairs of entries that share a key.
-fn repeated<'a, 't>(entries: &'a [Entry<'t>]) -> Vec<(&'a Entry<'t>, &'a Entry<'t>)> {
+/// The entries that repeat a key, each after the one it repeats, in document order.
+fn repeated(entries: &[Entry<'_>]) -> Vec<(usize, usize)> {
     // Nearly every map is small, and then comparing all is cheaper than sorting.
     if entries.len() <= 12 {
-        let earlier = |at: usize| {
-            entries[..at]
-                .iter()
-                .find(|first| first.key == entries[at].key)
-        };
-        let pairs = (1..entries.len()).filter_map(|at| Some((earlier(at)?, &entries[at])));
-        return pairs.collect();
+        let earlier = |at: usize| entries[..at].iter().position(|one| one.key == entries[at].key);
+        return (1..entries.len()).filter_map(|at| Some((earlier(at)?, at))).collect();
     }
-    let mut sorted: Vec<&Entry<'t>> = entries.iter().collect();
-    sorted.sort_by(|a, b| a.key.cmp(&b.key));
-    let pairs = sorted.windows(2).filter(|pair| pair[0].key == pair[1].key);
-    pairs.map(|pair| (pair[0], pair[1])).collect()
+    let mut sorted: Vec<usize> = (0..entries.len()).collect();
+    sorted.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
+    let pairs = sorted.windows(2).filter(|pair| entries[pair[0]].key == entries[pair[1]].key);
+    let mut pairs: Vec<(usize, usize)> = pairs.map(|pair| (pair[0], pair[1])).collect();
+    pairs.sort_by_key(|(_, second)| *second);
+    pairs
 }
 
 enum Scalar {
@@ -415,10 +386,7 @@ fn number(text: &str) -> Scalar {
     if !is_float(digits) {
         return Scalar::Text;
     }
-    text.parse::<f64>()
-        .ok()
-        .and_then(Number::from_f64)
-        .map_or(Scalar::OutOfRange, Scalar::Number)
+    text.parse::<f64>().ok().and_then(Number::from_f64).map_or(Scalar::OutOfRange, Scalar::Number)
 }
 
 /// Digits, then a fraction, an exponent or both.

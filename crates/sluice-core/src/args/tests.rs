@@ -15,18 +15,13 @@ fn decl(written: &Value) -> ArgDecl {
 
 fn decls(written: Value) -> IndexMap<String, ArgDecl> {
     let pairs = map(written).into_iter();
-    pairs
-        .map(|(name, written)| (name, decl(&written)))
-        .collect()
+    pairs.map(|(name, written)| (name, decl(&written))).collect()
 }
 
 /// One argument `x` given as `value`: its value or the reason it is refused.
 fn one(written: Value, value: Value) -> Result<Value, Reason> {
     let given = Map::from_iter([("x".to_owned(), value)]);
-    match check(
-        &decls(Map::from_iter([("x".to_owned(), written)]).into()),
-        &given,
-    ) {
+    match check(&decls(Map::from_iter([("x".to_owned(), written)]).into()), &given) {
         Ok(mut args) => Ok(args.remove("x").unwrap()),
         Err(violations) => {
             assert_eq!(violations.len(), 1);
@@ -45,10 +40,7 @@ fn every_declared_argument_is_there_in_order() {
         "nulled": {"default": "x"},
         "must": {"required": true},
     }));
-    let args = check(
-        &declared,
-        &map(json!({"must": 1, "given": 4, "nulled": null})),
-    );
+    let args = check(&declared, &map(json!({"must": 1, "given": 4, "nulled": null})));
     assert_eq!(
         serde_json::to_string(&args.unwrap()).unwrap(),
         r#"{"plain":null,"filled":3,"given":4,"nulled":"x","must":1}"#
@@ -71,10 +63,7 @@ fn a_required_argument_must_be_given_unless_it_has_a_default() {
 fn unknown_arguments_are_refused_with_a_suggestion() {
     let declared = decls(json!({"topic": {}, "depth": {"required": true}}));
     let found = check(&declared, &map(json!({"Topics": 1, "zzz": 2}))).unwrap_err();
-    let shown: Vec<_> = found
-        .iter()
-        .map(|one| format!("{}: {one}", one.reason))
-        .collect();
+    let shown: Vec<_> = found.iter().map(|one| format!("{}: {one}", one.reason)).collect();
     assert_eq!(
         shown,
         [
@@ -98,18 +87,11 @@ fn text_is_read_as_the_declared_type() {
         ("array", "{\"a\":1}", json!(["{\"a\":1}"])),
         ("string", "5", json!("5")),
     ] {
-        assert_eq!(
-            one(json!({ "type": kind }), json!(text)),
-            Ok(expected),
-            "{kind} {text}"
-        );
+        assert_eq!(one(json!({ "type": kind }), json!(text)), Ok(expected), "{kind} {text}");
     }
-    for (kind, text) in [
-        ("integer", "five"),
-        ("number", ""),
-        ("boolean", "maybe"),
-        ("object", "[1]"),
-    ] {
+    for (kind, text) in
+        [("integer", "five"), ("number", ""), ("boolean", "maybe"), ("object", "[1]")]
+    {
         let refused = one(json!({ "type": kind }), json!(text));
         assert_eq!(refused, Err(Reason::TypeMismatch), "{kind} {text}");
     }
@@ -129,10 +111,7 @@ fn a_list_in_text_nests_only_so_deep() {
 #[test]
 fn numbers_and_booleans_become_text_and_nothing_else_is_bent() {
     assert_eq!(one(json!({"type": "string"}), json!(5)), Ok(json!("5")));
-    assert_eq!(
-        one(json!({"type": "string"}), json!(true)),
-        Ok(json!("true"))
-    );
+    assert_eq!(one(json!({"type": "string"}), json!(true)), Ok(json!("true")));
     assert_eq!(one(json!({"type": "integer"}), json!(5.0)), Ok(json!(5)));
     for (kind, value) in [
         ("string", json!([1])),
@@ -175,10 +154,7 @@ fn a_declaration_that_cannot_be_meant_is_told() {
         all.map(|one| (one.path.join("/"), one.message)).collect()
     };
     let of = |path: &str, message: &str| vec![(path.to_owned(), message.to_owned())];
-    assert_eq!(
-        found(json!({"type": "integer", "default": 5, "enum": [5, 6]})),
-        []
-    );
+    assert_eq!(found(json!({"type": "integer", "default": 5, "enum": [5, 6]})), []);
     assert_eq!(found(json!({"type": "integer", "default": null})), []);
     assert_eq!(
         found(json!({"type": "integer", "default": "5"})),

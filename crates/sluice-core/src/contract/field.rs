@@ -48,9 +48,7 @@ impl ContractType {
 
     /// The type with that name.
     pub fn parse(name: &str) -> Option<ContractType> {
-        ContractType::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
+        ContractType::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
     /// The name authors write.
@@ -179,10 +177,7 @@ pub fn absent(value: Option<&Value>) -> bool {
 impl ContractField {
     /// A required field of one type, without further demands.
     pub fn of(kind: ContractType) -> ContractField {
-        ContractField {
-            kind,
-            ..ContractField::default()
-        }
+        ContractField { kind, ..ContractField::default() }
     }
 
     pub(crate) fn check(&self, name: &str, value: Option<&Value>, found: &mut Violations) {
@@ -233,24 +228,16 @@ impl ContractField {
 
     /// Everything the field says that cannot be meant.
     pub fn contradictions(&self) -> Vec<Contradiction> {
-        let spelling = Spelling {
-            min: "min",
-            max: "max",
-        };
+        let spelling = Spelling { min: "min", max: "max" };
         let holds = match self.kind {
             ContractType::Number | ContractType::Integer => Holds::Numbers,
             ContractType::String | ContractType::Url => Holds::Texts,
             ContractType::Any => Holds::Anything,
             ContractType::Boolean | ContractType::Json | ContractType::Array => Holds::Neither,
         };
-        let mut found = self
-            .bounds()
-            .contradictions(holds, self.kind.as_str(), spelling);
+        let mut found = self.bounds().contradictions(holds, self.kind.as_str(), spelling);
         if self.item_type.is_some() && self.kind != ContractType::Array {
-            found.push(Contradiction::new(
-                &["itemType"],
-                "`itemType` needs `type: array`",
-            ));
+            found.push(Contradiction::new(&["itemType"], "`itemType` needs `type: array`"));
         }
         // A value is always a member of its own list, so only the rest can refuse it.
         for (index, value) in self.values.iter().enumerate() {

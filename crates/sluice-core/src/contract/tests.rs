@@ -8,11 +8,7 @@ use serde_json::json;
 
 /// A contract field as authors write it. Tests only.
 fn field(written: &Value) -> ContractField {
-    let kind = |key: &str| {
-        written[key]
-            .as_str()
-            .map(|name| ContractType::parse(name).unwrap())
-    };
+    let kind = |key: &str| written[key].as_str().map(|name| ContractType::parse(name).unwrap());
     let number = |key: &str| written.get(key).and_then(Value::as_number).cloned();
     let length = |key: &str| written.get(key).and_then(Value::as_u64);
     let pattern = written["pattern"].as_str();
@@ -31,9 +27,7 @@ fn field(written: &Value) -> ContractField {
 
 fn fields(written: Value) -> IndexMap<String, ContractField> {
     let pairs = map(written).into_iter();
-    pairs
-        .map(|(name, written)| (name, field(&written)))
-        .collect()
+    pairs.map(|(name, written)| (name, field(&written))).collect()
 }
 
 fn inputs(contract: &InputContract, given: Value) -> Vec<String> {
@@ -49,10 +43,8 @@ fn shown(found: Vec<Violation>) -> Vec<String> {
 
 /// One input `x`: everything it is refused for.
 fn one(written: &Value, value: &Value) -> Vec<String> {
-    let contract = InputContract {
-        fields: fields(json!({ "x": written })),
-        ..InputContract::default()
-    };
+    let contract =
+        InputContract { fields: fields(json!({ "x": written })), ..InputContract::default() };
     inputs(&contract, json!({ "x": value }))
 }
 
@@ -90,38 +82,14 @@ fn every_type_accepts_its_own_values_only() {
 #[test]
 fn a_mismatch_says_what_was_given() {
     for (kind, value, message) in [
-        (
-            "string",
-            json!(5),
-            "type_mismatch: x is an integer, not a string",
-        ),
-        (
-            "integer",
-            json!(2.5),
-            "type_mismatch: x is 2.5, not a 64-bit integer",
-        ),
-        (
-            "integer",
-            json!("2"),
-            "type_mismatch: x is a string, not an integer",
-        ),
-        (
-            "url",
-            json!("ftp://a"),
-            "type_mismatch: x is \"ftp://a\", not an http or https address",
-        ),
+        ("string", json!(5), "type_mismatch: x is an integer, not a string"),
+        ("integer", json!(2.5), "type_mismatch: x is 2.5, not a 64-bit integer"),
+        ("integer", json!("2"), "type_mismatch: x is a string, not an integer"),
+        ("url", json!("ftp://a"), "type_mismatch: x is \"ftp://a\", not an http or https address"),
         ("url", json!(5), "type_mismatch: x is an integer, not a URL"),
-        (
-            "json",
-            json!("{"),
-            "type_mismatch: x is text that is not valid JSON",
-        ),
+        ("json", json!("{"), "type_mismatch: x is text that is not valid JSON"),
         ("json", json!(5), "type_mismatch: x is an integer, not JSON"),
-        (
-            "json",
-            json!(true),
-            "type_mismatch: x is a boolean, not JSON",
-        ),
+        ("json", json!(true), "type_mismatch: x is a boolean, not JSON"),
     ] {
         assert_eq!(one(&json!({ "type": kind }), &value), [message]);
     }
@@ -141,10 +109,7 @@ fn missing_null_and_empty_are_absent() {
     };
     let missing = "missing_required: must is required";
     assert_eq!(inputs(&contract, json!({})), [missing]);
-    assert_eq!(
-        inputs(&contract, json!({"must": null, "may": null})),
-        [missing]
-    );
+    assert_eq!(inputs(&contract, json!({"must": null, "may": null})), [missing]);
     assert_eq!(inputs(&contract, json!({"must": "", "may": ""})), [missing]);
     assert_eq!(inputs(&contract, json!({"must": " "})), [""; 0]);
     let any = json!({});
@@ -192,10 +157,7 @@ fn bounds_name_their_figures() {
     let within =
         json!({"type": "string", "minLength": 2, "maxLength": 2, "pattern": "^a", "enum": ["ab"]});
     assert_eq!(one(&within, &json!("ab")), [""; 0]);
-    assert_eq!(
-        one(&json!({"min": 1, "max": 1, "enum": [1]}), &json!(1.0)),
-        [""; 0]
-    );
+    assert_eq!(one(&json!({"min": 1, "max": 1, "enum": [1]}), &json!(1.0)), [""; 0]);
 }
 
 #[test]
@@ -217,10 +179,7 @@ fn items_are_checked_and_named() {
         ]
     );
     assert_eq!(one(&written, &json!([])), [""; 0]);
-    assert_eq!(
-        one(&json!({"type": "array"}), &json!([1, "2", null])),
-        [""; 0]
-    );
+    assert_eq!(one(&json!({"type": "array"}), &json!([1, "2", null])), [""; 0]);
     let many = json!(vec!["x"; VIOLATIONS_MAX + 10]);
     assert_eq!(one(&written, &many).len(), VIOLATIONS_MAX);
 }
@@ -233,15 +192,9 @@ fn labels_meet_in_normal_form() {
         strict: true,
         ..InputContract::default()
     };
+    assert_eq!(inputs(&contract, json!({" main_topic": "x", "raw text": "y"})), [""; 0]);
     assert_eq!(
-        inputs(&contract, json!({" main_topic": "x", "raw text": "y"})),
-        [""; 0]
-    );
-    assert_eq!(
-        inputs(
-            &contract,
-            json!({"Main Topic": 5, "raw_text": "", "Extra": 1})
-        ),
+        inputs(&contract, json!({"Main Topic": 5, "raw_text": "", "Extra": 1})),
         [
             "type_mismatch: Main Topic is an integer, not a string",
             "missing_required: URL|Raw Text needs at least one of these inputs",
@@ -271,10 +224,8 @@ fn each_group_needs_one_of_its_labels() {
 
 #[test]
 fn only_a_strict_contract_refuses_what_it_does_not_name() {
-    let mut contract = InputContract {
-        fields: fields(json!({"a": {}})),
-        ..InputContract::default()
-    };
+    let mut contract =
+        InputContract { fields: fields(json!({"a": {}})), ..InputContract::default() };
     assert_eq!(inputs(&contract, json!({"a": 1, "b": 2})), [""; 0]);
     contract.strict = true;
     assert_eq!(
@@ -324,18 +275,13 @@ fn an_envelope_of_another_kind_is_invalid() {
         ]
     );
     let open = OutputContract::default();
-    assert_eq!(
-        output(&open, &json!({"kind": "image", "output": "x"})),
-        [""; 0]
-    );
+    assert_eq!(output(&open, &json!({"kind": "image", "output": "x"})), [""; 0]);
 }
 
 #[test]
 fn a_schema_needs_data_that_is_an_object() {
     let contract = OutputContract {
-        schema: Some(fields(
-            json!({"score": {"type": "integer"}, "note": {"required": false}}),
-        )),
+        schema: Some(fields(json!({"score": {"type": "integer"}, "note": {"required": false}}))),
         ..OutputContract::default()
     };
     let unfit = "schema_violation: data must be an object, since the contract has a schema";
@@ -344,10 +290,7 @@ fn a_schema_needs_data_that_is_an_object() {
         let envelope = json!({"output": "x", "data": data});
         assert_eq!(output(&contract, &envelope), [unfit]);
     }
-    assert_eq!(
-        output(&contract, &json!({"output": "x", "data": {"score": 1}})),
-        [""; 0]
-    );
+    assert_eq!(output(&contract, &json!({"output": "x", "data": {"score": 1}})), [""; 0]);
     assert_eq!(
         output(&contract, &json!({"output": "x", "data": {"score": "1"}})),
         ["type_mismatch: score is a string, not an integer"]
@@ -373,11 +316,7 @@ fn an_empty_output_is_a_violation_even_without_a_contract() {
         let read = Envelope::from_value(&envelope).unwrap();
         assert_eq!(shown(check_output(None, &read)), [empty], "{envelope}");
         let open = OutputContract::default();
-        assert_eq!(
-            shown(check_output(Some(&open), &read)),
-            [empty],
-            "{envelope}"
-        );
+        assert_eq!(shown(check_output(Some(&open), &read)), [empty], "{envelope}");
     }
     for envelope in [
         json!({"output": " "}),
@@ -396,30 +335,12 @@ fn an_empty_output_is_a_violation_even_without_a_contract() {
 #[test]
 fn a_malformed_envelope_is_refused() {
     for (value, message) in [
-        (
-            json!("text"),
-            "invalid_envelope: envelope is a string, not an object",
-        ),
-        (
-            json!([]),
-            "invalid_envelope: envelope is an array, not an object",
-        ),
-        (
-            json!(null),
-            "invalid_envelope: envelope is null, not an object",
-        ),
-        (
-            json!({"kind": 5}),
-            "invalid_envelope: kind is an integer, not a string",
-        ),
-        (
-            json!({"artifactKind": {}}),
-            "invalid_envelope: artifactKind is an object, not a string",
-        ),
-        (
-            json!({"metadata": []}),
-            "invalid_envelope: metadata is an array, not an object",
-        ),
+        (json!("text"), "invalid_envelope: envelope is a string, not an object"),
+        (json!([]), "invalid_envelope: envelope is an array, not an object"),
+        (json!(null), "invalid_envelope: envelope is null, not an object"),
+        (json!({"kind": 5}), "invalid_envelope: kind is an integer, not a string"),
+        (json!({"artifactKind": {}}), "invalid_envelope: artifactKind is an object, not a string"),
+        (json!({"metadata": []}), "invalid_envelope: metadata is an array, not an object"),
     ] {
         let violation = Envelope::from_value(&value).unwrap_err();
         assert_eq!(shown(vec![violation]), [message]);
@@ -455,10 +376,7 @@ fn contracts_are_written_as_authors_write_them() {
         serde_json::to_value(input).unwrap(),
         json!({"kind": "text", "fields": {"a": full, "b": {}}, "requireAnyOf": [["a"]], "strict": true})
     );
-    assert_eq!(
-        serde_json::to_value(InputContract::default()).unwrap(),
-        json!({})
-    );
+    assert_eq!(serde_json::to_value(InputContract::default()).unwrap(), json!({}));
     let output = OutputContract {
         kind: Some("text".to_owned()),
         artifact_kind: Some("report".to_owned()),
@@ -468,10 +386,7 @@ fn contracts_are_written_as_authors_write_them() {
         serde_json::to_value(output).unwrap(),
         json!({"kind": "text", "artifactKind": "report", "schema": {}})
     );
-    assert_eq!(
-        serde_json::to_value(OutputContract::default()).unwrap(),
-        json!({})
-    );
+    assert_eq!(serde_json::to_value(OutputContract::default()).unwrap(), json!({}));
     for kind in ContractType::ALL {
         assert_eq!(ContractType::parse(kind.as_str()), Some(kind));
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.to_string());

@@ -5,10 +5,7 @@
 
 /// Whether `text` is an http or https address.
 pub(crate) fn is_url(text: &str) -> bool {
-    if text
-        .chars()
-        .any(|c| c.is_whitespace() || c.is_control() || c == '\\')
-    {
+    if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
         return false;
     }
     let Some((scheme, rest)) = text.split_once("://") else {

@@ -195,4 +195,3 @@ pub(crate) fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut
         cx.add_at(problem, path);
     }
 }
-

@@ -11,7 +11,6 @@ use crate::money::Money;
 use crate::node::{Kind, Node};
 use crate::pattern::Pattern;
 use crate::span::Spanned;
-use crate::suggest::suggest;
 use crate::template::Template;
 use crate::template::tree::TemplateTree;
 use indexmap::IndexMap;
@@ -245,7 +244,8 @@ impl Read for TemplateTree {
             Kind::Map(entries) => {
                 let mut trees = IndexMap::with_capacity(entries.len());
                 for entry in entries {
-                    let tree = cx.within(Part::Key(&entry.key), |cx| Self::read(&entry.value, cx))?;
+                    let tree =
+                        cx.within(Part::Key(&entry.key), |cx| Self::read(&entry.value, cx))?;
                     trees.insert(entry.key.clone().into_owned(), tree);
                 }
                 TemplateTree::Map(trees)
@@ -273,7 +273,7 @@ impl<T: Choice> Read for T {
         }
         let words: Vec<&str> = T::ALL.iter().map(|(word, _)| *word).collect();
         let message = format!("`{}` is not {}", crate::yaml::shorten(word), T::WHAT);
-        let hint = match suggest(word, words.iter().copied()) {
+        let hint = match cx.suggest(word, words.iter().copied()) {
             Some(likely) => format!("did you mean `{likely}`?"),
             None => format!("use one of: {}", words.join(", ")),
         };

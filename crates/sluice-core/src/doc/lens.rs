@@ -1,12 +1,12 @@
 //! Lens documents: nodes that apply lenses, edges that carry values between them.
 //!
-//! `types` says what is written, `check` compares nodes and edges with each
+//! `written` says what is written, `check` compares nodes and edges with each
 //! other, `build` makes the plan.
 
 mod bindings;
 mod build;
 mod check;
-pub(crate) mod types;
+pub(crate) mod written;
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
@@ -17,7 +17,7 @@ use crate::limits::{EDGES_MAX, NAME_CHARS_MAX, STEPS_MAX};
 use crate::node::Node;
 use crate::plan::Plan;
 use crate::span::Span;
-use types::LensDocument;
+use written::LensDocument;
 
 /// Reads a document and resolves it to a plan. A plan is answered only when no
 /// error was found.

@@ -1,15 +1,18 @@
 //! `.lobsterX` documents: a list of steps that name each other.
 //!
-//! `types` says what is written, `step` turns one written step into a planned
-//! one, `check` compares the steps with each other.
+//! `written` says what is written, `step` gathers and checks one step, `check`
+//! compares the steps with each other, `build` makes the planned ones.
 
+mod advice;
+mod build;
 mod check;
 mod library;
 mod step;
-pub(crate) mod types;
+pub(crate) mod written;
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
+use crate::doc::leaf::Whole;
 use crate::doc::names;
 use crate::doc::read::{Part, Read, Reader};
 use crate::doc::registry::Registry;
@@ -19,7 +22,7 @@ use crate::node::Node;
 use crate::plan::policy::{Family, Scheduling};
 use crate::plan::{Phase, Plan, Recovery};
 use step::Draft;
-use types::{Document, PhaseDoc};
+use written::{Document, PhaseDoc};
 
 /// Step fields that are each step's own.
 const NO_DEFAULTS: &[&str] = &["id", "library_step"];
@@ -58,7 +61,7 @@ pub(crate) fn resolve<'n>(
         phases: document.phases.take().unwrap_or_default().into_iter().map(phase).collect(),
         max_cost: document.budget.take().and_then(|budget| budget.max_cost_cents),
         timeout_ms: document.timeout.map(|timeout| timeout.0),
-        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, |max| max.small()),
+        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, Whole::small),
         scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
         recovery: document.recovery.take().map(Recovery::from),
         outputs: document.outputs.take().unwrap_or_default().into_map(|output| output.value),
@@ -105,13 +108,11 @@ fn step_nodes<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<&'n [No
 }
 
 /// The entries under `defaults`, checked once by themselves.
-fn read_defaults<'n>(
-    root: &'n Node<'n>,
-    cx: &mut Reader<'n, '_>,
-) -> &'n [crate::node::Entry<'n>] {
-    let Some(entries) = root.get("defaults").and_then(Node::entries) else { return &[] };
+fn read_defaults<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> &'n [crate::node::Entry<'n>] {
+    let Some(node) = root.get("defaults").filter(|node| !node.is_null()) else { return &[] };
     cx.within(Part::Key("defaults"), |cx| {
-        let mut unused = types::StepDoc::default();
+        let entries = cx.map(node).unwrap_or_default();
+        let mut unused = written::StepDoc::default();
         for entry in entries {
             if NO_DEFAULTS.contains(&&*entry.key) {
                 let message = format!("`{}` cannot be a default", entry.key);
@@ -120,6 +121,6 @@ fn read_defaults<'n>(
                 unused.read_entry(entry, cx);
             }
         }
-    });
-    entries
+        entries
+    })
 }

@@ -61,14 +61,17 @@ fn check(name: &str, span: Span, fits: bool, rule: &str, joint: char, cx: &mut R
         let shown = crate::yaml::shorten(name);
         let message = match name.chars().find(|c| !c.is_ascii()) {
             // A letter that only looks like another would make two ids look the same.
-            Some(odd) => format!("`{shown}` has a character outside ASCII: U+{:04X}", u32::from(odd)),
+            Some(odd) => {
+                format!("`{shown}` has a character outside ASCII: U+{:04X}", u32::from(odd))
+            }
             None => format!("`{shown}` is not in {rule}"),
         };
         let likely = likely(name, joint);
         let hint = likely.map_or(format!("names are {rule}"), |name| format!("write `{name}`"));
         cx.add(Problem::new(Code::BadName, span, message).with_hint(hint));
     } else if name.len() > NAME_CHARS_MAX {
-        let message = format!("the name has {} characters; the limit is {NAME_CHARS_MAX}", name.len());
+        let message =
+            format!("the name has {} characters; the limit is {NAME_CHARS_MAX}", name.len());
         cx.add(Problem::new(Code::BadName, span, message));
     }
 }

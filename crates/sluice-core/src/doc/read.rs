@@ -121,6 +121,16 @@ impl<'n, 'p> Reader<'n, 'p> {
         self.schema_depth
     }
 
+    /// The candidate that `name` was probably meant to be. None is looked for
+    /// when nobody would see it.
+    pub(crate) fn suggest<'c>(
+        &self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        if self.problems.is_full() { None } else { suggest(name, candidates) }
+    }
+
     /// Reports a problem with the value being read.
     pub(crate) fn add(&mut self, problem: Problem) {
         let path = self.path();
@@ -202,7 +212,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             key => format!("unknown field `{}`", crate::yaml::shorten(key)),
         };
         let problem = Problem::new(Code::UnknownField, entry.key_span, message)
-            .with_suggestion(suggest(&entry.key, known.iter().copied()));
+            .with_suggestion(self.suggest(&entry.key, known.iter().copied()));
         self.within(Part::Key(&entry.key), |cx| cx.add(problem));
     }
 
@@ -314,7 +324,9 @@ mod tests {
 
     #[test]
     fn the_two_spellings_translate_into_each_other() {
-        for (snake, camel) in [("timeout_ms", "timeoutMs"), ("id", "id"), ("require_any_of", "requireAnyOf")] {
+        for (snake, camel) in
+            [("timeout_ms", "timeoutMs"), ("id", "id"), ("require_any_of", "requireAnyOf")]
+        {
             assert_eq!(snake_case(camel), snake);
             assert_eq!(camel_case(snake), camel);
         }

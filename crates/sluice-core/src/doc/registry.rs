@@ -6,8 +6,8 @@
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Problem, Problems};
 use crate::doc::leaf::{Later, Table, Whole};
-use crate::doc::lens::types::LensDoc;
-use crate::doc::lobsterx::types::StepDoc;
+use crate::doc::lens::written::LensDoc;
+use crate::doc::lobsterx::written::StepDoc;
 use crate::doc::read::{Part, Read, Reader, Spelling, document};
 use crate::node::{Entry, Node};
 use crate::yaml;
@@ -57,13 +57,15 @@ impl Registry {
 
     fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Registry> {
         let document = RegistryDoc::read(root, cx)?;
-        let versions = |versions: Vec<Whole<0, _>>| versions.iter().map(|version| version.0).collect();
+        let versions =
+            |versions: Vec<Whole<0, _>>| versions.iter().map(|version| version.0).collect();
         let library = root.get("library").filter(|node| !node.is_null());
         Some(Registry {
-            library: library.and_then(|node| {
-                cx.within(Part::Key("library"), |cx| read_library(node, cx))
-            }),
-            workflows: document.workflows.map(|table| table.into_map(versions).into_iter().collect()),
+            library: library
+                .and_then(|node| cx.within(Part::Key("library"), |cx| read_library(node, cx))),
+            workflows: document
+                .workflows
+                .map(|table| table.into_map(versions).into_iter().collect()),
             lenses: document.lenses.map(|table| table.into_map(|lens| lens).into_iter().collect()),
         })
     }
@@ -90,7 +92,8 @@ fn read_library_step<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<
     for entry in cx.map(node)? {
         match &*entry.key {
             "locked" => {
-                let names = cx.within(Part::Key("locked"), |cx| Vec::<String>::read(&entry.value, cx));
+                let names =
+                    cx.within(Part::Key("locked"), |cx| Vec::<String>::read(&entry.value, cx));
                 locked = names.unwrap_or_default();
             }
             "id" | "depends_on" | "library_step" | "phase" => {

@@ -37,6 +37,11 @@ impl Defs {
         json!({ "$ref": format!("#/$defs/{name}") })
     }
 
+    /// A definition made before.
+    pub(crate) fn found(&self, name: &str) -> Value {
+        self.found.get(name).cloned().unwrap_or_default()
+    }
+
     /// The whole schema of a format whose top level is `root`.
     pub(crate) fn into_schema(mut self, title: &str, root: &str) -> Value {
         let mut schema = Map::new();
@@ -50,6 +55,12 @@ impl Defs {
     }
 }
 
+/// The same schema, null allowed: a field that is null counts as absent.
+fn nullable(schema: Map<String, Value>) -> Map<String, Value> {
+    let either = vec![Value::Object(schema), json!({ "type": "null" })];
+    Map::from_iter([("anyOf".to_owned(), Value::Array(either))])
+}
+
 /// The schema of a map with these fields and no others.
 pub(crate) fn object(spelling: Spelling, about: &str, fields: Vec<Field>) -> Value {
     let mut properties = Map::new();
@@ -59,6 +70,9 @@ pub(crate) fn object(spelling: Spelling, about: &str, fields: Vec<Field>) -> Val
             Value::Object(schema) => schema,
             _ => Map::new(),
         };
+        if !needed {
+            schema = nullable(schema);
+        }
         schema.insert("description".to_owned(), json!(about.trim()));
         let schema = Value::Object(schema);
         let camel = camel_case(key);

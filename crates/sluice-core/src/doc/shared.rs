@@ -206,7 +206,10 @@ impl TeamDoc {
         }
         Team {
             members: self.members.into_iter().flatten().map(MemberDoc::into_member).collect(),
-            failure_mode: self.failure_policy.and_then(|policy| policy.mode).unwrap_or_default(),
+            failure_mode: self
+                .failure_policy
+                .and_then(|policy| policy.mode)
+                .unwrap_or(FailureMode::Isolate),
             policies,
         }
     }
@@ -240,7 +243,8 @@ pub(crate) fn check_retry(
 ) {
     let (Some(policy), Some(retry)) = (on_failure, retry) else { return };
     if policy.value.retries() {
-        let message = format!("`retry` and `on_failure: {}` both say how to try again", policy.value);
+        let message =
+            format!("`retry` and `on_failure: {}` both say how to try again", policy.value);
         let problem = Problem::new(Code::ConflictingFields, retry.span, message);
         cx.within(Part::Key("retry"), |cx| cx.add(problem));
     }
@@ -270,9 +274,11 @@ pub(crate) fn report_cycles<'n>(
             }
             trail.push_str(ids[*at].0);
         }
-        let message = format!("the dependencies form a cycle: {}", crate::yaml::shorten_to(&trail, 400));
-        let problem = Problem::new(Code::CycleDetected, ids[cycle[0]].1, message)
-            .with_hint("each step in the list waits for the next one; remove one of the dependencies");
+        let message =
+            format!("the dependencies form a cycle: {}", crate::yaml::shorten_to(&trail, 400));
+        let problem = Problem::new(Code::CycleDetected, ids[cycle[0]].1, message).with_hint(
+            "each step in the list waits for the next one; remove one of the dependencies",
+        );
         let (outer, inner) = path(cycle[0]);
         cx.within(outer, |cx| cx.within(inner, |cx| cx.add(problem)));
     }

@@ -23,9 +23,7 @@ impl OutputKey {
     /// Reads a key; every text is one. The empty text means `output`.
     pub fn parse(text: &str) -> OutputKey {
         let text = if text.is_empty() { "output" } else { text };
-        OutputKey {
-            segments: text.split('.').map(str::to_owned).collect(),
-        }
+        OutputKey { segments: text.split('.').map(str::to_owned).collect() }
     }
 
     /// The value at the key: looked for in the envelope, then in its `data`;
@@ -44,9 +42,7 @@ impl OutputKey {
             let data = envelope.data.as_ref()?;
             walk(data, &self.segments).map(Cow::Borrowed)
         };
-        in_envelope()
-            .or_else(in_data)
-            .unwrap_or_else(|| whole(&envelope.output))
+        in_envelope().or_else(in_data).unwrap_or_else(|| whole(&envelope.output))
     }
 }
 
@@ -77,13 +73,11 @@ fn part<'a>(envelope: &'a Envelope, name: &str) -> Option<Cow<'a, Value>> {
 }
 
 fn walk<'a>(value: &'a Value, segments: &[String]) -> Option<&'a Value> {
-    segments
-        .iter()
-        .try_fold(value, |value, segment| match value {
-            Value::Object(map) => map.get(segment),
-            Value::Array(items) => items.get(index(segment)?),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-        })
+    segments.iter().try_fold(value, |value, segment| match value {
+        Value::Object(map) => map.get(segment),
+        Value::Array(items) => items.get(index(segment)?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    })
 }
 
 /// Digits only: the standard library would read "+1" too.

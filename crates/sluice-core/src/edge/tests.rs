@@ -77,15 +77,7 @@ fn what_is_not_found_is_the_output_as_text() {
     assert_eq!(at("1", &structured), json!(20));
     let bare = json!({});
     assert_eq!(at("output", &bare), json!(null));
-    for key in [
-        "kind",
-        "artifactKind",
-        "data",
-        "media",
-        "metadata",
-        "x",
-        "a.b",
-    ] {
+    for key in ["kind", "artifactKind", "data", "media", "metadata", "x", "a.b"] {
         assert_eq!(at(key, &bare), json!(""), "{key}");
     }
     let nulls = json!({"output": "text", "data": null});
@@ -117,29 +109,11 @@ fn equals_compares_text_forms() {
     table(
         &Test::Equals(json!(5)),
         &[json!(5), json!("5")],
-        &[
-            json!("5.0"),
-            json!("55"),
-            json!(null),
-            json!(" 5"),
-            json!([5]),
-        ],
+        &[json!("5.0"), json!("55"), json!(null), json!(" 5"), json!([5])],
     );
-    table(
-        &Test::Equals(json!("true")),
-        &[json!(true), json!("true")],
-        &[json!("True"), json!(1)],
-    );
-    table(
-        &Test::Equals(json!(null)),
-        &[json!(null), json!("")],
-        &[json!("null"), json!(0)],
-    );
-    table(
-        &Test::Equals(json!({"a": 1})),
-        &[json!("{\"a\":1}"), json!({"a": 1})],
-        &[json!({})],
-    );
+    table(&Test::Equals(json!("true")), &[json!(true), json!("true")], &[json!("True"), json!(1)]);
+    table(&Test::Equals(json!(null)), &[json!(null), json!("")], &[json!("null"), json!(0)]);
+    table(&Test::Equals(json!({"a": 1})), &[json!("{\"a\":1}"), json!({"a": 1})], &[json!({})]);
 }
 
 #[test]
@@ -149,11 +123,7 @@ fn contains_needs_two_strings() {
         &[json!("abc"), json!("b")],
         &[json!("ac"), json!(["b"]), json!({"b": 1}), json!(null)],
     );
-    table(
-        &Test::Contains(json!(5)),
-        &[],
-        &[json!("5"), json!(5), json!(55)],
-    );
+    table(&Test::Contains(json!(5)), &[], &[json!("5"), json!(5), json!(55)]);
 }
 
 #[test]
@@ -177,14 +147,8 @@ fn truthy_is_as_in_json() {
 #[test]
 fn tests_are_written_as_authors_write_them() {
     for (test, written) in [
-        (
-            Test::Equals(json!(5)),
-            json!({"type": "equals", "value": 5}),
-        ),
-        (
-            Test::Contains(json!("x")),
-            json!({"type": "contains", "value": "x"}),
-        ),
+        (Test::Equals(json!(5)), json!({"type": "equals", "value": 5})),
+        (Test::Contains(json!("x")), json!({"type": "contains", "value": "x"})),
         (Test::Present, json!({"type": "present"})),
         (Test::Truthy, json!({"type": "truthy"})),
     ] {

@@ -43,10 +43,7 @@ pub fn coerce(
     schema: &IndexMap<String, FieldSchema>,
     mut outputs: Map<String, Value>,
 ) -> (Map<String, Value>, Vec<Coercion>) {
-    let mut walk = Walk {
-        place: Place::default(),
-        made: Vec::new(),
-    };
+    let mut walk = Walk { place: Place::default(), made: Vec::new() };
     walk.fields(schema, &mut outputs);
     (outputs, walk.made)
 }
@@ -96,11 +93,7 @@ impl<'a> Walk<'a> {
             return;
         };
         *value = converted;
-        self.made.push(Coercion {
-            field: self.place.render(),
-            from,
-            to: kind,
-        });
+        self.made.push(Coercion { field: self.place.render(), from, to: kind });
     }
 }
 
@@ -142,9 +135,7 @@ fn rounded(text: &str) -> Option<Number> {
     let size = i128::try_from(size).ok()? + i128::from(rest == Rest::HalfOrMore);
     let signed = if decimal.negative { -size } else { size };
     let integer = i64::try_from(signed).map(Number::from);
-    integer
-        .or_else(|_| u64::try_from(signed).map(Number::from))
-        .ok()
+    integer.or_else(|_| u64::try_from(signed).map(Number::from)).ok()
 }
 
 fn verdict(value: &Value) -> Option<bool> {

@@ -48,9 +48,7 @@ impl FieldType {
 
     /// The type with that name.
     pub fn parse(name: &str) -> Option<FieldType> {
-        FieldType::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
+        FieldType::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
     /// The name authors write.
@@ -99,9 +97,7 @@ pub(crate) fn whole(number: &Number) -> Option<Number> {
     // Formatted without a fraction, the text is the float's exact value.
     let text = format!("{float:.0}");
     let signed = text.parse::<i64>().map(Number::from);
-    signed
-        .or_else(|_| text.parse::<u64>().map(Number::from))
-        .ok()
+    signed.or_else(|_| text.parse::<u64>().map(Number::from)).ok()
 }
 
 /// What one field must look like.
@@ -156,10 +152,7 @@ impl Default for FieldSchema {
 impl FieldSchema {
     /// A required field of one type, without further demands.
     pub fn of(kind: FieldType) -> FieldSchema {
-        FieldSchema {
-            kind: Some(kind),
-            ..FieldSchema::default()
-        }
+        FieldSchema { kind: Some(kind), ..FieldSchema::default() }
     }
 
     pub(crate) fn bounds(&self) -> Bounds<'_> {
@@ -174,17 +167,11 @@ impl FieldSchema {
 
     /// Everything the schema says that cannot be meant, nested schemas included.
     pub fn contradictions(&self) -> Vec<Contradiction> {
-        let spelling = Spelling {
-            min: "minimum",
-            max: "maximum",
-        };
+        let spelling = Spelling { min: "minimum", max: "maximum" };
         let name = self.kind.map_or("any", FieldType::as_str);
         let mut found = self.bounds().contradictions(self.holds(), name, spelling);
         if self.items.is_some() && self.kind != Some(FieldType::Array) {
-            found.push(Contradiction::new(
-                &["items"],
-                "`items` needs `type: array`",
-            ));
+            found.push(Contradiction::new(&["items"], "`items` needs `type: array`"));
         }
         if self.kind != Some(FieldType::Object) {
             if !self.properties.is_empty() {
@@ -224,11 +211,8 @@ impl FieldSchema {
             let mut value = value.clone();
             let violations = validate::value(self, &mut value, Membership::Exact);
             let first = violations.into_iter().next()?;
-            let inside = if first.field.is_empty() {
-                String::new()
-            } else {
-                format!("{} ", first.field)
-            };
+            let inside =
+                if first.field.is_empty() { String::new() } else { format!("{} ", first.field) };
             let message = format!("allowed value {inside}{}", first.message);
             Some(Contradiction::new(&["enum", &index.to_string()], message))
         };
@@ -248,11 +232,7 @@ impl Serialize for FieldSchema {
             }
             None => optional(&mut map, "required", (!self.required).then_some(&false))?,
         }
-        optional(
-            &mut map,
-            "enum",
-            Some(&self.values).filter(|all| !all.is_empty()),
-        )?;
+        optional(&mut map, "enum", Some(&self.values).filter(|all| !all.is_empty()))?;
         optional(&mut map, "minimum", self.minimum.as_ref())?;
         optional(&mut map, "maximum", self.maximum.as_ref())?;
         optional(&mut map, "minLength", self.min_length.as_ref())?;

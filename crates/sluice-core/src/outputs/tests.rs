@@ -14,18 +14,14 @@ pub(crate) fn field(written: &Value) -> FieldSchema {
     let length = |key: &str| written.get(key).and_then(Value::as_u64);
     let required = written.get("required");
     FieldSchema {
-        kind: written["type"]
-            .as_str()
-            .map(|name| FieldType::parse(name).unwrap()),
+        kind: written["type"].as_str().map(|name| FieldType::parse(name).unwrap()),
         required: required != Some(&json!(false)) && written.get("optional").is_none(),
         values: written["enum"].as_array().cloned().unwrap_or_default(),
         minimum: number("minimum"),
         maximum: number("maximum"),
         min_length: length("minLength"),
         max_length: length("maxLength"),
-        pattern: written["pattern"]
-            .as_str()
-            .map(|source| Pattern::new(source).unwrap()),
+        pattern: written["pattern"].as_str().map(|source| Pattern::new(source).unwrap()),
         items: written.get("items").map(|items| Box::new(field(items))),
         properties: fields(&written["properties"]),
         required_properties: required.and_then(Value::as_array).map(|names| {
@@ -38,8 +34,7 @@ pub(crate) fn field(written: &Value) -> FieldSchema {
 
 pub(crate) fn fields(written: &Value) -> IndexMap<String, FieldSchema> {
     let map = written.as_object().into_iter().flatten();
-    map.map(|(name, written)| (name.clone(), field(written)))
-        .collect()
+    map.map(|(name, written)| (name.clone(), field(written))).collect()
 }
 
 pub(crate) fn map(value: Value) -> Map<String, Value> {
@@ -76,10 +71,7 @@ fn settling_answers_every_violation() {
     }));
     let answer = map(json!({"count": "11", "verdict": "PASS, yes"}));
     let violations = settle(&schema, answer, Membership::Exact).unwrap_err();
-    let found: Vec<_> = violations
-        .iter()
-        .map(|one| (one.field.as_str(), one.reason))
-        .collect();
+    let found: Vec<_> = violations.iter().map(|one| (one.field.as_str(), one.reason)).collect();
     assert_eq!(
         found,
         [
@@ -141,18 +133,9 @@ fn any_field() -> impl Strategy<Value = FieldSchema> {
     let bound = || prop::option::weighted(0.2, (-9i64..9).prop_map(Into::into));
     let length = || prop::option::weighted(0.2, 0u64..6);
     let pattern = prop::option::weighted(0.1, Just(Pattern::new("^[a-z0-9]").unwrap()));
-    let leaf = (
-        kind,
-        any::<bool>(),
-        values,
-        bound(),
-        bound(),
-        length(),
-        length(),
-        pattern,
-    );
-    let leaf = leaf.prop_map(
-        |(kind, required, values, minimum, maximum, min, max, pattern)| FieldSchema {
+    let leaf = (kind, any::<bool>(), values, bound(), bound(), length(), length(), pattern);
+    let leaf = leaf.prop_map(|(kind, required, values, minimum, maximum, min, max, pattern)| {
+        FieldSchema {
             kind,
             required,
             values,
@@ -162,8 +145,8 @@ fn any_field() -> impl Strategy<Value = FieldSchema> {
             max_length: max,
             pattern,
             ..FieldSchema::default()
-        },
-    );
+        }
+    });
     leaf.prop_recursive(3, 12, 3, |inner| {
         let listed = prop::option::of(prop::collection::vec(name(), 0..3));
         (

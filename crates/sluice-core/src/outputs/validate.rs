@@ -36,11 +36,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(membership: Membership) -> Walk<'a> {
-        Walk {
-            membership,
-            place: Place::default(),
-            found: Violations::default(),
-        }
+        Walk { membership, place: Place::default(), found: Violations::default() }
     }
 
     /// `listed`: JSON Schema's list of required names, where the object has one.

@@ -106,9 +106,9 @@ impl Graph {
         let count = ids.len();
         let mut dependencies = Lists::gather(count, edges.iter().copied());
         dependencies.tidy();
-        let reversed = (0u32..).zip(0..count).flat_map(|(step, at)| {
-            dependencies.of(at).iter().map(move |on| (*on, step))
-        });
+        let reversed = (0u32..)
+            .zip(0..count)
+            .flat_map(|(step, at)| dependencies.of(at).iter().map(move |on| (*on, step)));
         let dependents = Lists::gather(count, reversed);
         let mut all = Ids { text: String::new(), ends: Vec::with_capacity(count) };
         for id in ids {

@@ -135,9 +135,3 @@ choices! {
         Halt = "halt",
     }
 }
-
-impl Default for FailureMode {
-    fn default() -> FailureMode {
-        FailureMode::Isolate
-    }
-}

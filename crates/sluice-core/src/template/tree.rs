@@ -57,7 +57,10 @@ mod tests {
         let template = |text: &str| TemplateTree::Template(Template::parse(text).unwrap());
         let tree = TemplateTree::Map(IndexMap::from([
             ("whole".to_owned(), template("${n}")),
-            ("part".to_owned(), TemplateTree::List(vec![template("n=${n}"), TemplateTree::Literal(json!(true))])),
+            (
+                "part".to_owned(),
+                TemplateTree::List(vec![template("n=${n}"), TemplateTree::Literal(json!(true))]),
+            ),
         ]));
         let scope = Names::new().with_variable("n", json!([1]));
         assert_eq!(tree.value(&scope), Ok(json!({"whole": [1], "part": ["n=[1]", true]})));

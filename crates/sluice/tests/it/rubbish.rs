@@ -175,5 +175,5 @@ fn a_long_name_used_often_is_not_paid_for_each_time() {
     let uses: String =
         (0..190).map(|n| format!("- {{id: s{n}, command: x, depends_on: [*long]}}\n")).collect();
     let document = format!("name: &long {}\nsteps:\n{uses}", "z".repeat(900_000));
-    refused("alias.lobsterx.yaml", document, "unknown_step");
+    refused("alias.lobsterx.yaml", document, "too_many_nodes");
 }

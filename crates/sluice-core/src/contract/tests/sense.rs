@@ -19,33 +19,20 @@ fn fields_that_make_sense_have_no_contradictions() {
         json!({"type": "array", "itemType": "any"}),
         json!({"required": false, "enum": ["", null]}),
     ] {
-        assert_eq!(
-            lines(field(&written).contradictions()),
-            [""; 0],
-            "{written}"
-        );
+        assert_eq!(lines(field(&written).contradictions()), [""; 0], "{written}");
     }
 }
 
 #[test]
 fn fields_that_cannot_be_meant_are_told() {
     for (written, expected) in [
-        (
-            json!({"type": "number", "min": 2, "max": 1}),
-            "min: `min` 2 is above `max` 1",
-        ),
+        (json!({"type": "number", "min": 2, "max": 1}), "min: `min` 2 is above `max` 1"),
         (
             json!({"type": "string", "minLength": 2, "maxLength": 1}),
             "minLength: `minLength` 2 is above `maxLength` 1",
         ),
-        (
-            json!({"type": "string", "min": 1}),
-            "min: `min` applies to numbers, not to a string",
-        ),
-        (
-            json!({"type": "url", "max": 1}),
-            "max: `max` applies to numbers, not to a URL",
-        ),
+        (json!({"type": "string", "min": 1}), "min: `min` applies to numbers, not to a string"),
+        (json!({"type": "url", "max": 1}), "max: `max` applies to numbers, not to a URL"),
         (
             json!({"type": "json", "minLength": 1}),
             "minLength: `minLength` applies to text, not to JSON",
@@ -58,18 +45,9 @@ fn fields_that_cannot_be_meant_are_told() {
             json!({"type": "integer", "pattern": "a"}),
             "pattern: `pattern` applies to text, not to an integer",
         ),
-        (
-            json!({"type": "array", "min": 1}),
-            "min: `min` applies to numbers, not to an array",
-        ),
-        (
-            json!({"type": "json", "itemType": "any"}),
-            "itemType: `itemType` needs `type: array`",
-        ),
-        (
-            json!({"itemType": "any"}),
-            "itemType: `itemType` needs `type: array`",
-        ),
+        (json!({"type": "array", "min": 1}), "min: `min` applies to numbers, not to an array"),
+        (json!({"type": "json", "itemType": "any"}), "itemType: `itemType` needs `type: array`"),
+        (json!({"itemType": "any"}), "itemType: `itemType` needs `type: array`"),
         (
             json!({"type": "integer", "enum": [1, "x"]}),
             "enum/1: allowed value is a string, not an integer",
@@ -80,11 +58,7 @@ fn fields_that_cannot_be_meant_are_told() {
         ),
         (json!({"enum": [""]}), "enum/0: allowed value is required"),
     ] {
-        assert_eq!(
-            lines(field(&written).contradictions()),
-            [expected],
-            "{written}"
-        );
+        assert_eq!(lines(field(&written).contradictions()), [expected], "{written}");
     }
 }
 
@@ -103,14 +77,8 @@ fn contracts_name_the_place_of_a_contradiction() {
             "requireAnyOf/1: an empty group can never be given",
         ]
     );
-    let output = OutputContract {
-        schema: Some(wrong),
-        ..OutputContract::default()
-    };
-    assert_eq!(
-        lines(output.contradictions()),
-        ["schema/Bad One/min: `min` 2 is above `max` 1"]
-    );
+    let output = OutputContract { schema: Some(wrong), ..OutputContract::default() };
+    assert_eq!(lines(output.contradictions()), ["schema/Bad One/min: `min` 2 is above `max` 1"]);
     assert_eq!(lines(OutputContract::default().contradictions()), [""; 0]);
 }
 

@@ -1,13 +1,13 @@
 //! Labels: what each node needs, and who binds it.
 
 use super::check::{Lens, Wire, id, span};
-use super::types::{EdgeDoc, VersionDoc};
+use super::written::{EdgeDoc, VersionDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::label::label;
 use crate::merge::{Strategy, choose};
-use crate::suggest::suggest;
 use crate::template::lens::Certainty;
 use crate::yaml::shorten;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub(super) fn check(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
                 continue;
             }
             let message = format!("nothing binds `{}` of node `{}`", shorten(&written), id(node));
-            let likely = suggest(&label, bound[at].iter().chain(&roots).map(String::as_str));
+            let likely = cx.suggest(&label, bound[at].iter().chain(&roots).map(String::as_str));
             let problem = Problem::new(Code::MissingBinding, span(node), message);
             let problem = match likely {
                 Some(_) => problem.with_suggestion(likely),
@@ -41,7 +41,7 @@ pub(super) fn check(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
 fn bound(lens: &Lens<'_>) -> Vec<BTreeSet<String>> {
     let overridden = lens.nodes.iter().map(|node| {
         let tables = node.config.iter().flat_map(|config| &config.param_overrides);
-        tables.flat_map(|table| table.names()).map(label).collect()
+        tables.flat_map(Table::names).map(label).collect()
     });
     let mut bound: Vec<BTreeSet<String>> = overridden.collect();
     for (_, edge, wire) in lens.wired() {
@@ -75,7 +75,9 @@ fn required_labels(version: &VersionDoc) -> BTreeMap<String, String> {
             optional.insert(label(name));
         }
     }
-    for placeholder in version.template.iter().flat_map(|template| template.placeholders()) {
+    for placeholder in
+        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders)
+    {
         let certain = placeholder.certainty == Certainty::Certain && !placeholder.optional;
         if certain && !optional.contains(&placeholder.label) {
             let written = || placeholder.written.clone();
@@ -90,14 +92,18 @@ fn all_labels(version: &VersionDoc) -> Vec<String> {
     let contract = version.input_contract.iter();
     let fields = contract.clone().flat_map(|contract| contract.0.fields.keys());
     let groups = contract.flat_map(|contract| contract.0.require_any_of.iter().flatten());
-    let placeholders = version.template.iter().flat_map(|template| template.placeholders());
+    let placeholders =
+        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders);
     let declared = fields.chain(groups).map(|name| label(name));
     declared.chain(placeholders.map(|placeholder| placeholder.label.clone())).collect()
 }
 
+/// The edges that bind one label of one node, with their positions.
+type Group<'d> = Vec<(usize, &'d EdgeDoc, Wire)>;
+
 /// Two sources of one merged object need two labels.
 fn check_merges(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
-    let mut groups: BTreeMap<(u32, String), Vec<(usize, &EdgeDoc, Wire)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(u32, String), Group<'_>> = BTreeMap::new();
     for (index, edge, wire) in lens.wired() {
         if let Some(written) = &edge.target_param_label {
             groups.entry((wire.target, label(written))).or_default().push((index, edge, wire));
@@ -115,8 +121,9 @@ fn check_merges(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
             if !seen.insert(key) {
                 let message =
                     format!("two sources merged into one object are labelled `{}`", shorten(key));
-                let problem = Problem::new(Code::DuplicateMergeLabel, lens.edge_span(edge), message)
-                    .with_hint("the later one replaces the earlier");
+                let problem =
+                    Problem::new(Code::DuplicateMergeLabel, lens.edge_span(edge), message)
+                        .with_hint("the later one replaces the earlier");
                 cx.deeper(&[Part::Key("edges"), Part::Index(index)], |cx| cx.add(problem));
             }
         }

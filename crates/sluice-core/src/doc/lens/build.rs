@@ -1,8 +1,9 @@
 //! The plan of a lens document that was found right.
 
 use super::check::Applied;
-use super::types::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
+use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
 use crate::contract::{InputContract, Presence};
+use crate::doc::leaf::Whole;
 use crate::doc::shared::{self, TeamDoc};
 use crate::edge::test::Test;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
@@ -29,7 +30,7 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         phases: Vec::new(),
         max_cost: document.budget.as_ref().and_then(|budget| budget.max_cost_cents),
         timeout_ms: document.timeout.map(|timeout| timeout.0),
-        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, |max| max.small()),
+        max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, Whole::small),
         scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
         recovery: document.recovery.clone().map(Recovery::from),
         outputs: outputs.into_map(|output| output.value),
@@ -99,7 +100,11 @@ fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
         template: version.template.clone().expect("a version without errors has a template"),
         input_contract: input_contract(version),
         output_contract: version.output_contract.clone().map(|contract| contract.0),
-        param_overrides: overrides.unwrap_or_default().into_map(|value| value).into_iter().collect(),
+        param_overrides: overrides
+            .unwrap_or_default()
+            .into_map(|value| value)
+            .into_iter()
+            .collect(),
     }))
 }
 
@@ -107,8 +112,14 @@ fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
 /// it does not declare.
 fn input_contract(version: &VersionDoc) -> Option<InputContract> {
     let mut contract = version.input_contract.clone().map(|contract| contract.0);
-    for placeholder in version.template.iter().flat_map(|template| template.placeholders()) {
-        let Some(kind) = placeholder.kind.and_then(|k| crate::contract::field::ContractType::parse(k.as_str())) else { continue };
+    for placeholder in
+        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders)
+    {
+        let Some(kind) =
+            placeholder.kind.and_then(|k| crate::contract::field::ContractType::parse(k.as_str()))
+        else {
+            continue;
+        };
         let presence = if placeholder.optional { Presence::Optional } else { Presence::Required };
         contract.get_or_insert_default().imply(&placeholder.label, kind, presence);
     }

@@ -1,9 +1,10 @@
 //! What nodes and edges say of each other.
 
 use super::bindings;
-use super::types::{ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
+use super::written::{ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
@@ -11,7 +12,6 @@ use crate::path::{Path, Segment};
 use crate::plan::graph::Graph;
 use crate::plan::policy::LensKind;
 use crate::span::{Span, Spanned};
-use crate::suggest::suggest;
 use crate::value::text;
 use crate::yaml::shorten;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,7 @@ fn pin<'d>(
             None => (wanted.span, format!("lens `{}` has no versions", wanted.value)),
         };
         let likely = node.version_id.as_ref().and_then(|version| {
-            suggest(&version.value.0, versions.iter().map(|(name, _)| name.value.as_str()))
+            cx.suggest(&version.value.0, versions.iter().map(|(name, _)| name.value.as_str()))
         });
         cx.add(Problem::new(Code::UnknownLens, span, message).with_suggestion(likely));
     }
@@ -134,17 +134,17 @@ fn report_lens(
     cx: &mut Reader<'_, '_>,
 ) {
     let shown = shorten(&wanted.value);
-    let inline = document.lenses.iter().flat_map(|lenses| lenses.names());
+    let inline = document.lenses.iter().flat_map(Table::names);
     let problem = match &registry.lenses {
         Some(known) => {
             let names = inline.chain(known.keys().map(String::as_str));
             Problem::new(Code::UnknownLens, wanted.span, format!("there is no lens `{shown}`"))
-                .with_suggestion(suggest(&wanted.value, names))
+                .with_suggestion(cx.suggest(&wanted.value, names))
         }
         None => {
             let message = format!("lens `{shown}` cannot be checked: no registry is at hand");
             Problem::new(Code::UnresolvedReference, wanted.span, message)
-                .with_suggestion(suggest(&wanted.value, inline))
+                .with_suggestion(cx.suggest(&wanted.value, inline))
         }
     };
     cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
@@ -208,7 +208,7 @@ fn end(
     if found.is_none() {
         let message = format!("there is no node `{}`", shorten(&written.value));
         let problem = Problem::new(code, written.span, message)
-            .with_suggestion(suggest(&written.value, positions.keys().copied()));
+            .with_suggestion(cx.suggest(&written.value, positions.keys().copied()));
         cx.within(Part::Key(key), |cx| cx.add(problem));
     }
     found
@@ -246,7 +246,9 @@ impl<'d> Lens<'d> {
             let Some(kind) = &condition.value.kind else { continue };
             let (value, expr) = (&condition.value.value, &condition.value.expr);
             let lacking = match kind.value {
-                ConditionType::Equals | ConditionType::Contains => value.is_none().then_some("value"),
+                ConditionType::Equals | ConditionType::Contains => {
+                    value.is_none().then_some("value")
+                }
                 ConditionType::Expression => expr.is_none().then_some("expr"),
                 ConditionType::Present | ConditionType::Truthy => None,
             };
@@ -262,8 +264,9 @@ impl<'d> Lens<'d> {
                         pairs.extend(target.map(|target| (target, *at)));
                     } else if !self.may_be_given(&reference.path) {
                         let message = format!("`{}` is no node or argument", shorten(head));
-                        let likely = suggest(head, self.positions.keys().copied());
-                        let problem = Problem::new(Code::UnknownIdentifier, condition.span, message);
+                        let likely = cx.suggest(head, self.positions.keys().copied());
+                        let problem =
+                            Problem::new(Code::UnknownIdentifier, condition.span, message);
                         cx.add(problem.with_suggestion(likely));
                     }
                 }
@@ -324,11 +327,18 @@ impl<'d> Lens<'d> {
             let (code, message) = match equals.map(|condition| condition.value.as_ref()) {
                 None => (
                     Code::RoutingMissingEquals,
-                    format!("an edge that leaves routing node `{}` needs an `equals` condition", id(node)),
+                    format!(
+                        "an edge that leaves routing node `{}` needs an `equals` condition",
+                        id(node)
+                    ),
                 ),
                 Some(Some(value)) if !values.insert(text(value).into_owned()) => (
                     Code::RoutingDuplicateRoute,
-                    format!("two routes of `{}` have the value `{}`", id(node), shorten(&text(value))),
+                    format!(
+                        "two routes of `{}` have the value `{}`",
+                        id(node),
+                        shorten(&text(value))
+                    ),
                 ),
                 Some(_) => continue,
             };
@@ -345,7 +355,7 @@ impl<'d> Lens<'d> {
                 if !self.positions.contains_key(path.head()) && !self.may_be_given(path) {
                     let message = format!("nothing sets `{}`", shorten(path.head()));
                     let problem = Problem::new(Code::UnknownVariable, output.span, message)
-                        .with_suggestion(suggest(path.head(), self.positions.keys().copied()));
+                        .with_suggestion(cx.suggest(path.head(), self.positions.keys().copied()));
                     cx.within(Part::Key("outputs"), |cx| cx.add(problem));
                 }
             }

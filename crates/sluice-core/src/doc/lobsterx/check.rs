@@ -1,7 +1,8 @@
 //! What the steps say of each other: references, names, order.
 
+use super::advice;
 use super::step::{Draft, located, workflow_ref};
-use super::types::Document;
+use super::written::Document;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
@@ -33,13 +34,13 @@ pub(super) fn check<'n>(
             check.names(document, registry);
         });
     }
-    check_roles(document, drafts, cx);
+    advice::unused_roles(document, drafts, cx);
     check_outputs(document, &known, cx);
     let ids: Vec<(&str, Span)> = drafts.iter().map(|draft| (draft.id(), draft.span())).collect();
     let names: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
     match Graph::new(&names, &edges) {
         Ok(graph) => {
-            report_unprotected(drafts, &graph, cx);
+            advice::unprotected_steps(drafts, &graph, cx);
             Some(graph)
         }
         Err(cycles) => {
@@ -68,8 +69,8 @@ impl<'a> Known<'a> {
         }
         Known {
             steps,
-            variables: outputs.flat_map(|outputs| outputs.names()).collect(),
-            args: document.args.iter().flat_map(|args| args.names()).collect(),
+            variables: outputs.flat_map(Table::names).collect(),
+            args: document.args.iter().flat_map(Table::names).collect(),
         }
     }
 
@@ -89,7 +90,9 @@ impl<'a> Known<'a> {
 
 fn report_duplicates<'n>(drafts: &[Draft<'n>], known: &Known<'_>, cx: &mut Reader<'n, '_>) {
     for (at, draft) in (0u32..).zip(drafts) {
-        let (Some(id), Some(first)) = (&draft.doc.id, known.steps.get(draft.id())) else { continue };
+        let (Some(id), Some(first)) = (&draft.doc.id, known.steps.get(draft.id())) else {
+            continue;
+        };
         if *first != at {
             let message = format!("a step called `{}` exists already", id.value);
             let problem = Problem::new(Code::DuplicateStepId, id.span, message);
@@ -179,7 +182,7 @@ impl<'n> Check<'_, 'n, '_> {
             Some(at) => self.depend(*at),
             None => {
                 let message = format!("there is no step `{}`", crate::yaml::shorten(id));
-                let likely = suggest(id, self.known.steps.keys().copied());
+                let likely = self.cx.suggest(id, self.known.steps.keys().copied());
                 self.cx.add(Problem::new(Code::UnknownStep, span, message).with_suggestion(likely));
             }
         }
@@ -220,7 +223,7 @@ impl<'n> Check<'_, 'n, '_> {
         let Some(Segment::Key(name)) = path.rest().first() else { return };
         if !self.known.args.contains(name.as_str()) {
             let message = format!("there is no argument `{name}`");
-            let likely = suggest(name, self.known.args.iter().copied());
+            let likely = self.cx.suggest(name, self.known.args.iter().copied());
             self.cx.add(Problem::new(code, span, message).with_suggestion(likely));
         }
     }
@@ -325,8 +328,8 @@ impl<'n> Check<'_, 'n, '_> {
         if !may_have(step, field) {
             let span = located(node, whole, part, self.cx);
             let message = format!("step `{}` declares no output `{field}`", step.id());
-            let outputs = step.doc.outputs.iter().flat_map(|outputs| outputs.names());
-            let likely = suggest(field, outputs);
+            let outputs = step.doc.outputs.iter().flat_map(Table::names);
+            let likely = self.cx.suggest(field, outputs);
             let problem = Problem::new(Code::UndeclaredOutput, span, message);
             self.cx.add(problem.with_suggestion(likely));
         }
@@ -370,8 +373,9 @@ impl<'n> Check<'_, 'n, '_> {
             return;
         }
         let shown = crate::yaml::shorten(&name.value);
-        let problem = Problem::new(code, name.span, format!("the {what} `{shown}` is not declared"));
-        let problem = match suggest(&name.value, all) {
+        let problem =
+            Problem::new(code, name.span, format!("the {what} `{shown}` is not declared"));
+        let problem = match self.cx.suggest(&name.value, all) {
             Some(likely) => problem.with_suggestion(Some(likely)),
             None => problem.with_hint(format!("declare it under `{what}s`")),
         };
@@ -397,7 +401,7 @@ impl<'n> Check<'_, 'n, '_> {
                 written.span,
                 format!("the registry has no workflow `{name}`"),
             )
-            .with_suggestion(suggest(name, workflows.keys().map(String::as_str))),
+            .with_suggestion(self.cx.suggest(name, workflows.keys().map(String::as_str))),
             (Some(versions), Some(version)) if !versions.contains(&version) => Problem::new(
                 Code::UnknownWorkflow,
                 written.span,
@@ -428,20 +432,6 @@ fn may_have(step: &Draft<'_>, field: &str) -> bool {
     }
 }
 
-fn check_roles<'n>(document: &Document, drafts: &[Draft<'n>], cx: &mut Reader<'n, '_>) {
-    let used: BTreeSet<&str> = drafts
-        .iter()
-        .filter_map(|draft| draft.doc.role.as_ref().map(|role| role.value.as_str()))
-        .collect();
-    for (role, _) in document.roles.iter().flat_map(|roles| &roles.0) {
-        if !used.contains(role.value.as_str()) {
-            let message = format!("no step uses the role `{}`", role.value);
-            let problem = Problem::new(Code::UnusedRole, role.span, message);
-            cx.within(Part::Key("roles"), |cx| cx.add(problem));
-        }
-    }
-}
-
 /// The run's own outputs read names like any template.
 fn check_outputs(document: &Document, known: &Known<'_>, cx: &mut Reader<'_, '_>) {
     for (_, output) in document.outputs.iter().flat_map(|outputs| &outputs.0) {
@@ -455,38 +445,6 @@ fn check_outputs(document: &Document, known: &Known<'_>, cx: &mut Reader<'_, '_>
                     .with_suggestion(known.suggestion(path.head()));
                 cx.within(Part::Key("outputs"), |cx| cx.add(problem));
             }
-        }
-    }
-}
-
-/// Warns of steps that say nothing of failure though everything after them ends
-/// in something that cannot be repeated.
-fn report_unprotected<'n>(drafts: &[Draft<'n>], graph: &Graph, cx: &mut Reader<'n, '_>) {
-    let has_effect = |draft: &Draft<'_>| draft.doc.idempotent == Some(false);
-    if !drafts.iter().any(has_effect) {
-        return;
-    }
-    let dominators = graph.immediate_dominators();
-    let mut seen = vec![false; drafts.len()];
-    for (at, effect) in drafts.iter().enumerate().filter(|(_, draft)| has_effect(draft)) {
-        let mut above = dominators[at];
-        while let Some(on) = above {
-            let on = on as usize;
-            if std::mem::replace(&mut seen[on], true) {
-                break;
-            }
-            let draft = &drafts[on];
-            if draft.doc.on_failure.is_none() && draft.doc.retry.is_none() {
-                let message = format!(
-                    "every path to `{}`, which cannot be repeated, passes `{}`, which says nothing of failure",
-                    effect.id(),
-                    draft.id()
-                );
-                let problem = Problem::new(Code::UnprotectedStep, draft.span(), message)
-                    .with_hint("set `on_failure` or `retry`");
-                cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| cx.add(problem));
-            }
-            above = dominators[on];
         }
     }
 }

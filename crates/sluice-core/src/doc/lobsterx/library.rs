@@ -1,6 +1,6 @@
 //! Library steps: fields that a step takes over, some of them locked.
 
-use super::types::StepDoc;
+use super::written::StepDoc;
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
 use crate::doc::leaf::Millis;
@@ -9,7 +9,6 @@ use crate::doc::registry::Registry;
 use crate::money::Money;
 use crate::node::{Entry, Node};
 use crate::plan::policy::Moderation;
-use crate::suggest::suggest;
 use crate::value::same;
 use serde_json::Value;
 
@@ -32,7 +31,8 @@ pub(super) fn take_over<'n>(
 ) -> Taken<'n> {
     let Some(name) = doc.library_step.clone() else { return Taken::default() };
     let Some(library) = &registry.library else {
-        let message = format!("library step `{}` cannot be checked: no library is at hand", name.value);
+        let message =
+            format!("library step `{}` cannot be checked: no library is at hand", name.value);
         let problem = Problem::new(Code::UnresolvedReference, name.span, message);
         cx.within(Part::Key("library_step"), |cx| cx.add(problem));
         return Taken { fields: &[], unresolved: Some(name.value) };
@@ -40,7 +40,7 @@ pub(super) fn take_over<'n>(
     let Some(step) = library.get(&name.value) else {
         let message = format!("the library has no step `{}`", name.value);
         let problem = Problem::new(Code::UnknownLibraryStep, name.span, message)
-            .with_suggestion(suggest(&name.value, library.keys().map(String::as_str)));
+            .with_suggestion(cx.suggest(&name.value, library.keys().map(String::as_str)));
         cx.within(Part::Key("library_step"), |cx| cx.add(problem));
         return Taken { fields: &[], unresolved: Some(name.value) };
     };
@@ -76,7 +76,9 @@ fn keeps(field: &str, locked: &Node<'_>, own: &Node<'_>) -> bool {
         }
         "tools" | "capabilities" => subset(&locked.to_value(), &own.to_value()),
         "moderation" => match (quietly::<Moderation>(locked), quietly(own)) {
-            (Some(locked), Some(own)) => locked == own || own == Moderation::Both || locked == Moderation::Off,
+            (Some(locked), Some(own)) => {
+                locked == own || own == Moderation::Both || locked == Moderation::Off
+            }
             _ => false,
         },
         _ => false,

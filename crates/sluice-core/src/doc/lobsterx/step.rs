@@ -1,19 +1,15 @@
 //! One written step: its fields gathered from the step, the library and the
 //! defaults, then turned into a planned one.
 
+use super::written::{ForEachMap, ItemsDoc, StepDoc};
 use super::{NO_DEFAULTS, library};
-use super::types::{ApprovalMap, ForEachMap, ItemsDoc, StepDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::{names, shared};
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
-use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
+use crate::doc::{names, shared};
 use crate::node::{Entry, Node};
-use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
-use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure};
-use crate::plan::step::{Approval, ForEach, Input, Items, Retry, Step, Work};
 use crate::span::{Span, Spanned};
 
 /// A step as written, with what its checks need.
@@ -68,7 +64,8 @@ pub(super) fn read<'n>(
             doc.read_entry(entry, cx);
         }
     }
-    let mut draft = Draft { index, node, doc, stdin: None, items: None, unresolved: library.unresolved };
+    let mut draft =
+        Draft { index, node, doc, stdin: None, items: None, unresolved: library.unresolved };
     check_fields(&mut draft, cx);
     Some(draft)
 }
@@ -86,16 +83,19 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
     check_command(draft, cx);
     check_exclusions(draft, cx);
     check_places(draft, cx);
-    draft.stdin = draft.doc.stdin.as_ref().and_then(|stdin| {
-        cx.within(Part::Key("stdin"), |cx| stdin_path(stdin, cx))
-    });
+    draft.stdin = draft
+        .doc
+        .stdin
+        .as_ref()
+        .and_then(|stdin| cx.within(Part::Key("stdin"), |cx| stdin_path(stdin, cx)));
     if let Some(Spanned { value, .. }) = &draft.doc.for_each
         && let Some(ItemsDoc::From(written)) = &value.0.items
     {
         draft.items = cx.within(Part::Key("for_each"), |cx| items_path(written, cx));
     }
     for (name, _) in draft.doc.inputs.iter().flat_map(|inputs| &inputs.0) {
-        let declared = draft.doc.outputs.iter().any(|outputs| outputs.names().any(|n| n == name.value));
+        let declared =
+            draft.doc.outputs.iter().any(|outputs| outputs.names().any(|n| n == name.value));
         if declared {
             let message = format!("`{}` is both an input and an output", name.value);
             let problem = Problem::new(Code::InputAlsoOutput, name.span, message).with_hint(
@@ -147,24 +147,38 @@ fn check_exclusions<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
     let doc = &draft.doc;
     shared::check_retry(doc.on_failure.as_ref(), doc.retry.as_ref(), cx);
     let mut clash = |span: Span, key: &'static str, message: String| {
-        cx.within(Part::Key(key), |cx| cx.add(Problem::new(Code::ConflictingFields, span, message)));
+        cx.within(Part::Key(key), |cx| {
+            cx.add(Problem::new(Code::ConflictingFields, span, message));
+        });
     };
     if let (Some(reference), Some(_)) = (&doc.workflow_ref, &doc.command) {
         let message = "a step runs either a command or another workflow".to_owned();
         clash(reference.span, "workflow_ref", message);
     }
     if let (None, Some(args)) = (&doc.workflow_ref, &doc.args) {
-        clash(args.span, "args", "`args` are for another workflow; there is no `workflow_ref`".to_owned());
+        clash(
+            args.span,
+            "args",
+            "`args` are for another workflow; there is no `workflow_ref`".to_owned(),
+        );
     }
     let bounds = doc.for_each.as_ref().map(|for_each| &for_each.value.0);
     let inside = |has: fn(&ForEachMap) -> bool| bounds.map(has);
     for (key, span, inside) in [
-        ("max_parallel", doc.max_parallel.map(|it| it.span), inside(|map| map.max_parallel.is_some())),
+        (
+            "max_parallel",
+            doc.max_parallel.map(|it| it.span),
+            inside(|map| map.max_parallel.is_some()),
+        ),
         ("max_items", doc.max_items.map(|it| it.span), inside(|map| map.max_items.is_some())),
     ] {
         match (span, inside) {
-            (Some(span), None) => clash(span, key, format!("`{key}` belongs to `for_each`, which is not set")),
-            (Some(span), Some(true)) => clash(span, key, format!("`{key}` is also set inside `for_each`")),
+            (Some(span), None) => {
+                clash(span, key, format!("`{key}` belongs to `for_each`, which is not set"));
+            }
+            (Some(span), Some(true)) => {
+                clash(span, key, format!("`{key}` is also set inside `for_each`"));
+            }
             _ => {}
         }
     }
@@ -210,7 +224,8 @@ fn stdin_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path
             }
     });
     if path.is_none() {
-        let message = format!("`{}` does not name a step's value", crate::yaml::shorten(&written.value));
+        let message =
+            format!("`{}` does not name a step's value", crate::yaml::shorten(&written.value));
         let problem = Problem::new(Code::BadReference, written.span, message)
             .with_hint("write `$id.stdout`, `$id.json`, `$id.outputs.path` or `$id.approved`");
         cx.add(problem);
@@ -238,96 +253,5 @@ pub(super) fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String>
     match version.parse() {
         Ok(version) => Ok((name, Some(version))),
         Err(_) => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
-    }
-}
-
-impl Draft<'_> {
-    /// The planned step. Only for drafts without errors.
-    pub(super) fn into_step(self) -> Step {
-        let asks = self.asks();
-        let mut doc = self.doc;
-        let work = work(&mut doc, self.unresolved);
-        let retry = doc.retry.map(|retry| Retry::from(retry.value));
-        Step {
-            id: doc.id.map(|id| id.value).unwrap_or_default(),
-            label: None,
-            ordinal: None,
-            work,
-            role: doc.role.map(|role| role.value),
-            agent: doc.agent,
-            depends_on: Vec::new(),
-            edges: Vec::new(),
-            stdin: self.stdin,
-            condition: doc.condition.map(|condition| condition.value),
-            inputs: doc.inputs.unwrap_or_default().into_map(|input| Input {
-                from: paths(input.0.from.map(|from| from.0).unwrap_or_default()),
-                schema: input.0.kind.map(|kind| FieldSchema { kind: Some(kind), ..FieldSchema::default() }),
-                default: input.0.default,
-            }),
-            outputs: doc.outputs.unwrap_or_default().into_map(|schema| schema.0),
-            success_criteria: doc.success_criteria.into_iter().flatten().map(|one| one.value).collect(),
-            timeout_ms: doc.timeout.map_or(STEP_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
-            on_failure: doc.on_failure.map_or(OnFailure::Halt, |policy| policy.value),
-            retry: retry.unwrap_or_default(),
-            parallel_failure_policy: doc.parallel_failure_policy.unwrap_or(ParallelFailure::WaitAll),
-            approval: doc.approval.filter(|_| asks).map(|approval| approval_of(approval.0)),
-            for_each: doc.for_each.map(|for_each| {
-                let inside = for_each.value.0;
-                let max_parallel = doc.max_parallel.map(|max| max.value).or(inside.max_parallel);
-                let max_items = doc.max_items.map(|max| max.value).or(inside.max_items);
-                ForEach {
-                    items: match (inside.items, self.items) {
-                        (Some(ItemsDoc::List(items)), _) => Items::List(items),
-                        (_, path) => Items::From(path.expect("a step without errors has its items")),
-                    },
-                    max_parallel: max_parallel.map(|max| max.small()),
-                    max_items: max_items.map_or(MAX_ITEMS_DEFAULT, |max| max.small()),
-                }
-            }),
-            phase: doc.phase.map(|phase| phase.value),
-            model: doc.model,
-            tools: doc.tools.unwrap_or_default(),
-            capabilities: doc.capabilities.unwrap_or_default(),
-            required_tier: None,
-            max_output_tokens: doc.max_output_tokens.map(|tokens| tokens.0),
-            max_cost: doc.max_cost_cents,
-            moderation: doc.moderation.unwrap_or(Moderation::Off),
-            on_parent_failure: doc.on_parent_failure.unwrap_or(OnParentFailure::Propagate),
-            merge: doc.merge,
-            reask: doc.repair.and_then(|repair| repair.reask).map_or(0, |reask| reask.small()),
-            cwd: doc.cwd.map(|cwd| cwd.value),
-            env: doc.env.unwrap_or_default().into_map(|value| value.0),
-            memory: doc.memory,
-            idempotent: doc.idempotent.unwrap_or(true),
-        }
-    }
-}
-
-/// What the step does. Takes the parts of the document that say so.
-fn work(doc: &mut StepDoc, unresolved: Option<String>) -> Work {
-    if let Some(reference) = doc.workflow_ref.take() {
-        let (name, version) = workflow_ref(&reference.value).unwrap_or((&reference.value, None));
-        let args = doc.args.take().map(|args| args.value).unwrap_or_default();
-        return Work::Workflow { name: name.to_owned(), version, args: args.into_map(|tree| tree) };
-    }
-    match (doc.command.take(), unresolved) {
-        (Some(command), _) => Work::Command { command: command.value },
-        (None, Some(name)) => Work::Unresolved { what: "library_step", name },
-        (None, None) => Work::Approval,
-    }
-}
-
-fn paths(written: Vec<Spanned<String>>) -> Vec<Path> {
-    written.into_iter().filter_map(|one| Path::parse(&one.value).ok()).collect()
-}
-
-fn approval_of(map: ApprovalMap) -> Approval {
-    Approval {
-        approvers: map.approvers.unwrap_or_default(),
-        quorum: map.quorum.map_or(1, |quorum| quorum.small()),
-        not_initiator: map.not_initiator.unwrap_or(false),
-        expires_in_ms: map.expires_in.map(|time| time.0),
-        summary: map.summary.map(|summary| summary.value),
-        covers_retries: map.covers_retries.unwrap_or(false),
     }
 }

@@ -11,11 +11,7 @@ fn one(schema: &Value, value: Value) -> (Value, Vec<Coercion>) {
 
 fn becomes(kind: &str, value: Value, expected: Value, from: &'static str) {
     let shown = format!("{kind} <- {value}");
-    let record = Coercion {
-        field: "x".to_owned(),
-        from,
-        to: FieldType::parse(kind).unwrap(),
-    };
+    let record = Coercion { field: "x".to_owned(), from, to: FieldType::parse(kind).unwrap() };
     let result = one(&json!({ "type": kind }), value);
     assert_eq!(result, (expected, vec![record]), "{shown}");
 }
@@ -28,12 +24,7 @@ fn stays(kind: &str, value: Value) {
 
 #[test]
 fn a_string_is_made_of_everything_but_null() {
-    becomes(
-        "string",
-        json!({"b": [1], "a": null}),
-        json!(r#"{"b":[1],"a":null}"#),
-        "object",
-    );
+    becomes("string", json!({"b": [1], "a": null}), json!(r#"{"b":[1],"a":null}"#), "object");
     becomes("string", json!([1, "x"]), json!(r#"[1,"x"]"#), "array");
     becomes("string", json!(5), json!("5"), "integer");
     becomes("string", json!(2.50), json!("2.5"), "number");
@@ -157,18 +148,12 @@ fn a_boolean_is_made_of_an_object_that_says_so() {
         (json!({"passed": "no"}), false),
         (json!({"status": "TRUE"}), true),
         // The order of the keys is ours, not the agent's.
-        (
-            json!({"status": false, "passed": false, "result": true}),
-            true,
-        ),
+        (json!({"status": false, "passed": false, "result": true}), true),
         (json!({"passed": true, "status": false}), true),
         (json!({"verified": true, "passed": false}), true),
         (json!({"value": true, "verified": false}), true),
         // A key that says something else is passed over.
-        (
-            json!({"result": "three claims checked", "passed": false}),
-            false,
-        ),
+        (json!({"result": "three claims checked", "passed": false}), false),
     ] {
         becomes("boolean", object, json!(expected), "object");
     }
@@ -196,12 +181,7 @@ fn an_array_is_made_by_wrapping_a_single_value() {
 
 #[test]
 fn an_object_is_made_of_a_json_string_of_one() {
-    becomes(
-        "object",
-        json!(" {\"a\": [1]} "),
-        json!({"a": [1]}),
-        "string",
-    );
+    becomes("object", json!(" {\"a\": [1]} "), json!({"a": [1]}), "string");
     for value in [
         json!("[1]"),
         json!("5"),

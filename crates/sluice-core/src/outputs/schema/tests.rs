@@ -53,11 +53,9 @@ fn bounds_on_a_type_they_cannot_apply_to_are_contradictions() {
         }
     }
     for kind in ["number", "integer", "boolean", "object", "array"] {
-        for (key, value) in [
-            ("minLength", json!(1)),
-            ("maxLength", json!(1)),
-            ("pattern", json!("a")),
-        ] {
+        for (key, value) in
+            [("minLength", json!(1)), ("maxLength", json!(1)), ("pattern", json!("a"))]
+        {
             let found = contradictions(&json!({"type": kind, key: value}));
             assert_eq!(found.len(), 1, "{kind} {key}");
             assert_eq!(found[0].0, key);
@@ -77,16 +75,8 @@ fn bounds_on_a_type_they_cannot_apply_to_are_contradictions() {
 
 #[test]
 fn inner_schemas_need_the_type_that_has_an_inside() {
-    contradiction(
-        &json!({"items": {}}),
-        "items",
-        "`items` needs `type: array`",
-    );
-    contradiction(
-        &json!({"type": "object", "items": {}}),
-        "items",
-        "`items` needs `type: array`",
-    );
+    contradiction(&json!({"items": {}}), "items", "`items` needs `type: array`");
+    contradiction(&json!({"type": "object", "items": {}}), "items", "`items` needs `type: array`");
     contradiction(
         &json!({"properties": {"a": {}}}),
         "properties",
@@ -131,10 +121,7 @@ fn contradictions_are_found_inside_with_their_place() {
         "b": {"type": "array", "items": wrong},
     }}));
     let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(
-        paths,
-        ["properties/a/minimum", "properties/b/items/minimum"]
-    );
+    assert_eq!(paths, ["properties/a/minimum", "properties/b/items/minimum"]);
 }
 
 #[test]
@@ -150,10 +137,7 @@ fn a_schema_is_written_as_authors_write_it() {
     });
     let text = serde_json::to_string(&field(&written)).unwrap();
     assert_eq!(text, written.to_string());
-    assert_eq!(
-        serde_json::to_value(FieldSchema::default()).unwrap(),
-        json!({})
-    );
+    assert_eq!(serde_json::to_value(FieldSchema::default()).unwrap(), json!({}));
     assert_eq!(
         serde_json::to_value(FieldSchema::of(FieldType::Array)).unwrap(),
         json!({"type": "array"})
@@ -166,10 +150,7 @@ fn an_optional_object_with_a_list_is_written_apart_from_a_required_one() {
         required_properties: Some(vec!["a".to_owned()]),
         ..FieldSchema::of(FieldType::Object)
     };
-    let optional = FieldSchema {
-        required: false,
-        ..required.clone()
-    };
+    let optional = FieldSchema { required: false, ..required.clone() };
     assert_eq!(
         serde_json::to_value(required).unwrap(),
         json!({"type": "object", "required": ["a"]})

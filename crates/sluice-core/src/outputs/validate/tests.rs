@@ -36,16 +36,8 @@ fn every_type_accepts_its_own_values_only() {
     for (kind, _) in &values {
         for (other, value) in &values {
             let fits = kind == other || (*kind == "number" && *other == "integer");
-            let expected = if fits {
-                vec![]
-            } else {
-                vec![Reason::TypeMismatch]
-            };
-            assert_eq!(
-                reasons(&json!({ "type": kind }), value),
-                expected,
-                "{kind} {value}"
-            );
+            let expected = if fits { vec![] } else { vec![Reason::TypeMismatch] };
+            assert_eq!(reasons(&json!({ "type": kind }), value), expected, "{kind} {value}");
         }
     }
     for (_, value) in &values {
@@ -56,32 +48,15 @@ fn every_type_accepts_its_own_values_only() {
 #[test]
 fn an_integer_has_no_fraction_and_fits_64_bits() {
     let schema = json!({"type": "integer"});
-    for value in [
-        json!(5.0),
-        json!(i64::MIN),
-        json!(u64::MAX),
-        json!(1e18),
-        json!(-0.0),
-    ] {
+    for value in [json!(5.0), json!(i64::MIN), json!(u64::MAX), json!(1e18), json!(-0.0)] {
         assert_eq!(reasons(&schema, &value), [], "{value}");
     }
-    for value in [
-        json!(2.5),
-        json!(1e300),
-        json!(18446744073709551616.0),
-        json!(-1e19),
-    ] {
+    for value in [json!(2.5), json!(1e300), json!(18446744073709551616.0), json!(-1e19)] {
         assert_eq!(reasons(&schema, &value), [Reason::TypeMismatch], "{value}");
     }
-    assert_eq!(
-        message(&schema, &json!(2.5)),
-        "is 2.5, not a 64-bit integer"
-    );
+    assert_eq!(message(&schema, &json!(2.5)), "is 2.5, not a 64-bit integer");
     assert_eq!(message(&schema, &json!("x")), "is a string, not an integer");
-    assert_eq!(
-        message(&json!({"type": "string"}), &json!(2)),
-        "is an integer, not a string"
-    );
+    assert_eq!(message(&json!({"type": "string"}), &json!(2)), "is an integer, not a string");
 }
 
 #[test]
@@ -95,18 +70,9 @@ fn a_type_error_ends_that_fields_checks() {
 #[test]
 fn fields_are_required_unless_they_say_otherwise_and_null_is_absent() {
     let schema = json!({"must": {"type": "string"}, "may": {"type": "string", "required": false}});
-    let missing = |name: &str| {
-        (
-            name.to_owned(),
-            Reason::MissingRequired,
-            "is required".to_owned(),
-        )
-    };
+    let missing = |name: &str| (name.to_owned(), Reason::MissingRequired, "is required".to_owned());
     assert_eq!(check(&schema, json!({})), [missing("must")]);
-    assert_eq!(
-        check(&schema, json!({"must": null, "may": null})),
-        [missing("must")]
-    );
+    assert_eq!(check(&schema, json!({"must": null, "may": null})), [missing("must")]);
     assert_eq!(check(&schema, json!({"must": ""})), []);
     let any = json!({"x": {}});
     assert_eq!(check(&any, json!({"x": null})), [missing("x")]);
@@ -164,15 +130,9 @@ fn what_a_policy_reads_must_be_a_member_exactly() {
 #[test]
 fn enum_tokens_end_at_a_boundary() {
     let schema = json!({"enum": ["COMPLETE", 5]});
-    assert_eq!(
-        reasons(&schema, &json!("COMPLETED")),
-        [Reason::EnumMismatch]
-    );
+    assert_eq!(reasons(&schema, &json!("COMPLETED")), [Reason::EnumMismatch]);
     assert_eq!(reasons(&schema, &json!("5")), [Reason::EnumMismatch]);
-    assert_eq!(
-        message(&schema, &json!("x")),
-        r#"is "x", not one of "COMPLETE", 5"#
-    );
+    assert_eq!(message(&schema, &json!("x")), r#"is "x", not one of "COMPLETE", 5"#);
 }
 
 #[test]
@@ -197,14 +157,8 @@ fn lengths_count_characters_and_are_inclusive() {
     let schema = json!({"type": "string", "minLength": 2, "maxLength": 3});
     assert_eq!(reasons(&schema, &json!("éé")), []);
     assert_eq!(reasons(&schema, &json!("日本語")), []);
-    assert_eq!(
-        message(&schema, &json!("é")),
-        "has 1 character, below the minimum 2"
-    );
-    assert_eq!(
-        message(&schema, &json!("日本語文")),
-        "has 4 characters, above the maximum 3"
-    );
+    assert_eq!(message(&schema, &json!("é")), "has 1 character, below the minimum 2");
+    assert_eq!(message(&schema, &json!("日本語文")), "has 4 characters, above the maximum 3");
     assert_eq!(reasons(&schema, &json!("")), [Reason::TooShort]);
     assert_eq!(reasons(&schema, &json!("abcd")), [Reason::TooLong]);
 }
@@ -214,10 +168,7 @@ fn a_pattern_must_occur() {
     let schema = json!({"type": "string", "pattern": "^v[0-9]+$"});
     assert_eq!(reasons(&schema, &json!("v12")), []);
     assert_eq!(reasons(&schema, &json!("w12")), [Reason::PatternMismatch]);
-    assert_eq!(
-        message(&schema, &json!("w")),
-        "does not match the pattern ^v[0-9]+$"
-    );
+    assert_eq!(message(&schema, &json!("w")), "does not match the pattern ^v[0-9]+$");
 }
 
 #[test]
@@ -225,11 +176,7 @@ fn one_field_can_break_several_rules() {
     let schema = json!({"type": "string", "enum": ["abc"], "minLength": 3, "pattern": "^a"});
     assert_eq!(
         reasons(&schema, &json!("x")),
-        [
-            Reason::EnumMismatch,
-            Reason::TooShort,
-            Reason::PatternMismatch
-        ]
+        [Reason::EnumMismatch, Reason::TooShort, Reason::PatternMismatch]
     );
 }
 
@@ -248,14 +195,8 @@ fn nested_violations_name_their_place() {
         "type": "object",
         "properties": {"n": {"type": "integer", "minimum": 1}, "t": {"type": "array", "items": {}}},
     }}});
-    let found = check(
-        &schema,
-        json!({"list": [{"n": 0, "t": []}, "x", {"n": 1}, null]}),
-    );
-    let places: Vec<_> = found
-        .iter()
-        .map(|(field, reason, _)| (field.as_str(), *reason))
-        .collect();
+    let found = check(&schema, json!({"list": [{"n": 0, "t": []}, "x", {"n": 1}, null]}));
+    let places: Vec<_> = found.iter().map(|(field, reason, _)| (field.as_str(), *reason)).collect();
     assert_eq!(
         places,
         [
@@ -269,10 +210,7 @@ fn nested_violations_name_their_place() {
 
 #[test]
 fn a_null_item_is_allowed_where_any_type_is() {
-    assert_eq!(
-        reasons(&json!({"type": "array", "items": {}}), &json!([null])),
-        []
-    );
+    assert_eq!(reasons(&json!({"type": "array", "items": {}}), &json!([null])), []);
 }
 
 #[test]
@@ -285,11 +223,7 @@ fn violations_are_bounded_wherever_they_come_from() {
     let schema = json!({"list": {"type": "array", "items": {"type": "string"}}, "x": {}});
     let found = check(&schema, json!({"list": vec![1; VIOLATIONS_MAX + 50]}));
     assert_eq!(found.len(), VIOLATIONS_MAX);
-    assert!(
-        found
-            .iter()
-            .all(|(_, reason, _)| *reason == Reason::TypeMismatch)
-    );
+    assert!(found.iter().all(|(_, reason, _)| *reason == Reason::TypeMismatch));
     let names: Vec<String> = (0..VIOLATIONS_MAX + 50).map(|n| format!("f{n}")).collect();
     let many: Map<String, Value> = names.iter().map(|n| (n.clone(), json!({}))).collect();
     assert_eq!(check(&Value::Object(many), json!({})).len(), VIOLATIONS_MAX);

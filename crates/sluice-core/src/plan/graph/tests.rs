@@ -15,7 +15,11 @@ fn layers<'a>(graph: &Graph, ids: &[&'a str]) -> Vec<Vec<&'a str>> {
 #[test]
 fn a_step_stands_one_layer_after_its_last_dependency_and_layers_are_in_id_order() {
     let ids = ["z", "join", "b", "a", "late"];
-    let graph = graph(&ids, &[("join", "a"), ("join", "b"), ("late", "join"), ("late", "z"), ("join", "a")]).unwrap();
+    let graph = graph(
+        &ids,
+        &[("join", "a"), ("join", "b"), ("late", "join"), ("late", "z"), ("join", "a")],
+    )
+    .unwrap();
     assert_eq!(layers(&graph, &ids), [vec!["a", "b", "z"], vec!["join"], vec!["late"]]);
     assert_eq!(graph.edge_count(), 4);
     assert_eq!(graph.dependencies(1), [2, 3]);
@@ -45,9 +49,8 @@ fn a_cycle_is_named_in_the_order_its_steps_wait_for_each_other() {
 #[test]
 fn dominators_lie_on_every_path() {
     let ids = ["root", "left", "right", "join", "end", "other"];
-    let edges = [
-        ("left", "root"), ("right", "root"), ("join", "left"), ("join", "right"), ("end", "join"),
-    ];
+    let edges =
+        [("left", "root"), ("right", "root"), ("join", "left"), ("join", "right"), ("end", "join")];
     let found = graph(&ids, &edges).unwrap().immediate_dominators();
     assert_eq!(found, [None, Some(0), Some(0), Some(0), Some(3), None]);
     let two_roots = graph(&ids, &[("join", "left"), ("join", "other"), ("end", "join")]).unwrap();
@@ -60,7 +63,8 @@ fn any_graph() -> impl Strategy<Value = (Vec<String>, Vec<(u32, u32)>)> {
         let ids = prop::collection::btree_set("[a-c_]{0,3}[a-z0-9]{1,4}", count..=count);
         let edges = prop::collection::vec((0..count, 0..count), 0..count * 3);
         (ids, edges).prop_map(|(ids, pairs)| {
-            let before = |(a, b): (usize, usize)| (a != b).then(|| (a.max(b) as u32, a.min(b) as u32));
+            let before =
+                |(a, b): (usize, usize)| (a != b).then(|| (position(a.max(b)), position(a.min(b))));
             // Reversed, so that document order is not id order.
             (ids.into_iter().rev().collect(), pairs.into_iter().filter_map(before).collect())
         })
@@ -93,13 +97,13 @@ proptest! {
     #[test]
     fn a_back_edge_makes_a_cycle_that_really_is_one((ids, mut edges) in any_graph(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()) {
         let names: Vec<&str> = ids.iter().map(String::as_str).collect();
-        edges.push((from.index(ids.len()) as u32, to.index(ids.len()) as u32));
+        edges.push((position(from.index(ids.len())), position(to.index(ids.len()))));
         if let Err(Cycles(cycles)) = Graph::new(&names, &edges) {
             prop_assert!(!cycles.is_empty());
             for cycle in cycles {
                 for (at, step) in cycle.iter().enumerate() {
                     let next = cycle[(at + 1) % cycle.len()];
-                    prop_assert!(edges.contains(&(*step as u32, next as u32)));
+                    prop_assert!(edges.contains(&(position(*step), position(next))));
                 }
             }
         }

@@ -40,7 +40,7 @@ document! {
         /// Groups of steps, for people; they order nothing.
         optional "phases" phases: Vec<PhaseDoc>,
         /// Fields that every step has unless it, or its library step, sets them.
-        optional "defaults" defaults: Later<StepDoc>,
+        optional "defaults" defaults: Later<Defaults>,
         /// Most money the whole run may cost.
         optional "budget" budget: BudgetDoc,
         /// Most time the whole run may take.
@@ -133,6 +133,31 @@ document! {
         optional "memory" memory: String,
         /// Whether an attempt whose outcome is unknown may be repeated (true).
         optional "idempotent" idempotent: bool,
+    }
+}
+
+/// Step fields without what is each step's own; read as part of every step.
+#[derive(Debug, Clone)]
+pub(crate) struct Defaults;
+
+impl Read for Defaults {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Defaults> {
+        cx.map(node).map(|_| Defaults)
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        StepDoc::schema(defs);
+        defs.define("Defaults", |defs| {
+            let mut schema = defs.found("StepDoc");
+            if let Some(schema) = schema.as_object_mut() {
+                schema.shift_remove("allOf");
+                schema.insert("description".to_owned(), json!("Fields that steps share."));
+                if let Some(properties) = schema["properties"].as_object_mut() {
+                    properties.retain(|key, _| !super::NO_DEFAULTS.contains(&key.as_str()));
+                }
+            }
+            schema
+        })
     }
 }
 
@@ -351,4 +376,3 @@ impl Read for EnvDoc {
         json!({ "type": ["string", "number", "boolean"] })
     }
 }
-

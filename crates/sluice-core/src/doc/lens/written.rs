@@ -5,7 +5,7 @@ use crate::contract::field::{ContractField, ContractType};
 use crate::contract::{InputContract, OutputContract};
 use crate::doc::fields::{self, ArgDoc, Length};
 use crate::doc::leaf::{Millis, Table, Whole, Word};
-use crate::doc::lobsterx::types::{MaxParallel, Version};
+use crate::doc::lobsterx::written::{MaxParallel, Version};
 use crate::doc::read::{Read, Reader, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc, TeamDoc};
