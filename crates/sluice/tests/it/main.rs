@@ -5,6 +5,7 @@
 mod error_pages;
 mod eval;
 mod plan;
+mod readme;
 mod rubbish;
 mod schema;
 mod session;
