@@ -40,6 +40,10 @@ fn reading_long_text_takes_fuel() {
     {
         assert!(run(source, text.clone()).is_ok(), "{source}");
     }
+    let longer = json!("a".repeat(TOO_LONG + 1));
+    let scope = Names::new().with_variable("v", text).with_variable("longer", longer);
+    let expr = Expr::parse("v == longer").unwrap();
+    assert_eq!(expr.holds(&scope, Membership::Exact), Ok(false));
     assert_eq!(EvalError::OutOfFuel.to_string(), "expression took more than 100000 units of work");
 }
 

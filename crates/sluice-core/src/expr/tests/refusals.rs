@@ -261,6 +261,7 @@ fn wrong_calls_are_explained() {
             "$lower(a)",
             "contains(a)",
             "contains()",
+            "1 == lower() and b",
             "lower(a, b)",
             "exists(a, b)",
             "matches(a, 'b', 'c')",
@@ -306,6 +307,8 @@ fn wrong_calls_are_explained() {
             ^^^^^^^^^^^ `contains` takes 2 arguments, found 1
             contains()
             ^^^^^^^^^^ `contains` takes 2 arguments, found 0
+            1 == lower() and b
+                 ^^^^^^^ `lower` takes 1 argument, found 0
             lower(a, b)
             ^^^^^^^^^^^ `lower` takes 1 argument, found 2
             exists(a, b)

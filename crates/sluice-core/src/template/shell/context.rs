@@ -372,14 +372,9 @@ impl Context {
         if heredoc.quoted {
             return 1;
         }
-        let depth = self.stack.len();
-        let used = self.read_expansion(byte, after);
-        if self.stack.len() > depth
-            && let Frame::Heredoc(heredoc) = &mut self.stack[depth - 1]
-        {
-            heredoc.spoil_line();
-        }
-        used
+        // What opens here leaves its `$` or back-quote in the line, and no mark has
+        // one: the line is not taken for the mark.
+        self.read_expansion(byte, after)
     }
 }
 
