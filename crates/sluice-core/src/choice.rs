@@ -5,14 +5,14 @@ pub trait Choice: Copy + 'static {
     /// What the field is called in messages.
     const WHAT: &'static str;
     /// Every word with its meaning, as written in documents.
-    const ALL: &'static [(&'static str, Self)];
+    const WORDS: &'static [(&'static str, Self)];
     /// Old words that are still accepted, with the word to use instead.
     const OLD: &'static [(&'static str, &'static str)] = &[];
+}
 
-    /// The meaning of a word.
-    fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice)
-    }
+/// The meaning of a word.
+pub fn find<T: Choice>(word: &str) -> Option<T> {
+    T::WORDS.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice)
 }
 
 /// Declares an enum, its words and how it is written.
@@ -33,7 +33,7 @@ macro_rules! choices {
 
         impl $crate::choice::Choice for $name {
             const WHAT: &'static str = $what;
-            const ALL: &'static [(&'static str, Self)] = &[$(($word, $name::$variant),)*];
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, $name::$variant),)*];
             $(const OLD: &'static [(&'static str, &'static str)] = &[$(($old, $new),)*];)?
         }
 
@@ -52,17 +52,54 @@ macro_rules! choices {
 }
 pub(crate) use choices;
 
-macro_rules! also_choices {
-    ($name:ty, $what:literal, $($word:literal => $variant:expr),*) => {
-        impl Choice for $name {
-            const WHAT: &'static str = $what;
-            const ALL: &'static [(&'static str, Self)] = &[$(($word, $variant)),*];
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::field::ContractType;
+    use crate::merge::Strategy;
+    use crate::outputs::schema::FieldType;
+    use crate::plan::policy::*;
+
+    fn check<T: Choice + PartialEq + std::fmt::Debug + std::fmt::Display>(words: &[&str]) {
+        let all: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        assert_eq!(all, words, "the words of {}", T::WHAT);
+        for (word, choice) in T::WORDS {
+            assert_eq!(find::<T>(word), Some(*choice));
+            assert_eq!(choice.to_string(), *word);
         }
-    };
+        assert_eq!(find::<T>("nothing like it"), None);
+        for (old, new) in T::OLD {
+            assert_eq!(find::<T>(old), None);
+            assert!(find::<T>(new).is_some());
+        }
+    }
+
+    #[test]
+    fn every_choice_has_the_words_of_the_format() {
+        check::<FieldType>(&["string", "number", "integer", "boolean", "object", "array"]);
+        check::<ContractType>(&[
+            "string", "number", "integer", "boolean", "url", "json", "array", "any",
+        ]);
+        check::<Strategy>(&["last_write_wins", "concat", "array", "json_object"]);
+        check::<Scheduling>(&["eager", "waves"]);
+        check::<OnFailure>(&["halt", "skip", "retry_once", "retry_once_then_escalate", "retry"]);
+        check::<OnParentFailure>(&["propagate", "skip", "substitute_default"]);
+        check::<ParallelFailure>(&["wait_all", "fail_fast"]);
+        check::<Moderation>(&["off", "input", "output", "both"]);
+        check::<RetryCause>(&["timeout", "provider_error", "rate_limit", "contract_violated"]);
+        check::<FailureMode>(&["isolate", "halt"]);
+        check::<LensKind>(&[
+            "text",
+            "image",
+            "video",
+            "audio",
+            "music",
+            "research",
+            "pdf",
+            "transform",
+            "orchestration",
+            "validation",
+            "routing",
+        ]);
+    }
 }
-use crate::contract::field::ContractType as C;
-use crate::merge::Strategy as S;
-use crate::outputs::schema::FieldType as F;
-also_choices!(C, "a contract type", "string" => C::String, "number" => C::Number, "integer" => C::Integer, "boolean" => C::Boolean, "url" => C::Url, "json" => C::Json, "array" => C::Array, "any" => C::Any);
-also_choices!(S, "a merge strategy", "last_write_wins" => S::LastWriteWins, "concat" => S::Concat, "array" => S::Array, "json_object" => S::JsonObject);
-also_choices!(F, "a type", "string" => F::String, "number" => F::Number, "integer" => F::Integer, "boolean" => F::Boolean, "object" => F::Object, "array" => F::Array);

@@ -27,8 +27,9 @@ pub const EXPRESSION_DEPTH_MAX: usize = 32;
 pub const EXPRESSION_FUEL: u32 = 100_000;
 /// Longest regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 1024;
-/// Largest compiled regular expression, in bytes.
-pub const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
+/// Largest compiled regular expression, in bytes. Unicode classes are large:
+/// `\w{1,30}` alone takes over 256 KiB.
+pub const PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// Most references or placeholders in one template.
 pub const TEMPLATE_REFERENCES_MAX: usize = 1000;
 /// Deepest quoting of a shell command that is followed to place references in it.

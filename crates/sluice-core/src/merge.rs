@@ -1,44 +1,26 @@
 //! How several values become one where they meet in one input.
 
+use crate::choice::choices;
 use crate::value::text;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use std::fmt;
 
-/// What becomes of several values for one label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Strategy {
-    /// The last one counts.
-    #[default]
-    LastWriteWins,
-    /// Their text forms, joined with a blank line.
-    Concat,
-    /// A JSON array of them.
-    Array,
-    /// A JSON object of them, keyed by the label of their source.
-    JsonObject,
+choices! {
+    /// What becomes of several values for one label.
+    #[derive(Default)]
+    pub enum Strategy, "a merge strategy" {
+        /// The last one counts.
+        #[default]
+        LastWriteWins = "last_write_wins",
+        /// Their text forms, joined with a blank line.
+        Concat = "concat",
+        /// A JSON array of them.
+        Array = "array",
+        /// A JSON object of them, keyed by the label of their source.
+        JsonObject = "json_object",
+    }
 }
 
 impl Strategy {
-    /// All strategies, in the order the format lists them.
-    pub const ALL: [Strategy; 4] =
-        [Strategy::LastWriteWins, Strategy::Concat, Strategy::Array, Strategy::JsonObject];
-
-    /// The strategy with that name.
-    pub fn parse(name: &str) -> Option<Strategy> {
-        Strategy::ALL.into_iter().find(|one| one.as_str() == name)
-    }
-
-    /// The name authors write.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Strategy::LastWriteWins => "last_write_wins",
-            Strategy::Concat => "concat",
-            Strategy::Array => "array",
-            Strategy::JsonObject => "json_object",
-        }
-    }
-
     /// Applies the strategy, to a single value too. An array of what arrived
     /// stays an array when only one of several sources completed.
     ///
@@ -61,18 +43,6 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for Strategy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// The strategy for one label: the first edge's own, else the target's, else the default.
 pub fn choose(first_edge: Option<Strategy>, target: Option<Strategy>) -> Strategy {
     first_edge.or(target).unwrap_or_default()
@@ -90,6 +60,7 @@ pub fn merge(strategy: Strategy, values: &[(&str, &Value)]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choice::Choice as _;
     use proptest::prelude::{any, prop, prop_assert_eq, proptest};
     use serde_json::json;
 
@@ -114,9 +85,9 @@ mod tests {
     #[test]
     fn one_value_is_not_merged_and_none_is_none() {
         let value = json!(7);
-        for strategy in Strategy::ALL {
-            assert_eq!(merge(strategy, &[("a", &value)]), Some(json!(7)));
-            assert_eq!(merge(strategy, &[]), None);
+        for (_, strategy) in Strategy::WORDS {
+            assert_eq!(merge(*strategy, &[("a", &value)]), Some(json!(7)));
+            assert_eq!(merge(*strategy, &[]), None);
             assert_eq!(strategy.combine(&[]), None);
         }
     }
@@ -149,17 +120,6 @@ mod tests {
         assert_eq!(choose(None, None), LastWriteWins);
     }
 
-    #[test]
-    fn strategies_have_the_names_authors_write() {
-        let names = ["last_write_wins", "concat", "array", "json_object"];
-        for (strategy, name) in Strategy::ALL.into_iter().zip(names) {
-            assert_eq!(Strategy::parse(name), Some(strategy));
-            assert_eq!(serde_json::to_value(strategy).unwrap(), name);
-            assert_eq!(strategy.to_string(), name);
-        }
-        assert_eq!(Strategy::parse("Concat"), None);
-    }
-
     proptest! {
         #[test]
         fn arrays_keep_length_and_order(numbers in prop::collection::vec(any::<i64>(), 2..9)) {
@@ -178,7 +138,7 @@ mod tests {
         #[test]
         fn one_value_is_itself_under_every_strategy(text in ".{0,5}", at in 0usize..4) {
             let value = Value::from(text);
-            prop_assert_eq!(merge(Strategy::ALL[at], &[("s", &value)]), Some(value.clone()));
+            prop_assert_eq!(merge(Strategy::WORDS[at].1, &[("s", &value)]), Some(value.clone()));
         }
     }
 }

@@ -28,7 +28,6 @@ impl Pattern {
                 let last = text.lines().last().unwrap_or_default();
                 let what = last.strip_prefix("error: ").unwrap_or(last);
                 Fault::new(whole, format!("bad regular expression: {what}"))
-                    .with_hint("look-around and back-references are not supported")
             }
         })
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 fn decl(written: &Value) -> ArgDecl {
     ArgDecl {
-        kind: written["type"].as_str().and_then(FieldType::parse),
+        kind: written["type"].as_str().and_then(crate::choice::find::<FieldType>),
         required: written["required"] == true,
         default: written.get("default").cloned(),
         values: written["enum"].as_array().cloned().unwrap_or_default(),

@@ -2,69 +2,40 @@
 
 use super::url::is_url;
 use crate::bounds::{Bounds, Holds, Spelling};
+use crate::choice::choices;
 use crate::outputs::schema::whole;
 use crate::pattern::Pattern;
 use crate::value::{Membership, member, type_name};
 use crate::violation::{Contradiction, Reason, Violations, a, excerpt, listed};
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
-use std::fmt;
 
-/// The type a contract field may declare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum ContractType {
-    /// Text.
-    String,
-    /// Any number.
-    Number,
-    /// A number without a fraction that fits 64 bits.
-    Integer,
-    /// True or false.
-    Boolean,
-    /// An http or https address.
-    Url,
-    /// An object, an array or a text that is valid JSON.
-    Json,
-    /// A list of values.
-    Array,
-    /// Anything.
-    #[default]
-    Any,
+choices! {
+    /// The type a contract field may declare.
+    #[derive(Default)]
+    pub enum ContractType, "a contract type" {
+        /// Text.
+        String = "string",
+        /// Any number.
+        Number = "number",
+        /// A number without a fraction that fits 64 bits.
+        Integer = "integer",
+        /// True or false.
+        Boolean = "boolean",
+        /// An http or https address.
+        Url = "url",
+        /// An object, an array or a text that is valid JSON.
+        Json = "json",
+        /// A list of values.
+        Array = "array",
+        /// Anything.
+        #[default]
+        Any = "any",
+    }
 }
 
 impl ContractType {
-    /// All types, in the order the format lists them.
-    pub const ALL: [ContractType; 8] = [
-        ContractType::String,
-        ContractType::Number,
-        ContractType::Integer,
-        ContractType::Boolean,
-        ContractType::Url,
-        ContractType::Json,
-        ContractType::Array,
-        ContractType::Any,
-    ];
-
-    /// The type with that name.
-    pub fn parse(name: &str) -> Option<ContractType> {
-        ContractType::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// The name authors write.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ContractType::String => "string",
-            ContractType::Number => "number",
-            ContractType::Integer => "integer",
-            ContractType::Boolean => "boolean",
-            ContractType::Url => "url",
-            ContractType::Json => "json",
-            ContractType::Array => "array",
-            ContractType::Any => "any",
-        }
-    }
-
     /// Whether `value` is of this type, as it stands.
     pub fn fits(self, value: &Value) -> bool {
         match self {
@@ -97,18 +68,6 @@ impl ContractType {
             (ContractType::Json, Value::String(_)) => "is text that is not valid JSON".to_owned(),
             _ => format!("is {}, not {}", a(type_name(value)), a(self.as_str())),
         })
-    }
-}
-
-impl fmt::Display for ContractType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for ContractType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

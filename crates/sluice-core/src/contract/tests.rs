@@ -8,7 +8,9 @@ use serde_json::json;
 
 /// A contract field as authors write it. Tests only.
 fn field(written: &Value) -> ContractField {
-    let kind = |key: &str| written[key].as_str().map(|name| ContractType::parse(name).unwrap());
+    let kind = |key: &str| {
+        written[key].as_str().map(|name| crate::choice::find::<ContractType>(name).unwrap())
+    };
     let number = |key: &str| written.get(key).and_then(Value::as_number).cloned();
     let length = |key: &str| written.get(key).and_then(Value::as_u64);
     let pattern = written["pattern"].as_str();
@@ -387,10 +389,6 @@ fn contracts_are_written_as_authors_write_them() {
         json!({"kind": "text", "artifactKind": "report", "schema": {}})
     );
     assert_eq!(serde_json::to_value(OutputContract::default()).unwrap(), json!({}));
-    for kind in ContractType::ALL {
-        assert_eq!(ContractType::parse(kind.as_str()), Some(kind));
-        assert_eq!(serde_json::to_value(kind).unwrap(), kind.to_string());
-    }
     assert_eq!(
         serde_json::to_value(ContractField::of(ContractType::Url)).unwrap(),
         json!({"type": "url"})

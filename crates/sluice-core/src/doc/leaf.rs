@@ -1,6 +1,6 @@
 //! How the small values of a document are read: text, numbers, durations, expressions.
 
-use crate::choice::Choice;
+use crate::choice::{Choice, find};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::read::{Part, Read, Reader};
@@ -262,16 +262,16 @@ impl Read for TemplateTree {
 impl<T: Choice> Read for T {
     fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<T> {
         let word = cx.text(node)?;
-        if let Some(choice) = T::parse(word) {
+        if let Some(choice) = find(word) {
             return Some(choice);
         }
         if let Some((_, new)) = T::OLD.iter().find(|(old, _)| *old == word) {
             let message = format!("`{word}` is an old word for `{new}`");
             let problem = Problem::new(Code::DeprecatedValue, node.span, message);
             cx.add(problem.with_hint(format!("write `{new}`")));
-            return T::parse(new);
+            return find(new);
         }
-        let words: Vec<&str> = T::ALL.iter().map(|(word, _)| *word).collect();
+        let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
         let message = format!("`{}` is not {}", crate::yaml::shorten(word), T::WHAT);
         let hint = match cx.suggest(word, words.iter().copied()) {
             Some(likely) => format!("did you mean `{likely}`?"),
@@ -282,7 +282,7 @@ impl<T: Choice> Read for T {
     }
 
     fn schema(_: &mut Defs) -> Value {
-        let words = T::ALL.iter().map(|(word, _)| *word);
+        let words = T::WORDS.iter().map(|(word, _)| *word);
         let old = T::OLD.iter().map(|(word, _)| *word);
         json!({ "enum": words.chain(old).collect::<Vec<_>>() })
     }

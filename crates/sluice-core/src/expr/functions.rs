@@ -5,6 +5,7 @@ use super::{Node, Search};
 use crate::path::Path;
 use crate::pattern::Pattern;
 use crate::span::Fault;
+use crate::suggest::suggest;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -23,7 +24,7 @@ pub(super) fn check_name(path: &Path, range: Range<usize>) -> Result<(), Fault> 
         return Err(Fault::new(range, format!("`{name}` is not a function"))
             .with_hint(format!("values have no methods; the functions are {}", names.join(", "))));
     }
-    let hint = match nearest(name, &names) {
+    let hint = match suggest(name, names) {
         Some(function) => format!("did you mean `{function}`?"),
         None => format!("the functions are {}", names.join(", ")),
     };
@@ -81,27 +82,4 @@ fn matches(text: Node, pattern: Node, range: Range<usize>) -> Result<Node, Fault
         }
         Err(fault) => Err(Fault { span: crate::span::Span::new(range.start, range.end), ..fault }),
     }
-}
-
-/// The name an author most likely meant.
-fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let distances = names.iter().map(|name| (distance(&word, name), *name));
-    let (edits, name) = distances.min()?;
-    (edits <= 3 && edits < word.chars().count().max(1)).then_some(name)
-}
-
-/// How many characters must be added, removed or changed to turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.chars().enumerate() {
-            let change = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.chars().count()]
 }

@@ -10,59 +10,33 @@
 
 use super::validate;
 use crate::bounds::{Bounds, Holds, Spelling};
+use crate::choice::choices;
 use crate::pattern::Pattern;
 use crate::value::Membership;
 use crate::violation::Contradiction;
 use indexmap::IndexMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
-use std::fmt;
 
-/// The type a field may declare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FieldType {
-    /// Text.
-    String,
-    /// Any number.
-    Number,
-    /// A number without a fraction that fits 64 bits.
-    Integer,
-    /// True or false.
-    Boolean,
-    /// A map from names to values.
-    Object,
-    /// A list of values.
-    Array,
+choices! {
+    /// The type a field may declare.
+    pub enum FieldType, "a type" {
+        /// Text.
+        String = "string",
+        /// Any number.
+        Number = "number",
+        /// A number without a fraction that fits 64 bits.
+        Integer = "integer",
+        /// True or false.
+        Boolean = "boolean",
+        /// A map from names to values.
+        Object = "object",
+        /// A list of values.
+        Array = "array",
+    }
 }
 
 impl FieldType {
-    /// All types, in the order the format lists them.
-    pub const ALL: [FieldType; 6] = [
-        FieldType::String,
-        FieldType::Number,
-        FieldType::Integer,
-        FieldType::Boolean,
-        FieldType::Object,
-        FieldType::Array,
-    ];
-
-    /// The type with that name.
-    pub fn parse(name: &str) -> Option<FieldType> {
-        FieldType::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// The name authors write.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FieldType::String => "string",
-            FieldType::Number => "number",
-            FieldType::Integer => "integer",
-            FieldType::Boolean => "boolean",
-            FieldType::Object => "object",
-            FieldType::Array => "array",
-        }
-    }
-
     /// Whether `value` is of this type. As in JSON Schema, 5.0 is an integer.
     pub fn fits(self, value: &Value) -> bool {
         match self {
@@ -73,18 +47,6 @@ impl FieldType {
             FieldType::Object => value.is_object(),
             FieldType::Array => value.is_array(),
         }
-    }
-}
-
-impl fmt::Display for FieldType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for FieldType {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

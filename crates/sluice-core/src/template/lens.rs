@@ -13,6 +13,8 @@
 //! What does read as a placeholder and has a type nobody knows is a fault.
 
 use super::{Reason, push};
+use crate::choice::{Choice as _, find};
+use crate::contract::field::ContractType;
 use crate::label::label;
 use crate::limits::{NAME_CHARS_MAX, TEMPLATE_REFERENCES_MAX};
 use crate::span::{Fault, Span};
@@ -38,7 +40,7 @@ pub struct Placeholder {
     /// Whether the author marked it optional with `!`.
     pub optional: bool,
     /// The type the author gave it, if any.
-    pub kind: Option<Kind>,
+    pub kind: Option<ContractType>,
     /// Whether it is a placeholder whatever is declared.
     pub certainty: Certainty,
     /// Where it stands, brackets included.
@@ -54,27 +56,6 @@ pub enum Certainty {
     OnlyIfDeclared,
 }
 
-/// The type a placeholder takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Text.
-    String,
-    /// A number.
-    Number,
-    /// A whole number.
-    Integer,
-    /// True or false.
-    Boolean,
-    /// An address.
-    Url,
-    /// Any JSON value, or text of one.
-    Json,
-    /// A list.
-    Array,
-    /// Anything.
-    Any,
-}
-
 /// A placeholder that cannot become text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{label}` {reason}")]
@@ -83,34 +64,6 @@ pub struct Unbound {
     pub label: String,
     /// Why not.
     pub reason: Reason,
-}
-
-impl Kind {
-    /// Every kind, in the order messages list them.
-    pub const ALL: [Kind; 8] = [
-        Kind::String,
-        Kind::Number,
-        Kind::Integer,
-        Kind::Boolean,
-        Kind::Url,
-        Kind::Json,
-        Kind::Array,
-        Kind::Any,
-    ];
-
-    /// The word as written in templates.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Kind::String => "string",
-            Kind::Number => "number",
-            Kind::Integer => "integer",
-            Kind::Boolean => "boolean",
-            Kind::Url => "url",
-            Kind::Json => "json",
-            Kind::Array => "array",
-            Kind::Any => "any",
-        }
-    }
 }
 
 impl LensTemplate {
@@ -280,10 +233,10 @@ fn strip_mark(text: &str) -> (&str, bool) {
     }
 }
 
-fn kind_of(word: &str, range: std::ops::Range<usize>) -> Result<Kind, Fault> {
-    let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
-    kind.ok_or_else(|| {
-        let known = Kind::ALL.map(Kind::as_str).join(", ");
+fn kind_of(word: &str, range: std::ops::Range<usize>) -> Result<ContractType, Fault> {
+    find(word).ok_or_else(|| {
+        let known: Vec<&str> = ContractType::WORDS.iter().map(|(word, _)| *word).collect();
+        let known = known.join(", ");
         Fault::new(range, format!("unknown placeholder type `{word}`"))
             .with_hint(format!("the types are {known}"))
     })

@@ -115,11 +115,7 @@ fn input_contract(version: &VersionDoc) -> Option<InputContract> {
     for placeholder in
         version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders)
     {
-        let Some(kind) =
-            placeholder.kind.and_then(|k| crate::contract::field::ContractType::parse(k.as_str()))
-        else {
-            continue;
-        };
+        let Some(kind) = placeholder.kind else { continue };
         let presence = if placeholder.optional { Presence::Optional } else { Presence::Required };
         contract.get_or_insert_default().imply(&placeholder.label, kind, presence);
     }

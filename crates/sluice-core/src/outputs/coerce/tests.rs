@@ -11,7 +11,11 @@ fn one(schema: &Value, value: Value) -> (Value, Vec<Coercion>) {
 
 fn becomes(kind: &str, value: Value, expected: Value, from: &'static str) {
     let shown = format!("{kind} <- {value}");
-    let record = Coercion { field: "x".to_owned(), from, to: FieldType::parse(kind).unwrap() };
+    let record = Coercion {
+        field: "x".to_owned(),
+        from,
+        to: crate::choice::find::<FieldType>(kind).unwrap(),
+    };
     let result = one(&json!({ "type": kind }), value);
     assert_eq!(result, (expected, vec![record]), "{shown}");
 }

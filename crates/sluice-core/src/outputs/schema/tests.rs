@@ -160,13 +160,3 @@ fn an_optional_object_with_a_list_is_written_apart_from_a_required_one() {
         json!({"type": "object", "required": ["a"], "optional": true})
     );
 }
-
-#[test]
-fn types_have_the_names_authors_write() {
-    for kind in FieldType::ALL {
-        assert_eq!(FieldType::parse(kind.as_str()), Some(kind));
-        assert_eq!(kind.to_string(), kind.as_str());
-    }
-    assert_eq!(FieldType::parse("String"), None);
-    assert_eq!(FieldType::parse("any"), None);
-}
