@@ -15,6 +15,8 @@ pub mod doc;
 pub mod duration;
 pub mod edge;
 pub mod expr;
+pub mod failure;
+pub mod inputs;
 pub mod label;
 pub mod limits;
 pub mod merge;

@@ -1,14 +1,15 @@
 //! What happens to the outputs of a step between the agent's answer and the journal.
 //!
 //! Agents answer in nearly the right shape. [`settle`] coerces the answer to
-//! the declared types and validates it; the caller then evaluates the success
-//! criteria, which are expressions, and last of all [`passthrough`] puts back
-//! the inputs that the step does not declare as outputs.
+//! the declared types and validates it; [`complete::complete`] then holds it
+//! against the success criteria and last of all puts back the inputs that the
+//! step does not declare as outputs.
 //!
 //! INVARIANT: what `settle` accepts, `validate` accepts again unchanged. A
 //! journal that is replayed therefore never disagrees with the live run.
 
 pub mod coerce;
+pub mod complete;
 pub mod schema;
 pub mod validate;
 

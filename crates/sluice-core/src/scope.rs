@@ -13,6 +13,7 @@
 //! means does not change with the shape of a value.
 
 pub mod names;
+pub mod with;
 
 use crate::path::{Path, Segment};
 use serde_json::Value;

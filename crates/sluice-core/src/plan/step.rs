@@ -5,7 +5,7 @@
 
 use crate::contract::{InputContract, OutputContract};
 use crate::edge::test::Test;
-use crate::expr::Expr;
+use crate::expr::{EvalError, Expr};
 use crate::merge::Strategy;
 use crate::money::Money;
 use crate::outputs::schema::FieldSchema;
@@ -13,9 +13,12 @@ use crate::path::Path;
 use crate::plan::policy::{
     LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, RetryCause,
 };
+use crate::scope::Scope;
+use crate::scope::with::With;
 use crate::template::Template;
 use crate::template::lens::LensTemplate;
 use crate::template::tree::TemplateTree;
+use crate::value::Membership;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -300,4 +303,37 @@ pub enum EdgeCondition {
         /// The expression; `value` is what the edge carries.
         expr: Expr,
     },
+}
+
+impl EdgeCondition {
+    /// Whether the edge counts, carrying `value`. Only an expression can fail,
+    /// by running out of fuel.
+    pub fn holds(&self, value: &Value, scope: &dyn Scope) -> Result<bool, EvalError> {
+        match self {
+            EdgeCondition::Test(test) => Ok(test.holds(value)),
+            EdgeCondition::Expression { expr } => {
+                expr.holds(&With::new(scope, "value", value), Membership::Tolerant)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::names::Names;
+    use serde_json::json;
+
+    #[test]
+    fn a_condition_tests_what_its_edge_carries() {
+        let scope = Names::new().with_step("judge", json!({"score": 8}), None);
+        let test = EdgeCondition::Test(Test::Equals(json!("5")));
+        assert_eq!(test.holds(&json!(5), &scope), Ok(true));
+        assert_eq!(test.holds(&json!(6), &scope), Ok(false));
+        let expr = Expr::parse("value == 'go' and judge.score > 7").unwrap();
+        let expression = EdgeCondition::Expression { expr };
+        assert_eq!(expression.holds(&json!("go"), &scope), Ok(true));
+        assert_eq!(expression.holds(&json!("stop"), &scope), Ok(false));
+        assert_eq!(expression.holds(&json!("go"), &Names::new()), Ok(false));
+    }
 }
