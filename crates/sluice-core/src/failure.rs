@@ -115,7 +115,8 @@ mod tests {
             input_contract_violation: topic is required
             output_contract_violation: output is empty
             invalid_args: no is not an argument of this workflow
-        "#]].assert_eq(&shown.concat());
+        "#]]
+        .assert_eq(&shown.concat());
     }
 
     #[test]

@@ -70,7 +70,7 @@ steps:
       - outputs.verdict in ['ok']
 ";
 
-    fn answer(answer: Value) -> Result<Settled, Failure> {
+    fn answer(answer: &Value) -> Result<Settled, Failure> {
         let checked = doc::check(STEP.as_bytes(), Some(Format::Lobsterx), &Registry::default());
         let plan = checked.plan.unwrap();
         let inputs = json!({"verified": true}).as_object().unwrap().clone();
@@ -83,7 +83,7 @@ steps:
     fn an_answer_is_coerced_validated_judged_and_completed_with_what_passes_through() {
         let given =
             json!({"risk": "3", "verdict": "ok -- nothing found", "verified": false, "extra": 1});
-        let settled = answer(given).unwrap();
+        let settled = answer(&given).unwrap();
         let outputs = json!({"risk": 3, "verdict": "ok", "verified": true, "extra": 1});
         assert_eq!(Value::Object(settled.outputs), outputs);
         assert_eq!(settled.coercions.len(), 1);
@@ -91,7 +91,7 @@ steps:
 
     #[test]
     fn violations_come_before_criteria() {
-        let failure = answer(json!({"risk": 0})).unwrap_err();
+        let failure = answer(&json!({"risk": 0})).unwrap_err();
         assert_eq!(failure.code, Code::OutputValidationFailed);
         assert_eq!(failure.violations.len(), 1);
         assert_eq!(failure.violations[0].field, "verdict");
@@ -99,11 +99,11 @@ steps:
 
     #[test]
     fn every_criterion_that_does_not_hold_is_named() {
-        let failure = answer(json!({"risk": 0, "verdict": "bad"})).unwrap_err();
+        let failure = answer(&json!({"risk": 0, "verdict": "bad"})).unwrap_err();
         assert_eq!(failure.code, Code::SuccessCriteriaFailed);
         let message =
             "`outputs.risk >= 1` does not hold; `outputs.verdict in ['ok']` does not hold";
         assert_eq!(failure.message, message);
-        assert!(answer(json!({"risk": 10, "verdict": "ok"})).is_err(), "criteria see args");
+        assert!(answer(&json!({"risk": 10, "verdict": "ok"})).is_err(), "criteria see args");
     }
 }
