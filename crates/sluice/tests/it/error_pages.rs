@@ -1,5 +1,6 @@
 //! Every code has a page, and the pages tell the truth.
 
+use crate::markdown::{Block, blocks};
 use crate::session::root;
 use sluice_core::code::{Code, Severity};
 use sluice_core::doc::{Format, Registry, check};
@@ -22,24 +23,6 @@ const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 fn page(code: &str) -> String {
     let path = root().join(format!("docs/errors/{code}.md"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-struct Block {
-    /// The words after the fence.
-    info: Vec<String>,
-    text: String,
-}
-
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut lines = page.lines();
-    while let Some(line) = lines.next() {
-        let Some(info) = line.strip_prefix("```") else { continue };
-        let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        let info = info.split_whitespace().map(str::to_owned).collect();
-        blocks.push(Block { info, text: text.join("\n") + "\n" });
-    }
-    blocks
 }
 
 fn registry(blocks: &[Block]) -> Registry {

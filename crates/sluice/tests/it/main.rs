@@ -4,6 +4,8 @@
 
 mod error_pages;
 mod eval;
+mod guide;
+mod markdown;
 mod plan;
 mod readme;
 mod rubbish;
