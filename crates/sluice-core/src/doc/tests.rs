@@ -7,6 +7,13 @@
 
 mod lobsterx_fields;
 
+mod lens_bindings;
+mod lens_conditions;
+mod lens_config;
+mod lens_contracts;
+mod lens_graph;
+mod lens_versions;
+
 use crate::code::Severity;
 use crate::diagnostic::Diagnostic;
 use crate::doc::{Checked, Format, Registry};
