@@ -12,7 +12,10 @@ mod lens_conditions;
 mod lens_config;
 mod lens_contracts;
 mod lens_graph;
+mod lens_hash;
 mod lens_versions;
+mod registry;
+mod schemas;
 
 use crate::code::Severity;
 use crate::diagnostic::Diagnostic;

@@ -25,6 +25,7 @@ fn transcript(text: &str) -> String {
     out
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(text: &str, expected: Expect) {
     expected.assert_eq(&transcript(text));
 }
@@ -245,7 +246,7 @@ fn json_is_read_as_it_is_written() {
 
 #[test]
 fn every_character_but_controls_and_noncharacters_may_stand_in_quotes() {
-    let refused: Vec<u32> = ('\u{20}'..='\u{2ffff}')
+    let refused: Vec<u32> = ('\u{20}'..='\u{10fff}')
         .filter(|c| !['"', '\\'].contains(c))
         .filter(|c| codes(&format!("\"{c}\"")) != [""; 0])
         .map(u32::from)

@@ -66,9 +66,9 @@ fn a_node_may_name_its_version() {
 fn a_lens_has_versions() {
     expect![[r#"
         3:26 unknown_lens nodes[0].lens_id: lens `l` has no versions
-    "#]].assert_eq(&pinned(&[], ""));
-    Script::lens("name: g\nlenses: {l: {}}\nnodes: [{id: a, lens_id: l}]\n")
-        .check(expect![[r#"
+    "#]]
+    .assert_eq(&pinned(&[], ""));
+    Script::lens("name: g\nlenses: {l: {}}\nnodes: [{id: a, lens_id: l}]\n").check(expect![[r#"
             2:13 missing_field lenses.l: `versions` is missing
         "#]]);
     Script::lens("name: g\nlenses: {l: {versions: {1: {}}}}\nnodes: [{id: a, lens_id: l}]\n")
