@@ -2,10 +2,12 @@
 
 use super::pin::Applied;
 use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
-use crate::contract::{InputContract, Presence};
+use crate::contract::InputContract;
+use crate::contract::field::{ContractField, ContractType};
 use crate::doc::leaf::Whole;
 use crate::doc::shared::{self, TeamDoc};
 use crate::edge::test::Test;
+use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
 use crate::plan::graph::Graph;
 use crate::plan::policy::{
@@ -13,6 +15,7 @@ use crate::plan::policy::{
 };
 use crate::plan::step::{Edge, EdgeCondition, LensWork, Retry, Step, Work};
 use crate::plan::{Plan, Recovery};
+use crate::template::lens::LensTemplate;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 
@@ -116,16 +119,14 @@ fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
 /// it does not declare.
 fn input_contract(version: &VersionDoc) -> Option<InputContract> {
     let mut contract = version.input_contract.clone().map(|contract| contract.0);
-    for placeholder in
-        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders)
-    {
-        let Some(kind) =
-            placeholder.kind.and_then(|k| crate::contract::field::ContractType::parse(k.as_str()))
-        else {
-            continue;
-        };
-        let presence = if placeholder.optional { Presence::Optional } else { Presence::Required };
-        contract.get_or_insert_default().imply(&placeholder.label, kind, presence);
+    let declared = contract.iter().flat_map(|contract| contract.fields.keys());
+    let mut known: BTreeSet<String> = declared.map(|name| label(name)).collect();
+    for placeholder in version.template.iter().flat_map(LensTemplate::placeholders) {
+        let kind = placeholder.kind.and_then(|kind| ContractType::parse(kind.as_str()));
+        let Some(kind) = kind.filter(|_| known.insert(placeholder.label.clone())) else { continue };
+        let field = ContractField { required: !placeholder.optional, ..ContractField::of(kind) };
+        let contract = contract.get_or_insert_default();
+        contract.fields.insert(placeholder.label.clone(), field);
     }
     contract
 }

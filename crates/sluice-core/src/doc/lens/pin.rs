@@ -8,6 +8,7 @@ use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::limits::LENS_BYTES_MAX;
 use crate::span::Spanned;
+use crate::template::lens::LensTemplate;
 use crate::yaml::shorten;
 use std::collections::BTreeMap;
 
@@ -157,13 +158,27 @@ fn head<'d>(versions: impl Iterator<Item = Version<'d>> + Clone) -> Option<Versi
     }
 }
 
+/// What a field, a placeholder or an allowed value takes beside its text.
+const PART_BYTES: usize = 256;
+
+/// What a copy of a version takes, roughly and rather too much.
 fn bytes(version: &VersionDoc) -> usize {
+    let input = version.input_contract.as_ref().map(|contract| &contract.0);
+    let output = version.output_contract.as_ref().map(|contract| &contract.0);
+    let fields = || {
+        let input = input.into_iter().flat_map(|contract| contract.fields.values());
+        let output = output.into_iter().flat_map(|contract| contract.schema.iter().flatten());
+        input.chain(output.map(|(_, field)| field))
+    };
+    let placeholders = || version.template.iter().flat_map(LensTemplate::placeholders);
+    // A placeholder with a type becomes a field.
+    let typed = placeholders().filter(|one| one.kind.is_some()).count();
+    let values: usize = fields().map(|field| field.values.len()).sum();
+    let parts = placeholders().count() + typed + fields().count() + values;
     let template = version.template.as_ref().map_or(0, |template| template.source().len());
-    let input = version.input_contract.as_ref().map(|contract| written(&contract.0));
-    let output = version.output_contract.as_ref().map(|contract| written(&contract.0));
-    template + input.unwrap_or(0) + output.unwrap_or(0)
+    template + json_bytes(input) + json_bytes(output) + parts * PART_BYTES
 }
 
-fn written(contract: &impl serde::Serialize) -> usize {
-    serde_json::to_vec(contract).map_or(0, |json| json.len())
+fn json_bytes(contract: Option<&impl serde::Serialize>) -> usize {
+    contract.map_or(0, |contract| serde_json::to_vec(contract).map_or(0, |json| json.len()))
 }

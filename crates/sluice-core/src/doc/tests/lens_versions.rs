@@ -175,4 +175,22 @@ fn nodes_cannot_multiply_a_lens_without_bound() {
     expect![[r#"
         3:24504 too_many_nodes nodes[1024]: the nodes repeat over 67108864 bytes of their lenses (each node holds a copy of its lens; shorten the lens or split the workflow)
     "#]].assert_eq(&told);
+    // Parts weigh more than their text.
+    let parts = |version: &str, nodes: usize| {
+        let nodes: String = (0..nodes).map(|n| format!("{{id: n{n}, lens_id: l}}, ")).collect();
+        let text =
+            format!("name: g\nlenses: {{l: {{versions: {{1: {version}}}}}}}\nnodes: [{nodes}]\n");
+        Script::lens(&text).transcript()
+    };
+    let places = format!("{{template: '{}'}}", "[[a]]".repeat(1000));
+    let typed = format!("{{template: '{}'}}", "[[a:any]]".repeat(500));
+    let fields: String = (0..1000).map(|n| format!("f{n}: {{required: false}}, ")).collect();
+    let fields = format!("{{template: x, input_contract: {{fields: {{{fields}}}}}}}");
+    let values = "1,".repeat(1000);
+    let values =
+        format!("{{template: x, output_contract: {{schema: {{f: {{enum: [{values}]}}}}}}}}");
+    for version in [places, typed, fields, values] {
+        assert_eq!(parts(&version, 200), "ok\n");
+        assert!(parts(&version, 260).contains("too_many_nodes"), "{}", &version[..40]);
+    }
 }
