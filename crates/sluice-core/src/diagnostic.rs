@@ -6,8 +6,13 @@
 use crate::code::{Code, Severity};
 use crate::limits::PROBLEMS_MAX;
 use crate::span::{Fault, Span};
+use crate::yaml::shorten_to;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+/// Longest path that is told, in characters.
+const PATH_CHARS_MAX: usize = 1000;
 
 /// One problem, as programs see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -87,7 +92,12 @@ impl Problem {
     /// The same problem, about the value at `path`.
     #[must_use]
     pub fn at_path(mut self, path: impl Into<String>) -> Problem {
-        self.path = path.into();
+        let path = path.into();
+        // A key may be as long as the document, and each of many problems has a path.
+        self.path = match shorten_to(&path, PATH_CHARS_MAX) {
+            Cow::Borrowed(_) => path,
+            Cow::Owned(short) => short,
+        };
         self
     }
 

@@ -164,6 +164,16 @@ fn a_byte_order_mark_has_no_column() {
 }
 
 #[test]
+fn a_long_path_is_shortened() {
+    for (count, told) in [(1000, 1000), (1001, 1001), (100_000, 1001)] {
+        let mut problems = Problems::default();
+        problems.add(problem(Code::BadName, 0, "m").at_path("ä".repeat(count)));
+        let path = problems.into_diagnostics("x").remove(0).path;
+        assert_eq!((path.chars().count(), path.ends_with('…')), (told, count > 1000));
+    }
+}
+
+#[test]
 fn a_suggestion_becomes_the_hint_and_none_leaves_it() {
     let with = |likely| {
         let mut problems = Problems::default();

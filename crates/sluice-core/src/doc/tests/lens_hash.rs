@@ -2,6 +2,7 @@
 
 use super::Script;
 use expect_test::expect;
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = r#"
@@ -122,4 +123,26 @@ fn what_means_something_else_has_another_hash() {
     let (one, two) = ("- {id: e1, source_node_id: g,", "- {id: e2, source_node_id: h,");
     let swapped = DOCUMENT.replace(one, "@").replace(two, one).replace('@', two);
     assert!(!seen.contains_key(&Script::lens(&swapped).plan().hash()), "swapped edges");
+}
+
+/// Pieces that mean something in a document, to be put where they do not belong.
+const PIECES: [&str; 24] = [
+    "", "a", "g", "w", "[", "]", "{", "}", ": ", ", ", "- ", "\n", "~", "5", "1e999", "*x", "&x ",
+    "!t ", "'", "\"", "[[x]]", "[[x:y]]", "${", "value",
+];
+
+proptest! {
+    #[test]
+    fn any_damage_to_a_document_is_answered(
+        cuts in prop::collection::vec((0usize..1200, 0usize..12, 0usize..24), 1..4),
+    ) {
+        let mut text = super::dedent(DOCUMENT);
+        for (at, length, piece) in cuts {
+            let at = at.min(text.len());
+            let end = (at + length).min(text.len());
+            text.replace_range(at..end, PIECES[piece]);
+        }
+        Script::lens(&text).transcript();
+        crate::doc::Registry::parse(&text);
+    }
 }
