@@ -57,31 +57,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Whether an input must be given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// It must.
-    Required,
-    /// It may be left out.
-    Optional,
-}
-
 impl InputContract {
-    /// Declares what a typed placeholder says of `name`, where the contract
-    /// itself (or an earlier placeholder) says nothing of it.
-    pub fn imply(&mut self, name: &str, kind: ContractType, presence: Presence) {
-        let normal = label(name);
-        if self.fields.keys().any(|declared| label(declared) == normal) {
-            return;
-        }
-        let field = ContractField {
-            kind,
-            required: presence == Presence::Required,
-            ..ContractField::default()
-        };
-        self.fields.insert(normal, field);
-    }
-
     /// Everything in `inputs` that the contract does not allow, up to the bound.
     pub fn check<'a>(
         &self,

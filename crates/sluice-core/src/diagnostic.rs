@@ -6,7 +6,13 @@
 use crate::code::{Code, Severity};
 use crate::limits::PROBLEMS_MAX;
 use crate::span::{Fault, Span};
+use crate::yaml::shorten_to;
 use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Longest path that is told, in characters.
+const PATH_CHARS_MAX: usize = 1000;
 
 /// One problem, as programs see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,12 +50,20 @@ pub struct Problem {
     path: String,
     message: String,
     hint: Option<String>,
+    conclusive: bool,
 }
 
 impl Problem {
     /// A problem at a place, of the document as a whole until a path is given.
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Problem {
-        Problem { code, span, path: String::new(), message: message.into(), hint: None }
+        Problem {
+            code,
+            span,
+            path: String::new(),
+            message: message.into(),
+            hint: None,
+            conclusive: false,
+        }
     }
 
     /// The same problem with advice.
@@ -78,38 +92,64 @@ impl Problem {
     /// The same problem, about the value at `path`.
     #[must_use]
     pub fn at_path(mut self, path: impl Into<String>) -> Problem {
-        self.path = path.into();
+        let path = path.into();
+        // A key may be as long as the document, and each of many problems has a path.
+        self.path = match shorten_to(&path, PATH_CHARS_MAX) {
+            Cow::Borrowed(_) => path,
+            Cow::Owned(short) => short,
+        };
         self
     }
 
     /// A fault of a small language as a problem of the document.
     pub fn from_fault(code: Code, span: Span, fault: Fault) -> Problem {
-        Problem { code, span, path: String::new(), message: fault.message, hint: fault.hint }
+        let problem = Problem::new(code, span, fault.message);
+        Problem { hint: fault.hint, ..problem }
+    }
+
+    /// The same problem, after which nothing else is told of its place: what
+    /// could not be read at all is neither of the wrong type nor out of bounds.
+    #[must_use]
+    pub fn conclusive(mut self) -> Problem {
+        self.conclusive = true;
+        self
     }
 }
 
-/// All problems found so far.
+/// All problems found so far, each once.
 #[derive(Debug, Default)]
 pub struct Problems {
     list: Vec<Problem>,
+    /// What the list holds: a field from `defaults` is read for every step, and
+    /// its problem must neither be told nor counted more than once.
+    known: BTreeSet<(Span, Code, String)>,
     errors: usize,
     left_out: usize,
 }
 
 impl Problems {
-    /// Adds a problem, unless so many are known that more would help nobody.
+    /// Adds a problem, unless it is known, or so many are that more would help nobody.
     pub fn add(&mut self, problem: Problem) {
-        if problem.code.severity() == Severity::Error {
-            self.errors += 1;
+        let is_error = problem.code.severity() == Severity::Error;
+        self.errors += usize::from(is_error);
+        let key = (problem.span, problem.code, problem.message.clone());
+        if self.known.contains(&key) {
+            return;
         }
         if self.is_full() {
             self.left_out += 1;
-        } else {
-            self.list.push(problem);
+            // A refused document must show why: errors push warnings out.
+            let warning = |one: &Problem| one.code.severity() != Severity::Error;
+            let Some(at) = self.list.iter().rposition(warning).filter(|_| is_error) else {
+                return;
+            };
+            self.list.remove(at);
         }
+        self.known.insert(key);
+        self.list.push(problem);
     }
 
-    /// Whether further problems would only be counted.
+    /// Whether further problems would hardly be shown.
     pub fn is_full(&self) -> bool {
         self.list.len() >= PROBLEMS_MAX
     }
@@ -119,19 +159,23 @@ impl Problems {
         self.errors > 0
     }
 
-    /// All of them, in document order, each once, placed by line and column of `text`.
+    /// All of them, in document order, placed by line and column of `text`.
     pub fn into_diagnostics(mut self, text: &str) -> Vec<Diagnostic> {
         if self.list.is_empty() {
             return Vec::new();
         }
+        let concluded: BTreeSet<Span> =
+            self.list.iter().filter(|one| one.conclusive).map(|one| one.span).collect();
+        self.list.retain(|one| one.conclusive || !concluded.contains(&one.span));
         if self.left_out > 0 {
             let end = Span::new(text.len(), text.len());
-            let message = format!("{} more problems are not shown", self.left_out);
+            let message = match self.left_out {
+                1 => "1 more problem is not shown".to_owned(),
+                count => format!("{count} more problems are not shown"),
+            };
             self.list.push(Problem::new(Code::MoreProblems, end, message));
         }
-        self.list.sort_by_key(|a| (a.span, a.code));
-        // A field from `defaults` is read for every step; its problem is told once.
-        self.list.dedup_by(|a, b| (a.span, a.code, &a.message) == (b.span, b.code, &b.message));
+        self.list.sort_by_key(|one| (one.span, one.code));
         let lines = LineIndex::new(text);
         self.list.into_iter().map(|problem| lines.place(problem)).collect()
     }
@@ -146,12 +190,14 @@ struct LineIndex<'t> {
 impl<'t> LineIndex<'t> {
     fn new(text: &'t str) -> LineIndex<'t> {
         let after = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
-        LineIndex { text, starts: std::iter::once(0).chain(after).collect() }
+        // Editors do not show a byte order mark.
+        let first = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        LineIndex { text, starts: std::iter::once(first).chain(after).collect() }
     }
 
     fn place(&self, problem: Problem) -> Diagnostic {
         let offset = (problem.span.start as usize).min(self.text.len());
-        let line = self.starts.partition_point(|start| *start <= offset) - 1;
+        let line = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
         let before = self.text.get(self.starts[line]..offset).unwrap_or_default();
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Diagnostic {
@@ -165,3 +211,6 @@ impl<'t> LineIndex<'t> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

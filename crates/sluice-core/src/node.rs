@@ -120,33 +120,44 @@ impl<'t> Node<'t> {
         let (Kind::Text(text), Some(raw)) = (&self.kind, source.get(self.span.range())) else {
             return self.span;
         };
+        if text.get(part.range()).is_none() {
+            return self.span;
+        }
         if raw == text {
             return part.shifted(self.span.start);
         }
-        let inner = raw.get(1..raw.len().saturating_sub(1));
-        if raw.starts_with(['"', '\'']) && inner == Some(text) {
-            return part.shifted(self.span.start + 1);
+        if raw.starts_with(['"', '\'']) {
+            let inner = raw.get(1..raw.len().saturating_sub(1));
+            let same = inner == Some(text);
+            return if same { part.shifted(self.span.start + 1) } else { self.span };
         }
         self.locate_in_block(source, text, part).unwrap_or(self.span)
     }
 
-    /// Finds a part of a literal block: the same line counted from the block's
-    /// first, after the block's indentation.
+    /// Finds a part of a literal block. Every line up to the part must be a line
+    /// of the source, after the block's indentation; else lines were folded.
     fn locate_in_block(&self, source: &str, text: &str, part: Span) -> Option<Span> {
-        let before = text.get(..part.start as usize)?;
-        let line = before.matches('\n').count();
-        let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1);
         let block = self.span.start as usize;
-        let indent = block - source[..block].rfind('\n').map_or(0, |at| at + 1);
-        let mut start = block - indent;
-        for _ in 0..line {
-            start += source[start..].find('\n')? + 1;
+        let begin = source[..block].rfind('\n').map_or(0, |at| at + 1);
+        let indent = block - begin;
+        // The block stands where its first line that is not empty does.
+        let shown = text.trim_start_matches('\n');
+        let mut left = (part.start as usize).checked_sub(text.len() - shown.len())?;
+        let mut at = begin;
+        for (line, written) in shown.split('\n').zip(source[begin..].split_inclusive('\n')) {
+            let found = written.trim_end_matches(['\n', '\r']).get(indent..).unwrap_or_default();
+            if left <= line.len() {
+                let end = line.len().min(left + (part.end - part.start) as usize);
+                let place = Span::new(at + indent + left, at + indent + end);
+                return found.starts_with(&line[..end]).then_some(place);
+            }
+            if found != line {
+                return None;
+            }
+            left -= line.len() + 1;
+            at += written.len();
         }
-        let start = start + indent + column;
-        let wanted = text.get(part.range())?;
-        let first = wanted.lines().next().unwrap_or_default();
-        let found = source.get(start..)?.starts_with(first);
-        found.then(|| Span::new(start, start + first.len()))
+        None
     }
 }
 
@@ -160,3 +171,6 @@ impl Entry<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
-use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX};
+use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_NODES_MAX, NAME_CHARS_MAX};
 use crate::node::{Entry, Kind, Node};
 use crate::span::Span;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
@@ -70,8 +70,7 @@ fn too_deep(span: Span) -> Problem {
 struct Open<'t> {
     span: Span,
     anchor: usize,
-    /// Nodes inside, aliases expanded.
-    size: usize,
+    extent: Extent,
     inside: Inside<'t>,
 }
 
@@ -81,9 +80,24 @@ enum Inside<'t> {
     Map(Vec<Entry<'t>>, Option<(Cow<'t, str>, Span)>),
 }
 
+/// How much a node is, aliases expanded.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Nodes, itself counted.
+    size: usize,
+    /// Levels of lists and maps, its own counted.
+    height: usize,
+}
+
+impl Extent {
+    fn of_text(text: &str) -> Extent {
+        Extent { size: 1 + text.len() / TEXT_BYTES_A_NODE, height: 0 }
+    }
+}
+
 /// An anchored node, kept for its aliases.
 struct Anchored<'t> {
-    size: usize,
+    extent: Extent,
     node: Node<'t>,
 }
 
@@ -112,7 +126,8 @@ impl<'t, 'p> Builder<'t, 'p> {
     }
 
     fn add(&mut self, problem: Problem) {
-        let path = self.path();
+        // A path may be long; none is made when nobody would see it.
+        let path = if self.problems.is_full() { String::new() } else { self.path() };
         self.problems.add(problem.at_path(path));
     }
 
@@ -121,10 +136,10 @@ impl<'t, 'p> Builder<'t, 'p> {
         match event {
             Event::DocumentStart(..) => self.begin_document(span),
             Event::Scalar(text, style, anchor, tag) => {
-                let size = 1 + text.len() / TEXT_BYTES_A_NODE;
+                let extent = Extent::of_text(&text);
+                self.count(span, extent.size)?;
                 let node = self.scalar(text, style, tag.as_deref(), span);
-                self.count(span, size)?;
-                self.place(node, size, anchor)
+                self.place(node, extent, anchor)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.enter(span, anchor, tag.as_deref(), Inside::List(Vec::new()))
@@ -171,7 +186,7 @@ impl<'t, 'p> Builder<'t, 'p> {
         if let Some(tag) = tag {
             self.refuse_tag(tag, span);
         }
-        self.open.push(Open { span, anchor, size: 1, inside });
+        self.open.push(Open { span, anchor, extent: Extent { size: 1, height: 1 }, inside });
         Ok(())
     }
 
@@ -191,7 +206,7 @@ impl<'t, 'p> Builder<'t, 'p> {
             }
             _ => done.span,
         };
-        self.place(Node { span, kind }, done.size, done.anchor)
+        self.place(Node { span, kind }, done.extent, done.anchor)
     }
 
     fn alias(&mut self, id: usize, span: Span) -> Result<(), Problem> {
@@ -202,22 +217,31 @@ impl<'t, 'p> Builder<'t, 'p> {
                 "an alias cannot stand inside its own anchor",
             ));
         };
-        let (size, node) = (found.size, found.node.clone());
-        self.count(span, size)?;
-        self.place(Node { span, ..node }, size, 0)
+        let extent = found.extent;
+        if self.open.len() + extent.height > DOCUMENT_DEPTH_MAX {
+            return Err(too_deep(span));
+        }
+        let written = found.node.span;
+        let mut node = Node { span, ..found.node.clone() };
+        if self.at_key() && matches!(node.kind, Kind::Bool(_) | Kind::Number(_)) {
+            node.kind = Kind::Text(Cow::Borrowed(&self.text[written.range()]));
+        }
+        self.count(span, extent.size)?;
+        self.place(node, extent, 0)
     }
 
     /// Puts a finished node into the innermost open list or map.
-    fn place(&mut self, node: Node<'t>, size: usize, anchor: usize) -> Result<(), Problem> {
+    fn place(&mut self, node: Node<'t>, extent: Extent, anchor: usize) -> Result<(), Problem> {
         if anchor != 0 {
-            self.count(node.span, size)?;
-            self.anchors.insert(anchor, Anchored { size, node: node.clone() });
+            self.count(node.span, extent.size)?;
+            self.anchors.insert(anchor, Anchored { extent, node: node.clone() });
         }
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
         };
-        parent.size += size;
+        parent.extent.size += extent.size;
+        parent.extent.height = parent.extent.height.max(1 + extent.height);
         match &mut parent.inside {
             Inside::List(items) => items.push(node),
             Inside::Map(entries, waiting) => match waiting.take() {
@@ -231,25 +255,39 @@ impl<'t, 'p> Builder<'t, 'p> {
         Ok(())
     }
 
+    /// Whether the next node is a key.
+    fn at_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { inside: Inside::Map(_, None), .. }))
+    }
+
     /// Reports keys that are set twice, and keeps the first of each.
     fn refuse_duplicates(&mut self, entries: &mut Vec<Entry<'t>>) {
         let repeated = repeated(entries);
         for (first, second) in &repeated {
             let (first, second) = (&entries[*first], &entries[*second]);
-            let line = 1 + self.text[..first.key_span.start as usize].matches('\n').count();
             let message = format!("the key `{}` is set twice", shorten(&second.key));
-            let problem = Problem::new(Code::DuplicateKey, second.key_span, message);
-            self.add(problem.with_hint(format!("it is first set on line {line}")));
+            let mut problem = Problem::new(Code::DuplicateKey, second.key_span, message);
+            if !self.problems.is_full() {
+                let line = 1 + self.text[..first.key_span.start as usize].matches('\n').count();
+                problem = problem.with_hint(format!("it is first set on line {line}"));
+            }
+            self.add(problem);
         }
-        for (_, second) in repeated.into_iter().rev() {
-            entries.remove(second);
-        }
+        // One pass: to take them out one by one would be quadratic.
+        let mut repeated = repeated.into_iter().map(|(_, second)| second).peekable();
+        let mut at = 0;
+        entries.retain(|_| {
+            let keep = repeated.next_if_eq(&at).is_none();
+            at += 1;
+            keep
+        });
     }
 
     fn refuse_tag(&mut self, tag: &Tag, span: Span) {
-        let mut written = String::new();
-        let _ = write!(written, "the tag `{}{}` has no meaning here", tag.handle(), tag.suffix());
-        self.add(Problem::new(Code::UnsupportedTag, span, written).with_hint("leave the tag out"));
+        let tag = format!("{}{}", tag.handle(), tag.suffix());
+        let message = format!("the tag `{}` has no meaning here", shorten(&tag));
+        let problem = Problem::new(Code::UnsupportedTag, span, message);
+        self.add(problem.with_hint("leave the tag out").conclusive());
     }
 
     fn scalar(
@@ -285,11 +323,13 @@ impl<'t, 'p> Builder<'t, 'p> {
             Scalar::Number(number) => Kind::Number(number),
             Scalar::Text => Kind::Text(text),
             // A number all the same: that it is too large is told once.
+            Scalar::OutOfRange if self.at_key() => Kind::Text(text),
             Scalar::OutOfRange => {
                 let message = format!("`{}` is no number that 64 bits hold", shorten(&text));
                 self.add(
                     Problem::new(Code::NumberOutOfRange, span, message)
-                        .with_hint("quote it if it is meant as text"),
+                        .with_hint("quote it if it is meant as text")
+                        .conclusive(),
                 );
                 Kind::Text(text)
             }
@@ -308,7 +348,7 @@ impl<'t, 'p> Builder<'t, 'p> {
                     if !path.is_empty() {
                         path.push('.');
                     }
-                    path.push_str(key);
+                    path.push_str(&shorten_to(key, NAME_CHARS_MAX));
                 }
                 Inside::Map(_, None) => {}
             }
@@ -338,8 +378,9 @@ fn repeated(entries: &[Entry<'_>]) -> Vec<(usize, usize)> {
     }
     let mut sorted: Vec<usize> = (0..entries.len()).collect();
     sorted.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
-    let pairs = sorted.windows(2).filter(|pair| entries[pair[0]].key == entries[pair[1]].key);
-    let mut pairs: Vec<(usize, usize)> = pairs.map(|pair| (pair[0], pair[1])).collect();
+    let same = sorted.chunk_by(|a, b| entries[*a].key == entries[*b].key);
+    let mut pairs: Vec<(usize, usize)> =
+        same.flat_map(|same| same[1..].iter().map(|later| (same[0], *later))).collect();
     pairs.sort_by_key(|(_, second)| *second);
     pairs
 }
@@ -416,3 +457,6 @@ pub(crate) fn shorten_to(text: &str, count: usize) -> Cow<'_, str> {
         None => Cow::Borrowed(text),
     }
 }
+
+#[cfg(test)]
+mod tests;

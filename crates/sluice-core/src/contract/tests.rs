@@ -236,26 +236,6 @@ fn only_a_strict_contract_refuses_what_it_does_not_name() {
     );
 }
 
-#[test]
-fn a_typed_placeholder_declares_what_the_contract_does_not() {
-    let mut contract = InputContract {
-        fields: fields(json!({"Main Topic": {"type": "string"}})),
-        ..InputContract::default()
-    };
-    contract.imply("main topic", ContractType::Integer, Presence::Optional);
-    contract.imply("How Many", ContractType::Integer, Presence::Required);
-    contract.imply("how_many", ContractType::Url, Presence::Optional);
-    contract.imply("site", ContractType::Url, Presence::Optional);
-    assert_eq!(
-        serde_json::to_value(&contract.fields).unwrap(),
-        json!({
-            "Main Topic": {"type": "string"},
-            "how_many": {"type": "integer"},
-            "site": {"type": "url", "required": false},
-        })
-    );
-}
-
 fn output(contract: &OutputContract, envelope: &Value) -> Vec<String> {
     shown(contract.check(&Envelope::from_value(envelope).unwrap()))
 }

@@ -6,6 +6,7 @@
 mod bindings;
 mod build;
 mod check;
+mod pin;
 pub(crate) mod written;
 
 use crate::code::Code;
@@ -59,6 +60,8 @@ fn check_top<'n>(
     for (name, _) in document.args.iter().flat_map(|table| &table.0) {
         cx.within(Part::Key("args"), |cx| names::field(&name.value, name.span, cx));
     }
+    let args = document.args.iter().flat_map(|table| &table.0).map(|(name, _)| name);
+    cx.within(Part::Key("args"), |cx| check::unique_labels(args, cx));
     for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
         cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
     }
@@ -70,6 +73,10 @@ fn check_top<'n>(
     bounded("nodes", nodes.len(), STEPS_MAX, span("nodes"), cx)?;
     bounded("edges", document.edges.iter().flatten().count(), EDGES_MAX, span("edges"), cx)?;
     if nodes.is_empty() {
+        // Nodes that could not be read have been reported.
+        if root.get("nodes").is_some_and(|nodes| nodes.item(0).is_some()) {
+            return None;
+        }
         let problem = Problem::new(Code::NoSteps, span("nodes"), "there are no nodes");
         cx.within(Part::Key("nodes"), |cx| cx.add(problem));
         return None;

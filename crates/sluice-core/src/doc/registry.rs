@@ -8,9 +8,11 @@ use crate::diagnostic::{Diagnostic, Problem, Problems};
 use crate::doc::leaf::{Later, Table, Whole};
 use crate::doc::lens::written::LensDoc;
 use crate::doc::lobsterx::written::StepDoc;
+use crate::doc::names;
 use crate::doc::read::{Part, Read, Reader, Spelling, document};
 use crate::node::{Entry, Node};
-use crate::yaml;
+use crate::span::Spanned;
+use crate::yaml::{self, shorten};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What documents may refer to.
@@ -59,6 +61,9 @@ impl Registry {
         let document = RegistryDoc::read(root, cx)?;
         let versions =
             |versions: Vec<Whole<0, _>>| versions.iter().map(|version| version.0).collect();
+        for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
+            cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
+        }
         let library = root.get("library").filter(|node| !node.is_null());
         Some(Registry {
             library: library
@@ -87,30 +92,31 @@ fn read_library<'n>(
 
 fn read_library_step<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<LibraryStep> {
     let mut fields = Vec::new();
-    let mut locked = Vec::new();
+    let mut locked: Option<Vec<Spanned<String>>> = None;
     let mut unused = StepDoc::default();
     for entry in cx.map(node)? {
         match &*entry.key {
-            "locked" => {
-                let names =
-                    cx.within(Part::Key("locked"), |cx| Vec::<String>::read(&entry.value, cx));
-                locked = names.unwrap_or_default();
-            }
+            "locked" => cx.field(entry, &mut locked),
             "id" | "depends_on" | "library_step" | "phase" => {
                 let message = format!("a library step cannot set `{}`", entry.key);
-                cx.add(Problem::new(Code::BadValue, entry.key_span, message));
+                let problem = Problem::new(Code::BadValue, entry.key_span, message);
+                cx.within(Part::Key(&entry.key), |cx| cx.add(problem));
             }
+            // Nothing written is nothing set, here too.
+            _ if entry.value.is_null() && StepDoc::FIELDS.contains(&&*entry.key) => {}
             _ => {
                 unused.read_entry(entry, cx);
                 fields.push(entry.clone().into_owned());
             }
         }
     }
-    for name in &locked {
-        if !fields.iter().any(|field| field.key == name.as_str()) {
-            let message = format!("`{name}` is locked but not set");
-            cx.add(Problem::new(Code::BadValue, node.span, message));
-        }
+    let is_set = |name: &str| fields.iter().any(|field| field.key == name);
+    for name in locked.iter().flatten().filter(|name| !is_set(&name.value)) {
+        let message = format!("`{}` is locked but not set", shorten(&name.value));
+        let likely = cx.suggest(&name.value, fields.iter().map(|field| &*field.key));
+        let problem = Problem::new(Code::BadValue, name.span, message).with_suggestion(likely);
+        cx.within(Part::Key("locked"), |cx| cx.add(problem));
     }
+    let locked = locked.into_iter().flatten().map(|name| name.value).collect();
     Some(LibraryStep { fields, locked })
 }

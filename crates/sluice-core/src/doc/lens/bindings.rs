@@ -8,22 +8,25 @@ use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::label::label;
 use crate::merge::{Strategy, choose};
-use crate::template::lens::Certainty;
+use crate::template::lens::{Certainty, LensTemplate};
 use crate::yaml::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every required label is bound, and merged sources can be told apart.
 pub(super) fn check(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
     let bound = bound(lens);
-    let roots = root_labels(lens);
+    let needs = Needs::of(lens);
+    let roots = root_labels(lens, &needs, &bound);
     for (at, node) in lens.nodes.iter().enumerate() {
-        let Some((_, version)) = lens.versions[at] else { continue };
-        for (label, written) in required_labels(version) {
-            if bound[at].contains(&label) || roots.contains(&label) {
+        let Some(needs) = needs.of_node(lens, at) else { continue };
+        let is_bound = |label: &String| bound[at].contains(label) || roots.contains(label);
+        for (labels, written) in &needs.required {
+            if labels.iter().any(is_bound) {
                 continue;
             }
-            let message = format!("nothing binds `{}` of node `{}`", shorten(&written), id(node));
-            let likely = cx.suggest(&label, bound[at].iter().chain(&roots).map(String::as_str));
+            let message = format!("nothing binds `{}` of node `{}`", shorten(written), id(node));
+            let known = || bound[at].iter().chain(&roots).map(String::as_str);
+            let likely = labels.iter().find_map(|label| cx.suggest(label, known()));
             let problem = Problem::new(Code::MissingBinding, span(node), message);
             let problem = match likely {
                 Some(_) => problem.with_suggestion(likely),
@@ -52,7 +55,7 @@ fn bound(lens: &Lens<'_>) -> Vec<BTreeSet<String>> {
 
 /// Labels that whoever starts the run may give: the declared arguments, else
 /// what entry nodes leave open, since nothing else could bind those.
-fn root_labels(lens: &Lens<'_>) -> BTreeSet<String> {
+fn root_labels(lens: &Lens<'_>, needs: &Needs, bound: &[BTreeSet<String>]) -> BTreeSet<String> {
     if let Some(args) = &lens.document.args {
         return args.names().map(label).collect();
     }
@@ -60,42 +63,70 @@ fn root_labels(lens: &Lens<'_>) -> BTreeSet<String> {
     for (_, _, wire) in lens.wired() {
         has_parent[wire.target as usize] = true;
     }
-    let entries = lens.versions.iter().zip(&has_parent).filter(|(_, parent)| !**parent);
-    entries.flat_map(|(version, _)| version.iter().flat_map(|(_, one)| all_labels(one))).collect()
+    let mut roots = BTreeSet::new();
+    for at in (0..lens.nodes.len()).filter(|at| !has_parent[*at]) {
+        let labels = needs.of_node(lens, at).into_iter().flat_map(|needs| &needs.labels);
+        roots.extend(labels.filter(|label| !bound[at].contains(*label)).cloned());
+    }
+    roots
 }
 
-/// Labels a version cannot do without, in normal form and as written.
-fn required_labels(version: &VersionDoc) -> BTreeMap<String, String> {
-    let mut required = BTreeMap::new();
-    let mut optional = BTreeSet::new();
-    for (name, field) in version.input_contract.iter().flat_map(|contract| &contract.0.fields) {
-        if field.required {
-            required.insert(label(name), name.clone());
-        } else {
-            optional.insert(label(name));
-        }
-    }
-    for placeholder in
-        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders)
-    {
-        let certain = placeholder.certainty == Certainty::Certain && !placeholder.optional;
-        if certain && !optional.contains(&placeholder.label) {
-            let written = || placeholder.written.clone();
-            required.entry(placeholder.label.clone()).or_insert_with(written);
-        }
-    }
-    required
+/// What the lens versions of a document need. Many nodes may share one, so
+/// each is looked at once.
+struct Needs(BTreeMap<*const VersionDoc, VersionNeeds>);
+
+/// What one version needs, labels in normal form.
+struct VersionNeeds {
+    /// Of each of these groups one must be bound; with what to call it.
+    required: Vec<(Vec<String>, String)>,
+    /// Every label it has a use for.
+    labels: Vec<String>,
 }
 
-/// Every label a version has a use for, in normal form.
-fn all_labels(version: &VersionDoc) -> Vec<String> {
-    let contract = version.input_contract.iter();
-    let fields = contract.clone().flat_map(|contract| contract.0.fields.keys());
-    let groups = contract.flat_map(|contract| contract.0.require_any_of.iter().flatten());
-    let placeholders =
-        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders);
-    let declared = fields.chain(groups).map(|name| label(name));
-    declared.chain(placeholders.map(|placeholder| placeholder.label.clone())).collect()
+impl Needs {
+    fn of(lens: &Lens<'_>) -> Needs {
+        let mut needs = BTreeMap::new();
+        for (_, version) in lens.versions.iter().flatten() {
+            let key = std::ptr::from_ref(*version);
+            needs.entry(key).or_insert_with(|| VersionNeeds::of(version));
+        }
+        Needs(needs)
+    }
+
+    fn of_node(&self, lens: &Lens<'_>, at: usize) -> Option<&VersionNeeds> {
+        let (_, version) = lens.versions[at]?;
+        self.0.get(&std::ptr::from_ref(version))
+    }
+}
+
+impl VersionNeeds {
+    fn of(version: &VersionDoc) -> VersionNeeds {
+        let contract = version.input_contract.iter().map(|contract| &contract.0);
+        let fields = || contract.clone().flat_map(|contract| &contract.fields);
+        let groups = || contract.clone().flat_map(|contract| &contract.require_any_of);
+        // `[ label ]` is a placeholder only if something else declares the label.
+        let placeholders = || {
+            let all = version.template.iter().flat_map(LensTemplate::placeholders);
+            all.filter(|one| one.certainty == Certainty::Certain)
+        };
+
+        let declared: BTreeSet<String> = fields().map(|(name, _)| label(name)).collect();
+        let mut single: BTreeMap<String, String> = BTreeMap::new();
+        for (name, _) in fields().filter(|(_, field)| field.required) {
+            single.insert(label(name), name.clone());
+        }
+        for one in placeholders().filter(|one| !one.optional && !declared.contains(&one.label)) {
+            single.entry(one.label.clone()).or_insert_with(|| one.written.clone());
+        }
+        let mut required: Vec<(Vec<String>, String)> =
+            single.into_iter().map(|(label, written)| (vec![label], written)).collect();
+        for group in groups().filter(|group| !group.is_empty()) {
+            required.push((group.iter().map(|name| label(name)).collect(), group.join("|")));
+        }
+        let named = declared.into_iter().chain(groups().flatten().map(|name| label(name)));
+        let labels = named.chain(placeholders().map(|one| one.label.clone())).collect();
+        VersionNeeds { required, labels }
+    }
 }
 
 /// The edges that bind one label of one node, with their positions.

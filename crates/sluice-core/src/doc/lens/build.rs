@@ -1,11 +1,13 @@
 //! The plan of a lens document that was found right.
 
-use super::check::Applied;
+use super::pin::Applied;
 use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
-use crate::contract::{InputContract, Presence};
+use crate::contract::InputContract;
+use crate::contract::field::ContractField;
 use crate::doc::leaf::Whole;
 use crate::doc::shared::{self, TeamDoc};
 use crate::edge::test::Test;
+use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
 use crate::plan::graph::Graph;
 use crate::plan::policy::{
@@ -13,7 +15,9 @@ use crate::plan::policy::{
 };
 use crate::plan::step::{Edge, EdgeCondition, LensWork, Retry, Step, Work};
 use crate::plan::{Plan, Recovery};
+use crate::template::lens::LensTemplate;
 use indexmap::IndexMap;
+use std::collections::BTreeSet;
 
 /// Turns the document into a plan.
 pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {
@@ -38,10 +42,13 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         steps: steps.collect(),
         graph,
     };
-    for (index, edge) in document.edges.iter().flatten().enumerate() {
+    let edges = || document.edges.iter().flatten();
+    let taken: BTreeSet<&str> =
+        edges().filter_map(|edge| edge.id.as_ref()).map(|id| id.value.as_str()).collect();
+    for (index, edge) in edges().enumerate() {
         let target = edge.target_node_id.as_ref().and_then(|id| plan.graph.position(&id.value));
         let target = target.expect("an edge without errors ends at a node");
-        plan.steps[target].edges.push(plan_edge(index, edge));
+        plan.steps[target].edges.push(plan_edge(index, edge, &taken));
     }
     shared::order_dependencies(&mut plan);
     plan
@@ -112,36 +119,50 @@ fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
 /// it does not declare.
 fn input_contract(version: &VersionDoc) -> Option<InputContract> {
     let mut contract = version.input_contract.clone().map(|contract| contract.0);
-    for placeholder in
-        version.template.iter().flat_map(crate::template::lens::LensTemplate::placeholders)
-    {
+    let declared = contract.iter().flat_map(|contract| contract.fields.keys());
+    let mut known: BTreeSet<String> = declared.map(|name| label(name)).collect();
+    for placeholder in version.template.iter().flat_map(LensTemplate::placeholders) {
         let Some(kind) = placeholder.kind else { continue };
-        let presence = if placeholder.optional { Presence::Optional } else { Presence::Required };
-        contract.get_or_insert_default().imply(&placeholder.label, kind, presence);
+        if !known.insert(placeholder.label.clone()) {
+            continue;
+        }
+        let field = ContractField { required: !placeholder.optional, ..ContractField::of(kind) };
+        let contract = contract.get_or_insert_default();
+        contract.fields.insert(placeholder.label.clone(), field);
     }
     contract
 }
 
-fn plan_edge(index: usize, edge: &EdgeDoc) -> Edge {
+fn plan_edge(index: usize, edge: &EdgeDoc, taken: &BTreeSet<&str>) -> Edge {
+    let source_output_key = edge.source_output_key.clone().filter(|key| !key.is_empty());
     Edge {
-        id: edge.id.as_ref().map_or_else(|| format!("edge_{index}"), |id| id.value.clone()),
+        id: edge.id.as_ref().map_or_else(|| edge_id(index, taken), |id| id.value.clone()),
         source: edge.source_node_id.clone().map(|id| id.value).unwrap_or_default(),
-        source_output_key: edge.source_output_key.clone().unwrap_or_else(|| "output".to_owned()),
+        source_output_key: source_output_key.unwrap_or_else(|| "output".to_owned()),
         target_param_label: edge.target_param_label.clone().unwrap_or_default(),
         merge_strategy: edge.merge_strategy,
         condition: edge.condition.as_ref().and_then(|condition| edge_condition(&condition.value)),
     }
 }
 
+/// The id of an edge that has none: its place, and as many `_` as make it unique.
+fn edge_id(index: usize, taken: &BTreeSet<&str>) -> String {
+    let mut id = format!("edge_{index}");
+    while taken.contains(id.as_str()) {
+        id.push('_');
+    }
+    id
+}
+
 fn edge_condition(written: &ConditionDoc) -> Option<EdgeCondition> {
-    let value = || written.value.clone().unwrap_or_default();
+    let value = || written.value.clone().map(|value| value.value).unwrap_or_default();
     Some(EdgeCondition::Test(match written.kind?.value {
         ConditionType::Equals => Test::Equals(value()),
         ConditionType::Contains => Test::Contains(value()),
         ConditionType::Present => Test::Present,
         ConditionType::Truthy => Test::Truthy,
         ConditionType::Expression => {
-            return Some(EdgeCondition::Expression { expr: written.expr.clone()?.value });
+            return Some(EdgeCondition::Expression { expr: written.expr.clone()?.value.0? });
         }
     }))
 }

@@ -1,13 +1,16 @@
 //! What nodes and edges say of each other.
 
 use super::bindings;
-use super::written::{ConditionType, EdgeDoc, LensDocument, NodeDoc, VersionDoc};
+use super::pin::{Applied, pin_all};
+use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
+use crate::expr::Expr;
+use crate::label::label;
 use crate::path::{Path, Segment};
 use crate::plan::graph::Graph;
 use crate::plan::policy::LensKind;
@@ -15,10 +18,6 @@ use crate::span::{Span, Spanned};
 use crate::value::text;
 use crate::yaml::shorten;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The lens version that a node applies, with the version's name; `None` when
-/// it is not at hand.
-pub(super) type Applied<'d> = Option<(&'d str, &'d VersionDoc)>;
 
 /// Checks the graph and pins lens versions, one a node.
 pub(super) fn check<'d>(
@@ -29,11 +28,9 @@ pub(super) fn check<'d>(
     let nodes = document.nodes.as_deref().unwrap_or_default();
     let edges = document.edges.as_deref().unwrap_or_default();
     let positions = check_nodes(nodes, cx);
-    let pinned = nodes.iter().enumerate().map(|(at, node)| {
-        cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| pin(node, document, registry, cx))
-    });
-    let versions: Vec<Applied<'d>> = pinned.collect();
+    let versions = pin_all(document, registry, cx);
     let wires = check_edges(edges, &positions, cx);
+    let versions = versions?;
     let lens =
         Lens { document, nodes, edges, versions: &versions, wires: &wires, positions: &positions };
     let wired = wires.iter().flatten();
@@ -76,7 +73,7 @@ fn check_nodes<'d>(nodes: &'d [NodeDoc], cx: &mut Reader<'_, '_>) -> BTreeMap<&'
         cx.deeper(&[Part::Key("nodes"), Part::Index(index), Part::Key("id")], |cx| {
             names::lens_id(&id.value, id.span, cx);
             if positions.contains_key(id.value.as_str()) {
-                let message = format!("a node called `{}` exists already", id.value);
+                let message = format!("a node called `{}` exists already", shorten(&id.value));
                 cx.add(Problem::new(Code::DuplicateNodeId, id.span, message));
             }
         });
@@ -85,80 +82,30 @@ fn check_nodes<'d>(nodes: &'d [NodeDoc], cx: &mut Reader<'_, '_>) -> BTreeMap<&'
             let parts = [Part::Key("nodes"), Part::Index(index), Part::Key("config")];
             cx.deeper(&parts, |cx| {
                 shared::check_retry(config.on_failure.as_ref(), config.retry.as_ref(), cx);
+                let overrides = config.param_overrides.iter().flat_map(|table| &table.0);
+                cx.within(Part::Key("param_overrides"), |cx| {
+                    unique_labels(overrides.map(|(name, _)| name), cx);
+                });
             });
         }
     }
     positions
 }
 
-/// Finds the version a node applies: its own, or the lens's head.
-fn pin<'d>(
-    node: &NodeDoc,
-    document: &'d LensDocument,
-    registry: &'d Registry,
-    cx: &mut Reader<'_, '_>,
-) -> Applied<'d> {
-    let wanted = node.lens_id.as_ref()?;
-    let mut inline = document.lenses.iter().flat_map(|lenses| &lenses.0);
-    let inline = inline.find(|(id, _)| id.value == wanted.value).map(|(_, lens)| lens);
-    let elsewhere = || registry.lenses.as_ref().and_then(|lenses| lenses.get(&wanted.value));
-    let Some(lens) = inline.or_else(elsewhere) else {
-        report_lens(wanted, document, registry, cx);
-        return None;
-    };
-    let versions = &lens.versions.as_ref()?.0;
-    let found = match &node.version_id {
-        Some(version) => versions.iter().find(|(name, _)| name.value == version.value.0),
-        None => head(versions),
-    };
-    if found.is_none() {
-        let (span, message) = match &node.version_id {
-            Some(version) => {
-                let name = shorten(&version.value.0);
-                (version.span, format!("lens `{}` has no version `{name}`", wanted.value))
-            }
-            None => (wanted.span, format!("lens `{}` has no versions", wanted.value)),
-        };
-        let likely = node.version_id.as_ref().and_then(|version| {
-            cx.suggest(&version.value.0, versions.iter().map(|(name, _)| name.value.as_str()))
-        });
-        cx.add(Problem::new(Code::UnknownLens, span, message).with_suggestion(likely));
-    }
-    found.map(|(name, version)| (name.value.as_str(), version))
-}
-
-fn report_lens(
-    wanted: &Spanned<String>,
-    document: &LensDocument,
-    registry: &Registry,
+/// Refuses names that are one label: which of them counts would depend on
+/// their order, and the plan's hash does not.
+pub(super) fn unique_labels<'a>(
+    names: impl Iterator<Item = &'a Spanned<String>>,
     cx: &mut Reader<'_, '_>,
 ) {
-    let shown = shorten(&wanted.value);
-    let inline = document.lenses.iter().flat_map(Table::names);
-    let problem = match &registry.lenses {
-        Some(known) => {
-            let names = inline.chain(known.keys().map(String::as_str));
-            Problem::new(Code::UnknownLens, wanted.span, format!("there is no lens `{shown}`"))
-                .with_suggestion(cx.suggest(&wanted.value, names))
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for name in names {
+        if let Some(first) = seen.insert(label(&name.value), &name.value) {
+            let (first, second) = (shorten(first), shorten(&name.value));
+            let message = format!("`{second}` and `{first}` are one label");
+            let problem = Problem::new(Code::DuplicateName, name.span, message);
+            cx.add(problem.with_hint("labels ignore case and blanks; keep one of them"));
         }
-        None => {
-            let message = format!("lens `{shown}` cannot be checked: no registry is at hand");
-            Problem::new(Code::UnresolvedReference, wanted.span, message)
-                .with_suggestion(cx.suggest(&wanted.value, inline))
-        }
-    };
-    cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
-}
-
-/// The head: the highest version where all are numbers, else the last written.
-fn head(versions: &[(Spanned<String>, VersionDoc)]) -> Option<&(Spanned<String>, VersionDoc)> {
-    let number = |(name, _): &(Spanned<String>, VersionDoc)| {
-        name.value.strip_prefix('v').unwrap_or(&name.value).parse::<u64>().ok()
-    };
-    if versions.iter().all(|version| number(version).is_some()) {
-        versions.iter().max_by_key(|version| number(version))
-    } else {
-        versions.last()
     }
 }
 
@@ -173,10 +120,11 @@ fn check_edges(
     for (index, edge) in edges.iter().enumerate() {
         cx.deeper(&[Part::Key("edges"), Part::Index(index)], |cx| {
             if let Some(id) = &edge.id {
-                names::lens_id(&id.value, id.span, cx);
+                cx.within(Part::Key("id"), |cx| names::lens_id(&id.value, id.span, cx));
                 if !seen.insert(id.value.as_str()) {
-                    let message = format!("an edge called `{}` exists already", id.value);
-                    cx.add(Problem::new(Code::DuplicateEdgeId, id.span, message));
+                    let message = format!("an edge called `{}` exists already", shorten(&id.value));
+                    let problem = Problem::new(Code::DuplicateEdgeId, id.span, message);
+                    cx.within(Part::Key("id"), |cx| cx.add(problem));
                 }
             }
             let source = edge.source_node_id.as_ref();
@@ -244,53 +192,62 @@ impl<'d> Lens<'d> {
         for (index, edge) in self.edges.iter().enumerate() {
             let Some(condition) = &edge.condition else { continue };
             let Some(kind) = &condition.value.kind else { continue };
-            let (value, expr) = (&condition.value.value, &condition.value.expr);
-            let lacking = match kind.value {
-                ConditionType::Equals | ConditionType::Contains => {
-                    value.is_none().then_some("value")
-                }
-                ConditionType::Expression => expr.is_none().then_some("expr"),
-                ConditionType::Present | ConditionType::Truthy => None,
-            };
             let target = self.wires[index].map(|wire| wire.target);
             cx.deeper(&[Part::Key("edges"), Part::Index(index), Part::Key("condition")], |cx| {
-                if let Some(field) = lacking {
-                    let message = format!("a condition of type `{}` needs `{field}`", kind.value);
-                    cx.add(Problem::new(Code::MissingField, kind.span, message));
-                }
-                for reference in expr.iter().flat_map(|expr| expr.value.references()) {
-                    let head = reference.path.head();
-                    if let Some(at) = self.positions.get(head) {
-                        pairs.extend(target.map(|target| (target, *at)));
-                    } else if !self.may_be_given(&reference.path) {
-                        let message = format!("`{}` is no node or argument", shorten(head));
-                        let likely = cx.suggest(head, self.positions.keys().copied());
-                        let problem =
-                            Problem::new(Code::UnknownIdentifier, condition.span, message);
-                        cx.add(problem.with_suggestion(likely));
-                    }
+                check_condition(kind, &condition.value, cx);
+                let expr = condition.value.expr.iter().flat_map(|expr| &expr.value.0);
+                for reference in expr.flat_map(Expr::references) {
+                    self.check_reference(&reference.path, target, condition.span, pairs, cx);
                 }
             });
         }
+    }
+
+    /// A path of an edge's expression: what the edge carries, a node, a root input.
+    fn check_reference(
+        &self,
+        path: &Path,
+        target: Option<u32>,
+        span: Span,
+        pairs: &mut Vec<(u32, u32)>,
+        cx: &mut Reader<'_, '_>,
+    ) {
+        // What the edge carries comes before a node that is called `value`.
+        if path.head() == "value" && !path.has_sigil() {
+            return;
+        }
+        if let Some(at) = self.positions.get(path.head()) {
+            pairs.extend(target.map(|target| (target, *at)));
+        } else if !self.may_be_given(path) {
+            let name = given_name(path);
+            let message = format!("`{}` is no node or argument", shorten(name));
+            let problem = Problem::new(Code::UnknownIdentifier, span, message);
+            cx.add(problem.with_suggestion(cx.suggest(name, self.known_names())));
+        }
+    }
+
+    fn known_names(&self) -> impl Iterator<Item = &'d str> {
+        let args = self.document.args.iter().flat_map(Table::names);
+        self.positions.keys().copied().chain(args)
     }
 
     /// Whether a name may be given when the run starts. Without declared
     /// arguments any name may.
     fn may_be_given(&self, path: &Path) -> bool {
         let Some(args) = &self.document.args else { return true };
-        let name = match (path.head(), path.rest().first()) {
-            ("value", _) => return true,
-            ("args", Some(Segment::Key(name))) => name,
-            (head, _) => head,
-        };
-        args.names().any(|arg| arg == name)
+        let all = path.head() == "args" && path.rest().is_empty();
+        all || args.names().any(|arg| arg == given_name(path))
     }
 
     /// Routers route, validators say what failure means.
     fn check_kinds(&self, cx: &mut Reader<'_, '_>) {
         let mut outgoing: Vec<Vec<(usize, &EdgeDoc)>> = vec![Vec::new(); self.nodes.len()];
-        for (index, edge, wire) in self.wired() {
-            outgoing[wire.source as usize].push((index, edge));
+        // An edge whose target is misspelt is a route all the same.
+        for (index, edge) in self.edges.iter().enumerate() {
+            let source = edge.source_node_id.as_ref();
+            if let Some(at) = source.and_then(|id| self.positions.get(id.value.as_str())) {
+                outgoing[*at as usize].push((index, edge));
+            }
         }
         for (at, node) in self.nodes.iter().enumerate() {
             let kind = self.versions[at].and_then(|(_, version)| version.kind);
@@ -321,10 +278,14 @@ impl<'d> Lens<'d> {
         let mut values = BTreeSet::new();
         for (index, edge) in routes {
             let condition = edge.condition.as_ref().map(|condition| &condition.value);
+            // A type that could not be read has been reported.
+            if condition.is_some_and(|condition| condition.kind.is_none()) {
+                continue;
+            }
             let equals = condition.filter(|condition| {
                 condition.kind.is_some_and(|kind| kind.value == ConditionType::Equals)
             });
-            let (code, message) = match equals.map(|condition| condition.value.as_ref()) {
+            let (code, message) = match equals.map(|one| one.value.as_ref().map(|v| &v.value)) {
                 None => (
                     Code::RoutingMissingEquals,
                     format!(
@@ -349,17 +310,56 @@ impl<'d> Lens<'d> {
 
     /// The run's own outputs read nodes and root inputs.
     fn check_outputs(&self, cx: &mut Reader<'_, '_>) {
-        for (_, output) in self.document.outputs.iter().flat_map(|outputs| &outputs.0) {
+        for (name, output) in self.document.outputs.iter().flat_map(|outputs| &outputs.0) {
             for reference in output.value.references() {
                 let path = &reference.path;
                 if !self.positions.contains_key(path.head()) && !self.may_be_given(path) {
-                    let message = format!("nothing sets `{}`", shorten(path.head()));
+                    let wanted = given_name(path);
+                    let message = format!("nothing sets `{}`", shorten(wanted));
                     let problem = Problem::new(Code::UnknownVariable, output.span, message)
-                        .with_suggestion(cx.suggest(path.head(), self.positions.keys().copied()));
-                    cx.within(Part::Key("outputs"), |cx| cx.add(problem));
+                        .with_suggestion(cx.suggest(wanted, self.known_names()));
+                    let path = format!("outputs.{}", shorten(&name.value));
+                    cx.add_at(problem, path);
                 }
             }
         }
+    }
+}
+
+/// The name that a root input would have: `x` in `args.x` and in `x`.
+fn given_name(path: &Path) -> &str {
+    match (path.head(), path.rest().first()) {
+        ("args", Some(Segment::Key(name))) => name,
+        (head, _) => head,
+    }
+}
+
+/// A condition has what its type needs, and nothing that its type ignores.
+fn check_condition(kind: &Spanned<ConditionType>, written: &ConditionDoc, cx: &mut Reader<'_, '_>) {
+    use ConditionType::{Contains, Equals, Expression, Present, Truthy};
+    let needs = match kind.value {
+        Equals | Contains => Some("value"),
+        Expression => Some("expr"),
+        Present | Truthy => None,
+    };
+    let value = ("value", written.value.as_ref().map(|value| value.span));
+    let expr = ("expr", written.expr.as_ref().map(|expr| expr.span));
+    for (field, span) in [value, expr] {
+        let (code, span, verb) = match (span, needs == Some(field)) {
+            (None, true) => (Code::MissingField, kind.span, "needs"),
+            (Some(span), false) => (Code::ConflictingFields, span, "does not use"),
+            _ => continue,
+        };
+        let message = format!("a condition of type `{}` {verb} `{field}`", kind.value);
+        cx.add(Problem::new(code, span, message));
+    }
+    if let (Contains, Some(part)) = (kind.value, &written.value)
+        && !part.value.is_string()
+    {
+        let message = "`contains` looks for text, so that this can never hold";
+        let problem = Problem::new(Code::WrongType, part.span, message);
+        let problem = problem.with_hint("quote it if it is meant as text");
+        cx.within(Part::Key("value"), |cx| cx.add(problem));
     }
 }
 

@@ -3,22 +3,24 @@
 use crate::code::Code;
 use crate::contract::field::{ContractField, ContractType};
 use crate::contract::{InputContract, OutputContract};
-use crate::doc::fields::{self, ArgDoc, Length};
+use crate::diagnostic::Problem;
+use crate::doc::fields::{ArgDoc, Length};
 use crate::doc::leaf::{Millis, Table, Whole, Word};
 use crate::doc::lobsterx::written::{MaxParallel, Version};
-use crate::doc::read::{Read, Reader, document};
+use crate::doc::read::{Read, Reader, camel_case, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc, TeamDoc};
 use crate::expr::Expr;
 use crate::limits::DURATION_MS_MAX;
 use crate::merge::Strategy;
 use crate::money::Money;
-use crate::node::Node;
+use crate::node::{Kind, Node};
 use crate::pattern::Pattern;
 use crate::plan::policy::{LensKind, Moderation, OnFailure, OnParentFailure, Scheduling};
 use crate::span::Spanned;
 use crate::template::Template;
 use crate::template::lens::LensTemplate;
+use crate::violation::Contradiction;
 use serde_json::{Number, Value, json};
 
 document! {
@@ -106,12 +108,34 @@ impl Read for InputContractDoc {
             require_any_of: map.require_any_of.unwrap_or_default(),
             strict: map.strict.unwrap_or(false),
         };
-        fields::report(contract.contradictions(), node, cx);
+        report(contract.contradictions(), node, cx);
         Some(InputContractDoc(contract))
     }
 
     fn schema(defs: &mut Defs) -> Value {
         InputContractMap::schema(defs)
+    }
+}
+
+/// Reports what a contract says that cannot be meant, at the part that says it,
+/// however that is spelt.
+fn report<'n>(found: Vec<Contradiction>, node: &'n Node<'n>, cx: &mut Reader<'n, '_>) {
+    for contradiction in found {
+        let mut at = node;
+        let mut path = cx.path();
+        for key in &contradiction.path {
+            let entries = at.entries().unwrap_or_default();
+            let entry = entries.iter().find(|one| one.key == *key || camel_case(&one.key) == *key);
+            let item = key.parse().ok().and_then(|index| at.item(index));
+            if let Some(entry) = entry {
+                at = &entry.value;
+                path = format!("{path}.{}", entry.key);
+            } else if let Some(item) = item {
+                at = item;
+                path = format!("{path}[{key}]");
+            }
+        }
+        cx.add_at(Problem::new(Code::BadSchema, at.span, contradiction.message), path);
     }
 }
 
@@ -139,7 +163,7 @@ impl Read for OutputContractDoc {
             artifact_kind: map.artifact_kind,
             schema: map.schema.map(|table| table.into_map(|field| field.0)),
         };
-        fields::report(contract.contradictions(), node, cx);
+        report(contract.contradictions(), node, cx);
         Some(OutputContractDoc(contract))
     }
 
@@ -203,7 +227,12 @@ impl Read for LensTemplate {
             Ok(template) => Some(template),
             Err(faults) => {
                 for fault in faults {
-                    cx.fault(Code::BadTemplate, node, fault);
+                    // To find a fault's place takes time; none is looked for in vain.
+                    if cx.problems.is_full() {
+                        cx.add(Problem::from_fault(Code::BadTemplate, node.span, fault));
+                    } else {
+                        cx.fault(Code::BadTemplate, node, fault);
+                    }
                 }
                 None
             }
@@ -215,6 +244,27 @@ impl Read for LensTemplate {
     }
 }
 
+/// The name of a version. Written as a number it is still a name: `1.10` is
+/// not `1.1`, and means the version whose key is written so.
+#[derive(Debug, Clone)]
+pub(crate) struct VersionId(pub(crate) String);
+
+impl Read for VersionId {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<VersionId> {
+        let word = Word::read(node, cx)?;
+        // Behind an alias stands no number but the alias.
+        let written = cx.written(node.span).filter(|text| !text.starts_with('*'));
+        match (&node.kind, written) {
+            (Kind::Number(_), Some(text)) => Some(VersionId(text.to_owned())),
+            _ => Some(VersionId(word.0)),
+        }
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        Word::schema(defs)
+    }
+}
+
 document! {
     /// A place in the graph where a lens is applied.
     pub(crate) struct NodeDoc {
@@ -223,7 +273,7 @@ document! {
         /// The lens to apply.
         required "lens_id" lens_id: Spanned<String>,
         /// Its version; the head when absent.
-        optional "version_id" version_id: Spanned<Word>,
+        optional "version_id" version_id: Spanned<VersionId>,
         /// What people read, and what merged objects are keyed by.
         optional "label" label: String,
         /// The author's order.
@@ -303,14 +353,28 @@ crate::choice::choices! {
     }
 }
 
+/// Something that was written, whether or not it could be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Tried<T>(pub(crate) Option<T>);
+
+impl<T: Read> Read for Tried<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Tried<T>> {
+        Some(Tried(T::read(node, cx)))
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        T::schema(defs)
+    }
+}
+
 document! {
     /// When an edge counts.
     pub(crate) struct ConditionDoc {
         /// What it looks at.
         required "type" kind: Spanned<ConditionType>,
         /// What `equals` and `contains` compare with.
-        optional "value" value: Value,
+        optional "value" value: Spanned<Value>,
         /// The expression of an `expression` condition.
-        optional "expr" expr: Spanned<Expr>,
+        optional "expr" expr: Spanned<Tried<Expr>>,
     }
 }

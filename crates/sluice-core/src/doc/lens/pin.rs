@@ -1,0 +1,184 @@
+//! Which version of which lens each node applies.
+
+use super::written::{LensDoc, LensDocument, NodeDoc, VersionDoc};
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
+use crate::doc::read::{Part, Reader};
+use crate::doc::registry::Registry;
+use crate::limits::LENS_BYTES_MAX;
+use crate::span::Spanned;
+use crate::template::lens::LensTemplate;
+use crate::yaml::shorten;
+use std::collections::BTreeMap;
+
+/// The lens version that a node applies, with the version's name; `None` when
+/// it is not at hand.
+pub(super) type Applied<'d> = Option<(&'d str, &'d VersionDoc)>;
+
+/// Pins a version for each node; nothing is answered when the nodes together
+/// repeat more text than a plan may hold.
+pub(super) fn pin_all<'d>(
+    document: &'d LensDocument,
+    registry: &'d Registry,
+    cx: &mut Reader<'_, '_>,
+) -> Option<Vec<Applied<'d>>> {
+    let inline = document.lenses.iter().flat_map(|lenses| &lenses.0);
+    let inline = inline.map(|(id, lens)| (id.value.as_str(), lens)).collect();
+    let mut pinner = Pinner { document, registry, inline, known: BTreeMap::new() };
+    let mut applied = Vec::new();
+    let mut bytes = 0;
+    for (at, node) in document.nodes.iter().flatten().enumerate() {
+        cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| {
+            let found = pinner.pin(node, cx);
+            bytes += found.map_or(0, |version| version.bytes);
+            applied.push(found.map(|version| (version.name, version.doc)));
+            if bytes > LENS_BYTES_MAX {
+                let message =
+                    format!("the nodes repeat over {LENS_BYTES_MAX} bytes of their lenses");
+                let span = super::check::span(node);
+                cx.add(Problem::new(Code::TooManyNodes, span, message).with_hint(
+                    "each node holds a copy of its lens; shorten the lens or split the workflow",
+                ));
+            }
+        });
+        if bytes > LENS_BYTES_MAX {
+            return None;
+        }
+    }
+    Some(applied)
+}
+
+/// A version as nodes ask for it.
+#[derive(Clone, Copy)]
+struct Version<'d> {
+    name: &'d str,
+    doc: &'d VersionDoc,
+    /// What a copy of it weighs in the plan.
+    bytes: usize,
+}
+
+/// The versions of one lens.
+struct Versions<'d> {
+    by_name: BTreeMap<&'d str, Version<'d>>,
+    head: Option<Version<'d>>,
+}
+
+/// Lenses by id. Thousands of nodes may share one, so each is looked at once.
+struct Pinner<'d> {
+    document: &'d LensDocument,
+    registry: &'d Registry,
+    inline: BTreeMap<&'d str, &'d LensDoc>,
+    known: BTreeMap<&'d str, Versions<'d>>,
+}
+
+impl<'d> Pinner<'d> {
+    /// Finds the version a node applies: its own, or the lens's head.
+    fn pin(&mut self, node: &'d NodeDoc, cx: &mut Reader<'_, '_>) -> Option<Version<'d>> {
+        let wanted = node.lens_id.as_ref()?;
+        let elsewhere = || self.registry.lenses.as_ref()?.get(&wanted.value);
+        let Some(lens) = self.inline.get(wanted.value.as_str()).copied().or_else(elsewhere) else {
+            self.report_lens(wanted, cx);
+            return None;
+        };
+        let table = lens.versions.as_ref()?;
+        let versions = self.known.entry(&wanted.value).or_insert_with(|| Versions::of(table));
+        let found = match &node.version_id {
+            Some(name) => versions.by_name.get(name.value.0.as_str()).copied(),
+            None => versions.head,
+        };
+        if found.is_none() {
+            report_version(node, wanted, table, cx);
+        }
+        found
+    }
+
+    fn report_lens(&self, wanted: &Spanned<String>, cx: &mut Reader<'_, '_>) {
+        let shown = shorten(&wanted.value);
+        let inline = self.document.lenses.iter().flat_map(Table::names);
+        let problem = match &self.registry.lenses {
+            Some(known) => {
+                let names = inline.chain(known.keys().map(String::as_str));
+                Problem::new(Code::UnknownLens, wanted.span, format!("there is no lens `{shown}`"))
+                    .with_suggestion(cx.suggest(&wanted.value, names))
+            }
+            None => {
+                let message = format!("lens `{shown}` cannot be checked: no registry is at hand");
+                Problem::new(Code::UnresolvedReference, wanted.span, message)
+                    .with_suggestion(cx.suggest(&wanted.value, inline))
+            }
+        };
+        cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
+    }
+}
+
+fn report_version(
+    node: &NodeDoc,
+    lens: &Spanned<String>,
+    table: &Table<VersionDoc>,
+    cx: &mut Reader<'_, '_>,
+) {
+    let lens_id = shorten(&lens.value);
+    let Some(version) = &node.version_id else {
+        let message = format!("lens `{lens_id}` has no versions");
+        let problem = Problem::new(Code::UnknownLens, lens.span, message);
+        cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
+        return;
+    };
+    let name = &version.value.0;
+    let message = format!("lens `{lens_id}` has no version `{}`", shorten(name));
+    let problem = Problem::new(Code::UnknownLens, version.span, message)
+        .with_suggestion(cx.suggest(name, table.names()));
+    cx.within(Part::Key("version_id"), |cx| cx.add(problem));
+}
+
+impl<'d> Versions<'d> {
+    fn of(table: &'d Table<VersionDoc>) -> Versions<'d> {
+        let versions = || {
+            table.0.iter().map(|(name, doc)| Version { name: &name.value, doc, bytes: bytes(doc) })
+        };
+        Versions {
+            by_name: versions().map(|version| (version.name, version)).collect(),
+            head: head(versions()),
+        }
+    }
+}
+
+/// The head: the highest version where all are numbers, else the last written.
+fn head<'d>(versions: impl Iterator<Item = Version<'d>> + Clone) -> Option<Version<'d>> {
+    let number = |version: &Version<'d>| {
+        let digits = version.name.strip_prefix('v').unwrap_or(version.name);
+        let plain = digits.bytes().all(|b| b.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|_| plain)
+    };
+    if versions.clone().all(|version| number(&version).is_some()) {
+        versions.max_by_key(number)
+    } else {
+        versions.last()
+    }
+}
+
+/// What a field, a placeholder or an allowed value takes beside its text.
+const PART_BYTES: usize = 256;
+
+/// What a copy of a version takes, roughly and rather too much.
+fn bytes(version: &VersionDoc) -> usize {
+    let input = version.input_contract.as_ref().map(|contract| &contract.0);
+    let output = version.output_contract.as_ref().map(|contract| &contract.0);
+    let fields = || {
+        let input = input.into_iter().flat_map(|contract| contract.fields.values());
+        let output = output.into_iter().flat_map(|contract| contract.schema.iter().flatten());
+        input.chain(output.map(|(_, field)| field))
+    };
+    let placeholders = || version.template.iter().flat_map(LensTemplate::placeholders);
+    // A placeholder with a type becomes a field.
+    let typed = placeholders().filter(|one| one.kind.is_some()).count();
+    let values: usize = fields().map(|field| field.values.len()).sum();
+    let parts = placeholders().count() + typed + fields().count() + values;
+    let template = version.template.as_ref().map_or(0, |template| template.source().len());
+    template + json_bytes(input) + json_bytes(output) + parts * PART_BYTES
+}
+
+fn json_bytes(contract: Option<&impl serde::Serialize>) -> usize {
+    contract.map_or(0, |contract| serde_json::to_vec(contract).map_or(0, |json| json.len()))
+}
