@@ -9,6 +9,8 @@ mod read;
 mod registry;
 mod schema;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use registry::Registry;
 
