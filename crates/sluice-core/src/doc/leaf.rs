@@ -8,7 +8,7 @@ use crate::doc::schema::Defs;
 use crate::duration;
 use crate::expr::Expr;
 use crate::money::Money;
-use crate::node::{Kind, Node};
+use crate::node::{Entry, Kind, Node};
 use crate::pattern::Pattern;
 use crate::span::Spanned;
 use crate::template::Template;
@@ -235,23 +235,16 @@ impl Read for TemplateTree {
         Some(match &node.kind {
             Kind::Text(_) => TemplateTree::Template(Template::read(node, cx)?),
             Kind::List(items) => {
-                let trees = Vec::read(node, cx)?;
-                // A part that could not be read has been reported.
-                if trees.len() < items.len() {
-                    return None;
-                }
-                TemplateTree::List(trees)
+                let items = items.iter().enumerate();
+                let read = |(index, item)| cx.within(Part::Index(index), |cx| part(item, cx));
+                TemplateTree::List(items.map(read).collect())
             }
             Kind::Map(entries) => {
-                let mut trees = IndexMap::with_capacity(entries.len());
-                for entry in entries {
-                    let tree = cx.within(Part::Key(&entry.key), |cx| Self::read(&entry.value, cx));
-                    trees.extend(tree.map(|tree| (entry.key.clone().into_owned(), tree)));
-                }
-                if trees.len() < entries.len() {
-                    return None;
-                }
-                TemplateTree::Map(trees)
+                let read = |entry: &'n Entry<'n>| {
+                    let tree = cx.within(Part::Key(&entry.key), |cx| part(&entry.value, cx));
+                    (entry.key.clone().into_owned(), tree)
+                };
+                TemplateTree::Map(entries.iter().map(read).collect())
             }
             Kind::Null | Kind::Bool(_) | Kind::Number(_) => TemplateTree::Literal(node.to_value()),
         })
@@ -260,6 +253,12 @@ impl Read for TemplateTree {
     fn schema(_: &mut Defs) -> Value {
         json!({})
     }
+}
+
+/// A part of a tree. One that could not be read has been reported; something
+/// keeps its place, so that the others are still found at theirs.
+fn part<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> TemplateTree {
+    TemplateTree::read(node, cx).unwrap_or(TemplateTree::Literal(Value::Null))
 }
 
 impl<T: Choice> Read for T {

@@ -17,6 +17,7 @@ mod lobsterx_names;
 mod lobsterx_places;
 mod lobsterx_plan;
 mod lobsterx_references;
+mod lobsterx_schemas;
 mod lobsterx_warnings;
 
 use crate::code::Severity;

@@ -163,7 +163,7 @@ fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
     ]
     .into_iter()
     .any(|(key, absent)| absent && draft.field(key).is_some_and(|node| !node.is_null()));
-    if needed && (blank || doc.command.is_none() && !unread) {
+    if blank || needed && doc.command.is_none() && !unread {
         let message = format!("step `{}` has no command", draft.id());
         let problem = Problem::new(Code::MissingCommand, draft.span(), message)
             .with_hint("add `command`, or `approval`, `workflow_ref` or `library_step`");

@@ -193,3 +193,25 @@ fn items_give_a_name_to_templates_and_expressions() {
         ok
     "#]]);
 }
+
+#[test]
+fn a_dotted_output_is_a_variable_of_its_full_name() {
+    check_each(
+        "
+        name: tiny
+        steps:
+          - {id: one, command: go, outputs: {e.f: string, g: object}}
+          - {id: two, command: '@'}
+        ",
+        &["steps.1.depends_on"],
+        &["${e.f}", "${e}", "${e.g}", "${e.f.h}", "${g.h}", "${e[\"f\"]}"],
+        expect![[r#"
+            ${e.f} => ok | steps.1.depends_on = -
+            ${e} => ~4:27 unknown_variable steps[1].command: nothing sets `e` | ok | steps.1.depends_on = -
+            ${e.g} => ~4:27 unknown_variable steps[1].command: nothing sets `e` | ok | steps.1.depends_on = -
+            ${e.f.h} => ~4:27 unknown_variable steps[1].command: nothing sets `e` | ok | steps.1.depends_on = -
+            ${g.h} => ok | steps.1.depends_on = -
+            ${e["f"]} => ~4:27 unknown_variable steps[1].command: nothing sets `e` | ok | steps.1.depends_on = -
+        "#]],
+    );
+}

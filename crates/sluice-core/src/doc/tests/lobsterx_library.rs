@@ -41,6 +41,8 @@ const LIBRARY: &str = "
         agent: shell
         env: {VERSION: 1.10, FLAG: true}
         command: echo '${topic}'
+      sub: {workflow_ref: other, args: {a: ['${nobody}'], b: '${args.topic}'}}
+      float: {command: go, env: {A: 1.5, B: 7, C: true}}
       free: {command: go, moderation: off, locked: [moderation]}
     ";
 
@@ -385,4 +387,16 @@ fn the_shell_is_safe_whoever_chose_it() {
     told("steps: [{id: one, command: \"echo '${args.topic}'\"}]").check(expect![[r#"
         ok
     "#]]);
+}
+
+#[test]
+fn a_librarys_arguments_and_variables() {
+    told("steps: [{id: one, library_step: sub}, {id: two, library_step: float}, {id: three, library_step: sub, args: {a: '${nothing}'}}]")
+        .check(expect![[r#"
+            ~3:33 unknown_variable steps[0].args.a[0]: nothing sets `nobody`
+            ~3:33 unresolved_reference steps[0].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+            3:63 wrong_type steps[1].env.A: expected a string, found a number (quote it if it is meant as text)
+            ~3:97 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+            ~3:115 unknown_variable steps[2].args.a: nothing sets `nothing`
+        "#]]);
 }

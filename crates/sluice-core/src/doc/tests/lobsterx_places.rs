@@ -228,6 +228,7 @@ fn paths_name_the_part_that_is_wrong() {
         21:24 wrong_type steps[1].success_criteria[0]: expected a string, found a number (quote it if it is meant as text)
         21:27 unknown_identifier steps[1].success_criteria[1]: `nobody` is no step, variable or argument
         ~23:19 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
+        ~24:31 unknown_variable steps[2].args.b[0].c: nothing sets `nobody`
         24:43 bad_template steps[2].args.b[1]: unclosed `${` (write `$${` for a literal `${`)
         24:49 bad_template steps[2].args.b[2]: unclosed `${` (write `$${` for a literal `${`)
     "#]]);
