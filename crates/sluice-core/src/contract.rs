@@ -14,7 +14,7 @@ mod url;
 use crate::label::label;
 use crate::violation::{Contradiction, Reason, Violation, Violations};
 use envelope::Envelope;
-use field::{ContractField, ContractType, absent};
+use field::{ContractField, absent};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;

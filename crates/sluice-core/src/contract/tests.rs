@@ -1,5 +1,6 @@
 mod sense;
 
+use super::field::ContractType;
 use super::*;
 use crate::limits::VIOLATIONS_MAX;
 use crate::outputs::tests::map;

@@ -114,7 +114,7 @@ impl RoleDoc {
 document! {
     /// The members that share the steps, and their common policies.
     pub(crate) struct TeamDoc {
-        /// At least one.
+        /// Who takes the work; work that none of them fits waits for a person.
         required "members" members: Vec<MemberDoc>,
         /// What a failed branch does to the others.
         optional "failure_policy" failure_policy: FailurePolicyDoc,
@@ -191,8 +191,8 @@ document! {
 
 impl TeamDoc {
     pub(crate) fn check(&self, cx: &mut Reader<'_, '_>) {
-        let members = self.members.iter().flatten().filter_map(|member| member.id.as_ref());
-        cx.within(Part::Key("members"), |cx| names::unique("member", members, cx));
+        let ids = self.members.iter().flatten().filter_map(|member| member.id.as_ref());
+        cx.within(Part::Key("members"), |cx| names::unique("member", ids, cx));
     }
 
     pub(crate) fn into_team(self) -> Team {
