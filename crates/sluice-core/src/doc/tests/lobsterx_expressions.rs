@@ -69,7 +69,7 @@ fn names_of_a_condition() {
             condition: '' => 9:17 bad_expression steps[1].condition: expression is empty
             condition: 5 => 9:16 wrong_type steps[1].condition: expected a string, found a number (quote it if it is meant as text)
             condition: [a] => 9:16 wrong_type steps[1].condition: expected a string, found a list
-            condition: matches(risk, '(') => 9:30 bad_expression steps[1].condition: bad regular expression: unclosed group (look-around and back-references are not supported)
+            condition: matches(risk, '(') => 9:30 bad_expression steps[1].condition: bad regular expression: unclosed group
             condition: shout(risk) => 9:16 bad_expression steps[1].condition: unknown function `shout` (the functions are contains, starts_with, matches, exists, lower)
         "#]],
     );

@@ -81,7 +81,7 @@ fn field_schemas_of_outputs() {
             outputs: {a: {type: [string]}} => 5:25 wrong_type steps[0].outputs.a.type: expected a string, found a list
             outputs: {a: {type: number, minimum: 3, maximum: 2}} => 5:42 bad_schema steps[0].outputs.a.minimum: `minimum` 3 is above `maximum` 2
             outputs: {a: {type: string, minLength: 3, maxLength: 2}} => 5:44 bad_schema steps[0].outputs.a.minLength: `minLength` 3 is above `maxLength` 2
-            outputs: {a: {pattern: '('}} => 5:29 bad_pattern steps[0].outputs.a.pattern: bad regular expression: unclosed group (look-around and back-references are not supported)
+            outputs: {a: {pattern: '('}} => 5:29 bad_pattern steps[0].outputs.a.pattern: bad regular expression: unclosed group
             outputs: {a: {type: string, minLength: -1}} => 5:44 bad_value steps[0].outputs.a.minLength: -1 is not a whole number from 0 to 1048576
             outputs: {a: {required: 1}} => 5:29 wrong_type steps[0].outputs.a.required: expected `true`, `false` or a list of property names, found a number
             outputs: {a: {enum: x}} => 5:25 wrong_type steps[0].outputs.a.enum: expected a list, found a string
