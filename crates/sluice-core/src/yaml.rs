@@ -263,6 +263,9 @@ impl<'t, 'p> Builder<'t, 'p> {
     /// Reports keys that are set twice, and keeps the first of each.
     fn refuse_duplicates(&mut self, entries: &mut Vec<Entry<'t>>) {
         let repeated = repeated(entries);
+        if repeated.is_empty() {
+            return;
+        }
         for (first, second) in &repeated {
             let (first, second) = (&entries[*first], &entries[*second]);
             let message = format!("the key `{}` is set twice", shorten(&second.key));

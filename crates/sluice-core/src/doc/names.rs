@@ -43,9 +43,17 @@ pub(crate) fn step_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 /// The name of an input or output: whatever a path can name.
 pub(crate) fn field(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
     let rule = "letters, digits and `_ . -`, a letter or `_` first";
-    let fits = name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
-    check(name, span, fits, rule, '_', cx);
+    check(name, span, has_field_letters(name), rule, '_', cx);
+}
+
+/// Whether nothing is wrong with the name of an input or output.
+pub(crate) fn is_field(name: &str) -> bool {
+    name.len() <= NAME_CHARS_MAX && has_field_letters(name)
+}
+
+fn has_field_letters(name: &str) -> bool {
+    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
 /// The id of a lens, node or edge: often made by a program.

@@ -157,6 +157,10 @@ impl<'n> Check<'_, 'n, '_> {
     fn references(&mut self) {
         let (draft, doc) = (self.draft, &self.draft.doc);
         for (index, id) in doc.depends_on.iter().flatten().enumerate() {
+            if let Some(on) = self.known.steps.get(id.value.as_str()) {
+                self.depend(*on);
+                continue;
+            }
             let index = self.index_of("depends_on", id.span, index);
             self.at(&[Part::Key("depends_on"), Part::Index(index)], |check| {
                 check.step(&id.value, id.span);
@@ -313,6 +317,10 @@ impl<'n> Check<'_, 'n, '_> {
         whole: Span,
         references: impl Iterator<Item = &'e Reference>,
     ) {
+        let mut references = references.peekable();
+        if references.peek().is_none() {
+            return;
+        }
         let node = parts.iter().fold(None, |node: Option<&Node<'n>>, part| match part {
             Part::Key(key) => node.map_or_else(|| self.draft.field(key), |node| node.get(key)),
             Part::Name(key) => node?.get(key),
@@ -418,15 +426,14 @@ impl<'n> Check<'_, 'n, '_> {
         if let Some(role) = &doc.role {
             self.declared_name("role", role, &self.known.roles, Code::UnknownRole);
         }
-        for (name, _) in doc.outputs.iter().flat_map(|outputs| &outputs.0) {
-            self.at(&[Part::Key("outputs"), Part::Name(name.value.as_str().into())], |check| {
-                names::field(&name.value, name.span, check.cx);
-            });
-        }
-        for (name, _) in doc.inputs.iter().flat_map(|inputs| &inputs.0) {
-            self.at(&[Part::Key("inputs"), Part::Name(name.value.as_str().into())], |check| {
-                names::field(&name.value, name.span, check.cx);
-            });
+        let outputs = doc.outputs.iter().flat_map(|outputs| &outputs.0);
+        let outputs = outputs.map(|(name, _)| ("outputs", name));
+        let inputs = doc.inputs.iter().flat_map(|inputs| &inputs.0);
+        for (key, name) in outputs.chain(inputs.map(|(name, _)| ("inputs", name))) {
+            if !names::is_field(&name.value) {
+                let parts = [Part::Key(key), Part::Name(name.value.as_str().into())];
+                self.at(&parts, |check| names::field(&name.value, name.span, check.cx));
+            }
         }
         if let Some(reference) = &doc.workflow_ref {
             self.at(&[Part::Key("workflow_ref")], |check| check.workflow(reference, registry));

@@ -134,6 +134,9 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
     {
         draft.items = cx.within(Part::Key("for_each"), |cx| items_path(written, cx));
     }
+    if draft.doc.inputs.is_none() {
+        return;
+    }
     let outputs: BTreeSet<&str> = draft.doc.outputs.iter().flat_map(Table::names).collect();
     for (name, _) in draft.doc.inputs.iter().flat_map(|inputs| &inputs.0) {
         if outputs.contains(name.value.as_str()) {
@@ -155,15 +158,17 @@ fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
     // and so has what would stand for it.
     let blank =
         doc.command.as_ref().is_some_and(|command| command.value.source().trim().is_empty());
-    let unread = [
-        ("command", doc.command.is_none()),
-        ("approval", doc.approval.is_none()),
-        ("workflow_ref", doc.workflow_ref.is_none()),
-        ("library_step", doc.library_step.is_none()),
-    ]
-    .into_iter()
-    .any(|(key, absent)| absent && draft.field(key).is_some_and(|node| !node.is_null()));
-    if blank || needed && doc.command.is_none() && !unread {
+    let unread = || {
+        let fields = [
+            ("command", doc.command.is_none()),
+            ("approval", doc.approval.is_none()),
+            ("workflow_ref", doc.workflow_ref.is_none()),
+            ("library_step", doc.library_step.is_none()),
+        ];
+        let mut absent = fields.into_iter().filter(|(_, absent)| *absent);
+        absent.any(|(key, _)| draft.field(key).is_some_and(|node| !node.is_null()))
+    };
+    if blank || needed && doc.command.is_none() && !unread() {
         let message = format!("step `{}` has no command", draft.id());
         let problem = Problem::new(Code::MissingCommand, draft.span(), message)
             .with_hint("add `command`, or `approval`, `workflow_ref` or `library_step`");
