@@ -50,7 +50,7 @@ fn six_mistakes_are_six_errors_each_in_its_place() {
         11 |     depends_on: [gather]
            |                  ^^^^^^ steps[1].depends_on[0]
            |
-           = help: docs/errors/unknown_step.md says what to do
+           = help: did you mean `gather_data`?
 
         error[bad_duration]: unknown unit `parsecs`
           --> six.lobsterx.yaml:12:16
@@ -95,7 +95,7 @@ fn programs_get_the_same_six() {
     let session = Session::new().file("six.lobsterx.yaml", SIX_MISTAKES);
     expect![[r#"
         stdout:
-        {"file":"six.lobsterx.yaml","ok":false,"errors":[{"code":"unknown_field","message":"unknown field `on_falure`","path":"steps[0].on_falure","line":7,"column":5,"hint":"did you mean `on_failure`?"},{"code":"unknown_step","message":"there is no step `gather`","path":"steps[1].depends_on[0]","line":11,"column":18,"hint":null},{"code":"bad_duration","message":"unknown unit `parsecs`","path":"steps[1].timeout","line":12,"column":16,"hint":"write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds"},{"code":"duplicate_step_id","message":"a step called `report` exists already","path":"steps[2].id","line":13,"column":9,"hint":null},{"code":"unknown_role","message":"the role `reader` is not declared","path":"steps[2].role","line":14,"column":11,"hint":"declare it under `roles`"},{"code":"bad_expression","message":"expected a value, found the end","path":"steps[2].condition","line":16,"column":39,"hint":null}],"warnings":[{"code":"unused_role","message":"no step uses the role `writer`","path":"roles","line":2,"column":9,"hint":null}]}
+        {"file":"six.lobsterx.yaml","ok":false,"errors":[{"code":"unknown_field","message":"unknown field `on_falure`","path":"steps[0].on_falure","line":7,"column":5,"hint":"did you mean `on_failure`?"},{"code":"unknown_step","message":"there is no step `gather`","path":"steps[1].depends_on[0]","line":11,"column":18,"hint":"did you mean `gather_data`?"},{"code":"bad_duration","message":"unknown unit `parsecs`","path":"steps[1].timeout","line":12,"column":16,"hint":"write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds"},{"code":"duplicate_step_id","message":"a step called `report` exists already","path":"steps[2].id","line":13,"column":9,"hint":null},{"code":"unknown_role","message":"the role `reader` is not declared","path":"steps[2].role","line":14,"column":11,"hint":"declare it under `roles`"},{"code":"bad_expression","message":"expected a value, found the end","path":"steps[2].condition","line":16,"column":39,"hint":null}],"warnings":[{"code":"unused_role","message":"no step uses the role `writer`","path":"roles","line":2,"column":9,"hint":null}]}
         exit 2
     "#]].assert_eq(&session.run(&["validate", "--json", "six.lobsterx.yaml"]));
 }
