@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<u64, Fault> {
         Some((_, unit_ms)) => *unit_ms,
         None if unit.is_empty() => 1000,
         None if digits.is_empty() => {
-            return Err(Fault::new(whole, "is not a duration").with_hint(HINT));
+            return Err(no_duration(text));
         }
         None => {
             let message = format!("unknown unit `{unit}`");
@@ -31,7 +31,7 @@ pub fn parse(text: &str) -> Result<u64, Fault> {
         }
     };
     let Some(count) = Decimal::parse(digits) else {
-        return Err(Fault::new(whole, "is not a duration").with_hint(HINT));
+        return Err(no_duration(text));
     };
     if count.negative {
         return Err(Fault::new(whole, "a duration cannot be negative"));
@@ -49,6 +49,11 @@ pub fn parse(text: &str) -> Result<u64, Fault> {
         return Err(Fault::new(whole, "a duration cannot be zero"));
     }
     Ok(ms)
+}
+
+fn no_duration(text: &str) -> Fault {
+    let message = format!("`{}` is not a duration", crate::yaml::shorten(text));
+    Fault::new(0..text.len(), message).with_hint(HINT)
 }
 
 /// The shortest exact spelling: the longest unit that leaves no rest.
@@ -95,13 +100,13 @@ mod tests {
             ("367d", "a duration can be at most 366d"),
             ("31622400.001", "a duration can be at most 366d"),
             ("1e30", "a duration can be at most 366d"),
-            ("", "is not a duration"),
-            ("s", "is not a duration"),
-            ("soon", "is not a duration"),
-            ("1h30m", "is not a duration"),
-            (" 5s", "is not a duration"),
-            ("5 s", "is not a duration"),
-            ("--5s", "is not a duration"),
+            ("", "`` is not a duration"),
+            ("s", "`s` is not a duration"),
+            ("soon", "`soon` is not a duration"),
+            ("1h30m", "`1h30m` is not a duration"),
+            (" 5s", "` 5s` is not a duration"),
+            ("5 s", "`5 s` is not a duration"),
+            ("--5s", "`--5s` is not a duration"),
             ("5w", "unknown unit `w`"),
             ("5M", "unknown unit `M`"),
             ("5 minutes", "unknown unit `minutes`"),

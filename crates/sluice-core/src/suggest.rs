@@ -10,16 +10,23 @@ const CHARS_MAX: usize = 64;
 const BYTES_MAX: usize = 1024;
 /// Most edits between a name and its suggestion, however long it is.
 const EDITS_MAX: usize = 4;
+/// Shortest word by which one name is taken for the beginning of another.
+const WORD_BYTES_MIN: usize = 3;
 
 /// The candidate nearest to `name`, if one is near enough: at most a third of
-/// its letters differ. Of several equally near ones, the first.
+/// its letters differ. Of several equally near ones, the first. If none is a
+/// slip away, the first that begins with the name's words, or the other way round.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > BYTES_MAX {
         return None;
     }
-    let name = folded(name);
+    let (written, name) = (name, folded(name));
     let mut best: Option<(usize, &str)> = None;
+    let mut begun: Option<&str> = None;
     for candidate in candidates.into_iter().filter(|candidate| candidate.len() <= BYTES_MAX) {
+        if begun.is_none() && begins(written, candidate) {
+            begun = Some(candidate);
+        }
         let other = folded(candidate);
         let limit = (name.len().max(other.len()) / 3).min(EDITS_MAX);
         let Some(edits) = edits(&name, &other, limit) else {
@@ -29,7 +36,19 @@ pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             best = Some((edits, candidate));
         }
     }
-    best.map(|(_, candidate)| candidate)
+    match best {
+        // One slip is nearer than left-out words; several are not.
+        Some((edits, candidate)) if edits < 2 || begun.is_none() => Some(candidate),
+        _ => begun,
+    }
+}
+
+/// Whether one name is the beginning of the other, up to the end of a word:
+/// `gather` of `gather_data`, and the other way round.
+fn begins(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    let rest = long.strip_prefix(short);
+    short.len() >= WORD_BYTES_MIN && rest.is_some_and(|rest| rest.starts_with(['-', '_']))
 }
 
 fn folded(name: &str) -> Vec<char> {
@@ -105,6 +124,13 @@ mod tests {
             // Ties go to the first, and a nearer one later still wins.
             ("stepX", &["step1", "step2"], Some("step1")),
             ("abcdef", &["abcdxx", "abcdex"], Some("abcdex")),
+            // Left-out words, unless something is nearer.
+            ("gather", &["other", "gather_data", "gather_more"], Some("gather_data")),
+            ("gather_data_now", &["gather-data", "gather_data"], Some("gather_data")),
+            ("gather", &["gather_data", "gathers"], Some("gathers")),
+            ("gather", &["gatherers_of_data"], None),
+            ("ga", &["ga_data_and_more"], None),
+            ("gat", &["gat_data_and_more"], Some("gat_data_and_more")),
             ("retry", &[], None),
             ("", &["a"], None),
             ("unlike", &["entirely"], None),

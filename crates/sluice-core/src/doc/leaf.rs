@@ -235,18 +235,21 @@ impl Read for TemplateTree {
         Some(match &node.kind {
             Kind::Text(_) => TemplateTree::Template(Template::read(node, cx)?),
             Kind::List(items) => {
-                let mut trees = Vec::with_capacity(items.len());
-                for (index, item) in items.iter().enumerate() {
-                    trees.push(cx.within(Part::Index(index), |cx| Self::read(item, cx))?);
+                let trees = Vec::read(node, cx)?;
+                // A part that could not be read has been reported.
+                if trees.len() < items.len() {
+                    return None;
                 }
                 TemplateTree::List(trees)
             }
             Kind::Map(entries) => {
                 let mut trees = IndexMap::with_capacity(entries.len());
                 for entry in entries {
-                    let tree =
-                        cx.within(Part::Key(&entry.key), |cx| Self::read(&entry.value, cx))?;
-                    trees.insert(entry.key.clone().into_owned(), tree);
+                    let tree = cx.within(Part::Key(&entry.key), |cx| Self::read(&entry.value, cx));
+                    trees.extend(tree.map(|tree| (entry.key.clone().into_owned(), tree)));
+                }
+                if trees.len() < entries.len() {
+                    return None;
                 }
                 TemplateTree::Map(trees)
             }
@@ -311,20 +314,23 @@ impl<T: Read> Read for Vec<T> {
     }
 }
 
-/// A map from names the author chooses, in document order.
+/// A map from names the author chooses, in document order; after it the names
+/// whose values could not be read. Those are declared all the same, so that a
+/// mistake in a declaration is not told again at every use.
 #[derive(Debug, Clone)]
-pub(crate) struct Table<T>(pub(crate) Vec<(Spanned<String>, T)>);
+pub(crate) struct Table<T>(pub(crate) Vec<(Spanned<String>, T)>, Vec<String>);
 
 impl<T> Default for Table<T> {
     fn default() -> Table<T> {
-        Table(Vec::new())
+        Table(Vec::new(), Vec::new())
     }
 }
 
 impl<T> Table<T> {
-    /// The names, in document order.
+    /// All names that are declared.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.0.iter().map(|(name, _)| name.value.as_str())
+        let read = self.0.iter().map(|(name, _)| name.value.as_str());
+        read.chain(self.1.iter().map(String::as_str))
     }
 
     /// As an ordered map, its values turned by `turn`.
@@ -335,15 +341,18 @@ impl<T> Table<T> {
 
 impl<T: Read> Read for Table<T> {
     fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Table<T>> {
-        let mut table = Vec::new();
+        let mut table = Table::default();
         for entry in cx.map(node)? {
             let read = cx.within(Part::Key(&entry.key), |cx| T::read(&entry.value, cx));
-            if let Some(value) = read {
-                let name = Spanned::new(entry.key.clone().into_owned(), cx.place(entry.key_span));
-                table.push((name, value));
+            let name = entry.key.clone().into_owned();
+            match read {
+                Some(value) => {
+                    table.0.push((Spanned::new(name, cx.place(entry.key_span)), value));
+                }
+                None => table.1.push(name),
             }
         }
-        Some(Table(table))
+        Some(table)
     }
 
     fn schema(defs: &mut Defs) -> Value {

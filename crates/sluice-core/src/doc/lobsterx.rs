@@ -36,8 +36,8 @@ pub(crate) fn resolve<'n>(
 ) -> Option<Plan> {
     let mut document = Document::read(root, cx)?;
     check_top(&document, cx);
-    let nodes = step_nodes(root, cx)?;
     let defaults = read_defaults(root, cx);
+    let nodes = step_nodes(root, cx)?;
     let mut drafts = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
         let draft = cx.within(Part::Key("steps"), |cx| {
@@ -45,7 +45,7 @@ pub(crate) fn resolve<'n>(
         });
         drafts.extend(draft);
     }
-    let graph = check::check(&document, &drafts, registry, cx);
+    let graph = check::check(root, &document, &drafts, registry, cx);
     if cx.problems.has_errors() {
         return None;
     }
@@ -82,7 +82,9 @@ fn check_top(document: &Document, cx: &mut Reader<'_, '_>) {
         cx.within(Part::Key("name"), |cx| names::kebab(&name.value, name.span, cx));
     }
     for (name, _) in document.args.iter().flat_map(|table| &table.0) {
-        cx.within(Part::Key("args"), |cx| names::identifier(&name.value, name.span, cx));
+        cx.deeper(&[Part::Key("args"), Part::Name(name.value.as_str().into())], |cx| {
+            names::identifier(&name.value, name.span, cx);
+        });
     }
     let phases = document.phases.iter().flatten().map(|phase| &phase.id);
     cx.within(Part::Key("phases"), |cx| names::unique("phase", phases, cx));
@@ -116,7 +118,8 @@ fn read_defaults<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> &'n [crate:
         for entry in entries {
             if NO_DEFAULTS.contains(&&*entry.key) {
                 let message = format!("`{}` cannot be a default", entry.key);
-                cx.add(Problem::new(Code::BadValue, entry.key_span, message));
+                let problem = Problem::new(Code::BadValue, entry.key_span, message);
+                cx.within(Part::Key(&entry.key), |cx| cx.add(problem));
             } else {
                 unused.read_entry(entry, cx);
             }

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::read::Reader;
+use crate::doc::read::{Part, Reader};
 use crate::limits::NAME_CHARS_MAX;
 use crate::span::{Span, Spanned};
 use std::collections::BTreeSet;
@@ -105,10 +105,11 @@ pub(crate) fn unique<'a>(
     cx: &mut Reader<'_, '_>,
 ) {
     let mut seen = BTreeSet::new();
-    for name in names {
+    for (index, name) in names.enumerate() {
         if !seen.insert(name.value.as_str()) {
             let message = format!("the {what} `{}` is declared twice", name.value);
-            cx.add(Problem::new(Code::DuplicateName, name.span, message));
+            let problem = Problem::new(Code::DuplicateName, name.span, message);
+            cx.within(Part::Index(index), |cx| cx.add(problem));
         }
     }
 }

@@ -6,6 +6,7 @@
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
 use crate::doc::schema::Defs;
+use crate::limits::PROBLEMS_MAX;
 use crate::node::{Entry, Kind, Node};
 use crate::span::{Fault, Span};
 use crate::suggest::suggest;
@@ -32,9 +33,11 @@ pub(crate) enum Spelling {
 }
 
 /// One part of the path to the value being read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Part<'n> {
     Key(&'n str),
+    /// A key that the document's text does not lend.
+    Name(Box<str>),
     Index(usize),
 }
 
@@ -44,6 +47,9 @@ pub(crate) struct Reader<'n, 'p> {
     pub(crate) problems: &'p mut Problems,
     pub(crate) spelling: Spelling,
     path: Vec<Part<'n>>,
+    /// The first problems, without their paths. What several steps take over from
+    /// one place is read for each of them, and its problems are told once.
+    told: Vec<Problem>,
     /// Set while reading fields that stand in another file: their problems are
     /// reported at this place of the document.
     elsewhere: Option<Span>,
@@ -53,7 +59,15 @@ pub(crate) struct Reader<'n, 'p> {
 
 impl<'n, 'p> Reader<'n, 'p> {
     pub(crate) fn new(source: &'n str, spelling: Spelling, problems: &'p mut Problems) -> Self {
-        Reader { source, problems, spelling, path: Vec::new(), elsewhere: None, schema_depth: 0 }
+        Reader {
+            source,
+            problems,
+            spelling,
+            path: Vec::new(),
+            told: Vec::new(),
+            elsewhere: None,
+            schema_depth: 0,
+        }
     }
 
     /// Runs `read` one level down.
@@ -89,10 +103,8 @@ impl<'n, 'p> Reader<'n, 'p> {
                 Part::Index(index) => {
                     let _ = write!(path, "[{index}]");
                 }
-                Part::Key(key) if path.is_empty() => path.push_str(key),
-                Part::Key(key) => {
-                    let _ = write!(path, ".{key}");
-                }
+                Part::Key(key) => push_key(&mut path, key),
+                Part::Name(key) => push_key(&mut path, key),
             }
         }
         path
@@ -141,6 +153,12 @@ impl<'n, 'p> Reader<'n, 'p> {
     pub(crate) fn add_at(&mut self, mut problem: Problem, path: String) {
         if let Some(span) = self.elsewhere {
             problem = problem.at_span(span);
+        }
+        if self.told.contains(&problem) {
+            return;
+        }
+        if self.told.len() < PROBLEMS_MAX {
+            self.told.push(problem.clone());
         }
         self.problems.add(problem.at_path(path));
     }
@@ -233,6 +251,13 @@ impl<'n, 'p> Reader<'n, 'p> {
             && !known.contains(&key);
         if camel { Cow::Owned(snake_case(key)) } else { Cow::Borrowed(key) }
     }
+}
+
+fn push_key(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
 }
 
 /// `timeoutMs` as `timeout_ms`.

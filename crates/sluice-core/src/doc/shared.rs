@@ -4,15 +4,17 @@ use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Millis, Whole};
 use crate::doc::names;
-use crate::doc::read::{Part, Reader, document};
+use crate::doc::read::{Part, Read, Reader, document};
+use crate::doc::schema::Defs;
 use crate::limits::ATTEMPTS_MAX;
 use crate::money::Money;
+use crate::node::Node;
 use crate::plan::policy::{FailureMode, OnFailure, RetryCause};
 use crate::plan::step::Retry;
 use crate::plan::{Member, Plan, Recovery, Role, Team, TrustedContext};
 use crate::span::Spanned;
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 document! {
     /// Most money the whole run may cost.
@@ -115,7 +117,7 @@ document! {
     /// The members that share the steps, and their common policies.
     pub(crate) struct TeamDoc {
         /// At least one.
-        required "members" members: Vec<MemberDoc>,
+        required "members" members: Members,
         /// What a failed branch does to the others.
         optional "failure_policy" failure_policy: FailurePolicyDoc,
         /// How work is queued.
@@ -124,6 +126,24 @@ document! {
         optional "approval_policy" approval_policy: Value,
         /// When work is tried again.
         optional "retry_policy" retry_policy: Value,
+    }
+}
+
+/// A list of members that is not empty.
+#[derive(Debug, Clone)]
+pub(crate) struct Members(Vec<MemberDoc>);
+
+impl Read for Members {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Members> {
+        if cx.list(node)?.is_empty() {
+            let message = "a team needs at least one member";
+            cx.add(Problem::new(Code::BadValue, node.span, message));
+        }
+        Vec::read(node, cx).map(Members)
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        json!({ "type": "array", "items": MemberDoc::schema(defs), "minItems": 1 })
     }
 }
 
@@ -191,8 +211,9 @@ document! {
 
 impl TeamDoc {
     pub(crate) fn check(&self, cx: &mut Reader<'_, '_>) {
-        let members = self.members.iter().flatten().filter_map(|member| member.id.as_ref());
-        cx.within(Part::Key("members"), |cx| names::unique("member", members, cx));
+        let members = self.members.iter().flat_map(|members| &members.0);
+        let ids = members.filter_map(|member| member.id.as_ref());
+        cx.within(Part::Key("members"), |cx| names::unique("member", ids, cx));
     }
 
     pub(crate) fn into_team(self) -> Team {
@@ -205,7 +226,12 @@ impl TeamDoc {
             policies.extend(policy.map(|policy| (name.to_owned(), policy)));
         }
         Team {
-            members: self.members.into_iter().flatten().map(MemberDoc::into_member).collect(),
+            members: self
+                .members
+                .into_iter()
+                .flat_map(|members| members.0)
+                .map(MemberDoc::into_member)
+                .collect(),
             failure_mode: self
                 .failure_policy
                 .and_then(|policy| policy.mode)

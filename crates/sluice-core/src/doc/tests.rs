@@ -5,7 +5,19 @@
 //! with a `~` before; of a document that was accepted, `ok` and then the facts
 //! that the script asks for.
 
+mod lobsterx_bounds;
+mod lobsterx_defaults;
+mod lobsterx_expressions;
 mod lobsterx_fields;
+mod lobsterx_forms;
+mod lobsterx_graph;
+mod lobsterx_hash;
+mod lobsterx_library;
+mod lobsterx_names;
+mod lobsterx_places;
+mod lobsterx_plan;
+mod lobsterx_references;
+mod lobsterx_warnings;
 
 mod lens_bindings;
 mod lens_conditions;
@@ -105,9 +117,49 @@ impl Script {
         out
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "what is expected is written in place")]
     fn check(&self, expected: Expect) {
         expected.assert_eq(&self.transcript());
     }
+}
+
+/// Checks one document many times, each time with another line in the place of
+/// `@`, and shows what became of each. The line keeps the indentation of its place.
+#[expect(clippy::needless_pass_by_value, reason = "what is expected is written in place")]
+fn check_each(text: &str, shown: &[&'static str], lines: &[&str], expected: Expect) {
+    let mut out = String::new();
+    for line in lines {
+        let script = Script::lobsterx(&text.replace('@', line));
+        let script = shown.iter().fold(script, |script, path| script.show(path));
+        let transcript = script.transcript();
+        let told = transcript.trim_end().replace('\n', " | ");
+        writeln!(out, "{line} => {told}").expect("a string takes everything");
+    }
+    expected.assert_eq(&out);
+}
+
+/// [`check_each`] for lines of a step.
+fn check_step(shown: &[&'static str], lines: &[&str], expected: Expect) {
+    let text = "
+        name: tiny
+        steps:
+          - id: one
+            command: go
+            @
+        ";
+    check_each(text, shown, lines, expected);
+}
+
+/// [`check_each`] for lines at the top of the document.
+fn check_top(shown: &[&'static str], lines: &[&str], expected: Expect) {
+    let text = "
+        name: tiny
+        @
+        steps:
+          - id: one
+            command: go
+        ";
+    check_each(text, shown, lines, expected);
 }
 
 fn tell(diagnostic: &Diagnostic, out: &mut String) {

@@ -2,23 +2,24 @@
 
 use super::advice;
 use super::step::{Draft, located, workflow_ref};
-use super::written::Document;
+use super::written::{Document, ItemsDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
-use crate::node::Node;
+use crate::node::{Kind, Node};
 use crate::path::{Path, Reference, Segment};
 use crate::plan::graph::Graph;
 use crate::span::{Span, Spanned};
-use crate::suggest::suggest;
+use crate::template::tree::TemplateTree;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the steps against each other and sorts them. No graph is answered
 /// when ids or references are broken, since it would be of something else.
 pub(super) fn check<'n>(
+    root: &'n Node<'n>,
     document: &Document,
     drafts: &[Draft<'n>],
     registry: &Registry,
@@ -31,11 +32,11 @@ pub(super) fn check<'n>(
         cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| {
             let mut check = Check { at, draft, drafts, known: &known, edges: &mut edges, cx };
             check.references();
-            check.names(document, registry);
+            check.names(registry);
         });
     }
     advice::unused_roles(document, drafts, cx);
-    check_outputs(document, &known, cx);
+    check_outputs(root, document, &known, cx);
     let ids: Vec<(&str, Span)> = drafts.iter().map(|draft| (draft.id(), draft.span())).collect();
     let names: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
     match Graph::new(&names, &edges) {
@@ -57,6 +58,10 @@ struct Known<'a> {
     /// Declared outputs of all steps: each sets the variable of its name.
     variables: BTreeSet<&'a str>,
     args: BTreeSet<&'a str>,
+    phases: BTreeSet<&'a str>,
+    roles: BTreeSet<&'a str>,
+    /// What each step declares, by the step's position.
+    outputs: BTreeSet<(u32, &'a str)>,
 }
 
 impl<'a> Known<'a> {
@@ -67,8 +72,17 @@ impl<'a> Known<'a> {
             // Of two steps with one id the first is meant; the second is reported.
             steps.entry(draft.id()).or_insert(at);
         }
+        let declared = (0u32..).zip(drafts).flat_map(|(at, draft)| {
+            let outputs = draft.doc.outputs.iter().flat_map(Table::names);
+            // An input that is no output passes through.
+            let inputs = draft.doc.inputs.iter().flat_map(Table::names);
+            outputs.chain(inputs).map(move |name| (at, name))
+        });
         Known {
             steps,
+            phases: document.phases.iter().flatten().map(|phase| phase.id.value.as_str()).collect(),
+            roles: document.roles.iter().flat_map(Table::names).collect(),
+            outputs: declared.collect(),
             variables: outputs.flat_map(Table::names).collect(),
             args: document.args.iter().flat_map(Table::names).collect(),
         }
@@ -82,9 +96,24 @@ impl<'a> Known<'a> {
             || path.dotted().is_some_and(|dotted| self.variables.contains(dotted))
     }
 
-    fn suggestion(&self, name: &str) -> Option<&str> {
+    fn suggestion(&self, name: &str, cx: &Reader<'_, '_>) -> Option<&'a str> {
         let names = self.steps.keys().chain(&self.variables).chain(&self.args);
-        suggest(name, names.copied())
+        cx.suggest(name, names.copied())
+    }
+
+    /// Whether a step may have an output of that name.
+    fn may_have(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
+        let doc = &step.doc;
+        // A child's outputs and an absent library's are not known here.
+        if doc.workflow_ref.is_some() || step.unresolved.is_some() {
+            return true;
+        }
+        match field {
+            "stdout" | "json" | "length" | "_skipped" => true,
+            "approved" | "by" | "at" | "comment" if step.asks() => true,
+            "items" if doc.for_each.is_some() => true,
+            name => self.outputs.contains(&(at, name)),
+        }
     }
 }
 
@@ -128,6 +157,7 @@ impl<'n> Check<'_, 'n, '_> {
     fn references(&mut self) {
         let (draft, doc) = (self.draft, &self.draft.doc);
         for (index, id) in doc.depends_on.iter().flatten().enumerate() {
+            let index = self.index_of("depends_on", id.span, index);
             self.at(&[Part::Key("depends_on"), Part::Index(index)], |check| {
                 check.step(&id.value, id.span);
             });
@@ -136,18 +166,22 @@ impl<'n> Check<'_, 'n, '_> {
             self.at(&[Part::Key("stdin")], |check| check.step(path.head(), written.span));
         }
         for (name, input) in doc.inputs.iter().flat_map(|inputs| &inputs.0) {
+            let parts = [Part::Key("inputs"), Part::Name(name.value.as_str().into())];
             for source in input.0.from.iter().flat_map(|from| &from.0) {
-                self.at(&[Part::Key("inputs")], |check| check.source(&name.value, source));
+                self.at(&parts, |check| check.source(&name.value, source));
             }
         }
-        if let (Some(path), Some(written)) = (&draft.items, &doc.for_each) {
-            self.at(&[Part::Key("for_each")], |check| check.items(path, written.span));
+        if let (Some(path), Some(written)) = (&draft.items, &doc.for_each)
+            && let Some(ItemsDoc::From(items)) = &written.value.0.items
+        {
+            self.at(&[Part::Key("for_each")], |check| check.items(path, items.span));
         }
         if let Some(condition) = &doc.condition {
             let references = condition.value.references();
             self.paths(&[Part::Key("condition")], Place::Condition, condition.span, references);
         }
         for (index, criterion) in doc.success_criteria.iter().flatten().enumerate() {
+            let index = self.index_of("success_criteria", criterion.span, index);
             let parts = [Part::Key("success_criteria"), Part::Index(index)];
             let references = criterion.value.references();
             self.paths(&parts, Place::Criterion, criterion.span, references);
@@ -161,12 +195,55 @@ impl<'n> Check<'_, 'n, '_> {
             let parts = [Part::Key("approval"), Part::Key("summary")];
             self.paths(&parts, Place::Template, summary.span, summary.value.references());
         }
-        for (_, tree) in doc.args.iter().flat_map(|args| &args.value.0) {
-            let span = doc.args.as_ref().map_or(draft.span(), |args| args.span);
-            for template in tree.templates() {
-                self.paths(&[Part::Key("args")], Place::Template, span, template.references());
+        if let Some(args) = &doc.args {
+            let node = draft.field("args");
+            for (name, tree) in &args.value.0 {
+                let mut parts = vec![Part::Key("args"), Part::Name(name.value.as_str().into())];
+                let node = node.and_then(|node| node.get(&name.value));
+                self.tree(&mut parts, tree, args.span, node);
             }
         }
+    }
+
+    /// Every template of an argument, each at its own place.
+    fn tree(
+        &mut self,
+        parts: &mut Vec<Part<'n>>,
+        tree: &TemplateTree,
+        whole: Span,
+        node: Option<&Node<'n>>,
+    ) {
+        let whole = node.map_or(whole, |node| node.span);
+        match tree {
+            TemplateTree::Template(template) => self.at(parts, |check| {
+                for reference in template.references() {
+                    check.path(reference, Place::Template, whole, node);
+                }
+            }),
+            TemplateTree::List(trees) => {
+                for (index, tree) in trees.iter().enumerate() {
+                    parts.push(Part::Index(index));
+                    self.tree(parts, tree, whole, node.and_then(|node| node.item(index)));
+                    parts.pop();
+                }
+            }
+            TemplateTree::Map(trees) => {
+                for (key, tree) in trees {
+                    parts.push(Part::Name(key.as_str().into()));
+                    self.tree(parts, tree, whole, node.and_then(|node| node.get(key)));
+                    parts.pop();
+                }
+            }
+            TemplateTree::Literal(_) => {}
+        }
+    }
+
+    /// The place of an item in the list as written: items that could not be read
+    /// are not among those that were.
+    fn index_of(&self, list: &str, span: Span, read: usize) -> usize {
+        let written = self.draft.field(list).map(|node| &node.kind);
+        let Some(Kind::List(items)) = written else { return read };
+        items.iter().position(|item| item.span == span).unwrap_or(read)
     }
 
     /// Runs `check` with these parts added to the path.
@@ -236,9 +313,10 @@ impl<'n> Check<'_, 'n, '_> {
         whole: Span,
         references: impl Iterator<Item = &'e Reference>,
     ) {
-        let node = parts.iter().try_fold(self.draft.node, |node, part| match part {
-            Part::Key(key) => node.get(key),
-            Part::Index(index) => node.item(*index),
+        let node = parts.iter().fold(None, |node: Option<&Node<'n>>, part| match part {
+            Part::Key(key) => node.map_or_else(|| self.draft.field(key), |node| node.get(key)),
+            Part::Name(key) => node?.get(key),
+            Part::Index(index) => node?.item(*index),
         });
         self.at(parts, |check| {
             for reference in references {
@@ -255,8 +333,7 @@ impl<'n> Check<'_, 'n, '_> {
         let own = head == self.draft.id();
         match head {
             "outputs" if place == Place::Criterion => {
-                let segment = path.rest().first();
-                self.declared(self.draft, segment, reference.span, whole, node);
+                self.declared(self.at, path.rest().first(), reference.span, whole, node);
             }
             "item" | "index" if for_each => {}
             _ if local && place == Place::Template => {}
@@ -268,18 +345,14 @@ impl<'n> Check<'_, 'n, '_> {
                 };
                 self.argument(path, span, code);
             }
-            _ if own && place == Place::Criterion => {}
+            _ if own && place == Place::Criterion => {
+                self.declared(self.at, output_of(path), reference.span, whole, node);
+            }
             _ => match self.known.steps.get(head).copied() {
                 Some(at) => {
                     self.depend(at);
                     if place != Place::Template {
-                        let step = &self.drafts[at as usize];
-                        let rest = path.rest();
-                        let field = match rest.first() {
-                            Some(Segment::Key(word)) if word == "outputs" => rest.get(1),
-                            first => first,
-                        };
-                        self.declared(step, field, reference.span, whole, node);
+                        self.declared(at, output_of(path), reference.span, whole, node);
                     }
                 }
                 None if self.known.is_value(path) => {}
@@ -300,7 +373,7 @@ impl<'n> Check<'_, 'n, '_> {
             "item" | "index" => Some(format!("`{head}` exists only in a step with `for_each`")),
             "outputs" => Some("name the step: `id.outputs.field`".to_owned()),
             _ if local => Some("an input is not bound yet; name the step it comes from".to_owned()),
-            _ => self.known.suggestion(head).map(|name| format!("did you mean `{name}`?")),
+            _ => self.known.suggestion(head, self.cx).map(|name| format!("did you mean `{name}`?")),
         };
         let (code, message) = match place {
             Place::Template => (Code::UnknownVariable, format!("nothing sets `{shown}`")),
@@ -318,14 +391,15 @@ impl<'n> Check<'_, 'n, '_> {
     /// Warns of an output that its step does not declare.
     fn declared(
         &mut self,
-        step: &Draft<'_>,
+        at: u32,
         field: Option<&Segment>,
         part: Span,
         whole: Span,
         node: Option<&Node<'_>>,
     ) {
         let Some(Segment::Key(field)) = field else { return };
-        if !may_have(step, field) {
+        let step = &self.drafts[at as usize];
+        if !self.known.may_have(at, step, field) {
             let span = located(node, whole, part, self.cx);
             let message = format!("step `{}` declares no output `{field}`", step.id());
             let outputs = step.doc.outputs.iter().flat_map(Table::names);
@@ -336,23 +410,21 @@ impl<'n> Check<'_, 'n, '_> {
     }
 
     /// Names of things other than steps.
-    fn names(&mut self, document: &Document, registry: &Registry) {
+    fn names(&mut self, registry: &Registry) {
         let doc = &self.draft.doc;
         if let Some(phase) = &doc.phase {
-            let phases = document.phases.iter().flatten().map(|phase| phase.id.value.as_str());
-            self.declared_name("phase", phase, phases, Code::UnknownPhase);
+            self.declared_name("phase", phase, &self.known.phases, Code::UnknownPhase);
         }
         if let Some(role) = &doc.role {
-            let roles = document.roles.iter().flat_map(Table::names);
-            self.declared_name("role", role, roles, Code::UnknownRole);
+            self.declared_name("role", role, &self.known.roles, Code::UnknownRole);
         }
         for (name, _) in doc.outputs.iter().flat_map(|outputs| &outputs.0) {
-            self.at(&[Part::Key("outputs")], |check| {
+            self.at(&[Part::Key("outputs"), Part::Name(name.value.as_str().into())], |check| {
                 names::field(&name.value, name.span, check.cx);
             });
         }
         for (name, _) in doc.inputs.iter().flat_map(|inputs| &inputs.0) {
-            self.at(&[Part::Key("inputs")], |check| {
+            self.at(&[Part::Key("inputs"), Part::Name(name.value.as_str().into())], |check| {
                 names::field(&name.value, name.span, check.cx);
             });
         }
@@ -361,21 +433,20 @@ impl<'n> Check<'_, 'n, '_> {
         }
     }
 
-    fn declared_name<'d>(
+    fn declared_name(
         &mut self,
         what: &'static str,
         name: &Spanned<String>,
-        mut declared: impl Iterator<Item = &'d str> + Clone,
+        declared: &BTreeSet<&str>,
         code: Code,
     ) {
-        let all = declared.clone();
-        if declared.any(|other| other == name.value) {
+        if declared.contains(name.value.as_str()) {
             return;
         }
         let shown = crate::yaml::shorten(&name.value);
         let problem =
             Problem::new(code, name.span, format!("the {what} `{shown}` is not declared"));
-        let problem = match self.cx.suggest(&name.value, all) {
+        let problem = match self.cx.suggest(&name.value, declared.iter().copied()) {
             Some(likely) => problem.with_suggestion(Some(likely)),
             None => problem.with_hint(format!("declare it under `{what}s`")),
         };
@@ -413,38 +484,46 @@ impl<'n> Check<'_, 'n, '_> {
     }
 }
 
-/// Whether a step may have an output of that name.
-fn may_have(step: &Draft<'_>, field: &str) -> bool {
-    let doc = &step.doc;
-    // A child's outputs and an absent library's are not known here.
-    if doc.workflow_ref.is_some() || step.unresolved.is_some() {
-        return true;
-    }
-    let declares = |name: &str| {
-        doc.outputs.iter().any(|outputs| outputs.names().any(|other| other == name))
-            || doc.inputs.iter().any(|inputs| inputs.names().any(|other| other == name))
-    };
-    match field {
-        "stdout" | "json" | "length" | "_skipped" => true,
-        "approved" | "by" | "at" | "comment" if step.asks() => true,
-        "items" if doc.for_each.is_some() => true,
-        name => declares(name),
+/// The output that a path below a step names: `id.field` or `id.outputs.field`.
+fn output_of(path: &Path) -> Option<&Segment> {
+    match path.rest() {
+        [Segment::Key(word), rest @ ..] if word == "outputs" => rest.first(),
+        rest => rest.first(),
     }
 }
 
 /// The run's own outputs read names like any template.
-fn check_outputs(document: &Document, known: &Known<'_>, cx: &mut Reader<'_, '_>) {
-    for (_, output) in document.outputs.iter().flat_map(|outputs| &outputs.0) {
+fn check_outputs<'n>(
+    root: &'n Node<'n>,
+    document: &Document,
+    known: &Known<'_>,
+    cx: &mut Reader<'n, '_>,
+) {
+    let nodes = root.get("outputs");
+    for (name, output) in document.outputs.iter().flat_map(|outputs| &outputs.0) {
+        let node = nodes.and_then(|nodes| nodes.get(&name.value));
         for reference in output.value.references() {
             let path = &reference.path;
-            let is_argument = path.head() == "args"
-                && matches!(path.rest().first(), Some(Segment::Key(name)) if known.args.contains(name.as_str()));
-            if !is_argument && !known.steps.contains_key(path.head()) && !known.is_value(path) {
-                let message = format!("nothing sets `{}`", crate::yaml::shorten(path.head()));
-                let problem = Problem::new(Code::UnknownVariable, output.span, message)
-                    .with_suggestion(known.suggestion(path.head()));
-                cx.within(Part::Key("outputs"), |cx| cx.add(problem));
-            }
+            let head = path.head();
+            let (message, likely) = match path.rest().first() {
+                Some(Segment::Key(arg)) if head == "args" => {
+                    if known.args.contains(arg.as_str()) {
+                        continue;
+                    }
+                    let likely = cx.suggest(arg, known.args.iter().copied());
+                    (format!("there is no argument `{}`", crate::yaml::shorten(arg)), likely)
+                }
+                _ if known.steps.contains_key(head) || known.is_value(path) => continue,
+                _ => {
+                    let message = format!("nothing sets `{}`", crate::yaml::shorten(head));
+                    (message, known.suggestion(head, cx))
+                }
+            };
+            let span = located(node, output.span, reference.span, cx);
+            let problem =
+                Problem::new(Code::UnknownVariable, span, message).with_suggestion(likely);
+            let parts = [Part::Key("outputs"), Part::Name(name.value.as_str().into())];
+            cx.deeper(&parts, |cx| cx.add(problem));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::doc::read::{Part, Read, Reader, Spelling};
 use crate::doc::registry::Registry;
 use crate::money::Money;
 use crate::node::{Entry, Node};
-use crate::plan::policy::Moderation;
+use crate::plan::policy::{Moderation, OnFailure};
 use crate::value::same;
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(super) fn take_over<'n>(
         let set = own.iter().find(|own| own.key == entry.key && !own.value.is_null());
         match set {
             Some(own) if step.locked.iter().any(|locked| *locked == entry.key) => {
-                if !keeps(&entry.key, &entry.value, &own.value) {
+                if readable(own) && !keeps(&entry.key, &entry.value, &own.value) {
                     let message = format!("library step `{}` locks `{}`", name.value, entry.key);
                     let problem = Problem::new(Code::LockedField, own.value.span, message)
                         .with_hint("leave it out, or set it to something stricter");
@@ -74,7 +74,15 @@ fn keeps(field: &str, locked: &Node<'_>, own: &Node<'_>) -> bool {
             let number = |node: &Node<'_>| node.to_value().as_u64();
             matches!((number(locked), number(own)), (Some(locked), Some(own)) if own <= locked)
         }
-        "tools" | "capabilities" => subset(&locked.to_value(), &own.to_value()),
+        // An empty list would say nothing of tools at all.
+        "tools" => {
+            let own = own.to_value();
+            subset(&locked.to_value(), &own) && own.as_array().is_some_and(|own| !own.is_empty())
+        }
+        // What the gateway must offer: to ask for more is stricter.
+        "capabilities" => subset(&own.to_value(), &locked.to_value()),
+        // An old word and the new one are the same policy.
+        "on_failure" => quietly::<OnFailure>(locked) == quietly(own),
         "moderation" => match (quietly::<Moderation>(locked), quietly(own)) {
             (Some(locked), Some(own)) => {
                 locked == own || own == Moderation::Both || locked == Moderation::Off
@@ -98,9 +106,18 @@ fn quietly<T: Read>(node: &Node<'_>) -> Option<T> {
     T::read(node, &mut Reader::new("", Spelling::Strict, &mut problems))
 }
 
-fn subset(locked: &Value, own: &Value) -> bool {
-    match (locked, own) {
-        (Value::Array(locked), Value::Array(own)) => own.iter().all(|item| locked.contains(item)),
+/// Whether a field's value can be read at all; if not, that is reported already.
+fn readable(entry: &Entry<'_>) -> bool {
+    let mut problems = Problems::default();
+    let mut cx = Reader::new("", Spelling::Strict, &mut problems);
+    StepDoc::default().read_entry(entry, &mut cx);
+    !problems.has_errors()
+}
+
+/// Whether everything in the list `some` is in the list `all`.
+fn subset(all: &Value, some: &Value) -> bool {
+    match (all, some) {
+        (Value::Array(all), Value::Array(some)) => some.iter().all(|item| all.contains(item)),
         _ => false,
     }
 }

@@ -5,17 +5,22 @@ use super::written::{ForEachMap, ItemsDoc, StepDoc};
 use super::{NO_DEFAULTS, library};
 use crate::code::Code;
 use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
 use crate::node::{Entry, Node};
 use crate::path::Path;
 use crate::span::{Span, Spanned};
+use std::collections::BTreeSet;
 
 /// A step as written, with what its checks need.
 pub(super) struct Draft<'n> {
     pub(super) index: usize,
     pub(super) node: &'n Node<'n>,
+    /// What the library and the defaults say, whether the step takes it over or not.
+    pub(super) library: &'n [Entry<'n>],
+    pub(super) defaults: &'n [Entry<'n>],
     /// Boxed: it is large and moves often.
     pub(super) doc: Box<StepDoc>,
     /// Paths read from text fields, in the order of the fields.
@@ -25,7 +30,21 @@ pub(super) struct Draft<'n> {
     pub(super) unresolved: Option<String>,
 }
 
-impl Draft<'_> {
+impl<'n> Draft<'n> {
+    /// The value of a field where this document writes it: in the step, else in
+    /// the defaults.
+    pub(super) fn field(&self, key: &str) -> Option<&'n Node<'n>> {
+        let own = self.node.entries().unwrap_or_default();
+        let from = if sets(own, key) {
+            own
+        } else if sets(self.library, key) {
+            return None;
+        } else {
+            self.defaults
+        };
+        from.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
     /// The step's id; empty when it could not be read.
     pub(super) fn id(&self) -> &str {
         self.doc.id.as_ref().map_or("", |id| id.value.as_str())
@@ -64,10 +83,32 @@ pub(super) fn read<'n>(
             doc.read_entry(entry, cx);
         }
     }
-    let mut draft =
-        Draft { index, node, doc, stdin: None, items: None, unresolved: library.unresolved };
+    drop_idle_bounds(&mut doc, own, library.fields);
+    let mut draft = Draft {
+        index,
+        node,
+        library: library.fields,
+        defaults,
+        doc,
+        stdin: None,
+        items: None,
+        unresolved: library.unresolved,
+    };
     check_fields(&mut draft, cx);
     Some(draft)
+}
+
+/// Default bounds of `for_each` are for the steps that have one, and yield to
+/// bounds written inside it.
+fn drop_idle_bounds(doc: &mut StepDoc, own: &[Entry<'_>], library: &[Entry<'_>]) {
+    let inside = doc.for_each.as_ref().map(|for_each| &for_each.value.0);
+    let by_default = |key: &str| !sets(own, key) && !sets(library, key);
+    if by_default("max_parallel") && inside.is_none_or(|map| map.max_parallel.is_some()) {
+        doc.max_parallel = None;
+    }
+    if by_default("max_items") && inside.is_none_or(|map| map.max_items.is_some()) {
+        doc.max_items = None;
+    }
 }
 
 /// Whether a list of entries sets a field.
@@ -93,15 +134,15 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
     {
         draft.items = cx.within(Part::Key("for_each"), |cx| items_path(written, cx));
     }
+    let outputs: BTreeSet<&str> = draft.doc.outputs.iter().flat_map(Table::names).collect();
     for (name, _) in draft.doc.inputs.iter().flat_map(|inputs| &inputs.0) {
-        let declared =
-            draft.doc.outputs.iter().any(|outputs| outputs.names().any(|n| n == name.value));
-        if declared {
+        if outputs.contains(name.value.as_str()) {
             let message = format!("`{}` is both an input and an output", name.value);
             let problem = Problem::new(Code::InputAlsoOutput, name.span, message).with_hint(
                 "an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through",
             );
-            cx.within(Part::Key("inputs"), |cx| cx.add(problem));
+            let parts = [Part::Key("inputs"), Part::Name(name.value.as_str().into())];
+            cx.deeper(&parts, |cx| cx.add(problem));
         }
     }
 }
@@ -110,8 +151,19 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
 fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
     let doc = &draft.doc;
     let needed = !draft.asks() && doc.workflow_ref.is_none() && draft.unresolved.is_none();
-    let written = sets(draft.node.entries().unwrap_or_default(), "command");
-    if doc.command.is_none() && needed && !written {
+    // A command of blanks is none. One that could not be read has been reported,
+    // and so has what would stand for it.
+    let blank =
+        doc.command.as_ref().is_some_and(|command| command.value.source().trim().is_empty());
+    let unread = [
+        ("command", doc.command.is_none()),
+        ("approval", doc.approval.is_none()),
+        ("workflow_ref", doc.workflow_ref.is_none()),
+        ("library_step", doc.library_step.is_none()),
+    ]
+    .into_iter()
+    .any(|(key, absent)| absent && draft.field(key).is_some_and(|node| !node.is_null()));
+    if needed && (blank || doc.command.is_none() && !unread) {
         let message = format!("step `{}` has no command", draft.id());
         let problem = Problem::new(Code::MissingCommand, draft.span(), message)
             .with_hint("add `command`, or `approval`, `workflow_ref` or `library_step`");
@@ -121,7 +173,7 @@ fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
     if let Err(faults) = command.value.shell() {
         cx.within(Part::Key("command"), |cx| {
             for fault in faults {
-                let span = located(draft.node.get("command"), command.span, fault.span, cx);
+                let span = located(draft.field("command"), command.span, fault.span, cx);
                 cx.add(Problem::from_fault(Code::UnsafeReference, span, fault));
             }
         });
@@ -208,7 +260,9 @@ fn check_places<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
         } else {
             continue;
         };
-        cx.within(Part::Key("env"), |cx| cx.add(Problem::new(Code::BadValue, name.span, message)));
+        let problem = Problem::new(Code::BadValue, name.span, message);
+        let parts = [Part::Key("env"), Part::Name(name.value.as_str().into())];
+        cx.deeper(&parts, |cx| cx.add(problem));
     }
 }
 
@@ -250,8 +304,9 @@ fn items_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path
 /// `name` or `name@version`.
 pub(super) fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String> {
     let Some((name, version)) = written.split_once('@') else { return Ok((written, None)) };
-    match version.parse() {
-        Ok(version) => Ok((name, Some(version))),
-        Err(_) => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
+    let digits = version.bytes().all(|b| b.is_ascii_digit());
+    match version.parse().ok().filter(|_| digits) {
+        Some(version) => Ok((name, Some(version))),
+        None => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
     }
 }

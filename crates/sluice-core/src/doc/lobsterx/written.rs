@@ -1,6 +1,9 @@
 //! What a `.lobsterX` document may say.
 
-use crate::doc::fields::{ArgDoc, SchemaDoc};
+use crate::args::ArgDecl;
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::fields::{ArgDoc, SchemaDoc, report};
 use crate::doc::leaf::{Later, Millis, Table, Whole};
 use crate::doc::read::{Read, Reader, document};
 use crate::doc::schema::Defs;
@@ -264,7 +267,13 @@ pub(crate) struct InputDoc(pub(crate) InputMap);
 impl Read for InputDoc {
     fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<InputDoc> {
         match &node.kind {
-            Kind::Map(_) => InputMap::read(node, cx).map(InputDoc),
+            Kind::Map(_) => {
+                let map = InputMap::read(node, cx)?;
+                let value =
+                    ArgDecl { kind: map.kind, default: map.default.clone(), ..ArgDecl::default() };
+                report(value.contradictions(), node, cx);
+                Some(InputDoc(map))
+            }
             _ => {
                 let from = Some(Sources::read(node, cx)?);
                 Some(InputDoc(InputMap { from, ..InputMap::default() }))
@@ -284,13 +293,21 @@ pub(crate) struct Sources(pub(crate) Vec<Spanned<String>>);
 impl Read for Sources {
     fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Sources> {
         match &node.kind {
+            Kind::List(items) if items.is_empty() => {
+                let message = "an input needs at least one source";
+                cx.add(Problem::new(Code::BadValue, node.span, message));
+                None
+            }
             Kind::List(_) => Vec::read(node, cx).map(Sources),
             _ => Spanned::read(node, cx).map(|one| Sources(vec![one])),
         }
     }
 
     fn schema(_: &mut Defs) -> Value {
-        json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": "string" }, "minItems": 1 }
+        ] })
     }
 }
 
@@ -361,9 +378,17 @@ impl Read for EnvDoc {
         match &node.kind {
             Kind::Text(text) => Some(EnvDoc(text.clone().into_owned())),
             Kind::Number(_) | Kind::Bool(_) => {
-                // As written, so that `1.10` stays `1.10`.
-                let raw = cx.written(node.span).map(str::to_owned);
-                Some(EnvDoc(raw.unwrap_or_else(|| node.to_value().to_string())))
+                // As written, so that `1.10` stays `1.10`. An alias stands where the
+                // number does not, and a library's text is not at hand.
+                let raw = cx.written(node.span).filter(|raw| !raw.starts_with('*'));
+                match (raw, node.to_value()) {
+                    (Some(raw), _) => Some(EnvDoc(raw.to_owned())),
+                    (None, Value::Number(number)) if number.is_f64() => {
+                        cx.wrong_type(node, "a string");
+                        None
+                    }
+                    (None, value) => Some(EnvDoc(value.to_string())),
+                }
             }
             _ => {
                 cx.wrong_type(node, "a string");

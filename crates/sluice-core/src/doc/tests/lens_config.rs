@@ -230,13 +230,13 @@ fn what_the_document_says_as_a_whole_has_bounds() {
         4:15 bad_value max_parallel: 0 is not a whole number from 1 to 1024
         4:15 bad_value max_parallel: 1025 is not a whole number from 1 to 1024
         4:10 bad_duration timeout: a duration cannot be zero
-        4:10 bad_duration timeout: is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
+        4:10 bad_duration timeout: `soon` is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
         4:11 missing_field recovery: `max` is missing
         4:17 bad_value recovery.max: 101 is not a whole number from 0 to 100
         4:15 bad_template outputs.r: unclosed `${` (write `$${` for a literal `${`)
         4:10 wrong_type outputs: expected a map, found a list
         4:7 missing_field team: `members` is missing
-        4:32 duplicate_name team.members: the member `m` is declared twice
+        4:32 duplicate_name team.members[1]: the member `m` is declared twice
         4:8 bad_name args: `1x` is not in letters, digits and `_ . -`, a letter or `_` first (names are letters, digits and `_ . -`, a letter or `_` first)
         4:18 bad_value args.x.type: `strin` is not a type (did you mean `string`?)
         4:1 unknown_field steps: unknown field `steps`

@@ -90,7 +90,7 @@ fn what_is_wrong_is_told_where_it_stands() {
         expect![[r#"
             1:1 unknown_field libary: unknown field `libary` (did you mean `library`?)
             3:9 unknown_field library.one.comand: unknown field `comand` (did you mean `command`?)
-            3:29 bad_duration library.one.timeout: is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
+            3:29 bad_duration library.one.timeout: `soon` is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
             3:42 wrong_type library.one.tools: expected a list, found a string
             4:8 wrong_type library.two: expected a map, found a string
             5:23 unknown_field library.three.timeoutMs: unknown field `timeoutMs` (did you mean `timeout`?)
