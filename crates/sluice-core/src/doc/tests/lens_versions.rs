@@ -99,7 +99,8 @@ fn a_lens_or_version_that_could_not_be_read_is_not_also_unknown() {
         2:13 wrong_type lenses.l: expected a map, found a number
         2:28 wrong_type lenses.l.versions.1: expected a map, found a number
         2:28 wrong_type lenses.l.versions.1: expected a map, found a number
-    "#]].assert_eq(&told.concat());
+    "#]]
+    .assert_eq(&told.concat());
 }
 
 const ELSEWHERE: &str = r"
