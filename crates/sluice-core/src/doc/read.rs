@@ -6,7 +6,6 @@
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
 use crate::doc::schema::Defs;
-use crate::limits::PROBLEMS_MAX;
 use crate::node::{Entry, Kind, Node};
 use crate::span::{Fault, Span};
 use crate::suggest::suggest;
@@ -47,9 +46,6 @@ pub(crate) struct Reader<'n, 'p> {
     pub(crate) problems: &'p mut Problems,
     pub(crate) spelling: Spelling,
     path: Vec<Part<'n>>,
-    /// The first problems, without their paths. What several steps take over from
-    /// one place is read for each of them, and its problems are told once.
-    told: Vec<Problem>,
     /// Set while reading fields that stand in another file: their problems are
     /// reported at this place of the document.
     elsewhere: Option<Span>,
@@ -59,15 +55,7 @@ pub(crate) struct Reader<'n, 'p> {
 
 impl<'n, 'p> Reader<'n, 'p> {
     pub(crate) fn new(source: &'n str, spelling: Spelling, problems: &'p mut Problems) -> Self {
-        Reader {
-            source,
-            problems,
-            spelling,
-            path: Vec::new(),
-            told: Vec::new(),
-            elsewhere: None,
-            schema_depth: 0,
-        }
+        Reader { source, problems, spelling, path: Vec::new(), elsewhere: None, schema_depth: 0 }
     }
 
     /// Runs `read` one level down.
@@ -153,12 +141,6 @@ impl<'n, 'p> Reader<'n, 'p> {
     pub(crate) fn add_at(&mut self, mut problem: Problem, path: String) {
         if let Some(span) = self.elsewhere {
             problem = problem.at_span(span);
-        }
-        if self.told.contains(&problem) {
-            return;
-        }
-        if self.told.len() < PROBLEMS_MAX {
-            self.told.push(problem.clone());
         }
         self.problems.add(problem.at_path(path));
     }

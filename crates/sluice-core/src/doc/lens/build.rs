@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 
 /// Turns the document into a plan.
 pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {
-    let nodes = document.nodes.as_deref().unwrap_or_default();
+    let nodes = document.nodes();
     let steps = nodes.iter().zip(versions).map(|(node, version)| step(node, *version, document));
     let outputs = document.outputs.clone().unwrap_or_default();
     let mut plan = Plan {
@@ -42,10 +42,13 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         steps: steps.collect(),
         graph,
     };
-    let edges = || document.edges.iter().flatten();
-    let taken: BTreeSet<&str> =
-        edges().filter_map(|edge| edge.id.as_ref()).map(|id| id.value.as_str()).collect();
-    for (index, edge) in edges().enumerate() {
+    let taken: BTreeSet<&str> = document
+        .edges()
+        .iter()
+        .filter_map(|edge| edge.id.as_ref())
+        .map(|id| id.value.as_str())
+        .collect();
+    for (index, edge) in document.edges().iter().enumerate() {
         let target = edge.target_node_id.as_ref().and_then(|id| plan.graph.position(&id.value));
         let target = target.expect("an edge without errors ends at a node");
         plan.steps[target].edges.push(plan_edge(index, edge, &taken));

@@ -25,8 +25,8 @@ pub(super) fn check<'d>(
     registry: &'d Registry,
     cx: &mut Reader<'_, '_>,
 ) -> Option<(Graph, Vec<Applied<'d>>)> {
-    let nodes = document.nodes.as_deref().unwrap_or_default();
-    let edges = document.edges.as_deref().unwrap_or_default();
+    let nodes = document.nodes();
+    let edges = document.edges();
     let positions = check_nodes(nodes, cx);
     let versions = pin_all(document, registry, cx);
     let wires = check_edges(edges, &positions, cx);

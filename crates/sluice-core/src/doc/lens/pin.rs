@@ -28,7 +28,7 @@ pub(super) fn pin_all<'d>(
     let mut pinner = Pinner { document, registry, inline, known: BTreeMap::new() };
     let mut applied = Vec::new();
     let mut bytes = 0;
-    for (at, node) in document.nodes.iter().flatten().enumerate() {
+    for (at, node) in document.nodes().iter().enumerate() {
         cx.deeper(&[Part::Key("nodes"), Part::Index(at)], |cx| {
             let found = pinner.pin(node, cx);
             bytes += found.map_or(0, |version| version.bytes);
@@ -96,6 +96,10 @@ impl<'d> Pinner<'d> {
     fn report_lens(&self, wanted: &Spanned<String>, cx: &mut Reader<'_, '_>) {
         let shown = shorten(&wanted.value);
         let inline = self.document.lenses.iter().flat_map(Table::names);
+        // A lens that could not be read has been reported.
+        if inline.clone().any(|id| id == wanted.value) {
+            return;
+        }
         let problem = match &self.registry.lenses {
             Some(known) => {
                 let names = inline.chain(known.keys().map(String::as_str));
@@ -120,12 +124,18 @@ fn report_version(
 ) {
     let lens_id = shorten(&lens.value);
     let Some(version) = &node.version_id else {
+        if table.names().next().is_some() {
+            return;
+        }
         let message = format!("lens `{lens_id}` has no versions");
         let problem = Problem::new(Code::UnknownLens, lens.span, message);
         cx.within(Part::Key("lens_id"), |cx| cx.add(problem));
         return;
     };
     let name = &version.value.0;
+    if table.names().any(|one| one == name) {
+        return;
+    }
     let message = format!("lens `{lens_id}` has no version `{}`", shorten(name));
     let problem = Problem::new(Code::UnknownLens, version.span, message)
         .with_suggestion(cx.suggest(name, table.names()));

@@ -7,7 +7,7 @@ use crate::diagnostic::Problem;
 use crate::doc::fields::{ArgDoc, Length};
 use crate::doc::leaf::{Millis, Table, Whole, Word};
 use crate::doc::lobsterx::written::{MaxParallel, Version};
-use crate::doc::read::{Read, Reader, camel_case, document};
+use crate::doc::read::{Part, Read, Reader, camel_case, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc, TeamDoc};
 use crate::expr::Expr;
@@ -37,9 +37,9 @@ document! {
         /// Lenses by id; others are looked up in the registry.
         optional "lenses" lenses: Table<LensDoc>,
         /// The nodes, at least one.
-        required "nodes" nodes: Vec<NodeDoc>,
+        required "nodes" nodes: Rows<NodeDoc>,
         /// The edges; their order is the order of merging.
-        optional "edges" edges: Vec<EdgeDoc>,
+        optional "edges" edges: Rows<EdgeDoc>,
         /// When a ready node may start: `eager` (default) or `waves`.
         optional "scheduling" scheduling: Scheduling,
         /// The model of nodes that name none.
@@ -56,6 +56,33 @@ document! {
         optional "timeout" timeout: Millis,
         /// The run's result, by name; by default its final variables.
         optional "outputs" outputs: Table<Spanned<Template>>,
+    }
+}
+
+impl LensDocument {
+    pub(crate) fn nodes(&self) -> &[NodeDoc] {
+        self.nodes.as_ref().map_or(&[], |rows| &rows.0)
+    }
+
+    pub(crate) fn edges(&self) -> &[EdgeDoc] {
+        self.edges.as_ref().map_or(&[], |rows| &rows.0)
+    }
+}
+
+/// A list whose items keep their places: one that could not be read has been
+/// reported, and an empty one stands for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows<T>(Vec<T>);
+
+impl<T: Read + Default> Read for Rows<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Rows<T>> {
+        let items = cx.list(node)?.iter().enumerate();
+        let read = |(index, item)| cx.within(Part::Index(index), |cx| T::read(item, cx));
+        Some(Rows(items.map(read).map(Option::unwrap_or_default).collect()))
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        Vec::<T>::schema(defs)
     }
 }
 

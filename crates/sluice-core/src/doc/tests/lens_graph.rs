@@ -281,6 +281,22 @@ fn a_graph_has_a_node() {
 }
 
 #[test]
+fn a_node_or_edge_that_could_not_be_read_keeps_its_place() {
+    graph(
+        r"
+        nodes: [5, {id: a, lens_id: l}, {id: a, lens_id: l}]
+        edges: [~, {source_node_id: x, target_node_id: a}]
+        ",
+    )
+    .check(expect![[r#"
+        3:9 wrong_type nodes[0]: expected a map, found a number
+        3:38 duplicate_node_id nodes[2].id: a node called `a` exists already
+        4:9 wrong_type edges[0]: expected a map, found nothing
+        4:29 orphan_source edges[1].source_node_id: there is no node `x`
+    "#]]);
+}
+
+#[test]
 fn a_name_is_any_short_text() {
     let named = |name: &str| {
         Script::lens(&format!("name: {name}\nnodes: [{{id: a, lens_id: l}}]\n")).transcript()

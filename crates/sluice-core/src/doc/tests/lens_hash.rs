@@ -86,7 +86,7 @@ fn what_means_something_else_has_another_hash() {
         ("version: 3", "version: 3\n    budget: {max_cost_cents: 1}"),
         ("version: 3", "version: 3\n    timeout: 5"),
         ("version: 3", "version: 3\n    recovery: {max: 1}"),
-        ("version: 3", "version: 3\n    team: {members: []}"),
+        ("version: 3", "version: 3\n    team: {members: [{id: m}]}"),
         ("required: true", "required: false"),
         ("find [[topic]]", "find [[Topic]]"),
         ("1: {template: \"find", "2: {template: \"find"),

@@ -83,6 +83,26 @@ fn a_lens_has_versions() {
     "#]]);
 }
 
+#[test]
+fn a_lens_or_version_that_could_not_be_read_is_not_also_unknown() {
+    let told = |lens: &str, node: &str| {
+        let text =
+            format!("name: g\nlenses: {{l: {lens}}}\nnodes: [{{id: a, lens_id: l{node}}}]\n");
+        Script::lens(&text).registry("lenses: {}").transcript()
+    };
+    let told = [
+        told("5", ""),
+        told("{versions: {1: 5}}", ""),
+        told("{versions: {1: 5, 2: {template: x}}}", ", version_id: 1"),
+    ];
+    expect![[r#"
+        2:13 wrong_type lenses.l: expected a map, found a number
+        2:28 wrong_type lenses.l.versions.1: expected a map, found a number
+        2:28 wrong_type lenses.l.versions.1: expected a map, found a number
+    "#]]
+    .assert_eq(&told.concat());
+}
+
 const ELSEWHERE: &str = r"
     lenses:
       summary:
