@@ -88,7 +88,9 @@ fn insert_all(inputs: &mut BTreeMap<String, Bound>, from: &Map<String, Value>, o
 
 fn by_label(wires: &[Wire<'_>]) -> BTreeMap<String, Vec<usize>> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, wire) in wires.iter().enumerate() {
+    // An edge without a label only orders: it carries nothing.
+    let labelled = wires.iter().enumerate().filter(|(_, wire)| !wire.label.trim().is_empty());
+    for (at, wire) in labelled {
         groups.entry(label(wire.label)).or_default().push(at);
     }
     groups
@@ -118,6 +120,14 @@ mod tests {
 
     fn wire<'a>(label: &'a str, source: &'a str, value: Option<Value>) -> Wire<'a> {
         Wire { label, source_label: source, value: value.map(Cow::Owned), strategy: None }
+    }
+
+    #[test]
+    fn an_edge_without_a_label_carries_nothing() {
+        let (root, overrides) = (Map::new(), Map::new());
+        let wires = [wire("", "a", Some(json!(1))), wire(" ", "b", Some(json!(2)))];
+        let sources = Sources { root: &root, wires: &wires, merge: None, overrides: &overrides };
+        assert_eq!(bind(&sources), BTreeMap::new());
     }
 
     fn map(value: Value) -> Map<String, Value> {

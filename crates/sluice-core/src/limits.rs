@@ -13,9 +13,11 @@ pub const DOCUMENT_NODES_MAX: usize = 262_144;
 pub const STEPS_MAX: usize = 10_000;
 /// Most edges in one lens document.
 pub const EDGES_MAX: usize = 50_000;
-/// Most bytes of lens templates and contracts that the nodes of one document
-/// hold, each node its own copy.
-pub const LENS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most bytes that the steps of one document take over, each its own copy: of
+/// `defaults`, library steps and lenses.
+pub const COPIED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most names compared with misspelt ones, over all problems of one document.
+pub const SUGGESTIONS_COMPARED_MAX: usize = 500_000;
 /// Most problems reported for one document; one more line says that there are others.
 pub const PROBLEMS_MAX: usize = 200;
 /// Longest identifier: step ids, names, labels.

@@ -83,6 +83,17 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// About how many bytes a copy takes.
+    pub fn weight(&self) -> usize {
+        let inside = match &self.kind {
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => 0,
+            Kind::Text(text) => text.len(),
+            Kind::List(items) => items.iter().map(Node::weight).sum(),
+            Kind::Map(entries) => entries.iter().map(|e| e.key.len() + e.value.weight()).sum(),
+        };
+        size_of::<Node<'_>>() + inside
+    }
+
     /// The same node, independent of the text it was read from.
     pub fn into_owned(self) -> Node<'static> {
         let kind = match self.kind {

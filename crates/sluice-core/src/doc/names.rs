@@ -14,20 +14,21 @@ pub(crate) const RESERVED: &[&str] = &[
 
 /// A workflow's name: kebab-case.
 pub(crate) fn kebab(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
-    let rule = "kebab-case: lower-case letters, digits and single dashes, a letter first";
+    let rule =
+        ("in kebab-case", "lower-case letters, digits and single dashes, a letter first", '-');
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')
         && !name.contains("--")
         && name.bytes().all(|b| b == b'-' || b.is_ascii_lowercase() || b.is_ascii_digit());
-    check(name, span, fits, rule, '-', cx);
+    check(name, span, fits, rule, cx);
 }
 
 /// A step's id, an argument's or an output's name: snake_case.
 pub(crate) fn identifier(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
-    let rule = "snake_case: lower-case letters, digits and underscores, a letter first";
+    let rule = ("in snake_case", "lower-case letters, digits and underscores, a letter first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase() || b.is_ascii_digit());
-    check(name, span, fits, rule, '_', cx);
+    check(name, span, fits, rule, cx);
 }
 
 /// A step's id: an identifier that means nothing else.
@@ -42,8 +43,8 @@ pub(crate) fn step_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
 
 /// The name of an input or output: whatever a path can name.
 pub(crate) fn field(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
-    let rule = "letters, digits and `_ . -`, a letter or `_` first";
-    check(name, span, has_field_letters(name), rule, '_', cx);
+    let rule = ("a name", "letters, digits and `_ . -`, a letter or `_` first", '_');
+    check(name, span, has_field_letters(name), rule, cx);
 }
 
 /// Whether nothing is wrong with the name of an input or output.
@@ -58,13 +59,19 @@ fn has_field_letters(name: &str) -> bool {
 
 /// The id of a lens, node or edge: often made by a program.
 pub(crate) fn lens_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
-    let rule = "letters, digits and `_ . : -`, a letter or digit first";
+    let rule = ("an id", "letters, digits and `_ . : -`, a letter or digit first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b));
-    check(name, span, fits, rule, '_', cx);
+    check(name, span, fits, rule, cx);
 }
 
-fn check(name: &str, span: Span, fits: bool, rule: &str, joint: char, cx: &mut Reader<'_, '_>) {
+fn check(
+    name: &str,
+    span: Span,
+    fits: bool,
+    (what, rule, joint): (&str, &str, char),
+    cx: &mut Reader<'_, '_>,
+) {
     if !fits {
         let shown = crate::yaml::shorten(name);
         let message = match name.chars().find(|c| !c.is_ascii()) {
@@ -72,7 +79,7 @@ fn check(name: &str, span: Span, fits: bool, rule: &str, joint: char, cx: &mut R
             Some(odd) => {
                 format!("`{shown}` has a character outside ASCII: U+{:04X}", u32::from(odd))
             }
-            None => format!("`{shown}` is not in {rule}"),
+            None => format!("`{shown}` is not {what}"),
         };
         let likely = likely(name, joint);
         let hint = likely.map_or(format!("names are {rule}"), |name| format!("write `{name}`"));

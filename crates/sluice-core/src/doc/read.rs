@@ -6,11 +6,13 @@
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
 use crate::doc::schema::Defs;
+use crate::limits::{COPIED_BYTES_MAX, SUGGESTIONS_COMPARED_MAX};
 use crate::node::{Entry, Kind, Node};
 use crate::span::{Fault, Span};
 use crate::suggest::suggest;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 /// A type that can be read from a document.
@@ -51,11 +53,24 @@ pub(crate) struct Reader<'n, 'p> {
     elsewhere: Option<Span>,
     /// How many field schemas stand around the value being read.
     schema_depth: usize,
+    /// Bytes of fields that steps took over from elsewhere.
+    copied: usize,
+    /// How many more names may be compared for suggestions.
+    comparisons: Cell<usize>,
 }
 
 impl<'n, 'p> Reader<'n, 'p> {
     pub(crate) fn new(source: &'n str, spelling: Spelling, problems: &'p mut Problems) -> Self {
-        Reader { source, problems, spelling, path: Vec::new(), elsewhere: None, schema_depth: 0 }
+        Reader {
+            source,
+            problems,
+            spelling,
+            path: Vec::new(),
+            elsewhere: None,
+            schema_depth: 0,
+            copied: 0,
+            comparisons: Cell::new(SUGGESTIONS_COMPARED_MAX),
+        }
     }
 
     /// Runs `read` one level down.
@@ -128,7 +143,31 @@ impl<'n, 'p> Reader<'n, 'p> {
         name: &str,
         candidates: impl IntoIterator<Item = &'c str>,
     ) -> Option<&'c str> {
-        if self.problems.is_full() { None } else { suggest(name, candidates) }
+        if self.problems.is_full() {
+            return None;
+        }
+        let compared = Cell::new(0);
+        let left = self.comparisons.get();
+        let candidates =
+            candidates.into_iter().take(left).inspect(|_| compared.set(compared.get() + 1));
+        let likely = suggest(name, candidates);
+        self.comparisons.set(left - compared.get());
+        likely
+    }
+
+    /// Whether a step may take over another copy of a field that stands
+    /// elsewhere. When the copies get too many, that is reported once.
+    pub(crate) fn may_copy(&mut self, entry: &Entry<'_>) -> bool {
+        let before = self.copied;
+        self.copied = before.saturating_add(entry.value.weight());
+        let over = self.copied > COPIED_BYTES_MAX;
+        if over && before <= COPIED_BYTES_MAX {
+            let message = format!("the steps take over more than {COPIED_BYTES_MAX} bytes");
+            self.add(Problem::new(Code::TooManyNodes, entry.key_span, message).with_hint(
+                "each step holds a copy of what it takes over; shorten it or split the workflow",
+            ));
+        }
+        !over
     }
 
     /// Reports a problem with the value being read.

@@ -6,7 +6,7 @@ use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
-use crate::limits::LENS_BYTES_MAX;
+use crate::limits::COPIED_BYTES_MAX;
 use crate::span::Spanned;
 use crate::template::lens::LensTemplate;
 use crate::yaml::shorten;
@@ -33,16 +33,16 @@ pub(super) fn pin_all<'d>(
             let found = pinner.pin(node, cx);
             bytes += found.map_or(0, |version| version.bytes);
             applied.push(found.map(|version| (version.name, version.doc)));
-            if bytes > LENS_BYTES_MAX {
+            if bytes > COPIED_BYTES_MAX {
                 let message =
-                    format!("the nodes repeat over {LENS_BYTES_MAX} bytes of their lenses");
+                    format!("the nodes repeat over {COPIED_BYTES_MAX} bytes of their lenses");
                 let span = super::check::span(node);
                 cx.add(Problem::new(Code::TooManyNodes, span, message).with_hint(
                     "each node holds a copy of its lens; shorten the lens or split the workflow",
                 ));
             }
         });
-        if bytes > LENS_BYTES_MAX {
+        if bytes > COPIED_BYTES_MAX {
             return None;
         }
     }

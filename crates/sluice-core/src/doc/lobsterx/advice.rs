@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 /// Warns of declared roles that no step uses.
 pub(super) fn unused_roles<'n>(document: &Document, drafts: &[Draft<'n>], cx: &mut Reader<'n, '_>) {
-    let used: BTreeSet<&str> = drafts
-        .iter()
-        .filter_map(|draft| draft.doc.role.as_ref().map(|role| role.value.as_str()))
-        .collect();
+    let steps = drafts.iter().filter_map(|draft| draft.doc.role.as_ref());
+    let members = document.team.iter().flat_map(|team| team.members.iter().flatten());
+    let members = members.filter_map(|member| member.role.as_deref());
+    let used: BTreeSet<&str> = steps.map(|role| role.value.as_str()).chain(members).collect();
     for (role, _) in document.roles.iter().flat_map(|roles| &roles.0) {
         if !used.contains(role.value.as_str()) {
             let message = format!("no step uses the role `{}`", role.value);

@@ -56,7 +56,11 @@ pub(super) fn take_over<'n>(
                 }
             }
             Some(_) => {}
-            None => cx.elsewhere(name.span, |cx| doc.read_entry(entry, cx)),
+            None => cx.elsewhere(name.span, |cx| {
+                if cx.may_copy(entry) {
+                    doc.read_entry(entry, cx);
+                }
+            }),
         }
     }
     Taken { fields: &step.fields, unresolved: None }

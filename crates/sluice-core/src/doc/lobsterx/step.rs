@@ -1,14 +1,15 @@
 //! One written step: its fields gathered from the step, the library and the
 //! defaults, then turned into a planned one.
 
-use super::written::{ForEachMap, ItemsDoc, StepDoc};
+use super::written::{ForEachDoc, ForEachMap, ItemsDoc, StepDoc};
 use super::{NO_DEFAULTS, library};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::Table;
+use crate::doc::leaf::{Table, Whole};
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::doc::{names, shared};
+use crate::limits::MAX_ITEMS_DEFAULT;
 use crate::node::{Entry, Node};
 use crate::path::Path;
 use crate::span::{Span, Spanned};
@@ -79,7 +80,7 @@ pub(super) fn read<'n>(
     for entry in defaults {
         let is_set = sets(own, &entry.key) || sets(library.fields, &entry.key);
         let known = StepDoc::FIELDS.contains(&&*entry.key) && !NO_DEFAULTS.contains(&&*entry.key);
-        if known && !is_set {
+        if known && !is_set && cx.may_copy(entry) {
             doc.read_entry(entry, cx);
         }
     }
@@ -134,6 +135,7 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
     {
         draft.items = cx.within(Part::Key("for_each"), |cx| items_path(written, cx));
     }
+    check_item_count(draft, cx);
     if draft.doc.inputs.is_none() {
         return;
     }
@@ -147,6 +149,19 @@ fn check_fields<'n>(draft: &mut Draft<'n>, cx: &mut Reader<'n, '_>) {
             let parts = [Part::Key("inputs"), Part::Name(name.value.as_str().into())];
             cx.deeper(&parts, |cx| cx.add(problem));
         }
+    }
+}
+
+/// A list written out is not longer than the step allows.
+fn check_item_count<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
+    let Some(Spanned { value: ForEachDoc(map), span }) = &draft.doc.for_each else { return };
+    let Some(ItemsDoc::List(items)) = &map.items else { return };
+    let max = draft.doc.max_items.map(|max| max.value).or(map.max_items);
+    let max = max.map_or(MAX_ITEMS_DEFAULT, Whole::small);
+    if items.len() > max as usize {
+        let message = format!("there are {} items; `max_items` is {max}", items.len());
+        let problem = Problem::new(Code::BadValue, *span, message);
+        cx.within(Part::Key("for_each"), |cx| cx.add(problem));
     }
 }
 

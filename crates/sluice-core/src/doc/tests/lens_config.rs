@@ -237,7 +237,7 @@ fn what_the_document_says_as_a_whole_has_bounds() {
         4:10 wrong_type outputs: expected a map, found a list
         4:7 missing_field team: `members` is missing
         4:32 duplicate_name team.members[1]: the member `m` is declared twice
-        4:8 bad_name args: `1x` is not in letters, digits and `_ . -`, a letter or `_` first (names are letters, digits and `_ . -`, a letter or `_` first)
+        4:8 bad_name args: `1x` is not a name (names are letters, digits and `_ . -`, a letter or `_` first)
         4:18 bad_value args.x.type: `strin` is not a type (did you mean `string`?)
         4:1 unknown_field steps: unknown field `steps`
         4:1 unknown_field node: unknown field `node` (did you mean `nodes`?)

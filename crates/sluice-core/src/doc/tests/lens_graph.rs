@@ -54,9 +54,9 @@ fn node_ids_are_unique_and_named_by_rule() {
     )
     .check(expect![[r#"
         6:10 duplicate_node_id nodes[2].id: a node called `a` exists already
-        7:10 bad_name nodes[3].id: `_x` is not in letters, digits and `_ . : -`, a letter or digit first (write `x`)
-        8:10 bad_name nodes[4].id: `a b` is not in letters, digits and `_ . : -`, a letter or digit first (write `a_b`)
-        9:10 bad_name nodes[5].id: `` is not in letters, digits and `_ . : -`, a letter or digit first (names are letters, digits and `_ . : -`, a letter or digit first)
+        7:10 bad_name nodes[3].id: `_x` is not an id (write `x`)
+        8:10 bad_name nodes[4].id: `a b` is not an id (write `a_b`)
+        9:10 bad_name nodes[5].id: `` is not an id (names are letters, digits and `_ . : -`, a letter or digit first)
         10:10 bad_name nodes[6].id: `а` has a character outside ASCII: U+0430 (names are letters, digits and `_ . : -`, a letter or digit first)
     "#]]);
 }
@@ -189,7 +189,7 @@ fn edge_ids_are_unique_and_named_by_rule() {
         ",
     )
     .check(expect![[r#"
-        6:10 bad_name edges[1].id: `-` is not in letters, digits and `_ . : -`, a letter or digit first (names are letters, digits and `_ . : -`, a letter or digit first)
+        6:10 bad_name edges[1].id: `-` is not an id (names are letters, digits and `_ . : -`, a letter or digit first)
         7:10 duplicate_edge_id edges[2].id: an edge called `e` exists already
     "#]]);
 }

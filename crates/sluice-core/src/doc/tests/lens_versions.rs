@@ -79,7 +79,7 @@ fn a_lens_has_versions() {
         "name: g\nlenses: {l l: {versions: {1: {template: x}}}}\nnodes: [{id: a, lens_id: l l}]\n",
     )
     .check(expect![[r#"
-        2:10 bad_name lenses: `l l` is not in letters, digits and `_ . : -`, a letter or digit first (write `l_l`)
+        2:10 bad_name lenses: `l l` is not an id (write `l_l`)
     "#]]);
 }
 
@@ -189,11 +189,11 @@ fn nodes_cannot_multiply_a_lens_without_bound() {
             "name: g\nlenses: {{l: {{versions: {{1: {{template: {template}}}}}}}}}\nnodes: [{nodes}]\n"
         )
     };
-    let half = crate::limits::LENS_BYTES_MAX / 1024;
+    let half = crate::limits::COPIED_BYTES_MAX / 1024;
     assert_eq!(Script::lens(&text(1024, half)).transcript(), "ok\n");
     let told = Script::lens(&text(1025, half)).transcript();
     expect![[r#"
-        3:24504 too_many_nodes nodes[1024]: the nodes repeat over 67108864 bytes of their lenses (each node holds a copy of its lens; shorten the lens or split the workflow)
+        3:24504 too_many_nodes nodes[1024]: the nodes repeat over 16777216 bytes of their lenses (each node holds a copy of its lens; shorten the lens or split the workflow)
     "#]].assert_eq(&told);
     // Parts weigh more than their text.
     let parts = |version: &str, nodes: usize| {
@@ -210,7 +210,7 @@ fn nodes_cannot_multiply_a_lens_without_bound() {
     let values =
         format!("{{template: x, output_contract: {{schema: {{f: {{enum: [{values}]}}}}}}}}");
     for version in [places, typed, fields, values] {
-        assert_eq!(parts(&version, 200), "ok\n");
-        assert!(parts(&version, 260).contains("too_many_nodes"), "{}", &version[..40]);
+        assert_eq!(parts(&version, 50), "ok\n");
+        assert!(parts(&version, 65).contains("too_many_nodes"), "{}", &version[..40]);
     }
 }

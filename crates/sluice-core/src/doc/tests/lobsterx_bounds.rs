@@ -1,6 +1,6 @@
 //! Which values each field takes: forms, bounds on both sides, wrong types.
 
-use super::{check_step, check_top};
+use super::{Script, check_step, check_top};
 use expect_test::expect;
 
 #[test]
@@ -313,5 +313,25 @@ fn approvals() {
             approval: optional => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a string
             approval: [ada] => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a list
         "#]],
+    );
+}
+
+#[test]
+fn a_list_written_out_is_not_longer_than_max_items() {
+    let told = |for_each: &str| {
+        let step = format!("{{id: a, agent: mock, command: x, {for_each}}}");
+        Script::lobsterx(&format!("name: demo\nsteps: [{step}]\n")).transcript()
+    };
+    assert_eq!(told("for_each: [1, 2], max_items: 2"), "ok\n");
+    assert!(
+        told("for_each: [1, 2, 3], max_items: 2").contains("there are 3 items; `max_items` is 2")
+    );
+    assert!(
+        told("for_each: {items: [1, 2], max_items: 1}")
+            .contains("there are 2 items; `max_items` is 1")
+    );
+    let many = vec!["1"; 1001].join(", ");
+    assert!(
+        told(&format!("for_each: [{many}]")).contains("there are 1001 items; `max_items` is 1000")
     );
 }

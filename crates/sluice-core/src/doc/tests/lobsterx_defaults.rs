@@ -268,3 +268,19 @@ fn a_default_that_clashes_with_a_step_is_told() {
         ~6:31 unresolved_reference steps[2].workflow_ref: workflow `other` cannot be checked: no registry is at hand
     "#]]);
 }
+
+#[test]
+fn what_steps_take_over_cannot_be_multiplied_without_bound() {
+    let steps: String = (0..10_000).map(|n| format!("- {{id: s{n}}}\n")).collect();
+    let document = |command: &str| {
+        format!("name: big\ndefaults: {{agent: mock, command: {command}}}\nsteps:\n{steps}")
+    };
+    assert_eq!(Script::lobsterx(&document("short")).transcript(), "ok\n");
+    let told = Script::lobsterx(&document(&"x".repeat(600_000))).transcript();
+    assert_eq!(told.matches("too_many_nodes").count(), 1, "{told}");
+    let library = format!("library: {{lib: {{command: {}}}}}", "x".repeat(600_000));
+    let steps: String = (0..100).map(|n| format!("- {{id: s{n}, library_step: lib}}\n")).collect();
+    let document = format!("name: big\nsteps:\n{steps}");
+    let told = Script::lobsterx(&document).registry(&library).transcript();
+    assert_eq!(told.matches("too_many_nodes").count(), 1, "{told}");
+}

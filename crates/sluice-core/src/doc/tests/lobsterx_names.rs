@@ -36,22 +36,22 @@ fn workflows_are_named_in_kebab_case() {
             a => ok | name = "a"
             a1-b2 => ok | name = "a1-b2"
             credit-check => ok | name = "credit-check"
-            Credit-Check => 1:7 bad_name name: `Credit-Check` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `credit-check`)
-            creditCheck => 1:7 bad_name name: `creditCheck` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `credit-check`)
-            credit_check => 1:7 bad_name name: `credit_check` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `credit-check`)
-            1a => 1:7 bad_name name: `1a` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (names are kebab-case: lower-case letters, digits and single dashes, a letter first)
-            -a => 1:7 bad_name name: `-a` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `a`)
-            a- => 1:7 bad_name name: `a-` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `a`)
-            a--b => 1:7 bad_name name: `a--b` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `a-b`)
-            'a b' => 1:7 bad_name name: `a b` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `a-b`)
-            '' => 1:7 bad_name name: `` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (names are kebab-case: lower-case letters, digits and single dashes, a letter first)
-            a.b => 1:7 bad_name name: `a.b` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (write `a-b`)
+            Credit-Check => 1:7 bad_name name: `Credit-Check` is not in kebab-case (write `credit-check`)
+            creditCheck => 1:7 bad_name name: `creditCheck` is not in kebab-case (write `credit-check`)
+            credit_check => 1:7 bad_name name: `credit_check` is not in kebab-case (write `credit-check`)
+            1a => 1:7 bad_name name: `1a` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first)
+            -a => 1:7 bad_name name: `-a` is not in kebab-case (write `a`)
+            a- => 1:7 bad_name name: `a-` is not in kebab-case (write `a`)
+            a--b => 1:7 bad_name name: `a--b` is not in kebab-case (write `a-b`)
+            'a b' => 1:7 bad_name name: `a b` is not in kebab-case (write `a-b`)
+            '' => 1:7 bad_name name: `` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first)
+            a.b => 1:7 bad_name name: `a.b` is not in kebab-case (write `a-b`)
             5 => 1:7 wrong_type name: expected a string, found a number (quote it if it is meant as text)
             [a] => 1:7 wrong_type name: expected a string, found a list
             null => 1:1 missing_field: `name` is missing
-            café => 1:7 bad_name name: `café` has a character outside ASCII: U+00E9 (names are kebab-case: lower-case letters, digits and single dashes, a letter first)
-            аbc => 1:7 bad_name name: `аbc` has a character outside ASCII: U+0430 (names are kebab-case: lower-case letters, digits and single dashes, a letter first)
-            '!' => 1:7 bad_name name: `!` is not in kebab-case: lower-case letters, digits and single dashes, a letter first (names are kebab-case: lower-case letters, digits and single dashes, a letter first)
+            café => 1:7 bad_name name: `café` has a character outside ASCII: U+00E9 (names are lower-case letters, digits and single dashes, a letter first)
+            аbc => 1:7 bad_name name: `аbc` has a character outside ASCII: U+0430 (names are lower-case letters, digits and single dashes, a letter first)
+            '!' => 1:7 bad_name name: `!` is not in kebab-case (names are lower-case letters, digits and single dashes, a letter first)
         "#]],
     );
 }
@@ -91,23 +91,23 @@ fn steps_are_named_in_snake_case() {
             a_1 => ok | steps.0.id = "a_1"
             a__b => ok | steps.0.id = "a__b"
             a_ => ok | steps.0.id = "a_"
-            _a => 2:14 bad_name steps[0].id: `_a` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `a`)
-            1a => 2:14 bad_name steps[0].id: `1a` is not in snake_case: lower-case letters, digits and underscores, a letter first (names are snake_case: lower-case letters, digits and underscores, a letter first)
-            A => 2:14 bad_name steps[0].id: `A` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `a`)
-            gatherData => 2:14 bad_name steps[0].id: `gatherData` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `gather_data`)
-            gather-data => 2:14 bad_name steps[0].id: `gather-data` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `gather_data`)
-            gather data => 2:14 bad_name steps[0].id: `gather data` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `gather_data`)
-            '' => 2:14 bad_name steps[0].id: `` is not in snake_case: lower-case letters, digits and underscores, a letter first (names are snake_case: lower-case letters, digits and underscores, a letter first)
+            _a => 2:14 bad_name steps[0].id: `_a` is not in snake_case (write `a`)
+            1a => 2:14 bad_name steps[0].id: `1a` is not in snake_case (names are lower-case letters, digits and underscores, a letter first)
+            A => 2:14 bad_name steps[0].id: `A` is not in snake_case (write `a`)
+            gatherData => 2:14 bad_name steps[0].id: `gatherData` is not in snake_case (write `gather_data`)
+            gather-data => 2:14 bad_name steps[0].id: `gather-data` is not in snake_case (write `gather_data`)
+            gather data => 2:14 bad_name steps[0].id: `gather data` is not in snake_case (write `gather_data`)
+            '' => 2:14 bad_name steps[0].id: `` is not in snake_case (names are lower-case letters, digits and underscores, a letter first)
             5 => 2:14 wrong_type steps[0].id: expected a string, found a number (quote it if it is meant as text)
             null => 2:9 missing_field steps[0]: `id` is missing
             [a] => 2:14 wrong_type steps[0].id: expected a string, found a list
-            gаther => 2:14 bad_name steps[0].id: `gаther` has a character outside ASCII: U+0430 (names are snake_case: lower-case letters, digits and underscores, a letter first)
-            ١a => 2:14 bad_name steps[0].id: `١a` has a character outside ASCII: U+0661 (names are snake_case: lower-case letters, digits and underscores, a letter first)
-            __proto__ => 2:14 bad_name steps[0].id: `__proto__` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `proto`)
+            gаther => 2:14 bad_name steps[0].id: `gаther` has a character outside ASCII: U+0430 (names are lower-case letters, digits and underscores, a letter first)
+            ١a => 2:14 bad_name steps[0].id: `١a` has a character outside ASCII: U+0661 (names are lower-case letters, digits and underscores, a letter first)
+            __proto__ => 2:14 bad_name steps[0].id: `__proto__` is not in snake_case (write `proto`)
             constructor => ok | steps.0.id = "constructor"
             stdout => ok | steps.0.id = "stdout"
             'a
-              b' => 2:20 bad_name steps[0].id: `a b` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `a_b`)
+              b' => 2:20 bad_name steps[0].id: `a b` is not in snake_case (write `a_b`)
         "#]],
     );
 }
@@ -194,7 +194,7 @@ fn a_letter_that_only_looks_like_another_is_named() {
         ",
     )
     .check(expect![[r#"
-        4:10 bad_name steps[1].id: `gаther` has a character outside ASCII: U+0430 (names are snake_case: lower-case letters, digits and underscores, a letter first)
+        4:10 bad_name steps[1].id: `gаther` has a character outside ASCII: U+0430 (names are lower-case letters, digits and underscores, a letter first)
     "#]]);
 }
 
@@ -215,13 +215,13 @@ fn arguments_inputs_and_outputs() {
         ],
         expect![[r#"
             args: {a_1: string} => ok | args = {"a_1":{"type":"string"}}
-            args: {__proto__: string} => 2:8 bad_name args.__proto__: `__proto__` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `proto`)
+            args: {__proto__: string} => 2:8 bad_name args.__proto__: `__proto__` is not in snake_case (write `proto`)
             args: {constructor: string} => ok | args = {"constructor":{"type":"string"}}
-            args: {A: string} => 2:8 bad_name args.A: `A` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `a`)
-            args: {a-b: string} => 2:8 bad_name args.a-b: `a-b` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `a_b`)
-            args: {'': string} => 2:8 bad_name args.: `` is not in snake_case: lower-case letters, digits and underscores, a letter first (names are snake_case: lower-case letters, digits and underscores, a letter first)
+            args: {A: string} => 2:8 bad_name args.A: `A` is not in snake_case (write `a`)
+            args: {a-b: string} => 2:8 bad_name args.a-b: `a-b` is not in snake_case (write `a_b`)
+            args: {'': string} => 2:8 bad_name args.: `` is not in snake_case (names are lower-case letters, digits and underscores, a letter first)
             args: {item: string} => ok | args = {"item":{"type":"string"}}
-            args: {1: string} => 2:8 bad_name args.1: `1` is not in snake_case: lower-case letters, digits and underscores, a letter first (names are snake_case: lower-case letters, digits and underscores, a letter first)
+            args: {1: string} => 2:8 bad_name args.1: `1` is not in snake_case (names are lower-case letters, digits and underscores, a letter first)
             args: [a] => 2:7 wrong_type args: expected a map, found a list
         "#]],
     );
@@ -239,12 +239,12 @@ fn arguments_inputs_and_outputs() {
         ],
         expect![[r#"
             outputs: {a: , B_2: , c-d: , e.f: , __proto__: } => ok | steps.0.outputs = {"a":{},"B_2":{},"c-d":{},"e.f":{},"__proto__":{}}
-            outputs: {1a: } => 5:15 bad_name steps[0].outputs.1a: `1a` is not in letters, digits and `_ . -`, a letter or `_` first (names are letters, digits and `_ . -`, a letter or `_` first)
-            outputs: {'': } => 5:15 bad_name steps[0].outputs.: `` is not in letters, digits and `_ . -`, a letter or `_` first (names are letters, digits and `_ . -`, a letter or `_` first)
-            outputs: {a b: } => 5:15 bad_name steps[0].outputs.a b: `a b` is not in letters, digits and `_ . -`, a letter or `_` first (write `a_b`)
-            outputs: {-a: } => 5:15 bad_name steps[0].outputs.-a: `-a` is not in letters, digits and `_ . -`, a letter or `_` first (write `a`)
+            outputs: {1a: } => 5:15 bad_name steps[0].outputs.1a: `1a` is not a name (names are letters, digits and `_ . -`, a letter or `_` first)
+            outputs: {'': } => 5:15 bad_name steps[0].outputs.: `` is not a name (names are letters, digits and `_ . -`, a letter or `_` first)
+            outputs: {a b: } => 5:15 bad_name steps[0].outputs.a b: `a b` is not a name (write `a_b`)
+            outputs: {-a: } => 5:15 bad_name steps[0].outputs.-a: `-a` is not a name (write `a`)
             outputs: {а: } => 5:15 bad_name steps[0].outputs.а: `а` has a character outside ASCII: U+0430 (names are letters, digits and `_ . -`, a letter or `_` first)
-            outputs: {a$: } => 5:15 bad_name steps[0].outputs.a$: `a$` is not in letters, digits and `_ . -`, a letter or `_` first (write `a`)
+            outputs: {a$: } => 5:15 bad_name steps[0].outputs.a$: `a$` is not a name (write `a`)
             outputs: [a] => 5:14 wrong_type steps[0].outputs: expected a map, found a list
         "#]],
     );
@@ -262,9 +262,9 @@ fn arguments_inputs_and_outputs() {
             B_2 => ok | steps.1.inputs = {"B_2":{"from":["one.x"]}}
             e.f => ok | steps.1.inputs = {"e.f":{"from":["one.x"]}}
             __proto__ => ok | steps.1.inputs = {"__proto__":{"from":["one.x"]}}
-            1a => 4:37 bad_name steps[1].inputs.1a: `1a` is not in letters, digits and `_ . -`, a letter or `_` first (names are letters, digits and `_ . -`, a letter or `_` first)
-            '' => 4:37 bad_name steps[1].inputs.: `` is not in letters, digits and `_ . -`, a letter or `_` first (names are letters, digits and `_ . -`, a letter or `_` first)
-            a b => 4:37 bad_name steps[1].inputs.a b: `a b` is not in letters, digits and `_ . -`, a letter or `_` first (write `a_b`)
+            1a => 4:37 bad_name steps[1].inputs.1a: `1a` is not a name (names are letters, digits and `_ . -`, a letter or `_` first)
+            '' => 4:37 bad_name steps[1].inputs.: `` is not a name (names are letters, digits and `_ . -`, a letter or `_` first)
+            a b => 4:37 bad_name steps[1].inputs.a b: `a b` is not a name (write `a_b`)
             а => 4:37 bad_name steps[1].inputs.а: `а` has a character outside ASCII: U+0430 (names are letters, digits and `_ . -`, a letter or `_` first)
         "#]],
     );

@@ -211,16 +211,16 @@ fn paths_name_the_part_that_is_wrong() {
     )
     .check(expect![[r#"
         2:23 duplicate_name phases[2]: the phase `early` is declared twice
-        3:8 bad_name args.Bad: `Bad` is not in snake_case: lower-case letters, digits and underscores, a letter first (write `bad`)
+        3:8 bad_name args.Bad: `Bad` is not in snake_case (write `bad`)
         4:12 bad_value defaults.id: `id` cannot be a default
         ~5:38 unknown_variable outputs.result: nothing sets `nobody`
         6:34 duplicate_name team.members[1]: the member `ada` is declared twice
         13:14 unknown_step steps[1].inputs.worse: there is no step `nobody`
         14:29 unknown_step steps[1].inputs.worst: there is no step `nobody`
         14:39 bad_reference steps[1].inputs.worst: `z` does not name a step's value (write `worst: id.field`)
-        15:7 bad_name steps[1].inputs.x y: `x y` is not in letters, digits and `_ . -`, a letter or `_` first (write `x_y`)
+        15:7 bad_name steps[1].inputs.x y: `x y` is not a name (write `x_y`)
         ~16:7 input_also_output steps[1].inputs.both: `both` is both an input and an output (an agent that repeats what it was given may change it; leave it out of `outputs` to pass it through)
-        17:29 bad_name steps[1].outputs.a b: `a b` is not in letters, digits and `_ . -`, a letter or `_` first (write `a_b`)
+        17:29 bad_name steps[1].outputs.a b: `a b` is not a name (write `a_b`)
         18:11 bad_value steps[1].env.1: `1` cannot be the name of a variable
         19:37 unknown_step steps[1].for_each: there is no step `nobody`
         20:18 wrong_type steps[1].depends_on[0]: expected a string, found a number (quote it if it is meant as text)

@@ -375,3 +375,16 @@ fn warnings_do_not_refuse_a_document_and_errors_keep_them() {
         3:48 bad_duration steps[0].timeout: a duration cannot be zero
     "#]]);
 }
+
+#[test]
+fn a_role_that_a_team_member_has_is_used() {
+    let document = "
+name: demo
+roles: {writer: {}, reader: {}}
+team: {members: [{id: m, role: writer}]}
+steps: [{id: a, agent: mock, command: x}]
+";
+    let told = Script::lobsterx(document).transcript();
+    assert!(told.contains("no step uses the role `reader`"), "{told}");
+    assert!(!told.contains("no step uses the role `writer`"), "{told}");
+}

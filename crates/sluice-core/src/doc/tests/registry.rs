@@ -100,7 +100,7 @@ fn what_is_wrong_is_told_where_it_stands() {
             9:7 bad_value workflows.b[0]: -1 is not a whole number from 0 to 9007199254740991
             9:11 wrong_type workflows.b[1]: expected a number, found a string
             9:14 bad_value workflows.b[2]: 1.5 is not a whole number from 0 to 9007199254740991
-            11:3 bad_name lenses: `bad id` is not in letters, digits and `_ . : -`, a letter or digit first (write `bad_id`)
+            11:3 bad_name lenses: `bad id` is not an id (write `bad_id`)
             12:33 bad_template lenses.c.versions.1.template: unknown placeholder type `y` (the types are string, number, integer, boolean, url, json, array, any)
             13:6 missing_field lenses.d: `versions` is missing
             13:7 unknown_field lenses.d.version: unknown field `version` (did you mean `versions`?)
