@@ -25,10 +25,14 @@ use crate::span::Fault;
 use crate::value::Membership;
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 
-/// A parsed expression. Two are equal when their sources are.
+/// A parsed expression. Two are equal when their sources are. Copies share it.
 #[derive(Debug, Clone)]
-pub struct Expr {
+pub struct Expr(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
     source: String,
     root: Node,
     references: Vec<Reference>,
@@ -92,17 +96,17 @@ impl Expr {
             ));
         }
         let (root, references) = parser::parse(source)?;
-        Ok(Expr { source: source.to_owned(), root, references })
+        Ok(Expr(Arc::new(Parsed { source: source.to_owned(), root, references })))
     }
 
     /// The text the expression was read from.
     pub fn source(&self) -> &str {
-        &self.source
+        &self.0.source
     }
 
     /// Every path in the expression, in the order they are written.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
-        self.references.iter()
+        self.0.references.iter()
     }
 
     /// The expression's value. `membership` says how strict `in` is.
@@ -118,7 +122,7 @@ impl Expr {
 
 impl PartialEq for Expr {
     fn eq(&self, other: &Expr) -> bool {
-        self.source == other.source
+        self.0.source == other.0.source
     }
 }
 
@@ -126,13 +130,13 @@ impl Eq for Expr {}
 
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)
+        f.write_str(&self.0.source)
     }
 }
 
 impl serde::Serialize for Expr {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.source)
+        serializer.serialize_str(&self.0.source)
     }
 }
 

@@ -46,6 +46,10 @@ impl Entry {
 }
 
 impl Writer {
+    pub(super) fn with_capacity(bytes: usize) -> Writer {
+        Writer { out: Vec::with_capacity(bytes), ..Writer::default() }
+    }
+
     pub(super) fn into_string(self) -> String {
         String::from_utf8(self.out).expect("JSON is UTF-8")
     }

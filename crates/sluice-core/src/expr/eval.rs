@@ -21,7 +21,7 @@ pub(super) fn value(
     membership: Membership,
 ) -> Result<Value, EvalError> {
     let mut evaluation = Evaluation::new(expr, scope, membership);
-    let operand = evaluation.operand(&expr.root)?;
+    let operand = evaluation.operand(&expr.0.root)?;
     evaluation.into_value(operand)
 }
 
@@ -30,7 +30,7 @@ pub(super) fn holds(
     scope: &dyn Scope,
     membership: Membership,
 ) -> Result<bool, EvalError> {
-    Evaluation::new(expr, scope, membership).truth(&expr.root)
+    Evaluation::new(expr, scope, membership).truth(&expr.0.root)
 }
 
 /// A value that is read and not copied where it can be borrowed.
@@ -67,7 +67,7 @@ struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     fn new(expr: &'a Expr, scope: &'a dyn Scope, membership: Membership) -> Evaluation<'a> {
-        Evaluation { references: &expr.references, scope, membership, fuel: EXPRESSION_FUEL }
+        Evaluation { references: &expr.0.references, scope, membership, fuel: EXPRESSION_FUEL }
     }
 
     fn spend(&mut self, units: usize) -> Result<(), EvalError> {

@@ -31,7 +31,7 @@ pub struct Step {
     pub agent: Option<String>,
     /// A person decides before the work is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Approval>,
+    pub approval: Option<Box<Approval>>,
     /// What its gateway must offer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Step {
     pub env: IndexMap<String, String>,
     /// The step is done once for each item.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub for_each: Option<ForEach>,
+    pub for_each: Option<Box<ForEach>>,
     /// Unique in the plan.
     pub id: String,
     /// Whether an attempt whose outcome is unknown may be repeated.
@@ -137,16 +137,7 @@ pub enum Work {
         command: Template,
     },
     /// Another workflow, as a child run.
-    Workflow {
-        /// Its name.
-        name: String,
-        /// Its version; the newest at start when absent.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        version: Option<u64>,
-        /// What it is given.
-        #[serde(skip_serializing_if = "IndexMap::is_empty")]
-        args: IndexMap<String, TemplateTree>,
-    },
+    Workflow(Box<WorkflowWork>),
     /// A lens version applied to the node's inputs.
     Lens(Box<LensWork>),
     /// A library step or lens that was not at hand when the plan was made. Such
@@ -165,11 +156,24 @@ impl Work {
         match self {
             Work::Approval => "approval",
             Work::Command { .. } => "command",
-            Work::Workflow { .. } => "workflow",
+            Work::Workflow(_) => "workflow",
             Work::Lens(_) => "lens",
             Work::Unresolved { .. } => "unresolved",
         }
     }
+}
+
+/// Another workflow and what it is given.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkflowWork {
+    /// What it is given.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub args: IndexMap<String, TemplateTree>,
+    /// Its name.
+    pub name: String,
+    /// Its version; the newest at start when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// A lens version and how a node uses it.

@@ -7,7 +7,7 @@ use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
 use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure};
-use crate::plan::step::{Approval, ForEach, Input, Items, Retry, Step, Work};
+use crate::plan::step::{Approval, ForEach, Input, Items, Retry, Step, Work, WorkflowWork};
 use crate::span::Spanned;
 
 impl Draft<'_> {
@@ -50,7 +50,10 @@ impl Draft<'_> {
             parallel_failure_policy: doc
                 .parallel_failure_policy
                 .unwrap_or(ParallelFailure::WaitAll),
-            approval: doc.approval.filter(|_| asks).map(|approval| approval_of(approval.0)),
+            approval: doc
+                .approval
+                .filter(|_| asks)
+                .map(|approval| Box::new(approval_of(approval.0))),
             for_each,
             phase: doc.phase.map(|phase| phase.value),
             model: doc.model,
@@ -76,7 +79,8 @@ fn work(doc: &mut StepDoc, unresolved: Option<String>) -> Work {
     if let Some(reference) = doc.workflow_ref.take() {
         let (name, version) = workflow_ref(&reference.value).unwrap_or((&reference.value, None));
         let args = doc.args.take().map(|args| args.value).unwrap_or_default();
-        return Work::Workflow { name: name.to_owned(), version, args: args.into_map(|tree| tree) };
+        let args = args.into_map(|tree| tree);
+        return Work::Workflow(Box::new(WorkflowWork { args, name: name.to_owned(), version }));
     }
     match (doc.command.take(), unresolved) {
         (Some(command), _) => Work::Command { command: command.value },
@@ -101,16 +105,16 @@ fn approval_of(map: ApprovalMap) -> Approval {
 }
 
 /// The items the step is done for, with bounds from beside or inside the field.
-fn for_each(doc: &mut StepDoc, path: Option<Path>) -> Option<ForEach> {
+fn for_each(doc: &mut StepDoc, path: Option<Path>) -> Option<Box<ForEach>> {
     let ForEachMap { items, max_parallel, max_items } = doc.for_each.take()?.value.0;
     let max_parallel = doc.max_parallel.map(|max| max.value).or(max_parallel);
     let max_items = doc.max_items.map(|max| max.value).or(max_items);
-    Some(ForEach {
+    Some(Box::new(ForEach {
         items: match (items, path) {
             (Some(ItemsDoc::List(items)), _) => Items::List(items),
             (_, path) => Items::From(path.expect("a step without errors has its items")),
         },
         max_parallel: max_parallel.map(Whole::small),
         max_items: max_items.map_or(MAX_ITEMS_DEFAULT, Whole::small),
-    })
+    }))
 }

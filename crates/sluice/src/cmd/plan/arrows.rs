@@ -52,8 +52,10 @@ pub(super) fn condition(condition: &EdgeCondition) -> String {
 /// What a step does, in a few words: `command by analyst`.
 pub(super) fn does(step: &Step) -> String {
     let work = match &step.work {
-        Work::Workflow { name, version: Some(version), .. } => format!("workflow {name}@{version}"),
-        Work::Workflow { name, version: None, .. } => format!("workflow {name}"),
+        Work::Workflow(work) => match work.version {
+            Some(version) => format!("workflow {}@{version}", work.name),
+            None => format!("workflow {}", work.name),
+        },
         Work::Lens(lens) => format!("{} lens {}@{}", lens.lens_kind, lens.lens_id, lens.version_id),
         Work::Unresolved { what, name } => format!("unresolved {} {name}", what.replace('_', " ")),
         Work::Approval | Work::Command { .. } => step.work.kind().to_owned(),

@@ -29,7 +29,7 @@ fn shape(step: &Step) -> &'static str {
         Work::Approval => "shape=diamond",
         Work::Unresolved { .. } => "shape=box, style=dashed",
         _ if step.approval.is_some() => "shape=hexagon",
-        Work::Workflow { .. } => "shape=box, peripheries=2",
+        Work::Workflow(_) => "shape=box, peripheries=2",
         Work::Lens(_) => "shape=box, style=rounded",
         Work::Command { .. } => "shape=box",
     }

@@ -28,7 +28,7 @@ fn brackets(step: &Step) -> (&'static str, &'static str) {
         Work::Approval => ("{", "}"),
         Work::Unresolved { .. } => (">", "]"),
         _ if step.approval.is_some() => ("{{", "}}"),
-        Work::Workflow { .. } => ("[[", "]]"),
+        Work::Workflow(_) => ("[[", "]]"),
         Work::Lens(_) => ("(", ")"),
         Work::Command { .. } => ("[", "]"),
     }

@@ -82,7 +82,7 @@ fn notes(step: &Step) -> Vec<String> {
             edge.id, edge.source, edge.source_output_key
         ))
     }));
-    notes.extend(step.for_each.as_ref().map(for_each));
+    notes.extend(step.for_each.as_deref().map(for_each));
     notes.extend(step.approval.as_ref().map(|approval| needs(step, approval)));
     if step.on_failure != OnFailure::Halt {
         notes.push(format!("on failure: {}", step.on_failure));
