@@ -382,8 +382,6 @@ fn every_field_reaches_the_plan() {
               "timeout_ms": 600000,
               "work": {
                 "kind": "workflow",
-                "name": "other-flow",
-                "version": 7,
                 "args": {
                   "text": "${gather.outputs.risk}",
                   "fixed": [
@@ -392,7 +390,9 @@ fn every_field_reaches_the_plan() {
                       "deep": true
                     }
                   ]
-                }
+                },
+                "name": "other-flow",
+                "version": 7
               }
             }
           ]
