@@ -49,6 +49,7 @@ bench:
 
 # Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
 fuzz:
+	@command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
 	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --version 0.13.2 cargo-fuzz
 	@for target in document expression template; do \
 	  mkdir -p fuzz/corpus/$$target; \
@@ -60,8 +61,8 @@ fuzz:
 mutants:
 	@command -v cargo-mutants >/dev/null || $(CARGO) install --locked cargo-mutants
 	$(CARGO) mutants -p sluice-core --timeout 60 \
-	  -f 'crates/sluice-core/src/{value,merge,args,bounds,path,scope,expr,outputs,contract,edge,bind}.rs' \
-	  -f 'crates/sluice-core/src/{path,scope,expr,outputs,contract,edge}/*.rs' -- --lib
+	  -f 'crates/sluice-core/src/{value,merge,args,bounds,path,scope,expr,inputs,outputs,contract,edge,bind}.rs' \
+	  -f 'crates/sluice-core/src/{path,scope,expr,outputs,contract,edge,doc}/**' -- --lib
 
 clean:
 	$(CARGO) clean

@@ -6,6 +6,7 @@
 mod advice;
 mod build;
 mod check;
+mod known;
 mod library;
 mod step;
 pub(crate) mod written;

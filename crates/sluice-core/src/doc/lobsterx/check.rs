@@ -1,6 +1,7 @@
 //! What the steps say of each other: references, names, order.
 
 use super::advice;
+use super::known::Known;
 use super::step::{Draft, located, workflow_ref};
 use super::written::{Document, ItemsDoc};
 use crate::code::Code;
@@ -14,7 +15,7 @@ use crate::path::{Path, Reference, Segment};
 use crate::plan::graph::Graph;
 use crate::span::{Span, Spanned};
 use crate::template::tree::TemplateTree;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Checks the steps against each other and sorts them. No graph is answered
 /// when ids or references are broken, since it would be of something else.
@@ -48,71 +49,6 @@ pub(super) fn check<'n>(
             let path = |at: usize| (Part::Key("steps"), Part::Index(drafts[at].index));
             shared::report_cycles(&cycles, &ids, path, cx);
             None
-        }
-    }
-}
-
-/// Every name that means something in the document.
-struct Known<'a> {
-    steps: BTreeMap<&'a str, u32>,
-    /// Declared outputs of all steps: each sets the variable of its name.
-    variables: BTreeSet<&'a str>,
-    args: BTreeSet<&'a str>,
-    phases: BTreeSet<&'a str>,
-    roles: BTreeSet<&'a str>,
-    /// What each step declares, by the step's position.
-    outputs: BTreeSet<(u32, &'a str)>,
-}
-
-impl<'a> Known<'a> {
-    fn new(document: &'a Document, drafts: &'a [Draft<'_>]) -> Known<'a> {
-        let outputs = drafts.iter().flat_map(|draft| &draft.doc.outputs);
-        let mut steps = BTreeMap::new();
-        for (draft, at) in drafts.iter().zip(0u32..) {
-            // Of two steps with one id the first is meant; the second is reported.
-            steps.entry(draft.id()).or_insert(at);
-        }
-        let declared = (0u32..).zip(drafts).flat_map(|(at, draft)| {
-            let outputs = draft.doc.outputs.iter().flat_map(Table::names);
-            // An input that is no output passes through.
-            let inputs = draft.doc.inputs.iter().flat_map(Table::names);
-            outputs.chain(inputs).map(move |name| (at, name))
-        });
-        Known {
-            steps,
-            phases: document.phases.iter().flatten().map(|phase| phase.id.value.as_str()).collect(),
-            roles: document.roles.iter().flat_map(Table::names).collect(),
-            outputs: declared.collect(),
-            variables: outputs.flat_map(Table::names).collect(),
-            args: document.args.iter().flat_map(Table::names).collect(),
-        }
-    }
-
-    /// Whether a bare name is a variable or an argument.
-    fn is_value(&self, path: &Path) -> bool {
-        let head = path.head();
-        self.variables.contains(head)
-            || self.args.contains(head)
-            || path.dotted().is_some_and(|dotted| self.variables.contains(dotted))
-    }
-
-    fn suggestion(&self, name: &str, cx: &Reader<'_, '_>) -> Option<&'a str> {
-        let names = self.steps.keys().chain(&self.variables).chain(&self.args);
-        cx.suggest(name, names.copied())
-    }
-
-    /// Whether a step may have an output of that name.
-    fn may_have(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
-        let doc = &step.doc;
-        // A child's outputs and an absent library's are not known here.
-        if doc.workflow_ref.is_some() || step.unresolved.is_some() {
-            return true;
-        }
-        match field {
-            "stdout" | "json" | "length" | "_skipped" => true,
-            "approved" | "by" | "at" | "comment" if step.asks() => true,
-            "items" if doc.for_each.is_some() => true,
-            name => self.outputs.contains(&(at, name)),
         }
     }
 }
@@ -375,6 +311,9 @@ impl<'n> Check<'_, 'n, '_> {
     /// A name that nothing defines: an expression would never mean what it says,
     /// a template fails the step when it comes to it.
     fn unknown(&mut self, path: &Path, place: Place, span: Span, local: bool) {
+        if self.known.is_open() {
+            return;
+        }
         let head = path.head();
         let shown = crate::yaml::shorten(head);
         let hint = match head {

@@ -400,3 +400,19 @@ fn a_librarys_arguments_and_variables() {
             ~3:115 unknown_variable steps[2].args.a: nothing sets `nothing`
         "#]]);
 }
+
+#[test]
+fn names_that_an_absent_library_may_declare_are_not_called_unknown() {
+    let document = "
+name: demo
+steps:
+  - {id: a, library_step: rate}
+  - {id: b, command: 'x ${risk}', condition: risk > 5, depends_on: [a]}
+";
+    let told = Script::lobsterx(document).transcript();
+    assert!(told.contains("unresolved_reference") && told.ends_with("ok\n"), "{told}");
+    let told = Script::lobsterx(document).registry("library: {rate: {command: x}}").transcript();
+    assert!(told.contains("unknown_identifier") && told.contains("unknown_variable"), "{told}");
+    let library = "library: {rate: {command: x, outputs: {risk: integer}}}";
+    assert_eq!(Script::lobsterx(document).registry(library).transcript(), "ok\n");
+}

@@ -1,0 +1,82 @@
+//! Every name a document declares.
+
+use super::step::Draft;
+use super::written::Document;
+use crate::doc::leaf::Table;
+use crate::doc::read::Reader;
+use crate::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every name that means something in the document.
+pub(super) struct Known<'a> {
+    pub(super) steps: BTreeMap<&'a str, u32>,
+    /// Declared outputs of all steps: each sets the variable of its name.
+    pub(super) variables: BTreeSet<&'a str>,
+    pub(super) args: BTreeSet<&'a str>,
+    pub(super) phases: BTreeSet<&'a str>,
+    pub(super) roles: BTreeSet<&'a str>,
+    /// What each step declares, by the step's position.
+    outputs: BTreeSet<(u32, &'a str)>,
+    /// Whether a step's library was not at hand, so that more may be declared.
+    open: bool,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(document: &'a Document, drafts: &'a [Draft<'_>]) -> Known<'a> {
+        let outputs = drafts.iter().flat_map(|draft| &draft.doc.outputs);
+        let mut steps = BTreeMap::new();
+        for (draft, at) in drafts.iter().zip(0u32..) {
+            // Of two steps with one id the first is meant; the second is reported.
+            steps.entry(draft.id()).or_insert(at);
+        }
+        let declared = (0u32..).zip(drafts).flat_map(|(at, draft)| {
+            let outputs = draft.doc.outputs.iter().flat_map(Table::names);
+            // An input that is no output passes through.
+            let inputs = draft.doc.inputs.iter().flat_map(Table::names);
+            outputs.chain(inputs).map(move |name| (at, name))
+        });
+        Known {
+            steps,
+            phases: document.phases.iter().flatten().map(|phase| phase.id.value.as_str()).collect(),
+            roles: document.roles.iter().flat_map(Table::names).collect(),
+            outputs: declared.collect(),
+            variables: outputs.flat_map(Table::names).collect(),
+            args: document.args.iter().flat_map(Table::names).collect(),
+            open: drafts.iter().any(|draft| draft.unresolved.is_some()),
+        }
+    }
+
+    /// Whether a bare name is a variable or an argument.
+    pub(super) fn is_value(&self, path: &Path) -> bool {
+        let head = path.head();
+        self.variables.contains(head)
+            || self.args.contains(head)
+            || path.dotted().is_some_and(|dotted| self.variables.contains(dotted))
+    }
+
+    /// The name that was probably meant.
+    pub(super) fn suggestion(&self, name: &str, cx: &Reader<'_, '_>) -> Option<&'a str> {
+        let names = self.steps.keys().chain(&self.variables).chain(&self.args);
+        cx.suggest(name, names.copied())
+    }
+
+    /// Whether names may be declared that are not known here.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether a step may have an output of that name.
+    pub(super) fn may_have(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
+        let doc = &step.doc;
+        // A child's outputs and an absent library's are not known here.
+        if doc.workflow_ref.is_some() || step.unresolved.is_some() {
+            return true;
+        }
+        match field {
+            "stdout" | "json" | "length" | "_skipped" => true,
+            "approved" | "by" | "at" | "comment" if step.asks() => true,
+            "items" if doc.for_each.is_some() => true,
+            name => self.outputs.contains(&(at, name)),
+        }
+    }
+}
