@@ -334,7 +334,8 @@ fn given_name(path: &Path) -> &str {
     }
 }
 
-/// A condition has what its type needs, and nothing that its type ignores.
+/// A condition has what its type needs. A `value` that a test of the value alone
+/// does not look at may stand there; an expression has nothing beside it.
 fn check_condition(kind: &Spanned<ConditionType>, written: &ConditionDoc, cx: &mut Reader<'_, '_>) {
     use ConditionType::{Contains, Equals, Expression, Present, Truthy};
     let needs = match kind.value {
@@ -345,21 +346,18 @@ fn check_condition(kind: &Spanned<ConditionType>, written: &ConditionDoc, cx: &m
     let value = ("value", written.value.as_ref().map(|value| value.span));
     let expr = ("expr", written.expr.as_ref().map(|expr| expr.span));
     for (field, span) in [value, expr] {
-        let (code, span, verb) = match (span, needs == Some(field)) {
-            (None, true) => (Code::MissingField, kind.span, "needs"),
-            (Some(span), false) => (Code::ConflictingFields, span, "does not use"),
+        let (code, span, verb) = match (span, needs) {
+            (None, Some(needed)) if needed == field => (Code::MissingField, kind.span, "needs"),
+            (Some(span), Some(needed)) if needed != field => {
+                (Code::ConflictingFields, span, "does not use")
+            }
+            (Some(span), None) if field == "expr" => {
+                (Code::ConflictingFields, span, "does not use")
+            }
             _ => continue,
         };
         let message = format!("a condition of type `{}` {verb} `{field}`", kind.value);
         cx.add(Problem::new(code, span, message));
-    }
-    if let (Contains, Some(part)) = (kind.value, &written.value)
-        && !part.value.is_string()
-    {
-        let message = "`contains` looks for text, so that this can never hold";
-        let problem = Problem::new(Code::WrongType, part.span, message);
-        let problem = problem.with_hint("quote it if it is meant as text");
-        cx.within(Part::Key("value"), |cx| cx.add(problem));
     }
 }
 
