@@ -126,6 +126,8 @@ impl Context {
     fn refusal(&self) -> Option<Refusal> {
         let refusal = |place, hint| Some(Refusal { place, hint });
         let aside = "assign it to a variable first (`v=${…}`) and use that";
+        // A variable would not help here: bash evaluates what it holds, too.
+        let number = "compute with `expr`, which takes its arguments as data";
         if self.lost {
             return refusal(
                 "after quoting this involved",
@@ -142,7 +144,7 @@ impl Context {
                     return refusal("inside `[[ ]]`", "use `[ ]` or `case`");
                 }
                 Frame::Plain(words) if words.in_subscript() => {
-                    return refusal("inside a subscript", aside);
+                    return refusal("inside a subscript", number);
                 }
                 _ => {}
             }
@@ -153,7 +155,7 @@ impl Context {
             }
             Some(Frame::Backquote) => refusal("inside back-quotes", "use `$( )`"),
             Some(Frame::Arithmetic(_)) => {
-                refusal("inside arithmetic, which may evaluate text as code", aside)
+                refusal("inside arithmetic, which may evaluate text as code", number)
             }
             Some(Frame::Heredoc(heredoc)) if heredoc.quoted => refusal(
                 "inside a here-document with a quoted end mark",

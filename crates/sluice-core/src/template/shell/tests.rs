@@ -255,3 +255,12 @@ fn the_environment_holds_the_values_as_text() {
     assert_eq!(env("${x}").unwrap_err().to_string(), "`x` has no value");
     assert_eq!(env("${nul}").unwrap_err().to_string(), "`nul` has a NUL byte in its value");
 }
+
+#[test]
+fn the_advice_for_arithmetic_is_not_a_variable() {
+    for source in ["echo $((${x} + 1))", "a[${x}]=1"] {
+        let faults = Template::parse(source).unwrap().shell().unwrap_err();
+        let hint = faults[0].hint.as_deref().unwrap_or_default();
+        assert!(hint.contains("`expr`") && !hint.contains("variable"), "{hint}");
+    }
+}
