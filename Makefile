@@ -28,7 +28,8 @@ start:
 test: lint check fuzz
 
 check:
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --doc
+	$(CARGO) test --workspace --locked --lib --bins --tests
 
 lint: deny
 	$(CARGO) fmt --all --check
