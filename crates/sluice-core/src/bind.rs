@@ -7,7 +7,7 @@
 //! wires, never on the order in which sources completed.
 
 use crate::label::label;
-use crate::merge::{Strategy, choose};
+use crate::merge::{Strategy, choose, merge};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn meet(sources: &Sources<'_>, group: &[usize]) -> Option<Bound> {
         [first, _, ..] => Some(choose(wire(*first).strategy, sources.merge)),
         _ => None,
     };
-    let value = strategy.unwrap_or_default().combine(&values)?;
+    let value = merge(strategy.unwrap_or_default(), group.len(), &values)?;
     Some(Bound { value, origin: Origin::Edges { wires: live, strategy } })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::merge::{Strategy, choose};
+use crate::merge::{self, Strategy, choose};
 use crate::outputs::settle;
 use crate::plan::step::Input;
 use crate::scope::{Found, Scope, resolve};
@@ -36,7 +36,7 @@ pub fn bind(
     }
 }
 
-fn value(input: &Input, merge: Option<Strategy>, scope: &dyn Scope) -> Result<Value, Failure> {
+fn value(input: &Input, strategy: Option<Strategy>, scope: &dyn Scope) -> Result<Value, Failure> {
     let mut found = Vec::with_capacity(input.from.len());
     for path in &input.from {
         match resolve(path, scope) {
@@ -49,11 +49,7 @@ fn value(input: &Input, merge: Option<Strategy>, scope: &dyn Scope) -> Result<Va
         }
     }
     let pairs: Vec<(&str, &Value)> = found.iter().map(|(head, value)| (*head, &**value)).collect();
-    // Only one source was written: there is nothing to merge, whatever the strategy.
-    let value = match pairs.as_slice() {
-        [(_, value)] if input.from.len() == 1 => Some((*value).clone()),
-        pairs => choose(None, merge).combine(pairs),
-    };
+    let value = merge::merge(choose(None, strategy), input.from.len(), &pairs);
     Ok(value.or_else(|| input.default.clone()).unwrap_or(Value::Null))
 }
 

@@ -25,7 +25,7 @@ impl Strategy {
     /// stays an array when only one of several sources completed.
     ///
     /// Of two sources with one label, the later counts (`json_object`).
-    pub fn combine(self, values: &[(&str, &Value)]) -> Option<Value> {
+    fn combine(self, values: &[(&str, &Value)]) -> Option<Value> {
         let (_, last) = values.last()?;
         Some(match self {
             Strategy::LastWriteWins => (*last).clone(),
@@ -48,13 +48,14 @@ pub fn choose(first_edge: Option<Strategy>, target: Option<Strategy>) -> Strateg
     first_edge.or(target).unwrap_or_default()
 }
 
-/// The values, each with the label of its source, as one. A single value is
-/// that value; none is none.
-pub fn merge(strategy: Strategy, values: &[(&str, &Value)]) -> Option<Value> {
-    match values {
-        [(_, only)] => Some((*only).clone()),
-        _ => strategy.combine(values),
-    }
+/// The values, each with the label of its source, as one; none is none.
+///
+/// `sources` is how many were wired, whether each gave a value or not: from one
+/// there is nothing to merge, and of several an array stays an array when only
+/// one of them completed.
+pub fn merge(strategy: Strategy, sources: usize, values: &[(&str, &Value)]) -> Option<Value> {
+    let strategy = if sources == 1 { Strategy::LastWriteWins } else { strategy };
+    strategy.combine(values)
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
                 json!({"one": "first", "two": {"a": 1}, "three": null, "four": 4}),
             ),
         ] {
-            assert_eq!(merge(strategy, &pairs), Some(expected), "{strategy}");
+            assert_eq!(merge(strategy, pairs.len(), &pairs), Some(expected), "{strategy}");
         }
     }
 
@@ -86,8 +87,8 @@ mod tests {
     fn one_value_is_not_merged_and_none_is_none() {
         let value = json!(7);
         for (_, strategy) in Strategy::WORDS {
-            assert_eq!(merge(*strategy, &[("a", &value)]), Some(json!(7)));
-            assert_eq!(merge(*strategy, &[]), None);
+            assert_eq!(merge(*strategy, 1, &[("a", &value)]), Some(json!(7)));
+            assert_eq!(merge(*strategy, 0, &[]), None);
             assert_eq!(strategy.combine(&[]), None);
         }
     }
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn of_two_sources_with_one_label_the_later_counts() {
         let (first, second) = (json!(1), json!(2));
-        let merged = merge(Strategy::JsonObject, &[("a", &first), ("a", &second)]);
+        let merged = merge(Strategy::JsonObject, 2, &[("a", &first), ("a", &second)]);
         assert_eq!(merged, Some(json!({"a": 2})));
     }
 
@@ -125,20 +126,20 @@ mod tests {
         fn arrays_keep_length_and_order(numbers in prop::collection::vec(any::<i64>(), 2..9)) {
             let values: Vec<Value> = numbers.iter().copied().map(Value::from).collect();
             let pairs: Vec<_> = values.iter().map(|value| ("s", value)).collect();
-            prop_assert_eq!(merge(Strategy::Array, &pairs), Some(Value::Array(values.clone())));
+            prop_assert_eq!(merge(Strategy::Array, pairs.len(), &pairs), Some(Value::Array(values.clone())));
         }
 
         #[test]
         fn concatenation_is_a_join(texts in prop::collection::vec(".{0,5}", 2..9)) {
             let values: Vec<Value> = texts.iter().cloned().map(Value::from).collect();
             let pairs: Vec<_> = values.iter().map(|value| ("s", value)).collect();
-            prop_assert_eq!(merge(Strategy::Concat, &pairs), Some(texts.join("\n\n").into()));
+            prop_assert_eq!(merge(Strategy::Concat, pairs.len(), &pairs), Some(texts.join("\n\n").into()));
         }
 
         #[test]
         fn one_value_is_itself_under_every_strategy(text in ".{0,5}", at in 0usize..4) {
             let value = Value::from(text);
-            prop_assert_eq!(merge(Strategy::WORDS[at].1, &[("s", &value)]), Some(value.clone()));
+            prop_assert_eq!(merge(Strategy::WORDS[at].1, 1, &[("s", &value)]), Some(value.clone()));
         }
     }
 }

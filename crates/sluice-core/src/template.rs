@@ -82,11 +82,6 @@ impl Template {
         })
     }
 
-    /// Whether the template is the same text whatever the values are.
-    pub fn is_literal(&self) -> bool {
-        self.references().next().is_none()
-    }
-
     /// The text with the values of `scope` in it.
     pub fn render(&self, scope: &dyn Scope) -> Result<String, Unresolved> {
         let mut out = String::new();

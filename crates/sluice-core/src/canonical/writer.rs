@@ -138,6 +138,15 @@ impl<'w> Open<'w> {
     }
 }
 
+/// Scalars are written as JSON writes them.
+macro_rules! scalars {
+    ($($method:ident: $type:ty,)*) => {$(
+        fn $method(self, value: $type) -> Result<(), Error> {
+            self.scalar(&value)
+        }
+    )*};
+}
+
 impl<'w> ser::Serializer for &'w mut Writer {
     type Ok = ();
     type Error = Error;
@@ -149,52 +158,19 @@ impl<'w> ser::Serializer for &'w mut Writer {
     type SerializeStruct = Open<'w>;
     type SerializeStructVariant = Open<'w>;
 
-    fn serialize_bool(self, value: bool) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_i8(self, value: i8) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_i16(self, value: i16) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_i32(self, value: i32) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_i64(self, value: i64) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_u8(self, value: u8) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_u16(self, value: u16) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_u32(self, value: u32) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_u64(self, value: u64) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_f32(self, value: f32) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_f64(self, value: f64) -> Result<(), Error> {
-        self.scalar(&value)
-    }
-
-    fn serialize_char(self, value: char) -> Result<(), Error> {
-        self.scalar(&value)
+    scalars! {
+        serialize_bool: bool,
+        serialize_i8: i8,
+        serialize_i16: i16,
+        serialize_i32: i32,
+        serialize_i64: i64,
+        serialize_u8: u8,
+        serialize_u16: u16,
+        serialize_u32: u32,
+        serialize_u64: u64,
+        serialize_f32: f32,
+        serialize_f64: f64,
+        serialize_char: char,
     }
 
     fn serialize_str(self, value: &str) -> Result<(), Error> {
