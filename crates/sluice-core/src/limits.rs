@@ -15,7 +15,7 @@ pub const STEPS_MAX: usize = 10_000;
 pub const EDGES_MAX: usize = 50_000;
 /// Most bytes that the steps of one document take over, each its own copy: of
 /// `defaults`, library steps and lenses.
-pub const COPIED_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const COPIED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Most names compared with misspelt ones, over all problems of one document.
 pub const SUGGESTIONS_COMPARED_MAX: usize = 500_000;
 /// Most problems reported for one document; one more line says that there are others.

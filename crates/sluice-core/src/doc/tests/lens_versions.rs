@@ -193,7 +193,7 @@ fn nodes_cannot_multiply_a_lens_without_bound() {
     assert_eq!(Script::lens(&text(1024, half)).transcript(), "ok\n");
     let told = Script::lens(&text(1025, half)).transcript();
     expect![[r#"
-        3:24504 too_many_nodes nodes[1024]: the nodes repeat over 16777216 bytes of their lenses (each node holds a copy of its lens; shorten the lens or split the workflow)
+        3:24504 too_many_nodes nodes[1024]: the nodes repeat over 8388608 bytes of their lenses (each node holds a copy of its lens; shorten the lens or split the workflow)
     "#]].assert_eq(&told);
     // Parts weigh more than their text.
     let parts = |version: &str, nodes: usize| {
@@ -210,7 +210,7 @@ fn nodes_cannot_multiply_a_lens_without_bound() {
     let values =
         format!("{{template: x, output_contract: {{schema: {{f: {{enum: [{values}]}}}}}}}}");
     for version in [places, typed, fields, values] {
-        assert_eq!(parts(&version, 50), "ok\n");
-        assert!(parts(&version, 65).contains("too_many_nodes"), "{}", &version[..40]);
+        assert_eq!(parts(&version, 25), "ok\n");
+        assert!(parts(&version, 33).contains("too_many_nodes"), "{}", &version[..40]);
     }
 }
