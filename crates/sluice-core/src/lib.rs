@@ -26,6 +26,8 @@ pub mod outputs;
 pub mod path;
 pub mod pattern;
 pub mod plan;
+pub mod port;
+pub mod run;
 pub mod scope;
 pub mod span;
 pub mod suggest;

@@ -1,0 +1,26 @@
+//! What the core needs of the world, as traits.
+//!
+//! The store, the adapters and the engine know each other only through these.
+//! Futures are boxed and of the standard library, so that the core depends on
+//! no runtime.
+
+pub mod adapter;
+pub mod store;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A future that a port answers with.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What time it is.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970, UTC.
+    fn now_ms(&self) -> u64;
+}
+
+/// Where chance comes from.
+pub trait Entropy: Send {
+    /// 64 random bits.
+    fn bits(&mut self) -> u64;
+}

@@ -1,0 +1,218 @@
+//! Who does the work of a step: models, tools, shells, behind one trait.
+
+use super::Later;
+use crate::choice::choices;
+use crate::money::Money;
+use crate::run::id::RunId;
+use serde_json::{Map, Value};
+
+/// Something that can do a step's work.
+pub trait Adapter: Send + Sync {
+    /// What it speaks to: `mock`, `shell`, …
+    fn provider(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether it could do work now.
+    fn health(&self) -> Later<'_, Health>;
+
+    /// Does the work. Dropping the future abandons it: whatever it started is stopped.
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution>;
+}
+
+/// What an adapter can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent features, named at every use")]
+pub struct Capabilities {
+    /// It gives partial answers.
+    pub streaming: bool,
+    /// It can offer tools to a model.
+    pub tools: bool,
+    /// It can hold a model to a schema.
+    pub structured_output: bool,
+    /// A cancelled call really stops.
+    pub cancel: bool,
+}
+
+choices! {
+    /// Whether work can be done.
+    pub enum Health, "a health" {
+        /// Yes.
+        Healthy = "healthy",
+        /// Yes, but worse than usual.
+        Degraded = "degraded",
+        /// No.
+        Offline = "offline",
+    }
+}
+
+/// The engine's end of a call in flight.
+pub trait Call: Send + Sync {
+    /// Hands over something that came before the result. Completes when the
+    /// engine has taken it; for a process, when it is journalled.
+    fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>>;
+
+    /// Completes when the work is no longer wanted. The adapter then stops it
+    /// and answers `cancelled`; if it does not, it is dropped.
+    fn cancelled(&self) -> Later<'_, ()>;
+}
+
+/// Nobody listens any more: the call was abandoned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the call was abandoned")]
+pub struct Closed;
+
+/// What comes before a result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Emission {
+    /// A piece of the answer.
+    Text(String),
+    /// A picture or sound, by address.
+    Media {
+        /// Where it is.
+        url: String,
+        /// What it is.
+        mime: String,
+    },
+    /// A line for the log.
+    Log(String),
+    /// A process was started and waits for this to be journalled before it
+    /// runs anything, so that it can be found after a crash.
+    Process(Process),
+}
+
+/// A process group on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id, which is that of its leader.
+    pub group: u32,
+    /// When its leader was started, in the machine's own count: tells it from
+    /// a later process of the same number. Empty where the system does not say.
+    pub started: String,
+}
+
+/// Everything an adapter is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The run.
+    pub run: RunId,
+    /// The step's id; `step[3]` for an instance.
+    pub step: String,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// Which dispatch of the step, from 1.
+    pub dispatch_no: u32,
+    /// The same when a crash makes us send again, new for a retry.
+    pub idempotency_key: String,
+    /// An earlier conversation to go on with.
+    pub session: Option<String>,
+    /// Who is to do it.
+    pub agent: String,
+    /// Standing instructions.
+    pub system_prompt: Option<String>,
+    /// The instruction. For a shell: the script.
+    pub message: String,
+    /// What is piped in.
+    pub stdin: Option<String>,
+    /// Environment variables, for a shell.
+    pub env: Vec<(String, String)>,
+    /// Working directory inside the run's workspace, for a shell.
+    pub cwd: Option<String>,
+    /// The model to use.
+    pub model: Option<String>,
+    /// Tools it may use.
+    pub tools: Vec<String>,
+    /// What it must answer: a JSON Schema.
+    pub output_schema: Option<Value>,
+    /// Longest answer.
+    pub max_output_tokens: Option<u64>,
+    /// How long it may take.
+    pub timeout_ms: u64,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Execution {
+    /// It is over.
+    Done(Box<Answer>),
+    /// It goes on elsewhere; the result comes by callback.
+    Accepted,
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// Why it failed; none if it did not.
+    pub error: Option<CallError>,
+    /// The answer's text, as it came.
+    pub text: Option<String>,
+    /// The structured part.
+    pub outputs: Option<Map<String, Value>>,
+    /// What sort of output this is, for lens envelopes.
+    pub kind: Option<String>,
+    /// What sort of artifact it is, for lens envelopes.
+    pub artifact_kind: Option<String>,
+    /// Pictures, sound and other files, for lens envelopes.
+    pub media: Option<Value>,
+    /// What it cost.
+    pub usage: Usage,
+    /// The conversation, to go on with later.
+    pub session: Option<String>,
+}
+
+impl Answer {
+    /// An answer that is only an error.
+    pub fn failed(code: CallErrorCode, message: impl Into<String>) -> Answer {
+        let error = CallError { code, message: message.into(), retry_after_ms: None };
+        Answer { error: Some(error), ..Answer::default() }
+    }
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallError {
+    /// The kind.
+    pub code: CallErrorCode,
+    /// For people: lower case, no full stop.
+    pub message: String,
+    /// How long the provider asks us to wait.
+    pub retry_after_ms: Option<u64>,
+}
+
+choices! {
+    /// The kinds of failure of a call.
+    pub enum CallErrorCode, "an error code" {
+        /// It took too long.
+        Timeout = "timeout",
+        /// The provider failed.
+        ProviderError = "provider_error",
+        /// The provider asked to slow down.
+        RateLimit = "rate_limit",
+        /// The provider did not accept who we are.
+        Auth = "auth",
+        /// The provider did not accept what we asked.
+        InvalidRequest = "invalid_request",
+        /// The provider would not answer that.
+        ContentFilter = "content_filter",
+        /// The adapter broke, or its process was killed.
+        AdapterCrash = "adapter_crash",
+        /// It was stopped because we asked.
+        Cancelled = "cancelled",
+    }
+}
+
+/// What a call cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// The model that answered.
+    pub model: Option<String>,
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Tokens thought.
+    pub thinking_tokens: u64,
+    /// Money.
+    pub cost: Money,
+}

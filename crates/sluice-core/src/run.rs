@@ -1,0 +1,4 @@
+//! One run: what happened to it, what it is, what it now waits for.
+
+pub mod id;
+pub mod status;
