@@ -17,6 +17,7 @@ pub mod edge;
 pub mod expr;
 pub mod failure;
 pub mod inputs;
+pub mod journal;
 pub mod label;
 pub mod limits;
 pub mod merge;

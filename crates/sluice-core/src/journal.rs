@@ -1,0 +1,5 @@
+//! What happened to a run, event by event.
+//!
+//! The journal is the one truth: state is its fold, the live stream its tail.
+
+pub mod event;

@@ -1,0 +1,570 @@
+//! Everything that can happen to a run, as the core works with it.
+//!
+//! One enum is the single source of every event name. It is not `Serialize`:
+//! only [`wire`](super::wire) knows how events are written down.
+
+use crate::contract::envelope::Envelope;
+use crate::outputs::coerce::Coercion;
+use crate::port::adapter::{Process, Usage};
+use crate::port::store::Hash;
+use crate::run::id::{ApprovalId, RunId};
+use crate::run::label::Labels;
+use crate::run::status::{RunStatus, Waiting};
+use crate::violation::Violation;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A step of the plan, or one instance of a `for_each` step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepAt {
+    /// The step's position in the plan.
+    pub step: u32,
+    /// Which item, for an instance.
+    pub item: Option<u32>,
+}
+
+impl StepAt {
+    /// The step as a whole.
+    pub const fn whole(step: u32) -> StepAt {
+        StepAt { step, item: None }
+    }
+
+    /// One instance of a step.
+    pub const fn instance(step: u32, item: u32) -> StepAt {
+        StepAt { step, item: Some(item) }
+    }
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The run exists; every step is pending.
+    RunStarted(Box<RunStarted>),
+    /// The run's status changed, without an end.
+    RunStatusChanged {
+        /// What it is now.
+        status: RunStatus,
+        /// Why: `operator`, `approval`, `taken_over`, `cancel`, `rewind`, …
+        reason: String,
+        /// Who did it, where someone did.
+        by: Option<String>,
+    },
+    /// The run ended well.
+    RunCompleted {
+        /// Its result.
+        outputs: Arc<Value>,
+    },
+    /// The run ended badly.
+    RunFailed {
+        /// The kind of failure.
+        code: String,
+        /// What failed.
+        message: String,
+    },
+    /// The run was stopped.
+    RunCancelled {
+        /// Why.
+        reason: String,
+    },
+    /// The run took too long.
+    RunTimedOut {
+        /// How long it was given.
+        timeout_ms: u64,
+    },
+    /// A run that had failed has succeeded.
+    RunRecovered,
+    /// Something that happened to a step.
+    Node(StepAt, NodeEvent),
+    /// A threshold of a budget was passed.
+    BudgetAlert(Map<String, Value>),
+}
+
+/// Something that happened to a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeEvent {
+    /// It is ready.
+    Queued {
+        /// What a `for_each` step is done for.
+        items: Option<Arc<Vec<Value>>>,
+    },
+    /// It waits.
+    Waiting(Box<Wait>),
+    /// It is dispatched.
+    Started(Box<Dispatch>),
+    /// A part of its answer.
+    Delta(Box<Delta>),
+    /// A line of its log.
+    Log {
+        /// Of which dispatch.
+        dispatch_no: u32,
+        /// What there is to know.
+        line: Line,
+    },
+    /// An attempt failed, another one comes.
+    Retried(Box<Retried>),
+    /// It is done.
+    Completed(Box<Completed>),
+    /// It failed for good.
+    Failed(Box<Ending>),
+    /// Its last attempt took too long.
+    TimedOut(Box<Ending>),
+    /// It was stopped.
+    Cancelled {
+        /// `cancelled`, `run_halted`, `condition_failed`, …
+        code: String,
+        /// Why, for people.
+        reason: String,
+    },
+    /// It was not done.
+    Skipped(Skip),
+    /// It cannot be done until someone sees to it.
+    Blocked {
+        /// The kind of trouble.
+        code: String,
+        /// For people.
+        message: String,
+        /// The label without a value, where that is the trouble.
+        placeholder: Option<String>,
+        /// Whether the run waits for someone to resolve it.
+        waits: bool,
+    },
+    /// What it did no longer counts.
+    Invalidated,
+    /// A value came from another step.
+    Provenance(Box<Provenance>),
+    /// Moderation found something.
+    ModerationFlagged {
+        /// `input` or `output`.
+        phase: String,
+        /// What it decided.
+        decision: Value,
+    },
+    /// Inputs or outputs broke their contract.
+    ContractViolated {
+        /// `input` or `output`.
+        phase: String,
+        /// All of it.
+        errors: Arc<Vec<Violation>>,
+    },
+    /// The gates decided.
+    GovernanceDecided(Map<String, Value>),
+    /// A person is asked.
+    ApprovalRequested(Box<ApprovalRequested>),
+    /// A person was reminded.
+    ApprovalReminded {
+        /// Which question.
+        approval: ApprovalId,
+        /// How urgent it is by now.
+        level: String,
+    },
+    /// A question is closed.
+    ApprovalResolved(Box<ApprovalResolved>),
+}
+
+/// What a run starts with, pinned.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunStarted {
+    /// The workflow's name.
+    pub workflow: String,
+    /// Its version.
+    pub version: Option<u64>,
+    /// SHA-256 of the plan.
+    pub definition_hash: String,
+    /// Where the definition is stored.
+    pub definition: Option<Hash>,
+    /// Definitions of sub-workflows, by reference as written (`name`, `name@2`).
+    pub children: BTreeMap<String, Hash>,
+    /// What the run was given, complete.
+    pub args: Arc<Map<String, Value>>,
+    /// Which agent stands for which role.
+    pub role_bindings: BTreeMap<String, String>,
+    /// Who does steps that name nobody.
+    pub default_agent: Option<String>,
+    /// Where its steps are dispatched unless something else says so.
+    pub gateway: String,
+    /// Who started it.
+    pub initiator: String,
+    /// For tracing, 32 hexadecimal digits.
+    pub trace_id: String,
+    /// For tracing, 16 hexadecimal digits.
+    pub root_span_id: String,
+    /// The run and step that started it.
+    pub parent: Option<(RunId, String)>,
+    /// The run at the top.
+    pub root: Option<RunId>,
+    /// How many runs are above it.
+    pub depth: u32,
+    /// The run it was made from.
+    pub origin: Option<Origin>,
+}
+
+/// The run another run was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// `restart` or `branch`.
+    pub kind: String,
+    /// The other run.
+    pub run: RunId,
+    /// Its event up to which results are taken over.
+    pub event: u64,
+}
+
+/// A wait of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// Why it waits.
+    pub reason: Waiting,
+    /// The attempt that comes after the wait.
+    pub attempt: u32,
+    /// What made it wait.
+    pub cause: Option<String>,
+    /// How long.
+    pub delay_ms: u64,
+    /// Until when.
+    pub until_ms: u64,
+    /// A gate's code.
+    pub code: Option<String>,
+    /// What would end the wait.
+    pub hint: Option<String>,
+}
+
+/// How a step is dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// In the engine's process.
+    Edge,
+    /// Elsewhere, the result comes by callback.
+    Bridge,
+    /// As a run of its own.
+    Child(RunId),
+    /// By its instances.
+    FanOut,
+}
+
+/// A dispatch of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dispatch {
+    /// Which attempt of this generation, from 1.
+    pub attempt: u32,
+    /// Which dispatch of the step, from 1, never reset.
+    pub dispatch_no: u32,
+    /// The step's wave.
+    pub wave: u32,
+    /// Who does it.
+    pub agent: Option<String>,
+    /// Where.
+    pub gateway: String,
+    /// How.
+    pub path: Path,
+    /// When the attempt is given up.
+    pub deadline_ms: Option<u64>,
+    /// What is sent; none when it is what was sent before.
+    pub prepared: Option<Arc<Prepared>>,
+}
+
+/// What a step is given, rendered.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Prepared {
+    /// Its inputs, bound.
+    pub inputs: Map<String, Value>,
+    /// The instruction.
+    pub prompt: String,
+    /// What is piped in.
+    pub stdin: Option<String>,
+    /// Environment variables, for a shell.
+    pub env: Vec<(String, String)>,
+    /// What is known of the values it reads.
+    pub labels: Labels,
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delta {
+    /// Per step from 0, over attempts.
+    pub index: u64,
+    /// The attempt it belongs to.
+    pub attempt: u32,
+    /// What came.
+    pub part: DeltaPart,
+}
+
+/// What a part of an answer is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeltaPart {
+    /// Text.
+    Text(String),
+    /// A picture or sound.
+    Media {
+        /// Where it is.
+        url: String,
+        /// What it is.
+        mime: String,
+    },
+}
+
+/// A line of a step's log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// Text.
+    Text(String),
+    /// A process was started.
+    Process(Process),
+}
+
+/// A failed attempt that is followed by another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retried {
+    /// The one that failed.
+    pub attempt: u32,
+    /// Why another one comes.
+    pub cause: String,
+    /// What failed.
+    pub message: String,
+    /// How long until the next.
+    pub delay_ms: u64,
+    /// Whether the next one is asked with what was wrong.
+    pub reask: bool,
+    /// What the attempt cost.
+    pub usage: Usage,
+}
+
+/// A step's result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// Its outputs, an object.
+    pub outputs: Value,
+    /// Its text, as it came.
+    pub stdout: Option<String>,
+    /// The envelope of a lens node.
+    pub envelope: Option<Envelope>,
+    /// What is known of these values.
+    pub labels: Labels,
+}
+
+/// A step is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completed {
+    /// What came of it.
+    pub outcome: Arc<Outcome>,
+    /// How many attempts it took.
+    pub attempts: u32,
+    /// How long the last attempt took.
+    pub duration_ms: u64,
+    /// What the last attempt cost.
+    pub usage: Usage,
+    /// What was changed so that the outputs fit.
+    pub coercions: Vec<Coercion>,
+    /// The conversation, to go on with.
+    pub session: Option<String>,
+    /// The run it was taken over from.
+    pub carried: Option<RunId>,
+}
+
+/// The end of a step that failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// The kind of failure.
+    pub code: String,
+    /// What failed.
+    pub message: String,
+    /// The values that do not fit.
+    pub violations: Arc<Vec<Violation>>,
+    /// How many attempts were made.
+    pub attempts: u32,
+    /// What the last attempt cost.
+    pub usage: Usage,
+}
+
+/// Why a step was not done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skip {
+    /// The kind.
+    pub cause: SkipCause,
+    /// For people.
+    pub reason: String,
+    /// The failure behind it, where there is one: code and message.
+    pub error: Option<(String, String)>,
+    /// The run it was taken over from.
+    pub carried: Option<RunId>,
+}
+
+/// The kinds of skip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkipCause {
+    /// Its condition, or every edge's, is false.
+    Condition,
+    /// Everything it depends on was skipped.
+    Dependencies,
+    /// A parent failed, and it skips then.
+    ParentFailure,
+    /// It failed, and its policy says: skip.
+    Failure,
+    /// A person decided so.
+    Decision,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Provenance {
+    /// The run it came from; none means this one.
+    pub source_run: Option<RunId>,
+    /// The step, as written.
+    pub source_node: String,
+    /// The part of its result.
+    pub source_output_path: String,
+    /// What it became here.
+    pub target_input_path: String,
+    /// What was done to it on the way.
+    pub transform: Option<String>,
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalRequested {
+    /// Its id.
+    pub approval: ApprovalId,
+    /// Why it is asked.
+    pub source: ApprovalSource,
+    /// What is asked.
+    pub summary: String,
+    /// Users or roles who may answer.
+    pub approvers: Vec<String>,
+    /// When it is too late.
+    pub expires_at_ms: u64,
+    /// The failure behind an escalation: code and message.
+    pub error: Option<(String, String)>,
+    /// What would be sent on a grant.
+    pub prepared: Option<Arc<Prepared>>,
+    /// What the failed attempt cost, for an escalation.
+    pub usage: Usage,
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalSource {
+    /// The step says so.
+    Step,
+    /// A policy says so.
+    Policy,
+    /// The step failed, or nobody knows what became of it.
+    Escalation,
+}
+
+/// How a question was closed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalResolved {
+    /// Which.
+    pub approval: ApprovalId,
+    /// How.
+    pub resolution: Resolution,
+    /// By whom.
+    pub by: Option<String>,
+    /// What they said.
+    pub comment: Option<String>,
+}
+
+/// The ways a question is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolution {
+    /// Yes.
+    Approved,
+    /// No.
+    Rejected,
+    /// Nobody answered in time; counts as no.
+    Expired,
+    /// The question is moot.
+    Cancelled,
+    /// Of an escalation: try again.
+    Retry,
+    /// Of an escalation: go on without it.
+    Skip,
+    /// Of an escalation: give up.
+    Abort,
+}
+
+/// Declares the word of each variant, both ways.
+macro_rules! words {
+    ($name:ident { $($variant:ident = $word:literal,)* }) => {
+        impl $name {
+            /// The word on every wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+
+            /// Reads the word.
+            pub fn parse(word: &str) -> Option<$name> {
+                match word { $($word => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+words! { SkipCause {
+    Condition = "condition_false",
+    Dependencies = "dependencies_skipped",
+    ParentFailure = "parent_failure",
+    Failure = "failure",
+    Decision = "decision",
+} }
+
+words! { ApprovalSource {
+    Step = "step",
+    Policy = "policy",
+    Escalation = "escalation",
+} }
+
+words! { Resolution {
+    Approved = "approved",
+    Rejected = "rejected",
+    Expired = "expired",
+    Cancelled = "cancelled",
+    Retry = "retry",
+    Skip = "skip",
+    Abort = "abort",
+} }
+
+impl Event {
+    /// The event's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::RunStarted(_) => "run.started",
+            Event::RunStatusChanged { .. } => "run.status.changed",
+            Event::RunCompleted { .. } => "run.completed",
+            Event::RunFailed { .. } => "run.failed",
+            Event::RunCancelled { .. } => "run.cancelled",
+            Event::RunTimedOut { .. } => "run.timed_out",
+            Event::RunRecovered => "run.recovered",
+            Event::Node(_, event) => event.name(),
+            Event::BudgetAlert(_) => "budget.alert",
+        }
+    }
+}
+
+impl NodeEvent {
+    /// The event's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NodeEvent::Queued { .. } => "node.queued",
+            NodeEvent::Waiting(_) => "node.waiting",
+            NodeEvent::Started(_) => "node.started",
+            NodeEvent::Delta(_) => "node.stream.delta",
+            NodeEvent::Log { .. } => "node.log",
+            NodeEvent::Retried(_) => "node.retried",
+            NodeEvent::Completed(_) => "node.completed",
+            NodeEvent::Failed(_) => "node.failed",
+            NodeEvent::TimedOut(_) => "node.timed_out",
+            NodeEvent::Cancelled { .. } => "node.cancelled",
+            NodeEvent::Skipped(_) => "node.skipped",
+            NodeEvent::Blocked { .. } => "node.blocked",
+            NodeEvent::Invalidated => "node.invalidated",
+            NodeEvent::Provenance(_) => "node.provenance",
+            NodeEvent::ModerationFlagged { .. } => "moderation.flagged",
+            NodeEvent::ContractViolated { .. } => "contract.violated",
+            NodeEvent::GovernanceDecided(_) => "governance.decided",
+            NodeEvent::ApprovalRequested(_) => "approval.requested",
+            NodeEvent::ApprovalReminded { .. } => "approval.reminded",
+            NodeEvent::ApprovalResolved(_) => "approval.resolved",
+        }
+    }
+}
