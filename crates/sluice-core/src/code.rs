@@ -186,6 +186,46 @@ codes! {
         InputContractViolation = "input_contract_violation",
         /// A lens node's output breaks its contract.
         OutputContractViolation = "output_contract_violation",
+        /// The inputs of a step are too large.
+        ContextTooLarge = "context_too_large",
+        /// What a `for_each` step is to be done for is no list.
+        ItemsNotAList = "items_not_a_list",
+        /// A `for_each` step has more items than it allows.
+        TooManyItems = "too_many_items",
+        /// A step that this one depends on failed.
+        UpstreamFailure = "upstream_failure",
+        /// The run was halted before the step was dispatched.
+        RunHalted = "run_halted",
+        /// The step was stopped because another one failed.
+        ConditionFailed = "condition_failed",
+        /// Nothing can go on, and steps remain.
+        WorkflowStalled = "workflow_stalled",
+        /// A person said no, or nobody answered in time.
+        ApprovalRejected = "approval_rejected",
+        /// Nobody knows what became of an attempt that must not be repeated.
+        UnknownOutcome = "unknown_outcome",
+        /// The run of a sub-workflow failed.
+        ChildFailed = "child_failed",
+        /// Sub-workflows start each other too deeply.
+        RecursionTooDeep = "recursion_too_deep",
+        /// No agent of that name, or none at all.
+        UnknownAgent = "unknown_agent",
+        /// It took too long.
+        Timeout = "timeout",
+        /// The provider failed.
+        ProviderError = "provider_error",
+        /// The provider asked to slow down.
+        RateLimit = "rate_limit",
+        /// The provider did not accept who we are.
+        Auth = "auth",
+        /// The provider did not accept what was asked.
+        InvalidRequest = "invalid_request",
+        /// The provider would not answer that.
+        ContentFilter = "content_filter",
+        /// The adapter broke, or its process was killed.
+        AdapterCrash = "adapter_crash",
+        /// It was stopped on demand.
+        Cancelled = "cancelled",
     }
 }
 

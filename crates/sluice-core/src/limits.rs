@@ -65,3 +65,14 @@ pub const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
 pub const ATTEMPTS_MAX: u32 = 100;
 /// Most times a step may be asked again with its violations (`repair`).
 pub const REASK_MAX: u32 = 10;
+
+/// Most bytes that a step's bound inputs may have.
+pub const INPUT_BYTES_MAX: usize = 512 * 1024;
+/// How many runs may stand above each other.
+pub const RECURSION_DEPTH_MAX: u32 = 5;
+/// How long a question stays open, unless its step says otherwise: seven days.
+pub const APPROVAL_MS_DEFAULT: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Longest line of a step's log, in bytes; what is longer is cut.
+pub const LOG_LINE_BYTES_MAX: usize = 16 * 1024;
+/// Longest text an adapter may answer, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -1,5 +1,19 @@
 //! One run: what happened to it, what it is, what it now waits for.
+//!
+//! `decide` turns commands into events, `evolve` folds an event into the run,
+//! `due` lists the effects the run waits for. Time, chance and whether work may
+//! be done come in through `Given`; nothing here can read them from the world.
 
+pub mod command;
+pub mod decide;
+pub mod definition;
+pub mod due;
 pub mod id;
 pub mod label;
+pub mod letter;
+pub mod start;
+pub mod state;
 pub mod status;
+
+mod evolve;
+mod scope;

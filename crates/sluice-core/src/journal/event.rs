@@ -115,6 +115,8 @@ pub enum NodeEvent {
         code: String,
         /// Why, for people.
         reason: String,
+        /// What the stopped attempt cost.
+        usage: Usage,
     },
     /// It was not done.
     Skipped(Skip),

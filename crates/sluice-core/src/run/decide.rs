@@ -1,0 +1,107 @@
+//! What a command does to one run.
+//!
+//! A [`Turn`] takes commands, one after the other, and decides each against the
+//! run as the earlier ones left it; [`Turn::finish`] then starts and settles
+//! whatever follows. The events of a turn become one append.
+//!
+//! INVARIANT: a refused command leaves no event.
+//! INVARIANT: effects are read from the run (`due`), never returned from here.
+//! Live and recovery take the same path, so a crash after append loses nothing.
+
+mod advance;
+mod approve;
+mod bind;
+mod cancel;
+mod child;
+mod complete;
+mod fail;
+mod fan_out;
+mod halt;
+mod outcome;
+pub(super) mod rewind;
+mod timer;
+
+use super::command::{Command, Given, Refusal};
+use super::id::RunId;
+use super::letter::Letter;
+use super::state::Run;
+use crate::journal::event::{Event, NodeEvent, StepAt};
+use serde_json::Value;
+
+/// Commands being decided.
+pub struct Turn<'a> {
+    run: &'a mut Run,
+    given: Given<'a>,
+    events: Vec<Event>,
+    letters: Vec<Letter>,
+    /// Fan-outs an instance of which was settled.
+    fan_outs: Vec<u32>,
+    /// The arguments as expressions see them.
+    args: Value,
+}
+
+/// What a turn came to.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// In order; folded into the run already.
+    pub events: Vec<Event>,
+    /// For other runs, to be posted with the append.
+    pub letters: Vec<Letter>,
+}
+
+impl<'a> Turn<'a> {
+    /// Begins. What is decided is folded into `run` at once: if the append
+    /// fails, the run must be dropped and loaded again.
+    pub fn new(run: &'a mut Run, given: Given<'a>) -> Turn<'a> {
+        let args = Value::Object((*run.started.args).clone());
+        Turn { run, given, events: Vec::new(), letters: Vec::new(), fan_outs: Vec::new(), args }
+    }
+
+    /// Decides a command.
+    pub fn apply(&mut self, command: Command) -> Result<(), Refusal> {
+        match command {
+            Command::TakeOver => self.take_over(),
+            Command::Complete { at, dispatch_no, answer } => {
+                self.complete(at, dispatch_no, *answer)?;
+            }
+            Command::Accepted { at, dispatch_no } => self.accepted(at, dispatch_no)?,
+            Command::Stream { at, dispatch_no, part } => self.stream(at, dispatch_no, part)?,
+            Command::Log { at, dispatch_no, text } => self.log(at, dispatch_no, text)?,
+            Command::Process { at, dispatch_no, process } => {
+                self.process(at, dispatch_no, process)?;
+            }
+            Command::ChildEnded { child, status, outputs, error } => {
+                self.child_ended(child, status, outputs, error)?;
+            }
+            Command::Cancel { by, reason } => self.cancel(&by, &reason)?,
+            Command::Pause { by } => self.pause(&by)?,
+            Command::Unpause { by } => self.unpause(&by)?,
+            Command::Resolve(resolve) => self.resolve(*resolve)?,
+            Command::Rewind { by, keep } => self.rewind(&by, &keep)?,
+            Command::Retry { by } => self.retry(&by)?,
+        }
+        Ok(())
+    }
+
+    /// Starts and settles everything that can be, now that all commands are decided.
+    pub fn finish(mut self) -> Decided {
+        self.advance();
+        Decided { events: self.events, letters: self.letters }
+    }
+
+    pub(super) fn emit(&mut self, event: Event) {
+        self.run.evolve(&event, self.given.now_ms);
+        self.events.push(event);
+    }
+
+    pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
+        self.emit(Event::Node(at, event));
+        if at.item.is_some() && self.run.state(at).status.is_settled() {
+            self.fan_outs.push(at.step);
+        }
+    }
+
+    fn post(&mut self, run: RunId, key: String, command: Command) {
+        self.letters.push(Letter { run, key, command });
+    }
+}

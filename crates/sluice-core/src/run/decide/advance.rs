@@ -1,0 +1,332 @@
+//! What follows by itself: ready steps are queued or skipped, queued ones are
+//! dispatched, fan-outs are gathered, the run ends.
+
+use super::Turn;
+use crate::code::Code;
+use crate::failure::Failure;
+use crate::journal::event::{
+    Dispatch, Event, NodeEvent, Path, Prepared, Skip, SkipCause, StepAt,
+};
+use crate::plan::policy::{Family, OnParentFailure};
+use crate::plan::step::Work;
+use crate::run::command::Dispatching;
+use crate::run::evolve::REASON_APPROVAL;
+use crate::run::id::RunId;
+use crate::run::scope::RunScope;
+use crate::run::state::Pause;
+use crate::run::status::{RunStatus, StepStatus};
+use crate::value::Membership;
+use std::sync::Arc;
+
+/// What becomes of a step whose dependencies are settled.
+enum Fate {
+    Run,
+    Skip(SkipCause, String),
+    Fail(String),
+}
+
+impl Turn<'_> {
+    pub(super) fn advance(&mut self) {
+        if self.run.status.is_terminal() {
+            return;
+        }
+        self.fire_timers();
+        while !self.run.status.is_terminal() && self.round() {}
+        if !self.run.status.is_terminal() {
+            self.end_if_done();
+        }
+        if !self.run.status.is_terminal() {
+            self.pause_if_only_people();
+        }
+    }
+
+    /// One pass over what can be done; whether anything was.
+    fn round(&mut self) -> bool {
+        let before = self.events.len();
+        if self.may_start() {
+            while let Some(step) = self.next_ready() {
+                self.ready(step);
+            }
+            while let Some(place) = self.run.index.asks.first().copied() {
+                let at = self.run.at_place(place);
+                self.ask(at);
+            }
+            while self.has_room()
+                && let Some(at) = self.next_queued()
+            {
+                self.start(at);
+            }
+        }
+        self.gather_fan_outs();
+        self.events.len() > before
+    }
+
+    /// Whether anything new may happen by itself.
+    pub(super) fn may_start(&self) -> bool {
+        self.run.status != RunStatus::Cancelling && self.run.pause != Some(Pause::Operator)
+    }
+
+    /// Whether a step that comes out of a wait can be dispatched at once.
+    pub(super) fn has_room_for(&self, at: StepAt) -> bool {
+        self.has_room() && self.fan_out_has_room(at)
+    }
+
+    fn has_room(&self) -> bool {
+        self.given.dispatching == Dispatching::Allowed
+            && self.run.index.in_flight.len() < self.run.definition.plan.max_parallel as usize
+    }
+
+    fn next_ready(&self) -> Option<u32> {
+        let step = |rank: &u32| self.run.definition.at_rank(*rank);
+        self.run.index.ready.iter().map(step).find(|step| self.run.wave_is_open(*step))
+    }
+
+    /// The first queued step that its fan-out has room for.
+    fn next_queued(&self) -> Option<StepAt> {
+        let at = |place: &(u32, Option<u32>)| self.run.at_place(*place);
+        self.run.index.queue.iter().map(at).find(|at| self.fan_out_has_room(*at))
+    }
+
+    fn fan_out_has_room(&self, at: StepAt) -> bool {
+        let bound = self.run.step(at).for_each.as_ref().and_then(|one| one.max_parallel);
+        match (at.item, bound, &self.run.steps[at.step as usize].fan_out) {
+            (Some(_), Some(max), Some(fan_out)) => fan_out.in_flight < max,
+            _ => true,
+        }
+    }
+
+    /// A step's dependencies are settled: it is queued, or settled at once.
+    fn ready(&mut self, step: u32) {
+        let at = StepAt::whole(step);
+        match self.fate(step) {
+            Fate::Skip(cause, reason) => {
+                let skip = Skip { cause, reason, error: None, carried: None };
+                self.node(at, NodeEvent::Skipped(skip));
+            }
+            Fate::Fail(reason) => self.fail_upstream(at, &reason),
+            Fate::Run => match self.condition(at) {
+                Ok(true) if self.run.step(at).for_each.is_some() => self.fan_out(at),
+                Ok(true) => self.node(at, NodeEvent::Queued { items: None }),
+                Ok(false) => {
+                    let reason = "its condition is false".to_owned();
+                    let cause = SkipCause::Condition;
+                    let skip = Skip { cause, reason, error: None, carried: None };
+                    self.node(at, NodeEvent::Skipped(skip));
+                }
+                Err(failure) => self.fail(at, failure),
+            },
+        }
+    }
+
+    fn fate(&self, step: u32) -> Fate {
+        let plan = &self.run.definition.plan;
+        let dependencies = plan.graph.dependencies(step as usize);
+        let failed = dependencies.iter().find(|dep| self.run.counts_as_failed(**dep));
+        if let Some(failed) = failed {
+            let name = &plan.steps[*failed as usize].id;
+            match plan.steps[step as usize].on_parent_failure {
+                OnParentFailure::Propagate => {
+                    return Fate::Fail(format!("Blocked by upstream failure of `{name}`"));
+                }
+                OnParentFailure::Skip => {
+                    let reason = format!("`{name}` failed");
+                    return Fate::Skip(SkipCause::ParentFailure, reason);
+                }
+                OnParentFailure::SubstituteDefault => return Fate::Run,
+            }
+        }
+        let status = |dep: &u32| self.run.steps[*dep as usize].status;
+        let all_skipped = !dependencies.is_empty()
+            && dependencies.iter().all(|dep| status(dep) == StepStatus::Skipped);
+        if all_skipped {
+            let reason = "everything it depends on was skipped".to_owned();
+            return Fate::Skip(SkipCause::Dependencies, reason);
+        }
+        Fate::Run
+    }
+
+    /// Whether the step's own condition, or one of its edges, lets it run.
+    fn condition(&self, at: StepAt) -> Result<bool, Failure> {
+        let step = self.run.step(at);
+        let scope = RunScope::of_step(self.run, &self.args, at);
+        if let Some(condition) = &step.condition {
+            return Ok(condition.holds(&scope, Membership::Tolerant)?);
+        }
+        if step.edges.iter().all(|edge| edge.condition.is_none()) {
+            return Ok(true);
+        }
+        for edge in &step.edges {
+            if self.edge_value(at, edge, &scope)?.is_some() {
+                return Ok(true);
+            }
+        }
+        // What is substituted for a failed parent satisfies its edge.
+        let substitutes = step.on_parent_failure == OnParentFailure::SubstituteDefault;
+        let failed = |id: &str| {
+            let position = self.run.definition.plan.graph.position(id);
+            position.and_then(|at| u32::try_from(at).ok()).is_some_and(|at| self.run.counts_as_failed(at))
+        };
+        Ok(substitutes && step.edges.iter().any(|edge| failed(&edge.source)))
+    }
+
+    /// Dispatches a queued step.
+    pub(super) fn start(&mut self, at: StepAt) {
+        let state = self.run.state(at);
+        let attempt = state.attempt + 1;
+        if state.prepared.is_some() && !state.reask {
+            return self.dispatch(at, attempt, None);
+        }
+        match self.prepare(at) {
+            Ok((prepared, provenance)) => {
+                for one in provenance {
+                    self.node(at, NodeEvent::Provenance(Box::new(one)));
+                }
+                self.dispatch(at, attempt, Some(Arc::new(prepared)));
+            }
+            Err(unfit) => self.unfit(at, unfit),
+        }
+    }
+
+    /// Marks a step as sent. What `due` then shows is sent.
+    pub(super) fn dispatch(&mut self, at: StepAt, attempt: u32, prepared: Option<Arc<Prepared>>) {
+        let run = &*self.run;
+        let step = run.step(at);
+        let path = match &step.work {
+            Work::Workflow(_) => {
+                Path::Child(RunId::new(self.given.now_ms, &mut *self.given.entropy))
+            }
+            _ => Path::Edge,
+        };
+        let agent = run.agent_of(at.step).map(str::to_owned);
+        let dispatch = Dispatch {
+            attempt,
+            dispatch_no: run.state(at).dispatch_no + 1,
+            wave: run.definition.plan.graph.layer_of(at.step as usize),
+            agent: agent.filter(|_| matches!(path, Path::Edge)),
+            gateway: run.started.gateway.clone(),
+            path,
+            deadline_ms: Some(self.given.now_ms.saturating_add(step.timeout_ms)),
+            prepared,
+        };
+        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+    }
+
+    /// The run's end, if everything is settled, or if nothing can be any more.
+    fn end_if_done(&mut self) {
+        let index = &self.run.index;
+        if index.unsettled == 0 && index.in_flight.is_empty() {
+            return self.end();
+        }
+        let waits = !index.in_flight.is_empty()
+            || !index.queue.is_empty()
+            || !index.asks.is_empty()
+            || !index.ready.is_empty()
+            || !index.retrying.is_empty()
+            || !index.awaiting.is_empty()
+            || self.run.steps.iter().any(|step| step.status == StepStatus::Running);
+        if !waits && self.may_start() {
+            let stuck: Vec<&str> = (self.run.steps.iter().zip(&self.run.definition.plan.steps))
+                .filter(|(state, _)| !state.status.is_settled())
+                .map(|(_, step)| step.id.as_str())
+                .collect();
+            let message = format!(
+                "Workflow stalled: {} step(s) have unmet dependencies: {}",
+                stuck.len(),
+                stuck.join(", ")
+            );
+            self.emit(Event::RunFailed { code: Code::WorkflowStalled.to_string(), message });
+            self.tell_parent();
+        }
+    }
+
+    fn end(&mut self) {
+        let event = match self.verdict() {
+            RunStatus::Cancelled => {
+                let reason = self.run.cancel_reason.clone();
+                Event::RunCancelled { reason: reason.unwrap_or_else(|| "cancelled".to_owned()) }
+            }
+            RunStatus::Completed => {
+                if self.run.reopened > 0 {
+                    self.emit(Event::RunRecovered);
+                }
+                Event::RunCompleted { outputs: Arc::new(self.result()) }
+            }
+            _ => {
+                let (code, message) = self.first_failure();
+                Event::RunFailed { code, message }
+            }
+        };
+        self.emit(event);
+        self.tell_parent();
+    }
+
+    /// How a run whose steps are all settled has ended.
+    fn verdict(&self) -> RunStatus {
+        let index = &self.run.index;
+        if self.run.status == RunStatus::Cancelling {
+            return RunStatus::Cancelled;
+        }
+        let plan = &self.run.definition.plan;
+        let good = match plan.family {
+            Family::Lobsterx => index.failed == 0 && index.cancelled == 0,
+            Family::Lens => self.run.halted_by.is_none() && (0..self.run.steps.len()).all(|step| {
+                let done = matches!(
+                    self.run.steps[step].status,
+                    StepStatus::Completed | StepStatus::Skipped
+                );
+                done || !plan.graph.dependents(step).is_empty()
+            }),
+        };
+        match plan.family {
+            _ if good => RunStatus::Completed,
+            Family::Lens if index.cancelled > 0 && index.failed == 0 => RunStatus::Cancelled,
+            _ => RunStatus::Failed,
+        }
+    }
+
+    /// The failure that a failed run is told by: the one that halted it, else the first.
+    fn first_failure(&self) -> (String, String) {
+        let bad = |status| {
+            matches!(status, StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked)
+        };
+        let first = (0u32..).zip(&self.run.steps).filter(|(_, state)| bad(state.status));
+        let first = first.min_by_key(|(step, state)| {
+            let upstream = state.ending.as_ref().is_some_and(|ending| ending.code == Code::UpstreamFailure.as_str());
+            (upstream, state.ended_at_ms, *step)
+        });
+        let at = self.run.halted_by.or(first.map(|(step, _)| StepAt::whole(step)));
+        let told = at.and_then(|at| Some((at, self.run.state(at).ending.as_ref()?)));
+        told.map_or_else(
+            || (Code::ProviderError.to_string(), "a step failed".to_owned()),
+            |(at, ending)| {
+                let message = format!("`{}` failed: {}", self.run.name(at), ending.message);
+                (ending.code.clone(), message)
+            },
+        )
+    }
+
+    /// Only people are left to wait for: the run says so, and its clock stops.
+    fn pause_if_only_people(&mut self) {
+        let index = &self.run.index;
+        let only_people = !index.awaiting.is_empty()
+            && index.in_flight.is_empty()
+            && index.queue.is_empty()
+            && index.ready.is_empty()
+            && index.retrying.is_empty();
+        if only_people && matches!(self.run.status, RunStatus::Running | RunStatus::Queued) {
+            self.emit(Event::RunStatusChanged {
+                status: RunStatus::Paused,
+                reason: REASON_APPROVAL.to_owned(),
+                by: None,
+            });
+        }
+        let resumes = self.run.pause == Some(Pause::Approval) && !only_people;
+        if resumes {
+            self.emit(Event::RunStatusChanged {
+                status: RunStatus::Running,
+                reason: REASON_APPROVAL.to_owned(),
+                by: None,
+            });
+        }
+    }
+}

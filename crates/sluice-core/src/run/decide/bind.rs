@@ -1,0 +1,358 @@
+//! What a step is given: inputs bound, templates rendered, origins noted.
+
+use super::Turn;
+use crate::bind::{Origin, Sources, Wire, bind};
+use crate::code::Code;
+use crate::contract::InputContract;
+use crate::edge::key::OutputKey;
+use crate::failure::Failure;
+use crate::inputs;
+use crate::journal::event::{Prepared, Provenance, StepAt};
+use crate::label::label;
+use crate::limits::INPUT_BYTES_MAX;
+use crate::path::Path;
+use crate::plan::policy::OnParentFailure;
+use crate::plan::step::{Edge, LensWork, Step, Work, WorkflowWork};
+use crate::run::label::{Labels, SourceClass};
+use crate::run::scope::RunScope;
+use crate::run::state::Run;
+use crate::run::status::StepStatus;
+use crate::scope::{Found, resolve};
+use crate::template::{Reason, Template, Unresolved};
+use crate::value::text;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a step cannot be given what it needs.
+pub(super) enum Unfit {
+    /// It fails.
+    Failure(Failure),
+    /// A contract is broken: that is told first.
+    Contract(Failure),
+    /// A label has no value: the node is blocked.
+    Placeholder { label: String, message: String },
+}
+
+impl<F: Into<Failure>> From<F> for Unfit {
+    fn from(failure: F) -> Unfit {
+        Unfit::Failure(failure.into())
+    }
+}
+
+/// The agent whose instructions are shell scripts.
+const SHELL: &str = "shell";
+
+impl Turn<'_> {
+    /// Binds and renders everything a step is given.
+    pub(super) fn prepare(&self, at: StepAt) -> Result<(Prepared, Vec<Provenance>), Unfit> {
+        let step = self.run.step(at);
+        let mut origins = Origins::new(self.run);
+        let mut prepared = match &step.work {
+            Work::Command { command } => self.prepare_command(at, command, &mut origins)?,
+            Work::Workflow(work) => self.prepare_child(at, work, &mut origins)?,
+            Work::Lens(work) => self.prepare_lens(at, work, &mut origins)?,
+            Work::Approval => self.prepare_inputs(at, &mut origins)?.0,
+            Work::Unresolved { what, name } => {
+                let message = format!("{what} `{name}` was not at hand when the run was planned");
+                return Err(Failure::new(Code::UnresolvedVariable, message).into());
+            }
+        };
+        within_bounds(&prepared)?;
+        if self.run.state(at).reask
+            && let Some(ending) = &self.run.state(at).ending
+        {
+            let note = "Your last answer was not accepted";
+            prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);
+        }
+        prepared.labels = origins.labels;
+        Ok((prepared, origins.found))
+    }
+
+    /// The typed inputs and what is piped in.
+    fn prepare_inputs(
+        &self,
+        at: StepAt,
+        origins: &mut Origins<'_>,
+    ) -> Result<(Prepared, RunScope<'_>), Failure> {
+        let step = self.run.step(at);
+        let scope = RunScope::of_step(self.run, &self.args, at);
+        let bound = inputs::bind(&step.inputs, step.merge, &scope)?;
+        for (name, input) in &step.inputs {
+            let merged = (input.from.len() > 1)
+                .then(|| step.merge.unwrap_or_default().as_str().to_owned());
+            for path in &input.from {
+                origins.note(path, &format!("inputs.{name}"), merged.clone());
+            }
+        }
+        let stdin = step.stdin.as_ref().map(|path| {
+            origins.note(path, "stdin", None);
+            match resolve(path, &scope) {
+                Found::Value(value) => Ok(text(&value).into_owned()),
+                Found::Skipped => Ok(String::new()),
+                Found::Missing => Err(Unresolved { path: path.clone(), reason: Reason::Missing }),
+            }
+        });
+        if let Some(crate::plan::step::Items::From(path)) =
+            step.for_each.as_ref().map(|each| &each.items)
+        {
+            origins.note(path, "item", None);
+        }
+        let prepared = Prepared { stdin: stdin.transpose()?, inputs: bound, ..Prepared::default() };
+        let scope = scope.with_locals(&prepared.inputs);
+        Ok((prepared, scope))
+    }
+
+    fn prepare_command(
+        &self,
+        at: StepAt,
+        command: &Template,
+        origins: &mut Origins<'_>,
+    ) -> Result<Prepared, Failure> {
+        let (mut prepared, scope) = self.prepare_inputs(at, origins)?;
+        let step = self.run.step(at);
+        origins.note_all(command, step, "command");
+        if self.run.agent_of(at.step) == Some(SHELL) {
+            let shell = command.shell().map_err(|faults| {
+                let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                Failure::new(Code::UnresolvedVariable, told.join("; "))
+            })?;
+            prepared.env = shell.render_env(&scope)?;
+            prepared.env.extend(step.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+            prepared.prompt = shell.script;
+        } else {
+            prepared.prompt = command.render(&scope)?;
+        }
+        Ok(prepared)
+    }
+
+    fn prepare_child(
+        &self,
+        at: StepAt,
+        work: &WorkflowWork,
+        origins: &mut Origins<'_>,
+    ) -> Result<Prepared, Failure> {
+        let (mut prepared, scope) = self.prepare_inputs(at, origins)?;
+        let mut args = Map::new();
+        for (name, tree) in &work.args {
+            for template in tree.templates() {
+                origins.note_all(template, self.run.step(at), &format!("args.{name}"));
+            }
+            args.insert(name.clone(), tree.value(&scope)?);
+        }
+        prepared.inputs = args;
+        Ok(prepared)
+    }
+
+    fn prepare_lens(
+        &self,
+        at: StepAt,
+        work: &LensWork,
+        origins: &mut Origins<'_>,
+    ) -> Result<Prepared, Unfit> {
+        let step = self.run.step(at);
+        let scope = RunScope::of_step(self.run, &self.args, at);
+        let mut wires = Vec::with_capacity(step.edges.len());
+        let mut substituted = BTreeSet::new();
+        for (place, edge) in step.edges.iter().enumerate() {
+            let mut value = self.edge_value(at, edge, &scope)?;
+            if value.is_none() && self.substitutes(step, edge) {
+                value = Some(Cow::Owned(Value::from("")));
+                substituted.insert(place);
+            }
+            wires.push(Wire {
+                label: &edge.target_param_label,
+                source_label: self.source_label(edge),
+                value,
+                strategy: edge.merge_strategy,
+            });
+        }
+        let root = &self.run.started.args;
+        let overrides = &work.param_overrides;
+        let sources = Sources { root, wires: &wires, merge: step.merge, overrides };
+        let bound = bind(&sources);
+        for (name, one) in &bound {
+            match &one.origin {
+                Origin::Edges { wires, strategy } => {
+                    for place in wires {
+                        let merged = strategy.map(|strategy| strategy.as_str().to_owned());
+                        let gone = substituted.contains(place);
+                        let transform = if gone { Some("substituted".to_owned()) } else { merged };
+                        origins.note_edge(&step.edges[*place], name, transform);
+                    }
+                }
+                Origin::Root => origins.note_caller(),
+                Origin::Override => {}
+            }
+        }
+        if let Some(contract) = &work.input_contract {
+            check_contract(contract, &bound)?;
+        }
+        let values: BTreeMap<String, Value> =
+            bound.into_iter().map(|(name, one)| (name, one.value)).collect();
+        let prompt = render_lens(work, step, &values)?;
+        Ok(Prepared { inputs: values.into_iter().collect(), prompt, ..Prepared::default() })
+    }
+
+    /// What an edge carries: none if its source did not complete or its condition is false.
+    pub(super) fn edge_value<'v>(
+        &'v self,
+        _at: StepAt,
+        edge: &Edge,
+        scope: &RunScope<'_>,
+    ) -> Result<Option<Cow<'v, Value>>, Failure> {
+        let position = self.run.definition.plan.graph.position(&edge.source);
+        let Some(state) = position.map(|position| &self.run.steps[position]) else {
+            return Ok(None);
+        };
+        let (StepStatus::Completed, Some(outcome)) = (state.status, &state.outcome) else {
+            return Ok(None);
+        };
+        let key = OutputKey::parse(&edge.source_output_key);
+        let value = match &outcome.envelope {
+            Some(envelope) => key.resolve(envelope),
+            None => Cow::Borrowed(&outcome.outputs),
+        };
+        let holds = match &edge.condition {
+            Some(condition) => condition.holds(&value, scope)?,
+            None => true,
+        };
+        Ok(holds.then_some(value))
+    }
+
+    /// Whether an edge from a failed source carries "".
+    fn substitutes(&self, step: &Step, edge: &Edge) -> bool {
+        let position = self.run.definition.plan.graph.position(&edge.source);
+        let failed = position
+            .and_then(|position| u32::try_from(position).ok())
+            .is_some_and(|position| self.run.counts_as_failed(position));
+        failed && step.on_parent_failure == OnParentFailure::SubstituteDefault
+    }
+
+    fn source_label<'v>(&'v self, edge: &'v Edge) -> &'v str {
+        let source = self.run.definition.plan.step(&edge.source);
+        source.and_then(|step| step.label.as_deref()).unwrap_or(&edge.source)
+    }
+}
+
+fn check_contract(
+    contract: &InputContract,
+    bound: &BTreeMap<String, crate::bind::Bound>,
+) -> Result<(), Unfit> {
+    // Every node sees all root inputs; a strict contract is about its own.
+    let declared = |name: &String| {
+        let known = |field: &String| label(field) == *name;
+        contract.fields.keys().any(known) || contract.require_any_of.iter().flatten().any(known)
+    };
+    let own = bound.iter().filter(|(name, one)| one.origin != Origin::Root || declared(name));
+    let violations = contract.check(own.map(|(name, one)| (name.as_str(), &one.value)));
+    match Failure::of(Code::InputContractViolation, violations) {
+        Some(failure) => Err(Unfit::Contract(failure)),
+        None => Ok(()),
+    }
+}
+
+fn render_lens(
+    work: &LensWork,
+    step: &Step,
+    values: &BTreeMap<String, Value>,
+) -> Result<String, Unfit> {
+    let field = |name: &str| {
+        let fields = work.input_contract.iter().flat_map(|contract| &contract.fields);
+        fields.into_iter().find(|(field, _)| label(field) == name).map(|(_, field)| field)
+    };
+    let wired = |name: &str| step.edges.iter().any(|edge| label(&edge.target_param_label) == name);
+    let declared = |name: &str| field(name).is_some() || wired(name);
+    let optional = |name: &str| field(name).is_some_and(|field| !field.required);
+    let rendered = work.template.render(values, declared, optional);
+    rendered.map_err(|unbound| Unfit::Placeholder {
+        message: unbound.to_string(),
+        label: unbound.label,
+    })
+}
+
+fn within_bounds(prepared: &Prepared) -> Result<(), Failure> {
+    let bytes = if prepared.inputs.is_empty() {
+        0
+    } else {
+        serde_json::to_vec(&prepared.inputs).map_or(usize::MAX, |bytes| bytes.len())
+    };
+    let bytes = bytes.saturating_add(prepared.stdin.as_ref().map_or(0, String::len));
+    if bytes <= INPUT_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the inputs are {bytes} bytes, over the {INPUT_BYTES_MAX} allowed");
+    Err(Failure::new(Code::ContextTooLarge, message))
+}
+
+/// Where the values of one step come from.
+struct Origins<'t> {
+    run: &'t Run,
+    found: Vec<Provenance>,
+    labels: Labels,
+}
+
+impl<'t> Origins<'t> {
+    fn new(run: &'t Run) -> Origins<'t> {
+        Origins { run, found: Vec::new(), labels: Labels::default() }
+    }
+
+    /// Notes every step a template reads; its own inputs are noted already.
+    fn note_all(&mut self, template: &Template, step: &Step, target: &str) {
+        for reference in template.references() {
+            let path = &reference.path;
+            if path.has_sigil() || !step.inputs.contains_key(path.head()) {
+                self.note(path, target, None);
+            }
+        }
+    }
+
+    fn note(&mut self, path: &Path, target: &str, transform: Option<String>) {
+        let run = self.run;
+        let plan = &run.definition.plan;
+        let writer = run.index.variables.get(path.head()).copied();
+        let position = plan.graph.position(path.head()).and_then(|at| u32::try_from(at).ok());
+        let Some(source) = position.or(writer) else {
+            if run.started.args.contains_key(path.head()) || path.head() == "args" {
+                self.note_caller();
+            }
+            return;
+        };
+        let text = path.to_string();
+        let text = text.strip_prefix('$').unwrap_or(&text);
+        let below = match position {
+            Some(_) => text.strip_prefix(path.head()).unwrap_or("").trim_start_matches('.'),
+            None => text,
+        };
+        self.add(source, below, target, transform);
+    }
+
+    fn note_edge(&mut self, edge: &Edge, target: &str, transform: Option<String>) {
+        let position = self.run.definition.plan.graph.position(&edge.source);
+        let Some(source) = position.and_then(|at| u32::try_from(at).ok()) else { return };
+        let key = OutputKey::parse(&edge.source_output_key).to_string();
+        self.add(source, &key, target, transform);
+    }
+
+    fn note_caller(&mut self) {
+        let started = self.run.started_at_ms;
+        self.labels = self.labels.with(Labels::of(SourceClass::Caller, started));
+    }
+
+    fn add(&mut self, source: u32, path: &str, target: &str, transform: Option<String>) {
+        let run = self.run;
+        if let Some(outcome) = &run.steps[source as usize].outcome {
+            self.labels = self.labels.with(outcome.labels);
+        }
+        let row = Provenance {
+            source_run: None,
+            source_node: run.definition.plan.steps[source as usize].id.clone(),
+            source_output_path: if path.is_empty() { "outputs" } else { path }.to_owned(),
+            target_input_path: target.to_owned(),
+            transform,
+        };
+        if !self.found.contains(&row) {
+            self.found.push(row);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Sub-workflows: what travels between a run and its children.
+
+use super::Turn;
+use super::fail::Trouble;
+use crate::code::Code;
+use crate::journal::event::{Completed, NodeEvent, Path, Provenance, StepAt};
+use crate::plan::policy::RetryCause;
+use crate::port::adapter::Usage;
+use crate::run::command::{Command, Refusal};
+use crate::run::id::RunId;
+use crate::run::label::SourceClass;
+use crate::run::status::RunStatus;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+impl Turn<'_> {
+    /// A child run ended.
+    pub(super) fn child_ended(
+        &mut self,
+        child: RunId,
+        status: RunStatus,
+        outputs: Option<Value>,
+        error: Option<(String, String)>,
+    ) -> Result<(), Refusal> {
+        let mut in_flight = self.run.index.in_flight.keys().copied();
+        let is_its = |at: &StepAt| self.run.state(*at).path == Some(Path::Child(child));
+        let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
+        if self.run.status == RunStatus::Cancelling {
+            let reason = self.run.cancel_reason.clone().unwrap_or_default();
+            self.stop(at, Code::Cancelled, &reason);
+            return Ok(());
+        }
+        match status {
+            RunStatus::Completed => self.child_completed(at, child, outputs),
+            _ => {
+                let (code, message) = error.unwrap_or_default();
+                self.child_failed(at, child, &code, &message);
+            }
+        }
+        Ok(())
+    }
+
+    fn child_completed(&mut self, at: StepAt, child: RunId, outputs: Option<Value>) {
+        let outputs = match outputs {
+            Some(Value::Object(outputs)) => outputs,
+            _ => Map::new(),
+        };
+        let provenance = Provenance {
+            source_run: Some(child),
+            source_node: String::new(),
+            source_output_path: "outputs".to_owned(),
+            target_input_path: "outputs".to_owned(),
+            transform: None,
+        };
+        self.node(at, NodeEvent::Provenance(Box::new(provenance)));
+        match self.step_outcome(at, outputs, None, SourceClass::Agent) {
+            Ok((outcome, coercions)) => {
+                let state = self.run.state(at);
+                let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
+                let completed = Completed {
+                    outcome: Arc::new(outcome),
+                    attempts: state.attempt,
+                    duration_ms: self.given.now_ms.saturating_sub(begun),
+                    usage: Usage::default(),
+                    coercions,
+                    session: None,
+                    carried: None,
+                };
+                self.node(at, NodeEvent::Completed(Box::new(completed)));
+            }
+            Err(failure) => {
+                let trouble = Trouble {
+                    code: failure.code.to_string(),
+                    message: failure.message,
+                    violations: failure.violations,
+                    cause: Some(RetryCause::ContractViolated),
+                    retry_after_ms: None,
+                    usage: Usage::default(),
+                };
+                self.fail_attempt(at, trouble);
+            }
+        }
+    }
+
+    fn child_failed(&mut self, at: StepAt, child: RunId, code: &str, message: &str) {
+        let permanent = [Code::RecursionTooDeep, Code::InvalidArgs, Code::UnknownAgent];
+        let permanent = permanent.iter().any(|one| one.as_str() == code);
+        let trouble = Trouble {
+            code: if permanent { code.to_owned() } else { Code::ChildFailed.to_string() },
+            message: format!("{child}: {message}"),
+            violations: Vec::new(),
+            cause: (!permanent).then_some(RetryCause::ProviderError),
+            retry_after_ms: None,
+            usage: Usage::default(),
+        };
+        if permanent { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
+    }
+
+    /// The run has ended: the one that started it is told, in the same append.
+    pub(super) fn tell_parent(&mut self) {
+        let Some((parent, _)) = self.run.started.parent.clone() else { return };
+        let end = self.run.end.clone().expect("a run that has ended says how");
+        let key = format!("child:{}:{}", self.run.id, self.run.version);
+        let command = Command::ChildEnded {
+            child: self.run.id,
+            status: self.run.status,
+            outputs: end.outputs.map(|outputs| (*outputs).clone()),
+            error: end.error,
+        };
+        self.post(parent, key, command);
+    }
+}

@@ -1,0 +1,203 @@
+//! What comes back from a dispatch.
+
+use super::Turn;
+use super::fail::Trouble;
+use crate::code::Code;
+use crate::journal::event::{
+    Completed, Delta, DeltaPart, Event, Line, NodeEvent, Path, StepAt, Wait,
+};
+use crate::limits::LOG_LINE_BYTES_MAX;
+use crate::plan::policy::RetryCause;
+use crate::port::adapter::{Answer, CallErrorCode, Process, Usage};
+use crate::run::command::Refusal;
+use crate::run::status::{RunStatus, Waiting};
+use std::sync::Arc;
+
+impl Turn<'_> {
+    /// Whether this is the dispatch in flight. Anything else came late, or twice.
+    fn in_flight(&self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
+        match self.run.index.in_flight.get(&at) {
+            Some(current) if *current == dispatch_no => Ok(()),
+            _ => Err(Refusal::Late),
+        }
+    }
+
+    pub(super) fn complete(
+        &mut self,
+        at: StepAt,
+        dispatch_no: u32,
+        answer: Answer,
+    ) -> Result<(), Refusal> {
+        self.in_flight(at, dispatch_no)?;
+        if self.run.status == RunStatus::Cancelling {
+            let reason = self.run.cancel_reason.clone().unwrap_or_default();
+            self.stop_with(at, Code::Cancelled, &reason, answer.usage);
+            return Ok(());
+        }
+        if let Some(error) = answer.error {
+            let trouble = Trouble {
+                code: error.code.to_string(),
+                message: error.message,
+                violations: Vec::new(),
+                cause: cause(error.code),
+                retry_after_ms: error.retry_after_ms,
+                usage: answer.usage,
+            };
+            self.fail_attempt(at, trouble);
+            return Ok(());
+        }
+        let (usage, session) = (answer.usage.clone(), answer.session.clone());
+        match self.outcome(at, answer) {
+            Ok((outcome, coercions)) => {
+                let state = self.run.state(at);
+                let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
+                let completed = Completed {
+                    outcome: Arc::new(outcome),
+                    attempts: state.attempt,
+                    duration_ms: self.given.now_ms.saturating_sub(begun),
+                    usage,
+                    coercions,
+                    session,
+                    carried: None,
+                };
+                self.node(at, NodeEvent::Completed(Box::new(completed)));
+            }
+            Err(failure) => self.answer_unfit(at, failure, usage),
+        }
+        Ok(())
+    }
+
+    /// The answer does not fit what the step declares.
+    fn answer_unfit(&mut self, at: StepAt, failure: crate::failure::Failure, usage: Usage) {
+        let contract = failure.code == Code::OutputContractViolation;
+        if contract {
+            let errors = Arc::new(failure.violations.clone());
+            let phase = "output".to_owned();
+            self.node(at, NodeEvent::ContractViolated { phase, errors });
+        }
+        let never = failure.code == Code::ConditionError;
+        let message = if contract && self.run.step(at).reask == 0 {
+            failure.code.to_string()
+        } else {
+            failure.message
+        };
+        let trouble = Trouble {
+            code: failure.code.to_string(),
+            message,
+            violations: failure.violations,
+            cause: (!never).then_some(RetryCause::ContractViolated),
+            retry_after_ms: None,
+            usage,
+        };
+        if never { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
+    }
+
+    pub(super) fn accepted(&mut self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
+        self.in_flight(at, dispatch_no)?;
+        let state = self.run.state(at);
+        let wait = Wait {
+            reason: Waiting::ExternalCallback,
+            attempt: state.attempt,
+            cause: None,
+            delay_ms: 0,
+            until_ms: state.deadline_ms.unwrap_or(u64::MAX),
+            code: None,
+            hint: None,
+        };
+        self.node(at, NodeEvent::Waiting(Box::new(wait)));
+        Ok(())
+    }
+
+    pub(super) fn stream(
+        &mut self,
+        at: StepAt,
+        dispatch_no: u32,
+        part: DeltaPart,
+    ) -> Result<(), Refusal> {
+        self.in_flight(at, dispatch_no)?;
+        let state = self.run.state(at);
+        let delta = Delta { index: state.deltas, attempt: state.attempt, part };
+        self.node(at, NodeEvent::Delta(Box::new(delta)));
+        Ok(())
+    }
+
+    pub(super) fn log(
+        &mut self,
+        at: StepAt,
+        dispatch_no: u32,
+        mut text: String,
+    ) -> Result<(), Refusal> {
+        self.in_flight(at, dispatch_no)?;
+        if text.len() > LOG_LINE_BYTES_MAX {
+            let cut = (0..=LOG_LINE_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+            text.truncate(cut.unwrap_or(0));
+            text.push('…');
+        }
+        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Text(text) });
+        Ok(())
+    }
+
+    pub(super) fn process(
+        &mut self,
+        at: StepAt,
+        dispatch_no: u32,
+        process: Process,
+    ) -> Result<(), Refusal> {
+        self.in_flight(at, dispatch_no)?;
+        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Process(process) });
+        Ok(())
+    }
+
+    /// The run has a new owner: what was in flight here is sent again.
+    pub(super) fn take_over(&mut self) {
+        if self.run.status.is_terminal() {
+            return;
+        }
+        self.emit(Event::RunStatusChanged {
+            status: self.run.status,
+            reason: "taken_over".to_owned(),
+            by: None,
+        });
+        for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
+            if self.run.state(at).path == Some(Path::Edge) {
+                self.send_again(at);
+            }
+        }
+    }
+
+    fn send_again(&mut self, at: StepAt) {
+        if self.run.status == RunStatus::Cancelling {
+            let reason = self.run.cancel_reason.clone().unwrap_or_default();
+            return self.stop(at, Code::Cancelled, &reason);
+        }
+        if self.run.step(at).idempotent {
+            let attempt = self.run.state(at).attempt;
+            return self.dispatch(at, attempt, None);
+        }
+        let trouble = Trouble {
+            code: Code::UnknownOutcome.to_string(),
+            message: "the engine stopped while it was under way, and it must not be repeated"
+                .to_owned(),
+            violations: Vec::new(),
+            cause: None,
+            retry_after_ms: None,
+            usage: Usage::default(),
+        };
+        self.escalate(at, trouble);
+    }
+}
+
+/// What a `retry` map calls an error.
+fn cause(code: CallErrorCode) -> Option<RetryCause> {
+    match code {
+        CallErrorCode::Timeout => Some(RetryCause::Timeout),
+        CallErrorCode::ProviderError | CallErrorCode::AdapterCrash => {
+            Some(RetryCause::ProviderError)
+        }
+        CallErrorCode::RateLimit => Some(RetryCause::RateLimit),
+        CallErrorCode::Auth
+        | CallErrorCode::InvalidRequest
+        | CallErrorCode::ContentFilter
+        | CallErrorCode::Cancelled => None,
+    }
+}

@@ -1,0 +1,225 @@
+//! What becomes of a failure: another attempt, a skip, a question, an end.
+
+use super::Turn;
+use super::bind::Unfit;
+use crate::code::Code;
+use crate::failure::Failure;
+use crate::journal::event::{
+    ApprovalRequested, ApprovalSource, Ending, NodeEvent, Retried, Skip, SkipCause, StepAt, Wait,
+};
+use crate::limits::{APPROVAL_MS_DEFAULT, DURATION_MS_MAX};
+use crate::plan::policy::{OnFailure, RetryCause};
+use crate::port::adapter::Usage;
+use crate::run::id::ApprovalId;
+use crate::run::status::Waiting;
+use crate::violation::Violation;
+use std::sync::Arc;
+
+/// A failed attempt.
+pub(super) struct Trouble {
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) violations: Vec<Violation>,
+    /// What a `retry` map calls it; none if it is nothing worth another try.
+    pub(super) cause: Option<RetryCause>,
+    pub(super) retry_after_ms: Option<u64>,
+    pub(super) usage: Usage,
+}
+
+/// Another attempt.
+struct Again {
+    delay_ms: u64,
+    reask: bool,
+}
+
+impl Turn<'_> {
+    /// A step cannot be given what it needs.
+    pub(super) fn unfit(&mut self, at: StepAt, unfit: Unfit) {
+        match unfit {
+            Unfit::Failure(failure) => self.fail(at, failure),
+            Unfit::Contract(failure) => {
+                let errors = Arc::new(failure.violations.clone());
+                let phase = "input".to_owned();
+                self.node(at, NodeEvent::ContractViolated { phase, errors });
+                self.fail(at, failure);
+            }
+            Unfit::Placeholder { label, message } => {
+                let code = Code::PlaceholderUnbound.to_string();
+                let placeholder = Some(label);
+                let blocked = NodeEvent::Blocked { code, message, placeholder, waits: false };
+                self.node(at, blocked);
+                self.spread(at);
+            }
+        }
+    }
+
+    /// A failure that no other attempt would change.
+    pub(super) fn fail(&mut self, at: StepAt, failure: Failure) {
+        let contract = matches!(
+            failure.code,
+            Code::InputContractViolation | Code::OutputContractViolation
+        );
+        // Contract failures carry their code for a message; the fields are told apart.
+        let message = if contract { failure.code.to_string() } else { failure.message };
+        self.give_up(
+            at,
+            Trouble {
+                code: failure.code.to_string(),
+                message,
+                violations: failure.violations,
+                cause: None,
+                retry_after_ms: None,
+                usage: Usage::default(),
+            },
+        );
+    }
+
+    pub(super) fn fail_upstream(&mut self, at: StepAt, reason: &str) {
+        let ending = Ending {
+            code: Code::UpstreamFailure.to_string(),
+            message: reason.to_owned(),
+            violations: Arc::default(),
+            attempts: self.run.state(at).attempt,
+            usage: Usage::default(),
+        };
+        self.node(at, NodeEvent::Failed(Box::new(ending)));
+        self.spread(at);
+    }
+
+    /// An attempt failed: another one, or the end of the step.
+    pub(super) fn fail_attempt(&mut self, at: StepAt, trouble: Trouble) {
+        match self.again(at, &trouble) {
+            Some(again) => self.retry_later(at, trouble, &again),
+            None if self.escalates(at) => self.escalate(at, trouble),
+            None => self.give_up(at, trouble),
+        }
+    }
+
+    fn again(&mut self, at: StepAt, trouble: &Trouble) -> Option<Again> {
+        let step = self.run.step(at);
+        let state = self.run.state(at);
+        let tries = state.attempt - state.reasks;
+        if trouble.cause == Some(RetryCause::ContractViolated) && state.reasks < step.reask {
+            return Some(Again { delay_ms: 0, reask: true });
+        }
+        let asked_ms = trouble.retry_after_ms.unwrap_or(0).min(DURATION_MS_MAX);
+        let retry = &step.retry;
+        let worth = trouble.cause.is_some_and(|cause| retry.retry_on.contains(&cause));
+        if worth && tries < retry.attempts {
+            let doubled = retry.backoff_ms.saturating_mul(1 << (tries.max(1) - 1).min(40));
+            let full_ms = doubled.min(retry.max_backoff_ms);
+            let delay_ms = jittered(full_ms, self.given.entropy.bits());
+            return Some(Again { delay_ms: delay_ms.max(asked_ms), reask: false });
+        }
+        let after = |ms: u64| Some(Again { delay_ms: ms.max(asked_ms), reask: false });
+        match (step.on_failure, tries) {
+            (Some(OnFailure::RetryOnce | OnFailure::RetryOnceThenEscalate), 1)
+                if !state.escalated =>
+            {
+                after(0)
+            }
+            (Some(OnFailure::Retry), 1) => after(1000),
+            (Some(OnFailure::Retry), 2) => after(2000),
+            (Some(OnFailure::Retry), 3) => after(4000),
+            _ => None,
+        }
+    }
+
+    fn retry_later(&mut self, at: StepAt, trouble: Trouble, again: &Again) {
+        let attempt = self.run.state(at).attempt;
+        let cause = trouble.cause.map_or(trouble.code.clone(), |cause| cause.to_string());
+        let until_ms = self.given.now_ms.saturating_add(again.delay_ms);
+        self.node(
+            at,
+            NodeEvent::Retried(Box::new(Retried {
+                attempt,
+                cause: cause.clone(),
+                message: trouble.message,
+                delay_ms: again.delay_ms,
+                reask: again.reask,
+                usage: trouble.usage,
+            })),
+        );
+        let limited = trouble.cause == Some(RetryCause::RateLimit);
+        let wait = Wait {
+            reason: if limited { Waiting::RateLimit } else { Waiting::RetryBackoff },
+            attempt: attempt + 1,
+            cause: Some(cause),
+            delay_ms: again.delay_ms,
+            until_ms,
+            code: None,
+            hint: None,
+        };
+        self.node(at, NodeEvent::Waiting(Box::new(wait)));
+        if again.delay_ms == 0 {
+            self.wake(at);
+        }
+    }
+
+    fn escalates(&self, at: StepAt) -> bool {
+        let asks = self.run.step(at).on_failure == Some(OnFailure::RetryOnceThenEscalate);
+        asks && !self.run.state(at).escalated
+    }
+
+    /// Asks a person what to do about a failure.
+    pub(super) fn escalate(&mut self, at: StepAt, trouble: Trouble) {
+        let name = self.run.name(at);
+        let asked = ApprovalRequested {
+            approval: ApprovalId::new(self.given.now_ms, &mut *self.given.entropy),
+            source: ApprovalSource::Escalation,
+            summary: format!("`{name}` failed: {}. Retry, skip or abort?", trouble.message),
+            approvers: Vec::new(),
+            expires_at_ms: self.given.now_ms.saturating_add(APPROVAL_MS_DEFAULT),
+            error: Some((trouble.code, trouble.message)),
+            prepared: None,
+            usage: trouble.usage,
+        };
+        self.node(at, NodeEvent::ApprovalRequested(Box::new(asked)));
+    }
+
+    /// The step has failed for good; its policy says what that means.
+    pub(super) fn give_up(&mut self, at: StepAt, trouble: Trouble) {
+        if self.run.step(at).on_failure == Some(OnFailure::Skip) {
+            let skip = Skip {
+                cause: SkipCause::Failure,
+                reason: trouble.message.clone(),
+                error: Some((trouble.code, trouble.message)),
+                carried: None,
+            };
+            return self.node(at, NodeEvent::Skipped(skip));
+        }
+        let timed_out = trouble.code == Code::Timeout.as_str();
+        let ending = Box::new(Ending {
+            code: trouble.code,
+            message: trouble.message,
+            violations: Arc::new(trouble.violations),
+            attempts: self.run.state(at).attempt,
+            usage: trouble.usage,
+        });
+        let event = if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
+        self.node(at, event);
+        self.spread(at);
+    }
+}
+
+/// Between half of a delay and all of it, as chance has it.
+fn jittered(full_ms: u64, bits: u64) -> u64 {
+    let half = full_ms / 2;
+    let span = full_ms - half;
+    let share = u128::from(span) * u128::from(bits) >> 64;
+    half + u64::try_from(share).unwrap_or(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::jittered;
+
+    #[test]
+    fn a_delay_is_between_half_and_all_of_it() {
+        assert_eq!(jittered(500, 0), 250);
+        assert_eq!(jittered(500, u64::MAX), 499);
+        assert_eq!(jittered(500, u64::MAX / 2), 374);
+        assert_eq!(jittered(1, 0), 0);
+        assert_eq!(jittered(0, u64::MAX), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! Steps that are done once for each item.
+
+use super::Turn;
+use crate::code::Code;
+use crate::failure::Failure;
+use crate::journal::event::{
+    Completed, Dispatch, Ending, NodeEvent, Outcome, Path, StepAt,
+};
+use crate::plan::step::Items;
+use crate::port::adapter::Usage;
+use crate::run::label::Labels;
+use crate::run::scope::RunScope;
+use crate::run::status::StepStatus;
+use crate::scope::{Found, resolve};
+use crate::value::type_name;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl Turn<'_> {
+    /// Queues a step with its instances.
+    pub(super) fn fan_out(&mut self, at: StepAt) {
+        let items = match self.items(at) {
+            Ok(items) => Arc::new(items),
+            Err(failure) => return self.fail(at, failure),
+        };
+        let count = u32::try_from(items.len()).expect("items are bounded");
+        self.node(at, NodeEvent::Queued { items: Some(items) });
+        let dispatch = Dispatch {
+            attempt: 1,
+            dispatch_no: self.run.state(at).dispatch_no + 1,
+            wave: self.run.definition.plan.graph.layer_of(at.step as usize),
+            agent: None,
+            gateway: self.run.started.gateway.clone(),
+            path: Path::FanOut,
+            deadline_ms: None,
+            prepared: None,
+        };
+        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+        for item in 0..count {
+            self.node(StepAt::instance(at.step, item), NodeEvent::Queued { items: None });
+        }
+        self.fan_outs.push(at.step);
+    }
+
+    fn items(&self, at: StepAt) -> Result<Vec<Value>, Failure> {
+        let each = self.run.step(at).for_each.as_ref().expect("a fan-out has items");
+        let items = match &each.items {
+            Items::List(items) => items.clone(),
+            Items::From(path) => {
+                let scope = RunScope::of_step(self.run, &self.args, at);
+                match resolve(path, &scope) {
+                    Found::Value(value) => match value.into_owned() {
+                        Value::Array(items) => items,
+                        other => {
+                            let kind = type_name(&other);
+                            let message = format!("`{path}` is {kind}, not a list");
+                            return Err(Failure::new(Code::ItemsNotAList, message));
+                        }
+                    },
+                    Found::Skipped => Vec::new(),
+                    Found::Missing => {
+                        let message = format!("`{path}` has no value");
+                        return Err(Failure::new(Code::UnresolvedVariable, message));
+                    }
+                }
+            }
+        };
+        if items.len() > each.max_items as usize {
+            let message = format!("{} items, over the {} allowed", items.len(), each.max_items);
+            return Err(Failure::new(Code::TooManyItems, message));
+        }
+        Ok(items)
+    }
+
+    /// Settles every fan-out whose instances are all settled.
+    pub(super) fn gather_fan_outs(&mut self) {
+        for step in std::mem::take(&mut self.fan_outs) {
+            let at = StepAt::whole(step);
+            let state = self.run.state(at);
+            let done = state.fan_out.as_ref().is_some_and(|fan_out| fan_out.unsettled == 0);
+            if done && !state.status.is_settled() {
+                self.gather(at);
+            }
+        }
+    }
+
+    fn gather(&mut self, at: StepAt) {
+        let state = self.run.state(at);
+        let fan_out = state.fan_out.as_ref().expect("a fan-out is gathered");
+        let bad = |status| {
+            matches!(status, StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked)
+        };
+        let stopped = fan_out.instances.iter().find(|one| one.status == StepStatus::Cancelled);
+        let failed = (0u32..).zip(&fan_out.instances).find(|(_, one)| bad(one.status));
+        if let Some((item, one)) = failed {
+            let name = self.run.name(StepAt::instance(at.step, item));
+            let cause = one.ending.as_deref();
+            let message = cause.map_or("", |ending| ending.message.as_str());
+            let ending = Ending {
+                code: cause.map_or_else(String::new, |ending| ending.code.clone()),
+                message: format!("{name}: {message}"),
+                violations: cause.map(|ending| Arc::clone(&ending.violations)).unwrap_or_default(),
+                attempts: 1,
+                usage: Usage::default(),
+            };
+            let timed_out = one.status == StepStatus::TimedOut;
+            let ending = Box::new(ending);
+            let event = if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
+            self.node(at, event);
+            return self.spread(at);
+        }
+        if let Some(one) = stopped {
+            let (code, reason) = one.ending.as_ref().map_or_else(
+                || (Code::Cancelled.to_string(), String::new()),
+                |ending| (ending.code.clone(), ending.message.clone()),
+            );
+            return self.node(at, NodeEvent::Cancelled { code, reason, usage: Usage::default() });
+        }
+        let outputs = |one: &crate::run::state::StepState| {
+            one.outcome.as_ref().map_or(Value::Null, |outcome| outcome.outputs.clone())
+        };
+        let items: Vec<Value> = fan_out.instances.iter().map(outputs).collect();
+        let labels = fan_out.instances.iter().filter_map(|one| one.outcome.as_ref());
+        let labels = labels.fold(Labels::default(), |all, one| all.with(one.labels));
+        let begun = state.started_at_ms.unwrap_or(self.given.now_ms);
+        let completed = Completed {
+            outcome: Arc::new(Outcome {
+                outputs: json!({ "items": items }),
+                stdout: None,
+                envelope: None,
+                labels,
+            }),
+            attempts: 1,
+            duration_ms: self.given.now_ms.saturating_sub(begun),
+            usage: Usage::default(),
+            coercions: Vec::new(),
+            session: None,
+            carried: None,
+        };
+        self.node(at, NodeEvent::Completed(Box::new(completed)));
+    }
+}

@@ -1,0 +1,140 @@
+//! From an answer to a step's result, and from results to the run's.
+
+use super::Turn;
+use crate::code::Code;
+use crate::contract::check_output;
+use crate::contract::envelope::Envelope;
+use crate::failure::Failure;
+use crate::journal::event::{Outcome, StepAt};
+use crate::limits::ANSWER_BYTES_MAX;
+use crate::outputs::coerce::Coercion;
+use crate::outputs::complete::complete;
+use crate::plan::step::{LensWork, Work};
+use crate::port::adapter::Answer;
+use crate::run::label::{Labels, SourceClass};
+use crate::run::scope::RunScope;
+use crate::run::status::StepStatus;
+use serde_json::{Map, Value};
+
+impl Turn<'_> {
+    /// Coerced, validated, judged: what an answer comes to.
+    pub(super) fn outcome(
+        &self,
+        at: StepAt,
+        answer: Answer,
+    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+        let bytes = answer.text.as_ref().map_or(0, String::len);
+        if bytes > ANSWER_BYTES_MAX {
+            let message = format!("the answer is {bytes} bytes, over {ANSWER_BYTES_MAX}");
+            return Err(Failure::new(Code::OutputValidationFailed, message));
+        }
+        match &self.run.step(at).work {
+            Work::Lens(work) => self.lens_outcome(at, work, answer),
+            _ => {
+                let outputs = answer.outputs.unwrap_or_default();
+                self.step_outcome(at, outputs, answer.text, SourceClass::Agent)
+            }
+        }
+    }
+
+    pub(super) fn step_outcome(
+        &self,
+        at: StepAt,
+        answer: Map<String, Value>,
+        stdout: Option<String>,
+        class: SourceClass,
+    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+        let step = self.run.step(at);
+        let none = Map::new();
+        let prepared = self.run.state(at).prepared.as_deref();
+        let child = matches!(step.work, Work::Workflow(_));
+        let inputs = prepared.filter(|_| !child).map_or(&none, |prepared| &prepared.inputs);
+        let settled = if step.success_criteria.is_empty() && inputs.is_empty() && step.outputs.is_empty()
+        {
+            crate::outputs::Settled { outputs: answer, coercions: Vec::new() }
+        } else {
+            let scope = RunScope::of_step(self.run, &self.args, at).with_locals(inputs);
+            complete(step, inputs, answer, &scope)?
+        };
+        let outcome = Outcome {
+            outputs: Value::Object(settled.outputs),
+            stdout,
+            envelope: None,
+            labels: self.labels_of(at, class),
+        };
+        Ok((outcome, settled.coercions))
+    }
+
+    /// What a step makes is as old, as private and as doubtful as what it read.
+    fn labels_of(&self, at: StepAt, class: SourceClass) -> Labels {
+        let read = self.run.state(at).prepared.as_ref().map(|prepared| prepared.labels);
+        Labels::of(class, self.given.now_ms).with(read.unwrap_or_default())
+    }
+
+    fn lens_outcome(
+        &self,
+        at: StepAt,
+        work: &LensWork,
+        answer: Answer,
+    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+        let contract = work.output_contract.as_ref();
+        let data = answer.outputs.map(Value::Object);
+        let kind = answer.kind.unwrap_or_else(|| work.lens_kind.to_string());
+        let expected = contract.and_then(|contract| contract.artifact_kind.clone());
+        let output = match (answer.text, &data) {
+            (Some(text), _) => Value::String(text),
+            (None, Some(data)) => Value::String(data.to_string()),
+            (None, None) => Value::Null,
+        };
+        let envelope = Envelope {
+            kind: Some(kind),
+            artifact_kind: answer.artifact_kind.or(expected),
+            output,
+            data,
+            media: answer.media,
+            metadata: None,
+        };
+        let violations = check_output(contract, &envelope);
+        if let Some(failure) = Failure::of(Code::OutputContractViolation, violations) {
+            return Err(failure);
+        }
+        let mut outputs = match &envelope.data {
+            Some(Value::Object(data)) => data.clone(),
+            _ => Map::new(),
+        };
+        if !outputs.contains_key("output") {
+            outputs.insert("output".to_owned(), envelope.output.clone());
+        }
+        let outcome = Outcome {
+            outputs: Value::Object(outputs),
+            stdout: envelope.output.as_str().map(str::to_owned),
+            envelope: Some(envelope),
+            labels: self.labels_of(at, SourceClass::Agent),
+        };
+        Ok((outcome, Vec::new()))
+    }
+
+    /// The run's result: what the workflow names, else its variables, else
+    /// what its last nodes made. What has no value is null: the run is done.
+    pub(super) fn result(&self) -> Value {
+        let plan = &self.run.definition.plan;
+        if !plan.outputs.is_empty() {
+            let scope = RunScope::of_run(self.run, &self.args);
+            let value = |template: &crate::template::Template| {
+                template.value(&scope).unwrap_or(Value::Null)
+            };
+            let named = plan.outputs.iter();
+            return Value::Object(named.map(|(name, one)| (name.clone(), value(one))).collect());
+        }
+        let mut result: Map<String, Value> =
+            self.run.variables().map(|(name, value)| (name.clone(), value.clone())).collect();
+        for (at, state) in self.run.steps.iter().enumerate() {
+            let last = plan.graph.dependents(at).is_empty();
+            let envelope = state.outcome.as_ref().and_then(|outcome| outcome.envelope.as_ref());
+            if let (true, StepStatus::Completed, Some(envelope)) = (last, state.status, envelope) {
+                result.insert(plan.steps[at].id.clone(), envelope.output.clone());
+            }
+        }
+        Value::Object(result)
+    }
+}

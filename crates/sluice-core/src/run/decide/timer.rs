@@ -1,0 +1,99 @@
+//! What happens by itself when its time has come.
+
+use super::Turn;
+use super::fail::Trouble;
+use crate::code::Code;
+use crate::failure::Failure;
+use crate::journal::event::{
+    ApprovalResolved, ApprovalSource, Event, NodeEvent, Resolution, StepAt,
+};
+use crate::plan::policy::RetryCause;
+use crate::port::adapter::Usage;
+use crate::run::id::ApprovalId;
+use crate::run::state::{REMINDERS, Timer};
+use crate::run::status::RunStatus;
+
+impl Turn<'_> {
+    /// Does everything that is due.
+    pub(super) fn fire_timers(&mut self) {
+        while let Some((at_ms, timer)) = self.run.index.timers.first().copied()
+            && at_ms <= self.given.now_ms
+            && !self.run.status.is_terminal()
+        {
+            match timer {
+                Timer::Retry(at) => self.wake(at),
+                Timer::Attempt(at) => self.time_out(at),
+                Timer::Approval(id) => self.remind(id),
+                Timer::Run => self.time_out_run(),
+            }
+        }
+    }
+
+    /// The wait before an attempt is over.
+    pub(super) fn wake(&mut self, at: StepAt) {
+        let now = !self.run.must_ask(at) && self.may_start() && self.has_room_for(at);
+        if now {
+            self.start(at);
+        } else {
+            self.node(at, NodeEvent::Queued { items: None });
+        }
+    }
+
+    fn time_out(&mut self, at: StepAt) {
+        if self.run.status == RunStatus::Cancelling {
+            return self.stop(at, Code::Cancelled, "it did not stop in time");
+        }
+        let took = crate::duration::format(self.run.step(at).timeout_ms);
+        let message = format!("the attempt took longer than {took}");
+        self.stop_child(at, &message);
+        let trouble = Trouble {
+            code: Code::Timeout.to_string(),
+            message,
+            violations: Vec::new(),
+            cause: Some(RetryCause::Timeout),
+            retry_after_ms: None,
+            usage: Usage::default(),
+        };
+        self.fail_attempt(at, trouble);
+    }
+
+    fn remind(&mut self, id: ApprovalId) {
+        let approval = &self.run.approvals[&id];
+        let at = approval.at;
+        if approval.expires_at_ms > self.given.now_ms {
+            let (_, level) = REMINDERS[(approval.reminders as usize).min(REMINDERS.len() - 1)];
+            let reminded = NodeEvent::ApprovalReminded { approval: id, level: level.to_owned() };
+            return self.node(at, reminded);
+        }
+        let source = approval.source;
+        let resolved = ApprovalResolved {
+            approval: id,
+            resolution: Resolution::Expired,
+            by: None,
+            comment: None,
+        };
+        self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+        match source {
+            ApprovalSource::Escalation => self.abort(at),
+            ApprovalSource::Step | ApprovalSource::Policy => {
+                let message = "nobody answered in time";
+                self.fail(at, Failure::new(Code::ApprovalRejected, message));
+            }
+        }
+    }
+
+    /// The run has taken too long: everything stops at once.
+    fn time_out_run(&mut self) {
+        let timeout_ms = self.run.definition.plan.timeout_ms.unwrap_or_default();
+        let reason = format!("the run took longer than {}", crate::duration::format(timeout_ms));
+        for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
+            self.stop(at, Code::Timeout, &reason);
+        }
+        for at in self.undispatched() {
+            self.stop(at, Code::Timeout, &reason);
+        }
+        self.gather_fan_outs();
+        self.emit(Event::RunTimedOut { timeout_ms });
+        self.tell_parent();
+    }
+}

@@ -1,0 +1,101 @@
+//! What a run now waits for, read from its state.
+
+use super::id::RunId;
+use super::state::Run;
+use super::status::RunStatus;
+use crate::canonical;
+use crate::journal::event::{Path, StepAt};
+use crate::plan::step::Work;
+use crate::port::adapter::Request;
+use serde_json::{Map, Value, json};
+
+/// Something the engine must see to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A dispatch is out: the adapter must be at work on it.
+    Dispatch {
+        /// The step.
+        at: StepAt,
+        /// The number of the dispatch.
+        dispatch_no: u32,
+    },
+    /// A child run must exist.
+    Child {
+        /// The step.
+        at: StepAt,
+        /// The child.
+        child: RunId,
+    },
+}
+
+impl Run {
+    /// Everything the engine must see to, in order. Timers apart: see
+    /// [`Run::next_due_ms`].
+    pub fn due(&self) -> impl Iterator<Item = Effect> {
+        self.index.in_flight.iter().filter_map(|(at, dispatch_no)| match self.state(*at).path {
+            Some(Path::Edge) => Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no }),
+            Some(Path::Child(child)) => Some(Effect::Child { at: *at, child }),
+            Some(Path::Bridge | Path::FanOut) | None => None,
+        })
+    }
+
+    /// Whether what is in flight is no longer wanted.
+    pub fn is_stopping(&self) -> bool {
+        self.status == RunStatus::Cancelling
+    }
+
+    /// Whether the run needs an owner only when a timer fires or someone writes.
+    pub fn is_parked(&self) -> bool {
+        let index = &self.index;
+        self.status.is_terminal()
+            || (index.in_flight.is_empty() && index.ready.is_empty() && index.queue.is_empty())
+            || (index.in_flight.is_empty() && self.pause.is_some())
+    }
+
+    /// Whether a step could be dispatched at once if this process did work.
+    pub fn has_work(&self) -> bool {
+        !self.is_parked() && self.index.in_flight.is_empty()
+    }
+
+    /// What a dispatch sends.
+    pub fn request(&self, at: StepAt) -> Request {
+        let step = self.step(at);
+        let state = self.state(at);
+        let prepared = state.prepared.as_deref();
+        let schema: Map<String, Value> =
+            step.outputs.iter().map(|(name, field)| (name.clone(), json!(field))).collect();
+        Request {
+            run: self.id,
+            step: self.name(at),
+            attempt: state.attempt,
+            dispatch_no: state.dispatch_no,
+            idempotency_key: self.idempotency_key(at),
+            session: None,
+            agent: state.agent.clone().unwrap_or_default(),
+            system_prompt: None,
+            message: prepared.map(|prepared| prepared.prompt.clone()).unwrap_or_default(),
+            stdin: prepared.and_then(|prepared| prepared.stdin.clone()),
+            env: prepared.map(|prepared| prepared.env.clone()).unwrap_or_default(),
+            cwd: step.cwd.clone(),
+            model: step.model.clone(),
+            tools: step.tools.clone(),
+            output_schema: (!schema.is_empty()).then_some(Value::Object(schema)),
+            max_output_tokens: step.max_output_tokens,
+            timeout_ms: step.timeout_ms,
+        }
+    }
+
+    /// The same when a crash makes us send again, new for a retry, rewind or restart.
+    fn idempotency_key(&self, at: StepAt) -> String {
+        let state = self.state(at);
+        let parts = (self.id.to_string(), self.name(at), state.generation, state.attempt);
+        canonical::sha256_hex(&parts, 128)
+    }
+
+    /// Of a sub-workflow step: what it refers to, as written in `children`.
+    pub fn child_reference(&self, at: StepAt) -> Option<String> {
+        let Work::Workflow(work) = &self.step(at).work else { return None };
+        let version = work.version.map(|version| format!("@{version}"));
+        Some(format!("{}{}", work.name, version.unwrap_or_default()))
+    }
+}

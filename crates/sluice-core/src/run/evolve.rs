@@ -1,0 +1,524 @@
+//! What an event does to a run: total, and the same live and in recovery.
+
+use super::state::{Approval, End, FanOut, Grant, Pause, Run, StepState, Timer, first_open};
+use super::status::{RunStatus, StepStatus, Waiting};
+use crate::journal::event::{
+    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Dispatch, Ending, Event, Line,
+    NodeEvent, Path, Resolution, Retried, Skip, StepAt, Wait,
+};
+use crate::plan::policy::Scheduling;
+use crate::port::adapter::Usage;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Reasons of status changes that mean more than a word.
+pub(crate) const REASON_OPERATOR: &str = "operator";
+pub(crate) const REASON_APPROVAL: &str = "approval";
+pub(crate) const REASON_REWIND: &str = "rewind";
+pub(crate) const REASON_RETRY: &str = "retry";
+
+impl Run {
+    /// Folds one event, the next after the last, into the run.
+    pub fn evolve(&mut self, event: &Event, at_ms: u64) {
+        self.version += 1;
+        match event {
+            Event::RunStarted(started) => {
+                self.started = Arc::new((**started).clone());
+                self.started_at_ms = at_ms;
+                self.start_clock(at_ms);
+            }
+            Event::RunStatusChanged { status, reason, by: _ } => {
+                self.change_status(*status, reason, at_ms);
+            }
+            Event::RunCompleted { outputs } => {
+                let end = End { outputs: Some(Arc::clone(outputs)), error: None };
+                self.end_with(RunStatus::Completed, end, at_ms);
+            }
+            Event::RunFailed { code, message } => {
+                let end = End { outputs: None, error: Some((code.clone(), message.clone())) };
+                self.end_with(RunStatus::Failed, end, at_ms);
+            }
+            Event::RunCancelled { reason } => {
+                let error = Some(("cancelled".to_owned(), reason.clone()));
+                self.end_with(RunStatus::Cancelled, End { outputs: None, error }, at_ms);
+            }
+            Event::RunTimedOut { timeout_ms } => {
+                let took = crate::duration::format(*timeout_ms);
+                let error = ("timeout".to_owned(), format!("the run took longer than {took}"));
+                let end = End { outputs: None, error: Some(error) };
+                self.end_with(RunStatus::TimedOut, end, at_ms);
+            }
+            Event::RunRecovered => self.status = RunStatus::Recovered,
+            Event::BudgetAlert(_) => {}
+            Event::Node(at, event) => {
+                if self.status == RunStatus::Queued {
+                    self.status = RunStatus::Running;
+                }
+                self.evolve_node(*at, event, at_ms);
+            }
+        }
+    }
+
+    fn evolve_node(&mut self, at: StepAt, event: &NodeEvent, at_ms: u64) {
+        match event {
+            NodeEvent::Queued { items } => self.queued(at, items.as_ref()),
+            NodeEvent::Waiting(wait) => self.waits(at, wait),
+            NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
+            NodeEvent::Delta(_) => self.streams(at, at_ms),
+            NodeEvent::Log { line: Line::Process(process), .. } => {
+                self.state_mut(at).process = Some(process.clone());
+            }
+            NodeEvent::Retried(retried) => self.retried(at, retried),
+            NodeEvent::Completed(completed) => self.completed(at, completed, at_ms),
+            NodeEvent::Failed(ending) => self.failed(at, StepStatus::Failed, ending, at_ms),
+            NodeEvent::TimedOut(ending) => self.failed(at, StepStatus::TimedOut, ending, at_ms),
+            NodeEvent::Cancelled { code, reason, usage } => {
+                add(&mut self.state_mut(at).usage, usage);
+                let ending = Ending {
+                    code: code.clone(),
+                    message: reason.clone(),
+                    violations: Arc::default(),
+                    attempts: self.state(at).attempt,
+                    usage: Usage::default(),
+                };
+                self.state_mut(at).ending = Some(Arc::new(ending));
+                self.settle(at, StepStatus::Cancelled, at_ms);
+            }
+            NodeEvent::Skipped(skip) => self.skipped(at, skip, at_ms),
+            NodeEvent::Blocked { code, message, placeholder, waits } => {
+                let state = self.state_mut(at);
+                state.placeholder.clone_from(placeholder);
+                state.block_waits = *waits;
+                state.ending = Some(Arc::new(Ending {
+                    code: code.clone(),
+                    message: message.clone(),
+                    violations: Arc::default(),
+                    attempts: state.attempt,
+                    usage: Usage::default(),
+                }));
+                self.settle(at, StepStatus::Blocked, at_ms);
+                if *waits {
+                    self.state_mut(at).waiting = Some(Waiting::HumanInput);
+                }
+            }
+            NodeEvent::Invalidated => self.invalidated(at),
+            NodeEvent::Provenance(_) => self.provenance.0 += 1,
+            NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
+            NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
+            NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved),
+            NodeEvent::Log { .. }
+            | NodeEvent::ModerationFlagged { .. }
+            | NodeEvent::ContractViolated { .. }
+            | NodeEvent::GovernanceDecided(_) => {}
+        }
+    }
+
+    fn end_with(&mut self, status: RunStatus, end: End, at_ms: u64) {
+        self.stop_clock(at_ms);
+        self.status = status;
+        self.pause = None;
+        self.end = Some(end);
+        self.ended_at_ms = Some(at_ms);
+    }
+
+    fn change_status(&mut self, status: RunStatus, reason: &str, at_ms: u64) {
+        let reopens = self.status.is_terminal() && !status.is_terminal();
+        if reopens {
+            self.end = None;
+            self.ended_at_ms = None;
+            self.clock.used_ms = 0;
+        }
+        if reopens || reason == REASON_REWIND || reason == REASON_RETRY {
+            self.halted_by = None;
+            self.cancel_reason = None;
+            self.reopened += u32::from(reason == REASON_RETRY);
+        }
+        self.status = status;
+        self.pause = match (status, reason) {
+            (RunStatus::Paused, REASON_OPERATOR) => Some(Pause::Operator),
+            (RunStatus::Paused, REASON_APPROVAL) => Some(Pause::Approval),
+            (RunStatus::Paused, _) => self.pause,
+            _ => None,
+        };
+        if self.pause == Some(Pause::Approval) {
+            self.stop_clock(at_ms);
+        } else {
+            self.start_clock(at_ms);
+        }
+        if status == RunStatus::Cancelling {
+            self.cancel_reason = Some(reason.to_owned());
+        }
+    }
+
+    fn start_clock(&mut self, at_ms: u64) {
+        if self.clock.since_ms.is_none() {
+            self.clock.since_ms = Some(at_ms);
+            let deadline = self.deadline_ms();
+            self.index.timers.extend(deadline.map(|at_ms| (at_ms, Timer::Run)));
+        }
+    }
+
+    fn stop_clock(&mut self, at_ms: u64) {
+        if let Some(at_ms) = self.deadline_ms() {
+            self.index.timers.remove(&(at_ms, Timer::Run));
+        }
+        if let Some(since_ms) = self.clock.since_ms.take() {
+            self.clock.used_ms += at_ms.saturating_sub(since_ms);
+        }
+    }
+
+    /// Takes a step out of every list that its status put it in.
+    fn unlist(&mut self, at: StepAt) {
+        let place = self.place(at);
+        let (status, wake, deadline, flies) = {
+            let state = self.state(at);
+            let flies = state.path != Some(Path::FanOut);
+            (state.status, state.wake_at_ms, state.deadline_ms, flies)
+        };
+        match status {
+            StepStatus::Pending => drop(self.index.ready.remove(&place.0)),
+            StepStatus::Queued => {
+                self.index.asks.remove(&place);
+                self.index.queue.remove(&place);
+            }
+            StepStatus::AwaitingApproval => drop(self.index.awaiting.remove(&at)),
+            StepStatus::Retrying => drop(self.index.retrying.remove(&at)),
+            StepStatus::Running | StepStatus::Streaming if flies => {
+                self.index.in_flight.remove(&at);
+                if let Some(fan_out) = self.fan_out_of(at) {
+                    fan_out.in_flight -= 1;
+                }
+            }
+            _ => {}
+        }
+        if let Some(at_ms) = wake {
+            self.index.timers.remove(&(at_ms, Timer::Retry(at)));
+        }
+        if let Some(at_ms) = deadline {
+            self.index.timers.remove(&(at_ms, Timer::Attempt(at)));
+        }
+        let state = self.state_mut(at);
+        state.wake_at_ms = None;
+        state.deadline_ms = None;
+        state.waiting = None;
+    }
+
+    /// The fan-out an instance belongs to.
+    fn fan_out_of(&mut self, at: StepAt) -> Option<&mut FanOut> {
+        at.item?;
+        self.steps[at.step as usize].fan_out.as_deref_mut()
+    }
+
+    fn queued(&mut self, at: StepAt, items: Option<&Arc<Vec<Value>>>) {
+        self.unlist(at);
+        let state = self.state_mut(at);
+        state.status = StepStatus::Queued;
+        state.waiting = Some(Waiting::Queued);
+        if let Some(items) = items {
+            let count = u32::try_from(items.len()).expect("items are bounded");
+            state.fan_out = Some(Box::new(FanOut {
+                items: Arc::clone(items),
+                instances: vec![StepState::default(); items.len()],
+                unsettled: count,
+                in_flight: 0,
+            }));
+        }
+        self.list_queued(at);
+    }
+
+    fn list_queued(&mut self, at: StepAt) {
+        let place = self.place(at);
+        if self.must_ask(at) {
+            self.index.asks.insert(place);
+        } else {
+            self.index.queue.insert(place);
+        }
+    }
+
+    fn waits(&mut self, at: StepAt, wait: &Wait) {
+        if wait.reason == Waiting::ExternalCallback {
+            let state = self.state_mut(at);
+            state.path = Some(Path::Bridge);
+            state.waiting = Some(Waiting::ExternalCallback);
+            return;
+        }
+        self.unlist(at);
+        let state = self.state_mut(at);
+        state.status = StepStatus::Retrying;
+        state.waiting = Some(wait.reason);
+        state.wake_at_ms = Some(wait.until_ms);
+        self.index.retrying.insert(at);
+        self.index.timers.insert((wait.until_ms, Timer::Retry(at)));
+    }
+
+    fn dispatched(&mut self, at: StepAt, dispatch: &Dispatch, at_ms: u64) {
+        self.unlist(at);
+        let state = self.state_mut(at);
+        state.status = StepStatus::Running;
+        state.attempt = dispatch.attempt;
+        state.dispatch_no = dispatch.dispatch_no;
+        state.path = Some(dispatch.path);
+        state.agent.clone_from(&dispatch.agent);
+        state.gateway = Some(dispatch.gateway.clone());
+        if let Some(prepared) = &dispatch.prepared {
+            state.prepared = Some(Arc::clone(prepared));
+        }
+        if dispatch.path == Path::Bridge {
+            state.waiting = Some(Waiting::ExternalCallback);
+        }
+        state.deadline_ms = dispatch.deadline_ms;
+        state.started_at_ms.get_or_insert(at_ms);
+        state.attempt_at_ms = Some(at_ms);
+        state.process = None;
+        state.reask = false;
+        if dispatch.path != Path::FanOut {
+            self.index.in_flight.insert(at, dispatch.dispatch_no);
+            if let Some(fan_out) = self.fan_out_of(at) {
+                fan_out.in_flight += 1;
+            }
+        }
+        let deadline = dispatch.deadline_ms;
+        self.index.timers.extend(deadline.map(|at_ms| (at_ms, Timer::Attempt(at))));
+    }
+
+    fn streams(&mut self, at: StepAt, at_ms: u64) {
+        let state = self.state_mut(at);
+        state.deltas += 1;
+        state.first_byte_at_ms.get_or_insert(at_ms);
+        if state.status == StepStatus::Running {
+            state.status = StepStatus::Streaming;
+        }
+    }
+
+    fn retried(&mut self, at: StepAt, retried: &Retried) {
+        let state = self.state_mut(at);
+        state.reasks += u32::from(retried.reask);
+        state.reask = retried.reask;
+        if state.grant == Grant::Attempt {
+            state.grant = Grant::None;
+        }
+        add(&mut state.usage, &retried.usage);
+        state.ending = Some(Arc::new(Ending {
+            code: retried.cause.clone(),
+            message: retried.message.clone(),
+            violations: Arc::default(),
+            attempts: retried.attempt,
+            usage: Usage::default(),
+        }));
+    }
+
+    fn completed(&mut self, at: StepAt, completed: &Completed, at_ms: u64) {
+        let state = self.state_mut(at);
+        state.outcome = Some(Arc::clone(&completed.outcome));
+        state.ending = None;
+        state.session.clone_from(&completed.session);
+        state.attempt = state.attempt.max(completed.attempts);
+        add(&mut state.usage, &completed.usage);
+        self.settle(at, StepStatus::Completed, at_ms);
+        if at.item.is_none() {
+            self.checkpoints += 1;
+            self.writers.push(at.step);
+            let names: Vec<String> = self.written_by(at.step).cloned().collect();
+            self.index.variables.extend(names.into_iter().map(|name| (name, at.step)));
+        }
+    }
+
+    fn failed(&mut self, at: StepAt, status: StepStatus, ending: &Ending, at_ms: u64) {
+        let state = self.state_mut(at);
+        state.ending = Some(Arc::new(ending.clone()));
+        add(&mut state.usage, &ending.usage);
+        self.settle(at, status, at_ms);
+        if self.halts(at) && self.halted_by.is_none() {
+            self.halted_by = Some(at);
+        }
+    }
+
+    fn skipped(&mut self, at: StepAt, skip: &Skip, at_ms: u64) {
+        let state = self.state_mut(at);
+        state.skip = Some(Box::new(skip.clone()));
+        self.settle(at, StepStatus::Skipped, at_ms);
+        if skip.cause == crate::journal::event::SkipCause::Condition {
+            self.state_mut(at).waiting = Some(Waiting::ConditionFalse);
+        }
+        self.checkpoints += u64::from(at.item.is_none());
+    }
+
+    fn settle(&mut self, at: StepAt, status: StepStatus, at_ms: u64) {
+        let was_settled = self.state(at).status.is_settled();
+        self.unlist(at);
+        let state = self.state_mut(at);
+        state.status = status;
+        state.ended_at_ms = Some(at_ms);
+        state.process = None;
+        if was_settled {
+            return;
+        }
+        match at.item {
+            Some(_) => {
+                let fan_out = self.fan_out_of(at).expect("an instance has a fan-out");
+                fan_out.unsettled -= 1;
+            }
+            None => self.settled_whole(at.step, status),
+        }
+    }
+
+    fn settled_whole(&mut self, step: u32, status: StepStatus) {
+        match status {
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
+                self.index.failed += 1;
+            }
+            StepStatus::Cancelled => self.index.cancelled += 1,
+            _ => {}
+        }
+        self.index.unsettled -= 1;
+        let definition = Arc::clone(&self.definition);
+        let graph = &definition.plan.graph;
+        let layer = graph.layer_of(step as usize) as usize;
+        self.index.layer_unsettled[layer] -= 1;
+        self.index.open_layer = first_open(&self.index.layer_unsettled, self.index.open_layer);
+        for dependent in graph.dependents(step as usize) {
+            let missing = &mut self.index.missing[*dependent as usize];
+            *missing -= 1;
+            let pending = self.steps[*dependent as usize].status == StepStatus::Pending;
+            if *missing == 0 && pending {
+                self.index.ready.insert(definition.rank(*dependent));
+            }
+        }
+    }
+
+    /// The step is as it was before it was ever done, but counts from where it was.
+    fn invalidated(&mut self, at: StepAt) {
+        let was = self.state(at).status;
+        self.unlist(at);
+        let state = self.state_mut(at);
+        *state = StepState {
+            generation: state.generation + 1,
+            dispatch_no: state.dispatch_no,
+            deltas: state.deltas,
+            usage: std::mem::take(&mut state.usage),
+            ..StepState::default()
+        };
+        debug_assert!(at.item.is_none(), "instances are invalidated with their step");
+        if was.is_settled() {
+            self.unsettle(at.step, was);
+        }
+        if self.index.missing[at.step as usize] == 0 {
+            self.index.ready.insert(self.definition.rank(at.step));
+        }
+        self.writers.retain(|step| *step != at.step);
+        self.index.variables.clear();
+        for step in self.writers.clone() {
+            let names: Vec<String> = self.written_by(step).cloned().collect();
+            self.index.variables.extend(names.into_iter().map(|name| (name, step)));
+        }
+    }
+
+    fn unsettle(&mut self, step: u32, was: StepStatus) {
+        match was {
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
+                self.index.failed -= 1;
+            }
+            StepStatus::Cancelled => self.index.cancelled -= 1,
+            _ => {}
+        }
+        self.index.unsettled += 1;
+        let definition = Arc::clone(&self.definition);
+        let graph = &definition.plan.graph;
+        let layer = graph.layer_of(step as usize);
+        self.index.layer_unsettled[layer as usize] += 1;
+        self.index.open_layer = self.index.open_layer.min(layer);
+        for dependent in graph.dependents(step as usize) {
+            self.index.missing[*dependent as usize] += 1;
+            self.index.ready.remove(&definition.rank(*dependent));
+        }
+    }
+
+    fn asked(&mut self, at: StepAt, asked: &ApprovalRequested, at_ms: u64) {
+        self.unlist(at);
+        let approval = Approval {
+            at,
+            source: asked.source,
+            summary: asked.summary.clone(),
+            approvers: asked.approvers.clone(),
+            resolution: None,
+            requested_at_ms: at_ms,
+            expires_at_ms: asked.expires_at_ms,
+            reminders: 0,
+            by: None,
+            comment: None,
+        };
+        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
+        self.approvals.insert(asked.approval, approval);
+        self.index.awaiting.insert(at);
+        let state = self.state_mut(at);
+        state.status = StepStatus::AwaitingApproval;
+        state.waiting = Some(Waiting::HumanInput);
+        state.approval = Some(asked.approval);
+        state.escalated |= asked.source == ApprovalSource::Escalation;
+        add(&mut state.usage, &asked.usage);
+        if let Some(prepared) = &asked.prepared {
+            state.prepared = Some(Arc::clone(prepared));
+        }
+        if let Some((code, message)) = &asked.error {
+            state.ending = Some(Arc::new(Ending {
+                code: code.clone(),
+                message: message.clone(),
+                violations: Arc::default(),
+                attempts: state.attempt,
+                usage: Usage::default(),
+            }));
+        }
+    }
+
+    fn reminded(&mut self, id: super::id::ApprovalId) {
+        let Some(approval) = self.approvals.get_mut(&id) else { return };
+        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(id)));
+        approval.reminders += 1;
+        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(id)));
+    }
+
+    fn resolved(&mut self, at: StepAt, resolved: &ApprovalResolved) {
+        let Some(approval) = self.approvals.get_mut(&resolved.approval) else { return };
+        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(resolved.approval)));
+        approval.resolution = Some(resolved.resolution);
+        approval.by.clone_from(&resolved.by);
+        approval.comment.clone_from(&resolved.comment);
+        let covers = self.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
+        let state = self.state_mut(at);
+        state.approval = None;
+        match resolved.resolution {
+            Resolution::Approved | Resolution::Retry => {
+                state.grant = if covers { Grant::Retries } else { Grant::Attempt };
+                self.unlist(at);
+                let state = self.state_mut(at);
+                state.status = StepStatus::Queued;
+                state.waiting = Some(Waiting::Queued);
+                self.list_queued(at);
+            }
+            // What follows settles the step.
+            Resolution::Rejected
+            | Resolution::Expired
+            | Resolution::Cancelled
+            | Resolution::Skip
+            | Resolution::Abort => {}
+        }
+    }
+
+    /// Whether the scheduling lets a step start.
+    pub(crate) fn wave_is_open(&self, step: u32) -> bool {
+        let plan = &self.definition.plan;
+        plan.scheduling == Scheduling::Eager
+            || plan.graph.layer_of(step as usize) <= self.index.open_layer
+    }
+}
+
+/// Adds what an attempt cost to what all attempts cost.
+fn add(total: &mut Usage, one: &Usage) {
+    if one.model.is_some() {
+        total.model.clone_from(&one.model);
+    }
+    total.input_tokens = total.input_tokens.saturating_add(one.input_tokens);
+    total.output_tokens = total.output_tokens.saturating_add(one.output_tokens);
+    total.thinking_tokens = total.thinking_tokens.saturating_add(one.thinking_tokens);
+    total.cost = total.cost.checked_add(one.cost).unwrap_or(total.cost);
+}

@@ -1,0 +1,149 @@
+//! Commands that cross from one process to another, written down.
+
+use super::command::{Command, Decision, Resolve};
+use super::id::{ApprovalId, RunId};
+use super::status::RunStatus;
+use crate::choice::find;
+use crate::journal::event::StepAt;
+use crate::money::Money;
+use crate::port::adapter::{Answer, CallError, CallErrorCode, Usage};
+use serde_json::{Map, Value, json};
+
+/// A command for another run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Letter {
+    /// The addressee.
+    pub run: RunId,
+    /// A second letter with this key is dropped.
+    pub key: String,
+    /// The command.
+    pub command: Command,
+}
+
+/// A letter that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a letter cannot be read: {0}")]
+pub struct Unreadable(String);
+
+/// Writes a command down. None for those that never leave their process.
+pub fn encode(command: &Command) -> Option<Vec<u8>> {
+    let value = match command {
+        Command::Cancel { by, reason } => json!({"v": 1, "do": "cancel", "by": by, "reason": reason}),
+        Command::Pause { by } => json!({"v": 1, "do": "pause", "by": by}),
+        Command::Unpause { by } => json!({"v": 1, "do": "unpause", "by": by}),
+        Command::Retry { by } => json!({"v": 1, "do": "retry", "by": by}),
+        Command::Rewind { by, keep } => json!({"v": 1, "do": "rewind", "by": by, "keep": keep}),
+        Command::Resolve(resolve) => json!({
+            "v": 1, "do": "resolve", "approval": resolve.approval.to_string(),
+            "decision": resolve.decision.as_str(), "by": resolve.by,
+            "comment": resolve.comment, "values": resolve.values,
+        }),
+        Command::ChildEnded { child, status, outputs, error } => json!({
+            "v": 1, "do": "child_ended", "child": child.to_string(), "status": status,
+            "outputs": outputs, "error": error,
+        }),
+        Command::Complete { at, dispatch_no, answer } => json!({
+            "v": 1, "do": "complete", "step": at.step, "item": at.item,
+            "dispatch_no": dispatch_no, "answer": encode_answer(answer),
+        }),
+        Command::TakeOver
+        | Command::Accepted { .. }
+        | Command::Stream { .. }
+        | Command::Log { .. }
+        | Command::Process { .. } => return None,
+    };
+    Some(value.to_string().into_bytes())
+}
+
+/// Reads a command.
+pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
+    let bad = |what: &str| Unreadable(what.to_owned());
+    let value: Value = serde_json::from_slice(body).map_err(|error| Unreadable(error.to_string()))?;
+    if value["v"] != 1 {
+        return Err(bad("it is of an unknown version"));
+    }
+    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| bad(key));
+    Ok(match value["do"].as_str().unwrap_or_default() {
+        "cancel" => Command::Cancel { by: text("by")?, reason: text("reason")? },
+        "pause" => Command::Pause { by: text("by")? },
+        "unpause" => Command::Unpause { by: text("by")? },
+        "retry" => Command::Retry { by: text("by")? },
+        "rewind" => {
+            let keep = value["keep"].as_array().ok_or_else(|| bad("keep"))?;
+            let step = |one: &Value| one.as_u64().and_then(|step| u32::try_from(step).ok());
+            let keep = keep.iter().map(|one| step(one).ok_or_else(|| bad("keep")));
+            Command::Rewind { by: text("by")?, keep: keep.collect::<Result<_, _>>()? }
+        }
+        "resolve" => Command::Resolve(Box::new(Resolve {
+            approval: ApprovalId::parse(&text("approval")?).ok_or_else(|| bad("approval"))?,
+            decision: Decision::parse(&text("decision")?).ok_or_else(|| bad("decision"))?,
+            by: text("by")?,
+            comment: value["comment"].as_str().map(str::to_owned),
+            values: value["values"].as_object().cloned().unwrap_or_default(),
+        })),
+        "child_ended" => Command::ChildEnded {
+            child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
+            status: find::<RunStatus>(&text("status")?).ok_or_else(|| bad("status"))?,
+            outputs: Some(value["outputs"].clone()).filter(|outputs| !outputs.is_null()),
+            error: serde_json::from_value(value["error"].clone()).map_err(|_| bad("error"))?,
+        },
+        "complete" => {
+            let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
+            let step = number("step").ok_or_else(|| bad("step"))?;
+            Command::Complete {
+                at: StepAt { step, item: number("item") },
+                dispatch_no: number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?,
+                answer: Box::new(decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?),
+            }
+        }
+        other => return Err(Unreadable(format!("`{other}` is nothing it could ask"))),
+    })
+}
+
+fn encode_answer(answer: &Answer) -> Value {
+    let error = answer.error.as_ref().map(|error| {
+        json!({"code": error.code, "message": error.message, "retry_after_ms": error.retry_after_ms})
+    });
+    json!({
+        "error": error, "text": answer.text, "outputs": answer.outputs, "kind": answer.kind,
+        "artifact_kind": answer.artifact_kind, "media": answer.media, "session": answer.session,
+        "model": answer.usage.model, "input_tokens": answer.usage.input_tokens,
+        "output_tokens": answer.usage.output_tokens,
+        "thinking_tokens": answer.usage.thinking_tokens,
+        "cost": answer.usage.cost.micro_cents(),
+    })
+}
+
+fn decode_answer(value: &Value) -> Option<Answer> {
+    let fields: &Map<String, Value> = value.as_object()?;
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
+    let number = |key: &str| fields.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let given = |key: &str| fields.get(key).filter(|value| !value.is_null());
+    let error = match given("error") {
+        None => None,
+        Some(error) => Some(CallError {
+            code: find::<CallErrorCode>(error["code"].as_str()?)?,
+            message: error["message"].as_str()?.to_owned(),
+            retry_after_ms: error["retry_after_ms"].as_u64(),
+        }),
+    };
+    Some(Answer {
+        error,
+        text: text("text"),
+        outputs: given("outputs").and_then(Value::as_object).cloned(),
+        kind: text("kind"),
+        artifact_kind: text("artifact_kind"),
+        media: given("media").cloned(),
+        usage: Usage {
+            model: text("model"),
+            input_tokens: number("input_tokens"),
+            output_tokens: number("output_tokens"),
+            thinking_tokens: number("thinking_tokens"),
+            cost: Money::from_micro_cents(number("cost")),
+        },
+        session: text("session"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+use super::*;
+
+fn commands() -> Vec<Command> {
+    let by = || "ada".to_owned();
+    let answer = Answer {
+        error: Some(CallError {
+            code: CallErrorCode::RateLimit,
+            message: "slow down".to_owned(),
+            retry_after_ms: Some(200),
+        }),
+        text: Some("hi".to_owned()),
+        outputs: json!({"a": [1, null]}).as_object().cloned(),
+        kind: Some("image".to_owned()),
+        artifact_kind: Some("png".to_owned()),
+        media: Some(json!({"url": "u"})),
+        usage: Usage {
+            model: Some("m".to_owned()),
+            input_tokens: 1,
+            output_tokens: 2,
+            thinking_tokens: 3,
+            cost: Money::from_micro_cents(4),
+        },
+        session: Some("s".to_owned()),
+    };
+    let complete = |item, answer| Command::Complete {
+        at: StepAt { step: 7, item },
+        dispatch_no: 2,
+        answer: Box::new(answer),
+    };
+    vec![
+        Command::Cancel { by: by(), reason: "enough".to_owned() },
+        Command::Pause { by: by() },
+        Command::Unpause { by: by() },
+        Command::Retry { by: by() },
+        Command::Rewind { by: by(), keep: [1, 5].into() },
+        Command::Resolve(Box::new(Resolve {
+            approval: ApprovalId(9),
+            decision: Decision::Reject,
+            by: by(),
+            comment: Some("no".to_owned()),
+            values: json!({"x": 1}).as_object().cloned().unwrap(),
+        })),
+        Command::ChildEnded {
+            child: RunId(3),
+            status: RunStatus::Failed,
+            outputs: None,
+            error: Some(("timeout".to_owned(), "too long".to_owned())),
+        },
+        Command::ChildEnded {
+            child: RunId(3),
+            status: RunStatus::Completed,
+            outputs: Some(json!({"a": 1})),
+            error: None,
+        },
+        complete(None, answer),
+        complete(Some(3), Answer::default()),
+    ]
+}
+
+#[test]
+fn every_command_that_travels_reads_back_as_it_was() {
+    for command in commands() {
+        let body = encode(&command).expect("it travels");
+        assert_eq!(decode(&body), Ok(command));
+    }
+    assert_eq!(encode(&Command::TakeOver), None);
+}
+
+#[test]
+fn rubbish_is_refused() {
+    for body in [
+        "",
+        "[]",
+        "{}",
+        r#"{"v":2,"do":"pause","by":"x"}"#,
+        r#"{"v":1,"do":"pause"}"#,
+        r#"{"v":1,"do":"burn","by":"x"}"#,
+        r#"{"v":1,"do":"complete","step":-1,"dispatch_no":1,"answer":{}}"#,
+        r#"{"v":1,"do":"complete","step":1,"dispatch_no":1}"#,
+        r#"{"v":1,"do":"rewind","by":"x","keep":["a"]}"#,
+    ] {
+        assert!(decode(body.as_bytes()).is_err(), "{body}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The beginning of a run: new, or with the results of another.
+
+use super::command::Given;
+use super::decide::rewind::{failed, with_dependents};
+use super::decide::{Decided, Turn};
+use super::definition::Definition;
+use super::id::RunId;
+use super::state::{Run, StepState};
+use super::status::StepStatus;
+use crate::journal::event::{
+    Completed, Event, NodeEvent, Outcome, RunStarted, Skip, StepAt,
+};
+use crate::port::adapter::Usage;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Results that a new run takes over from another.
+#[derive(Debug, Clone, Default)]
+pub struct Carried {
+    events: Vec<(StepAt, NodeEvent)>,
+}
+
+/// A run that begins.
+pub fn start(
+    id: RunId,
+    definition: Arc<Definition>,
+    started: RunStarted,
+    carried: Carried,
+    given: Given<'_>,
+) -> (Run, Decided) {
+    let mut run = Run::new(id, definition, Arc::new(started.clone()));
+    let mut turn = Turn::new(&mut run, given);
+    turn.emit(Event::RunStarted(Box::new(started)));
+    for (at, event) in carried.events {
+        turn.node(at, event);
+    }
+    let decided = turn.finish();
+    (run, decided)
+}
+
+impl Carried {
+    /// Everything of `source` but the steps `again` and what depends on them.
+    /// Without steps, those that failed are done again.
+    pub fn for_restart(source: &Run, again: BTreeSet<u32>) -> Carried {
+        let again = if again.is_empty() { failed(source) } else { again };
+        let again = with_dependents(source, again);
+        Carried::from(source, &BTreeMap::new(), |step| !again.contains(&step))
+    }
+
+    /// Everything of `source`, a run as it was at a checkpoint, with some
+    /// outputs changed.
+    pub fn for_branch(source: &Run, changed: &BTreeMap<u32, Map<String, Value>>) -> Carried {
+        Carried::from(source, changed, |_| true)
+    }
+
+    fn from(
+        source: &Run,
+        changed: &BTreeMap<u32, Map<String, Value>>,
+        keep: impl Fn(u32) -> bool,
+    ) -> Carried {
+        let mut events = Vec::new();
+        for step in source.writers.iter().copied().filter(|step| keep(*step)) {
+            let state = &source.steps[step as usize];
+            if let Some(outcome) = &state.outcome {
+                let outcome = with_changes(outcome, changed.get(&step));
+                events.push((StepAt::whole(step), completed(source.id, state, outcome)));
+            }
+        }
+        for (step, state) in (0u32..).zip(&source.steps).filter(|(step, _)| keep(*step)) {
+            if let (StepStatus::Skipped, Some(skip)) = (state.status, &state.skip) {
+                let skip = Skip { carried: Some(source.id), ..(**skip).clone() };
+                events.push((StepAt::whole(step), NodeEvent::Skipped(skip)));
+            }
+        }
+        Carried { events }
+    }
+
+    /// The steps that are done again: everything not taken over.
+    pub fn repeats(&self, plan: &crate::plan::Plan) -> Vec<u32> {
+        let kept: BTreeSet<u32> = self.events.iter().map(|(at, _)| at.step).collect();
+        (0u32..).take(plan.steps.len()).filter(|step| !kept.contains(step)).collect()
+    }
+}
+
+fn with_changes(outcome: &Arc<Outcome>, changed: Option<&Map<String, Value>>) -> Arc<Outcome> {
+    let Some(changed) = changed else { return Arc::clone(outcome) };
+    let mut outcome = (**outcome).clone();
+    if let Value::Object(outputs) = &mut outcome.outputs {
+        outputs.extend(changed.clone());
+    }
+    if let Some(envelope) = &mut outcome.envelope {
+        if let Some(output) = changed.get("output") {
+            envelope.output = output.clone();
+        }
+        let data = envelope.data.get_or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(data) = data {
+            let fields = changed.iter().filter(|(name, _)| *name != "output");
+            data.extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+    Arc::new(outcome)
+}
+
+fn completed(source: RunId, state: &StepState, outcome: Arc<Outcome>) -> NodeEvent {
+    NodeEvent::Completed(Box::new(Completed {
+        outcome,
+        attempts: state.attempt,
+        duration_ms: 0,
+        // What it cost was paid by the run it comes from.
+        usage: Usage::default(),
+        coercions: Vec::new(),
+        session: state.session.clone(),
+        carried: Some(source),
+    }))
+}

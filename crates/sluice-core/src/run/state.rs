@@ -1,0 +1,549 @@
+//! A run as the fold of its journal.
+//!
+//! Beside what happened, the state keeps what the next decision needs, so that
+//! no decision looks at every step: how many dependencies of each step are
+//! open, which steps are ready, queued or in flight, and which timers run.
+//! [`Run::reindex`] makes all of that anew from the steps alone; a test holds
+//! it against the kept one after every event.
+
+use super::definition::Definition;
+use super::id::{ApprovalId, RunId};
+use super::status::{RunStatus, StepStatus, Waiting};
+use crate::journal::event::{
+    ApprovalSource, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip, SkipCause,
+    StepAt,
+};
+use crate::plan::policy::Family;
+use crate::plan::step::{Step, Work};
+use crate::port::adapter::{Process, Usage};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// What it is a run of.
+    pub definition: Arc<Definition>,
+    /// What it was started with.
+    pub started: Arc<RunStarted>,
+    /// The id of the last event folded into it.
+    pub version: u64,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// Why it is paused, while it is.
+    pub pause: Option<Pause>,
+    /// When it was started.
+    pub started_at_ms: u64,
+    /// When it ended.
+    pub ended_at_ms: Option<u64>,
+    /// How it ended.
+    pub end: Option<End>,
+    /// Why it is being cancelled.
+    pub cancel_reason: Option<String>,
+    /// The step whose failure halts it.
+    pub halted_by: Option<StepAt>,
+    /// How often it was taken up again after a failure.
+    pub reopened: u32,
+    /// How many completions and skips there were.
+    pub checkpoints: u64,
+    /// Steps in the order they completed: the order in which variables were written.
+    pub writers: Vec<u32>,
+    /// What its steps are doing, by position in the plan.
+    pub steps: Vec<StepState>,
+    /// Every question asked, also those that are closed.
+    pub approvals: BTreeMap<ApprovalId, Approval>,
+    /// Values that came here from elsewhere, and went elsewhere from here.
+    pub provenance: (u64, u64),
+    /// The time that counts against the run's timeout.
+    pub(crate) clock: RunClock,
+    pub(crate) index: Index,
+}
+
+/// Why a run is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// Somebody stopped it.
+    Operator,
+    /// Only people are left to wait for.
+    Approval,
+}
+
+impl Pause {
+    /// The word on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Pause::Operator => "operator",
+            Pause::Approval => "approval",
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    /// Its result, where it ended well.
+    pub outputs: Option<Arc<Value>>,
+    /// The kind of failure, and what failed.
+    pub error: Option<(String, String)>,
+}
+
+/// The time that counts against a run's timeout: not while only people are
+/// waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RunClock {
+    pub(crate) used_ms: u64,
+    pub(crate) since_ms: Option<u64>,
+}
+
+/// What follows from the steps, kept as they change.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Index {
+    /// For each step, how many of its dependencies are not settled.
+    pub(crate) missing: Vec<u32>,
+    /// Steps not settled.
+    pub(crate) unsettled: u32,
+    /// The same for each layer.
+    pub(crate) layer_unsettled: Vec<u32>,
+    /// The first layer with a step that is not settled.
+    pub(crate) open_layer: u32,
+    /// Ranks of pending steps whose dependencies are settled.
+    pub(crate) ready: BTreeSet<u32>,
+    /// Queued, and a person must be asked first: by rank.
+    pub(crate) asks: BTreeSet<(u32, Option<u32>)>,
+    /// Queued for a place: by rank.
+    pub(crate) queue: BTreeSet<(u32, Option<u32>)>,
+    /// Dispatched, with the number of the dispatch. Not fan-outs as a whole.
+    pub(crate) in_flight: BTreeMap<StepAt, u32>,
+    /// Awaiting a person's decision.
+    pub(crate) awaiting: BTreeSet<StepAt>,
+    /// Waiting for the next attempt.
+    pub(crate) retrying: BTreeSet<StepAt>,
+    /// Whole steps that failed, timed out or are blocked.
+    pub(crate) failed: u32,
+    /// Whole steps that were cancelled.
+    pub(crate) cancelled: u32,
+    /// Which step last wrote each variable.
+    pub(crate) variables: BTreeMap<String, u32>,
+    /// When something is to happen by itself.
+    pub(crate) timers: BTreeSet<(u64, Timer)>,
+}
+
+/// What happens by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The next attempt starts.
+    Retry(StepAt),
+    /// An attempt has taken too long.
+    Attempt(StepAt),
+    /// A person is reminded, or the question expires.
+    Approval(ApprovalId),
+    /// The run has taken too long.
+    Run,
+}
+
+/// A step, or an instance of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepState {
+    /// What it is doing.
+    pub status: StepStatus,
+    /// Why it waits, exactly while it does; why it was skipped, if by a condition.
+    pub waiting: Option<Waiting>,
+    /// How often it was invalidated.
+    pub generation: u32,
+    /// Attempts in this generation.
+    pub attempt: u32,
+    /// How many of them were asked again with what was wrong.
+    pub reasks: u32,
+    /// Whether the next attempt is asked with what was wrong.
+    pub reask: bool,
+    /// Dispatches in all.
+    pub dispatch_no: u32,
+    /// How it was last dispatched.
+    pub path: Option<Path>,
+    /// Who does it.
+    pub agent: Option<String>,
+    /// Where.
+    pub gateway: Option<String>,
+    /// What it was given.
+    pub prepared: Option<Arc<Prepared>>,
+    /// What came of it.
+    pub outcome: Option<Arc<Outcome>>,
+    /// Why it failed, or is being retried.
+    pub ending: Option<Arc<Ending>>,
+    /// Why it was not done.
+    pub skip: Option<Box<Skip>>,
+    /// The label without a value that blocks it.
+    pub placeholder: Option<String>,
+    /// Whether a block waits for someone.
+    pub block_waits: bool,
+    /// When the next attempt starts.
+    pub wake_at_ms: Option<u64>,
+    /// When the attempt is given up.
+    pub deadline_ms: Option<u64>,
+    /// The open question about it.
+    pub approval: Option<ApprovalId>,
+    /// What it may do without being asked again.
+    pub grant: Grant,
+    /// Whether a person was already asked what to do about its failure.
+    pub escalated: bool,
+    /// When it was first dispatched in this generation.
+    pub started_at_ms: Option<u64>,
+    /// When the last attempt was dispatched.
+    pub attempt_at_ms: Option<u64>,
+    /// When the first part of its answer came.
+    pub first_byte_at_ms: Option<u64>,
+    /// When it was settled.
+    pub ended_at_ms: Option<u64>,
+    /// What it cost, over all attempts.
+    pub usage: Usage,
+    /// Parts of answers so far.
+    pub deltas: u64,
+    /// The process that does it, if it is one.
+    pub process: Option<Process>,
+    /// The conversation it had.
+    pub session: Option<String>,
+    /// The instances of a `for_each` step.
+    pub fan_out: Option<Box<FanOut>>,
+}
+
+impl Default for StepState {
+    fn default() -> StepState {
+        StepState {
+            status: StepStatus::Pending,
+            waiting: None,
+            generation: 0,
+            attempt: 0,
+            reasks: 0,
+            reask: false,
+            dispatch_no: 0,
+            path: None,
+            agent: None,
+            gateway: None,
+            prepared: None,
+            outcome: None,
+            ending: None,
+            skip: None,
+            placeholder: None,
+            block_waits: false,
+            wake_at_ms: None,
+            deadline_ms: None,
+            approval: None,
+            grant: Grant::None,
+            escalated: false,
+            started_at_ms: None,
+            attempt_at_ms: None,
+            first_byte_at_ms: None,
+            ended_at_ms: None,
+            usage: Usage::default(),
+            deltas: 0,
+            process: None,
+            session: None,
+            fan_out: None,
+        }
+    }
+}
+
+/// What a step may do without being asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// Nothing.
+    None,
+    /// One attempt.
+    Attempt,
+    /// This attempt and its retries.
+    Retries,
+}
+
+/// The instances of a `for_each` step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FanOut {
+    /// What they are done for.
+    pub items: Arc<Vec<Value>>,
+    /// One for each item.
+    pub instances: Vec<StepState>,
+    /// Instances not settled.
+    pub(crate) unsettled: u32,
+    /// Instances in flight.
+    pub(crate) in_flight: u32,
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Approval {
+    /// What it is about.
+    pub at: StepAt,
+    /// Why it is asked.
+    pub source: ApprovalSource,
+    /// What is asked.
+    pub summary: String,
+    /// Users or roles who may answer.
+    pub approvers: Vec<String>,
+    /// How it was closed; none while it is open.
+    pub resolution: Option<Resolution>,
+    /// When it was asked.
+    pub requested_at_ms: u64,
+    /// When it is too late.
+    pub expires_at_ms: u64,
+    /// Reminders sent.
+    pub reminders: u32,
+    /// Who answered.
+    pub by: Option<String>,
+    /// What they said.
+    pub comment: Option<String>,
+}
+
+/// When open questions are brought to mind, and how urgent they are by then.
+pub(crate) const REMINDERS: [(u64, &str); 3] =
+    [(3_600_000, "normal"), (24 * 3_600_000, "elevated"), (72 * 3_600_000, "critical")];
+
+impl Approval {
+    /// When something is next due about it.
+    pub(crate) fn due_at_ms(&self) -> u64 {
+        let reminder = REMINDERS.get(self.reminders as usize);
+        reminder.map_or(self.expires_at_ms, |(after_ms, _)| {
+            self.expires_at_ms.min(self.requested_at_ms + after_ms)
+        })
+    }
+}
+
+impl Run {
+    /// A run of which nothing is known but how it was started.
+    pub fn new(id: RunId, definition: Arc<Definition>, started: Arc<RunStarted>) -> Run {
+        let steps = vec![StepState::default(); definition.plan.steps.len()];
+        let mut run = Run {
+            id,
+            definition,
+            started,
+            version: 0,
+            status: RunStatus::Queued,
+            pause: None,
+            started_at_ms: 0,
+            ended_at_ms: None,
+            end: None,
+            cancel_reason: None,
+            halted_by: None,
+            reopened: 0,
+            checkpoints: 0,
+            writers: Vec::new(),
+            steps,
+            approvals: BTreeMap::new(),
+            provenance: (0, 0),
+            clock: RunClock::default(),
+            index: Index::default(),
+        };
+        run.index = run.reindex();
+        run
+    }
+
+    /// What the plan says of a step.
+    pub fn step(&self, at: StepAt) -> &Step {
+        &self.definition.plan.steps[at.step as usize]
+    }
+
+    /// A step's id; `step[3]` for an instance.
+    pub fn name(&self, at: StepAt) -> String {
+        let id = &self.step(at).id;
+        at.item.map_or_else(|| id.clone(), |item| format!("{id}[{item}]"))
+    }
+
+    /// The step or instance of this name.
+    pub fn find(&self, name: &str) -> Option<StepAt> {
+        let graph = &self.definition.plan.graph;
+        let whole = |id: &str| u32::try_from(graph.position(id)?).ok().map(StepAt::whole);
+        if let Some(at) = whole(name) {
+            return Some(at);
+        }
+        let (id, item) = name.strip_suffix(']')?.rsplit_once('[')?;
+        let at = StepAt { item: item.parse().ok(), ..whole(id)? };
+        (at.item.is_some() && self.get(at).is_some()).then_some(at)
+    }
+
+    /// What a step is doing; none for an instance that does not exist.
+    pub fn get(&self, at: StepAt) -> Option<&StepState> {
+        let whole = self.steps.get(at.step as usize)?;
+        match at.item {
+            None => Some(whole),
+            Some(item) => whole.fan_out.as_ref()?.instances.get(item as usize),
+        }
+    }
+
+    /// What a step that exists is doing.
+    pub fn state(&self, at: StepAt) -> &StepState {
+        self.get(at).expect("the step exists")
+    }
+
+    pub(crate) fn state_mut(&mut self, at: StepAt) -> &mut StepState {
+        let whole = &mut self.steps[at.step as usize];
+        match at.item {
+            None => whole,
+            Some(item) => {
+                let fan_out = whole.fan_out.as_mut().expect("an instance has a fan-out");
+                &mut fan_out.instances[item as usize]
+            }
+        }
+    }
+
+    /// Who does a step: the agent it names, the one its role is bound to, else the run's.
+    pub fn agent_of(&self, step: u32) -> Option<&str> {
+        let plan = &self.definition.plan.steps[step as usize];
+        let bound = || self.started.role_bindings.get(plan.role.as_ref()?).map(String::as_str);
+        let default = || self.started.default_agent.as_deref();
+        plan.agent.as_deref().or_else(bound).or_else(default)
+    }
+
+    /// Whether a failure of this step stops the run.
+    pub(crate) fn halts(&self, at: StepAt) -> bool {
+        self.step(at).on_failure.is_some()
+    }
+
+    /// Whether a person must be asked before the step's next attempt.
+    pub(crate) fn must_ask(&self, at: StepAt) -> bool {
+        let step = self.step(at);
+        let asks = step.approval.is_some() || matches!(step.work, Work::Approval);
+        // A fan-out as a whole asks nobody: its instances do.
+        let whole_fan_out = step.for_each.is_some() && at.item.is_none();
+        asks && !whole_fan_out && self.state(at).grant == Grant::None
+    }
+
+    /// Whether what became of this step counts as a failure for those that depend on it.
+    pub(crate) fn counts_as_failed(&self, step: u32) -> bool {
+        let state = &self.steps[step as usize];
+        match state.status {
+            StepStatus::Failed
+            | StepStatus::TimedOut
+            | StepStatus::Cancelled
+            | StepStatus::Blocked => true,
+            // In a lens graph a failure travels through what it skipped.
+            StepStatus::Skipped => {
+                self.definition.plan.family == Family::Lens
+                    && state.skip.as_ref().is_some_and(|skip| skip.cause == SkipCause::ParentFailure)
+            }
+            _ => false,
+        }
+    }
+
+    /// When something is next due by itself.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        self.index.timers.first().map(|(at_ms, _)| *at_ms)
+    }
+
+    /// When the run has taken too long, unless it pauses before.
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+        let timeout_ms = self.definition.plan.timeout_ms?;
+        let since_ms = self.clock.since_ms?;
+        Some(since_ms + timeout_ms.saturating_sub(self.clock.used_ms))
+    }
+
+    /// The order of ids, then of items: the order in which steps are taken.
+    pub(crate) fn place(&self, at: StepAt) -> (u32, Option<u32>) {
+        (self.definition.rank(at.step), at.item)
+    }
+
+    /// The step at a place.
+    pub(crate) fn at_place(&self, place: (u32, Option<u32>)) -> StepAt {
+        StepAt { step: self.definition.at_rank(place.0), item: place.1 }
+    }
+
+    /// Every step and instance.
+    pub fn all(&self) -> impl Iterator<Item = (StepAt, &StepState)> {
+        (0u32..).zip(&self.steps).flat_map(|(step, whole)| {
+            let instances = whole.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
+            let instances = (0u32..).zip(instances);
+            let whole = std::iter::once((StepAt::whole(step), whole));
+            whole.chain(instances.map(move |(item, one)| (StepAt::instance(step, item), one)))
+        })
+    }
+
+    /// Everything that follows from the steps, made anew.
+    pub(crate) fn reindex(&self) -> Index {
+        let plan = &self.definition.plan;
+        let mut index = Index {
+            missing: vec![0; self.steps.len()],
+            layer_unsettled: vec![0; plan.graph.layers().len()],
+            ..Index::default()
+        };
+        for (step, whole) in (0u32..).zip(&self.steps) {
+            let open = |dep: &&u32| !self.steps[**dep as usize].status.is_settled();
+            let missing = plan.graph.dependencies(step as usize).iter().filter(open).count();
+            index.missing[step as usize] = u32::try_from(missing).expect("fewer than 2^32 steps");
+            if !whole.status.is_settled() {
+                index.unsettled += 1;
+                index.layer_unsettled[plan.graph.layer_of(step as usize) as usize] += 1;
+            }
+            if whole.status == StepStatus::Pending && missing == 0 {
+                index.ready.insert(self.definition.rank(step));
+            }
+            match whole.status {
+                StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
+                    index.failed += 1;
+                }
+                StepStatus::Cancelled => index.cancelled += 1,
+                _ => {}
+            }
+        }
+        index.open_layer = first_open(&index.layer_unsettled, 0);
+        for (at, state) in self.all() {
+            self.index_one(&mut index, at, state);
+        }
+        for (id, approval) in &self.approvals {
+            if approval.resolution.is_none() {
+                index.timers.insert((approval.due_at_ms(), Timer::Approval(*id)));
+            }
+        }
+        index.timers.extend(self.deadline_ms().map(|at_ms| (at_ms, Timer::Run)));
+        for step in &self.writers {
+            let names = self.written_by(*step);
+            index.variables.extend(names.map(|name| (name.clone(), *step)));
+        }
+        index
+    }
+
+    fn index_one(&self, index: &mut Index, at: StepAt, state: &StepState) {
+        match state.status {
+            StepStatus::Queued if self.must_ask(at) => drop(index.asks.insert(self.place(at))),
+            StepStatus::Queued => drop(index.queue.insert(self.place(at))),
+            StepStatus::AwaitingApproval => drop(index.awaiting.insert(at)),
+            StepStatus::Retrying => drop(index.retrying.insert(at)),
+            StepStatus::Running | StepStatus::Streaming if state.path != Some(Path::FanOut) => {
+                index.in_flight.insert(at, state.dispatch_no);
+            }
+            _ => {}
+        }
+        index.timers.extend(state.wake_at_ms.map(|at_ms| (at_ms, Timer::Retry(at))));
+        index.timers.extend(state.deadline_ms.map(|at_ms| (at_ms, Timer::Attempt(at))));
+    }
+
+    /// The variables a completed step sets: the outputs it declares and has.
+    pub(crate) fn written_by(&self, step: u32) -> impl Iterator<Item = &String> {
+        let plan = &self.definition.plan.steps[step as usize];
+        let outcome = self.steps[step as usize].outcome.as_ref();
+        let collected = plan.for_each.is_some();
+        plan.outputs.keys().filter(move |name| {
+            !collected && outcome.is_some_and(|one| one.outputs.get(name.as_str()).is_some())
+        })
+    }
+
+    /// The variable of exactly this name.
+    pub fn variable(&self, name: &str) -> Option<&Value> {
+        let writer = self.index.variables.get(name)?;
+        self.steps[*writer as usize].outcome.as_ref()?.outputs.get(name)
+    }
+
+    /// All variables, by name.
+    pub fn variables(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let value = |name: &String| self.variable(name);
+        self.index.variables.keys().filter_map(move |name| Some((name, value(name)?)))
+    }
+}
+
+/// The first layer from `from` on that has an unsettled step.
+pub(crate) fn first_open(layer_unsettled: &[u32], from: u32) -> u32 {
+    let mut layer = from;
+    while layer_unsettled.get(layer as usize).is_some_and(|open| *open == 0) {
+        layer += 1;
+    }
+    layer
+}
