@@ -57,6 +57,18 @@ impl Registry {
         (registry, problems.into_diagnostics(text))
     }
 
+    /// The same registry with a workflow that is known from elsewhere, such as a
+    /// document beside the one that is checked.
+    ///
+    /// A reference `name` then finds it, `name@3` only if `version` is 3. Names
+    /// nobody told of are from now on unknown rather than not at hand.
+    #[must_use]
+    pub fn with_workflow(mut self, name: impl Into<String>, version: Option<u64>) -> Registry {
+        let versions = self.workflows.get_or_insert_default().entry(name.into()).or_default();
+        versions.extend(version);
+        self
+    }
+
     fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Registry> {
         let document = RegistryDoc::read(root, cx)?;
         let versions =

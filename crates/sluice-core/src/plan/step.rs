@@ -80,8 +80,11 @@ pub struct Step {
     pub model: Option<String>,
     /// What is moderated.
     pub moderation: Moderation,
-    /// What a final failure does.
-    pub on_failure: OnFailure,
+    /// What a final failure does to the run. Absent only for lens nodes that name
+    /// none: the failure stays where it is, and dependents decide by their
+    /// `on_parent_failure`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
     /// What a failed parent does.
     pub on_parent_failure: OnParentFailure,
     /// The author's order, where it differs from the document's.

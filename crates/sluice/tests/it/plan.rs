@@ -108,7 +108,7 @@ fn hostile_text_stays_inside_its_label() {
     let session = Session::new().file("a.lens.json", document);
     expect![[r#"
         stdout:
-        hostile (lens, plan ee5ed69718a2)
+        hostile (lens, plan 00519561d480)
         2 steps in 2 waves, 1 dependency, at most 64 at once
 
         wave 1

@@ -11,7 +11,7 @@ use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
 use crate::plan::graph::Graph;
 use crate::plan::policy::{
-    Family, LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, Scheduling,
+    Family, LensKind, Moderation, OnParentFailure, ParallelFailure, Scheduling,
 };
 use crate::plan::step::{Edge, EdgeCondition, LensWork, Retry, Step, Work};
 use crate::plan::{Plan, Recovery};
@@ -74,7 +74,7 @@ fn step(node: &NodeDoc, version: Applied<'_>, document: &LensDocument) -> Step {
         outputs: IndexMap::new(),
         success_criteria: Vec::new(),
         timeout_ms: config.timeout_ms.map_or(NODE_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
-        on_failure: config.on_failure.map_or(OnFailure::Halt, |policy| policy.value),
+        on_failure: config.on_failure.map(|policy| policy.value),
         retry: config.retry.map(|retry| Retry::from(retry.value)).unwrap_or_default(),
         parallel_failure_policy: ParallelFailure::WaitAll,
         approval: None,

@@ -45,7 +45,7 @@ impl Draft<'_> {
                 .map(|one| one.value)
                 .collect(),
             timeout_ms: doc.timeout.map_or(STEP_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
-            on_failure: doc.on_failure.map_or(OnFailure::Halt, |policy| policy.value),
+            on_failure: Some(doc.on_failure.map_or(OnFailure::Halt, |policy| policy.value)),
             retry: retry.unwrap_or_default(),
             parallel_failure_policy: doc
                 .parallel_failure_policy

@@ -28,7 +28,7 @@ fn the_smallest_document_and_its_defaults() {
         ok
         a <-
         wave: a
-        steps.0 = {"id":"a","idempotent":true,"moderation":"off","on_failure":"halt","on_parent_failure":"skip","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"timeout_ms":60000,"work":{"kind":"lens","lens_id":"l","lens_kind":"text","template":"go","version_id":"1"}}
+        steps.0 = {"id":"a","idempotent":true,"moderation":"off","on_parent_failure":"skip","parallel_failure_policy":"wait_all","retry":{"attempts":1,"backoff_ms":500,"max_backoff_ms":8000,"retry_on":["timeout","provider_error","rate_limit"]},"timeout_ms":60000,"work":{"kind":"lens","lens_id":"l","lens_kind":"text","template":"go","version_id":"1"}}
         family = "lens"
         max_parallel = 64
         scheduling = "eager"

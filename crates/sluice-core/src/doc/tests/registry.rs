@@ -179,3 +179,38 @@ fn a_registry_is_one_map() {
     "#]],
     );
 }
+
+#[test]
+fn workflows_may_be_known_from_elsewhere() {
+    let (registry, _) = Registry::parse("{workflows: {filed: [4]}}");
+    let registry = registry
+        .expect("a registry")
+        .with_workflow("filed", Some(5))
+        .with_workflow("plain", None)
+        .with_workflow("both", None)
+        .with_workflow("both", Some(2));
+    let mut out = String::new();
+    for name in
+        ["filed", "filed@4", "filed@5", "filed@6", "plain", "plain@1", "both", "both@2", "plane"]
+    {
+        let document = format!("name: a\nsteps: [{{id: a, workflow_ref: {name}}}]\n");
+        let checked = crate::doc::check(document.as_bytes(), None, &registry);
+        out.push_str(&format!("{name}:\n"));
+        checked.diagnostics.iter().for_each(|diagnostic| tell(diagnostic, &mut out));
+    }
+    expect![[r#"
+        filed:
+        filed@4:
+        filed@5:
+        filed@6:
+        2:31 unknown_workflow steps[0].workflow_ref: the registry has no version 6 of `filed`
+        plain:
+        plain@1:
+        2:31 unknown_workflow steps[0].workflow_ref: the registry has no version 1 of `plain`
+        both:
+        both@2:
+        plane:
+        2:31 unknown_workflow steps[0].workflow_ref: the registry has no workflow `plane`
+    "#]]
+    .assert_eq(&out);
+}

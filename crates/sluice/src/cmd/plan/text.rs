@@ -5,7 +5,7 @@ use super::{id, picture};
 use crate::cmd::count;
 use crate::visible;
 use sluice_core::plan::Plan;
-use sluice_core::plan::policy::OnFailure;
+use sluice_core::plan::policy::{Family, OnFailure};
 use sluice_core::plan::step::{Approval, ForEach, Items, Step, Work};
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ pub(super) fn draw(plan: &Plan) -> String {
             let after = after(plan, position);
             let line = format!("  {:width_id$}  {:width_does$}  {after}", step.id, what[position]);
             let _ = writeln!(text, "{}", line.trim_end());
-            for note in notes(step) {
+            for note in notes(plan.family, step) {
                 let note = visible::clipped(&note, NOTE_CHARS_MAX);
                 let _ = writeln!(text, "  {:width_id$}  {note}", "");
             }
@@ -72,7 +72,7 @@ fn after(plan: &Plan, position: usize) -> String {
 }
 
 /// What is out of the ordinary about a step, a line each.
-fn notes(step: &Step) -> Vec<String> {
+fn notes(family: Family, step: &Step) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(step.condition.as_ref().map(|when| format!("if {}", one_line(when.source()))));
     notes.extend(step.edges.iter().filter_map(|edge| {
@@ -84,9 +84,12 @@ fn notes(step: &Step) -> Vec<String> {
     }));
     notes.extend(step.for_each.as_deref().map(for_each));
     notes.extend(step.approval.as_ref().map(|approval| needs(step, approval)));
-    if step.on_failure != OnFailure::Halt {
-        notes.push(format!("on failure: {}", step.on_failure));
-    }
+    let usual = match family {
+        Family::Lobsterx => Some(OnFailure::Halt),
+        Family::Lens => None,
+    };
+    let policy = step.on_failure.filter(|_| step.on_failure != usual);
+    notes.extend(policy.map(|policy| format!("on failure: {policy}")));
     notes
 }
 
