@@ -28,7 +28,9 @@ pub struct Unreadable(String);
 /// Writes a command down. None for those that never leave their process.
 pub fn encode(command: &Command) -> Option<Vec<u8>> {
     let value = match command {
-        Command::Cancel { by, reason } => json!({"v": 1, "do": "cancel", "by": by, "reason": reason}),
+        Command::Cancel { by, reason } => {
+            json!({"v": 1, "do": "cancel", "by": by, "reason": reason})
+        }
         Command::Pause { by } => json!({"v": 1, "do": "pause", "by": by}),
         Command::Unpause { by } => json!({"v": 1, "do": "unpause", "by": by}),
         Command::Retry { by } => json!({"v": 1, "do": "retry", "by": by}),
@@ -58,7 +60,8 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
 /// Reads a command.
 pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
     let bad = |what: &str| Unreadable(what.to_owned());
-    let value: Value = serde_json::from_slice(body).map_err(|error| Unreadable(error.to_string()))?;
+    let value: Value =
+        serde_json::from_slice(body).map_err(|error| Unreadable(error.to_string()))?;
     if value["v"] != 1 {
         return Err(bad("it is of an unknown version"));
     }

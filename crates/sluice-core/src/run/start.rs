@@ -7,9 +7,7 @@ use super::definition::Definition;
 use super::id::RunId;
 use super::state::{Run, StepState};
 use super::status::StepStatus;
-use crate::journal::event::{
-    Completed, Event, NodeEvent, Outcome, RunStarted, Skip, StepAt,
-};
+use crate::journal::event::{Completed, Event, NodeEvent, Outcome, RunStarted, Skip, StepAt};
 use crate::port::adapter::Usage;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};

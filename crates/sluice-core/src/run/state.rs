@@ -419,7 +419,10 @@ impl Run {
             // In a lens graph a failure travels through what it skipped.
             StepStatus::Skipped => {
                 self.definition.plan.family == Family::Lens
-                    && state.skip.as_ref().is_some_and(|skip| skip.cause == SkipCause::ParentFailure)
+                    && state
+                        .skip
+                        .as_ref()
+                        .is_some_and(|skip| skip.cause == SkipCause::ParentFailure)
             }
             _ => false,
         }

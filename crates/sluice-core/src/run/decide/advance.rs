@@ -4,9 +4,7 @@
 use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{
-    Dispatch, Event, NodeEvent, Path, Prepared, Skip, SkipCause, StepAt,
-};
+use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Prepared, Skip, SkipCause, StepAt};
 use crate::plan::policy::{Family, OnParentFailure};
 use crate::plan::step::Work;
 use crate::run::command::Dispatching;
@@ -164,7 +162,9 @@ impl Turn<'_> {
         let substitutes = step.on_parent_failure == OnParentFailure::SubstituteDefault;
         let failed = |id: &str| {
             let position = self.run.definition.plan.graph.position(id);
-            position.and_then(|at| u32::try_from(at).ok()).is_some_and(|at| self.run.counts_as_failed(at))
+            position
+                .and_then(|at| u32::try_from(at).ok())
+                .is_some_and(|at| self.run.counts_as_failed(at))
         };
         Ok(substitutes && step.edges.iter().any(|edge| failed(&edge.source)))
     }
@@ -269,13 +269,16 @@ impl Turn<'_> {
         let plan = &self.run.definition.plan;
         let good = match plan.family {
             Family::Lobsterx => index.failed == 0 && index.cancelled == 0,
-            Family::Lens => self.run.halted_by.is_none() && (0..self.run.steps.len()).all(|step| {
-                let done = matches!(
-                    self.run.steps[step].status,
-                    StepStatus::Completed | StepStatus::Skipped
-                );
-                done || !plan.graph.dependents(step).is_empty()
-            }),
+            Family::Lens => {
+                self.run.halted_by.is_none()
+                    && (0..self.run.steps.len()).all(|step| {
+                        let done = matches!(
+                            self.run.steps[step].status,
+                            StepStatus::Completed | StepStatus::Skipped
+                        );
+                        done || !plan.graph.dependents(step).is_empty()
+                    })
+            }
         };
         match plan.family {
             _ if good => RunStatus::Completed,
@@ -291,7 +294,10 @@ impl Turn<'_> {
         };
         let first = (0u32..).zip(&self.run.steps).filter(|(_, state)| bad(state.status));
         let first = first.min_by_key(|(step, state)| {
-            let upstream = state.ending.as_ref().is_some_and(|ending| ending.code == Code::UpstreamFailure.as_str());
+            let upstream = state
+                .ending
+                .as_ref()
+                .is_some_and(|ending| ending.code == Code::UpstreamFailure.as_str());
             (upstream, state.ended_at_ms, *step)
         });
         let at = self.run.halted_by.or(first.map(|(step, _)| StepAt::whole(step)));

@@ -79,8 +79,8 @@ impl Turn<'_> {
         let scope = RunScope::of_step(self.run, &self.args, at);
         let bound = inputs::bind(&step.inputs, step.merge, &scope)?;
         for (name, input) in &step.inputs {
-            let merged = (input.from.len() > 1)
-                .then(|| step.merge.unwrap_or_default().as_str().to_owned());
+            let merged =
+                (input.from.len() > 1).then(|| step.merge.unwrap_or_default().as_str().to_owned());
             for path in &input.from {
                 origins.note(path, &format!("inputs.{name}"), merged.clone());
             }

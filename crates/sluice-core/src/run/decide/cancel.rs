@@ -2,9 +2,7 @@
 
 use super::Turn;
 use crate::code::Code;
-use crate::journal::event::{
-    ApprovalResolved, Ending, Event, NodeEvent, Path, Resolution, StepAt,
-};
+use crate::journal::event::{ApprovalResolved, Ending, Event, NodeEvent, Path, Resolution, StepAt};
 use crate::port::adapter::Usage;
 use crate::run::command::{Command, Refusal};
 use crate::run::evolve::REASON_OPERATOR;
@@ -62,10 +60,8 @@ impl Turn<'_> {
     pub(super) fn stop_child(&mut self, at: StepAt, reason: &str) {
         let state = self.run.state(at);
         if let (Some(Path::Child(child)), true) = (state.path, state.status.is_dispatched()) {
-            let command = Command::Cancel {
-                by: self.run.id.to_string(),
-                reason: reason.to_owned(),
-            };
+            let command =
+                Command::Cancel { by: self.run.id.to_string(), reason: reason.to_owned() };
             self.post(child, "cancel:parent".to_owned(), command);
         }
     }

@@ -55,10 +55,8 @@ impl Turn<'_> {
 
     /// A failure that no other attempt would change.
     pub(super) fn fail(&mut self, at: StepAt, failure: Failure) {
-        let contract = matches!(
-            failure.code,
-            Code::InputContractViolation | Code::OutputContractViolation
-        );
+        let contract =
+            matches!(failure.code, Code::InputContractViolation | Code::OutputContractViolation);
         // Contract failures carry their code for a message; the fields are told apart.
         let message = if contract { failure.code.to_string() } else { failure.message };
         self.give_up(

@@ -3,9 +3,7 @@
 use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{
-    Completed, Dispatch, Ending, NodeEvent, Outcome, Path, StepAt,
-};
+use crate::journal::event::{Completed, Dispatch, Ending, NodeEvent, Outcome, Path, StepAt};
 use crate::plan::step::Items;
 use crate::port::adapter::Usage;
 use crate::run::label::Labels;
@@ -105,7 +103,8 @@ impl Turn<'_> {
             };
             let timed_out = one.status == StepStatus::TimedOut;
             let ending = Box::new(ending);
-            let event = if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
+            let event =
+                if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
             self.node(at, event);
             return self.spread(at);
         }

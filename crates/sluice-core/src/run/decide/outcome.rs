@@ -49,13 +49,13 @@ impl Turn<'_> {
         let prepared = self.run.state(at).prepared.as_deref();
         let child = matches!(step.work, Work::Workflow(_));
         let inputs = prepared.filter(|_| !child).map_or(&none, |prepared| &prepared.inputs);
-        let settled = if step.success_criteria.is_empty() && inputs.is_empty() && step.outputs.is_empty()
-        {
-            crate::outputs::Settled { outputs: answer, coercions: Vec::new() }
-        } else {
-            let scope = RunScope::of_step(self.run, &self.args, at).with_locals(inputs);
-            complete(step, inputs, answer, &scope)?
-        };
+        let settled =
+            if step.success_criteria.is_empty() && inputs.is_empty() && step.outputs.is_empty() {
+                crate::outputs::Settled { outputs: answer, coercions: Vec::new() }
+            } else {
+                let scope = RunScope::of_step(self.run, &self.args, at).with_locals(inputs);
+                complete(step, inputs, answer, &scope)?
+            };
         let outcome = Outcome {
             outputs: Value::Object(settled.outputs),
             stdout,

@@ -40,7 +40,8 @@ impl Turn<'_> {
     fn go_back(&mut self, by: &str, reason: &str, back: &[u32]) {
         for step in back {
             let at = StepAt::whole(*step);
-            let instances = self.run.state(at).fan_out.as_ref().map_or(0, |one| one.instances.len());
+            let instances =
+                self.run.state(at).fan_out.as_ref().map_or(0, |one| one.instances.len());
             let instances = (0u32..).take(instances).map(|item| StepAt::instance(*step, item));
             for one in instances.chain([at]).collect::<Vec<_>>() {
                 self.stop_child(one, reason);
@@ -63,10 +64,7 @@ pub(crate) fn failed(run: &Run) -> BTreeSet<u32> {
     let bad = |state: &StepState| {
         matches!(
             state.status,
-            StepStatus::Failed
-                | StepStatus::TimedOut
-                | StepStatus::Cancelled
-                | StepStatus::Blocked
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled | StepStatus::Blocked
         )
     };
     (0u32..).zip(&run.steps).filter(|(_, state)| bad(state)).map(|(step, _)| step).collect()
