@@ -1,0 +1,63 @@
+//! How an engine behaves.
+
+/// Settings of an engine.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How long this process counts as alive after it last said so.
+    pub lease_ms: u64,
+    /// How often runs that are due are looked for.
+    pub sweep_ms: u64,
+    /// How often runs that nobody looks after are looked for.
+    pub watchdog_ms: u64,
+    /// A run that only waits longer than this is not kept in memory.
+    pub park_after_ms: u64,
+    /// Most runs in memory at once. Starting more waits for room.
+    pub residents_max: usize,
+    /// Which runs this process looks after.
+    pub claims: Claims,
+    /// How long a cancelled call may take to stop before it is dropped.
+    pub grace_ms: u64,
+    /// How often parts of one answer are journalled at most.
+    pub delta_ms: u64,
+    /// Safeguards that are off.
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Sabotage,
+}
+
+/// Which runs a process looks after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claims {
+    /// Every run that is due and has no owner.
+    All,
+    /// Those it started or was asked to take up, and their families.
+    Own,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            lease_ms: 10_000,
+            sweep_ms: 1000,
+            watchdog_ms: 120_000,
+            park_after_ms: 30_000,
+            residents_max: 20_000,
+            claims: Claims::All,
+            grace_ms: 5000,
+            delta_ms: 50,
+            #[cfg(feature = "sabotage")]
+            sabotage: Sabotage::default(),
+        }
+    }
+}
+
+/// Safeguards taken away, one at a time, so that the simulator can show what each is for.
+#[cfg(feature = "sabotage")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sabotage {
+    /// Work is sent before the append that says so is durable.
+    pub dispatch_before_log: bool,
+    /// A result counts, whichever dispatch it is of.
+    pub accept_late: bool,
+    /// When a run is parked, nobody notes when it is due.
+    pub forget_timers: bool,
+}

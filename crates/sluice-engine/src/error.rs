@@ -1,0 +1,85 @@
+//! What can go wrong, by what the caller does next.
+
+use sluice_core::port::store::{NodeId, StoreError};
+use sluice_core::run::command::Refusal;
+use sluice_core::run::id::RunId;
+use sluice_core::violation::Violation;
+
+/// A run could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The arguments do not fit their declarations.
+    #[error("the arguments do not fit: {}", list(.0))]
+    Args(Vec<Violation>),
+    /// A step names an agent that does not exist, or none.
+    #[error("{0}")]
+    Agent(String),
+    /// The plan has parts that were not at hand.
+    #[error("{0}")]
+    Unresolved(String),
+    /// The idempotency key was used for something else.
+    #[error("the idempotency key was used with other inputs for {0}")]
+    KeyConflict(RunId),
+    /// Too many runs above each other.
+    #[error("sub-workflows start each other more than {0} deep")]
+    TooDeep(u32),
+    /// There is no such run to start from.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine stops.
+    #[error("the engine is stopping")]
+    Stopping,
+}
+
+/// A run could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is none of that id.
+    #[error("there is no {0}")]
+    NoRun(RunId),
+    /// Its journal cannot be folded: it is left alone.
+    #[error("{run} cannot be read: {reason}")]
+    Poison {
+        /// The run.
+        run: RunId,
+        /// Why.
+        reason: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It makes no sense now.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The run could not be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine stops.
+    #[error("the engine is stopping")]
+    Stopping,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    /// It is done, durably.
+    Done,
+    /// It lies in the run's inbox: the process that owns it will see to it.
+    Posted(NodeId),
+}
+
+fn list(violations: &[Violation]) -> String {
+    let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}

@@ -1,0 +1,24 @@
+//! The shell around the pure core: it loads runs, gives them turns, does what
+//! they are due, and keeps its promises over crashes.
+//!
+//! INVARIANT: a run changes only in `turn`, by an append at an expected version
+//! and owner epoch. Nothing is sent before the append that says so is durable.
+
+pub mod agents;
+pub mod config;
+pub mod definition;
+pub mod engine;
+pub mod error;
+pub mod world;
+
+mod children;
+mod load;
+mod mail;
+mod perform;
+mod resident;
+mod start;
+mod sweep;
+mod turn;
+mod watch;
+
+pub use engine::Engine;

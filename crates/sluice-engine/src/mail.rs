@@ -1,0 +1,28 @@
+//! What reaches a resident run.
+
+use sluice_core::journal::event::StepAt;
+use sluice_core::port::adapter::Process;
+use sluice_core::run::command::{Command, Refusal};
+use tokio::sync::oneshot;
+
+/// Answers when the append that a command led to is durable.
+pub(crate) type Reply = oneshot::Sender<Result<(), Refusal>>;
+
+/// Something for a resident run.
+#[derive(Debug)]
+pub(crate) enum Mail {
+    /// A command, and who waits for it.
+    Command(Command, Option<Reply>),
+    /// Letters lie in the run's inbox.
+    Letters,
+    /// Part of an answer.
+    Text { at: StepAt, dispatch_no: u32, text: String },
+    /// A picture or sound.
+    Media { at: StepAt, dispatch_no: u32, url: String, mime: String },
+    /// A line for the log.
+    Log { at: StepAt, dispatch_no: u32, text: String },
+    /// A process that waits until it is journalled.
+    Process { at: StepAt, dispatch_no: u32, process: Process, reply: Reply },
+    /// What is in flight is stopped, what waits is left to others.
+    Leave,
+}

@@ -1,0 +1,25 @@
+//! The real clock and real chance.
+
+use sluice_core::port::{Clock, Entropy};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The system's chance.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn bits(&mut self) -> u64 {
+        rand::random()
+    }
+}
