@@ -38,3 +38,4 @@ pub mod yaml;
 
 mod bounds;
 mod decimal;
+mod wire;
