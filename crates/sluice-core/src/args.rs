@@ -13,24 +13,30 @@ use crate::outputs::validate;
 use crate::suggest::suggest;
 use crate::value::Membership;
 use crate::violation::{Contradiction, Reason, Violation, Violations};
+use crate::wire;
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What a workflow says of one of its arguments.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 pub struct ArgDecl {
     /// The type; none means any.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<FieldType>,
     /// Whether a caller must give it; an optional one that is not given is null.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
     /// What it is when a caller does not give it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The allowed values (`enum`); empty means all.
-    #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "enum",
+        default,
+        deserialize_with = "wire::values",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub values: Vec<Value>,
     /// What it means, for people.
     #[serde(skip_serializing_if = "Option::is_none")]

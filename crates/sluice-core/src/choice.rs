@@ -1,5 +1,8 @@
 //! Fields that take one of a few words.
 
+use crate::yaml::shorten;
+use serde::de::{Deserialize, Deserializer, Error as _};
+
 /// A type whose values are words of a document.
 pub trait Choice: Copy + 'static {
     /// What the field is called in messages.
@@ -15,7 +18,13 @@ pub fn find<T: Choice>(word: &str) -> Option<T> {
     T::WORDS.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice)
 }
 
-/// Declares an enum, its words and how it is written.
+/// Reads a word as it is written into JSON; old words are for documents only.
+pub(crate) fn read<'de, D: Deserializer<'de>, T: Choice>(deserializer: D) -> Result<T, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    find(&word).ok_or_else(|| D::Error::custom(format!("`{}` is not {}", shorten(&word), T::WHAT)))
+}
+
+/// Declares an enum, its words, how it is written and how it is read back.
 macro_rules! choices {
     ($(#[$about:meta])* $vis:vis enum $name:ident, $what:literal $(, old: [$($old:literal => $new:literal),*])? {
         $($(#[$doc:meta])* $variant:ident = $word:literal,)*
@@ -48,6 +57,12 @@ macro_rules! choices {
                 serializer.serialize_str(self.as_str())
             }
         }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::choice::read(deserializer)
+            }
+        }
     };
 }
 pub(crate) use choices;
@@ -59,17 +74,26 @@ mod tests {
     use crate::merge::Strategy;
     use crate::outputs::schema::FieldType;
     use crate::plan::policy::*;
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
 
-    fn check<T: Choice + PartialEq + std::fmt::Debug + std::fmt::Display>(words: &[&str]) {
+    fn check<T>(words: &[&str])
+    where
+        T: Choice + PartialEq + std::fmt::Debug + std::fmt::Display + DeserializeOwned + Serialize,
+    {
         let all: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
         assert_eq!(all, words, "the words of {}", T::WHAT);
         for (word, choice) in T::WORDS {
             assert_eq!(find::<T>(word), Some(*choice));
             assert_eq!(choice.to_string(), *word);
+            let json = serde_json::to_string(choice).unwrap();
+            assert_eq!(json, format!("\"{word}\""));
+            assert_eq!(serde_json::from_str::<T>(&json).unwrap(), *choice);
         }
         assert_eq!(find::<T>("nothing like it"), None);
         for (old, new) in T::OLD {
             assert_eq!(find::<T>(old), None);
+            assert!(serde_json::from_str::<T>(&format!("\"{old}\"")).is_err());
             assert!(find::<T>(new).is_some());
         }
     }
@@ -87,6 +111,8 @@ mod tests {
         check::<ParallelFailure>(&["wait_all", "fail_fast"]);
         check::<Moderation>(&["off", "input", "output", "both"]);
         check::<RetryCause>(&["timeout", "provider_error", "rate_limit", "contract_violated"]);
+        check::<Family>(&["lobsterx", "lens"]);
+        check::<Sought>(&["library_step", "lens"]);
         check::<FailureMode>(&["isolate", "halt"]);
         check::<LensKind>(&[
             "text",

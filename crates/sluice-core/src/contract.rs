@@ -16,30 +16,30 @@ use crate::violation::{Contradiction, Reason, Violation, Violations};
 use envelope::Envelope;
 use field::{ContractField, absent};
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a lens version takes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InputContract {
     /// What sort of thing the lens takes; for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The inputs by label, as the author wrote the labels.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub fields: IndexMap<String, ContractField>,
     /// Of the labels of each group, at least one must be given.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require_any_of: Vec<Vec<String>>,
     /// Whether inputs that the contract does not name are refused.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub strict: bool,
 }
 
 /// What a lens version gives.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputContract {
     /// The envelope's kind.

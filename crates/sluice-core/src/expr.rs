@@ -23,6 +23,7 @@ use crate::pattern::Pattern;
 use crate::scope::Scope;
 use crate::span::Fault;
 use crate::value::Membership;
+use crate::wire;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -137,6 +138,12 @@ impl fmt::Display for Expr {
 impl serde::Serialize for Expr {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.source)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Expr {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Expr, D::Error> {
+        wire::parsed(deserializer, "an expression", Expr::parse)
     }
 }
 

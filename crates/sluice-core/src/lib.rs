@@ -39,3 +39,4 @@ pub mod yaml;
 
 mod bounds;
 mod decimal;
+mod wire;

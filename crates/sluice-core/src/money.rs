@@ -7,12 +7,14 @@
 
 use crate::decimal::Decimal;
 use crate::span::Fault;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use std::fmt;
 
 /// An amount in micro-cents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize, Serialize,
+)]
 #[serde(transparent)]
 pub struct Money(u64);
 

@@ -17,6 +17,7 @@ pub(crate) mod quoted;
 
 use crate::limits::{EXPRESSION_BYTES_MAX, NAME_CHARS_MAX};
 use crate::span::{Fault, Span};
+use crate::wire;
 use std::fmt;
 use std::ops::Range;
 
@@ -107,6 +108,12 @@ impl fmt::Display for Path {
 impl serde::Serialize for Path {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Path {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Path, D::Error> {
+        wire::parsed(deserializer, "a path", Path::parse)
     }
 }
 

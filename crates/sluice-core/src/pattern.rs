@@ -2,6 +2,7 @@
 
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 use crate::span::Fault;
+use crate::wire;
 use regex::Regex;
 
 /// A compiled pattern that remembers its source.
@@ -52,6 +53,12 @@ impl PartialEq for Pattern {
 impl serde::Serialize for Pattern {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Pattern {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Pattern, D::Error> {
+        wire::parsed(deserializer, "a pattern", Pattern::new)
     }
 }
 

@@ -6,20 +6,23 @@
 
 pub mod graph;
 pub mod policy;
+mod read;
 pub mod step;
 
 use crate::args::ArgDecl;
 use crate::canonical;
 use crate::money::Money;
 use crate::template::Template;
+use crate::wire;
 use graph::Graph;
 use indexmap::IndexMap;
 use policy::{Family, Scheduling};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use step::Step;
 
 /// A workflow, resolved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(try_from = "read::Written")]
 pub struct Plan {
     /// Which family of documents it came from: defaults and final status differ.
     pub family: Family,
@@ -80,20 +83,25 @@ impl Plan {
     }
 }
 
+/// A text that is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("plan cannot be read: {0}")]
+pub struct PlanError(String);
+
 /// An abstract actor that a deployment binds to an agent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 pub struct Role {
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Skills an agent in this role must have.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_skills: Vec<String>,
     /// Most money its steps may cost in one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spend: Option<Money>,
     /// Environments its steps may run in; none named means any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_environments: Vec<String>,
     /// What its inputs must be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,10 +109,10 @@ pub struct Role {
 }
 
 /// What inputs a role accepts.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 pub struct TrustedContext {
     /// Source classes of acceptable inputs; none named means any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_source_classes: Vec<String>,
     /// Oldest acceptable input, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +120,7 @@ pub struct TrustedContext {
 }
 
 /// A group of steps, for people.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Phase {
     /// What steps name.
     pub id: String,
@@ -121,7 +129,7 @@ pub struct Phase {
 }
 
 /// How often a failed run is reopened by itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Recovery {
     /// Most times.
     pub max: u32,
@@ -130,19 +138,23 @@ pub struct Recovery {
 }
 
 /// The members that share a run's steps, and their common policies.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Team {
     /// In document order.
     pub members: Vec<Member>,
     /// What a failed branch does to the others.
     pub failure_mode: policy::FailureMode,
     /// Policies that later layers read as they are.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "wire::values_by_name",
+        skip_serializing_if = "IndexMap::is_empty"
+    )]
     pub policies: IndexMap<String, serde_json::Value>,
 }
 
 /// One member of a team.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Member {
     /// Unique in the team.
     pub id: String,
@@ -159,10 +171,10 @@ pub struct Member {
     /// Whether it takes work at all.
     pub is_active: bool,
     /// Tools it may use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_tools: Vec<String>,
     /// Tools it may never use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny_tools: Vec<String>,
     /// Whether an approval stands before each of its nodes.
     pub requires_approval: bool,

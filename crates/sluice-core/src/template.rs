@@ -16,6 +16,7 @@ use crate::path::{Path, Reference, found_at, scan_braced};
 use crate::scope::{Found, Located, Scope, locate, resolve};
 use crate::span::{Fault, Span};
 use crate::value::text;
+use crate::wire;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -128,6 +129,12 @@ impl fmt::Display for Template {
 impl serde::Serialize for Template {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.source)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Template {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+        wire::parsed(deserializer, "a template", |text| Template::parse(text).map_err(wire::first))
     }
 }
 

@@ -7,8 +7,9 @@ use crate::outputs::schema::whole;
 use crate::pattern::Pattern;
 use crate::value::{Membership, member, type_name};
 use crate::violation::{Contradiction, Reason, Violations, a, excerpt, listed};
-use serde::Serialize;
+use crate::wire;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 choices! {
@@ -72,8 +73,8 @@ impl ContractType {
 }
 
 /// What a contract says of one field.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct ContractField {
     /// The type.
     #[serde(rename = "type", skip_serializing_if = "is_any")]
@@ -100,7 +101,11 @@ pub struct ContractField {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item_type: Option<ContractType>,
     /// The allowed values (`enum`); empty means all.
-    #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "enum",
+        deserialize_with = "wire::values",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub values: Vec<Value>,
 }
 

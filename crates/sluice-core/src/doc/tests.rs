@@ -26,6 +26,7 @@ mod lobsterx_plan;
 mod lobsterx_references;
 mod lobsterx_schemas;
 mod lobsterx_warnings;
+mod plan_json;
 mod registry;
 mod schemas;
 
@@ -84,8 +85,11 @@ impl Script {
         self
     }
 
+    /// What became of the document. Every plan of every test is read back.
     fn checked(&self) -> Checked {
-        super::check(self.text.as_bytes(), self.format, &self.registry)
+        let checked = super::check(self.text.as_bytes(), self.format, &self.registry);
+        checked.plan.iter().for_each(plan_json::assert_reads_back);
+        checked
     }
 
     /// The plan of a document that is right.

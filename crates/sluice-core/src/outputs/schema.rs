@@ -8,6 +8,8 @@
 //! INVARIANT: equal schemas serialise equally and different ones differently,
 //! since the plan's hash is made from the serialised form.
 
+mod written;
+
 use super::validate;
 use crate::bounds::{Bounds, Holds, Spelling};
 use crate::choice::choices;
@@ -15,6 +17,7 @@ use crate::pattern::Pattern;
 use crate::value::Membership;
 use crate::violation::Contradiction;
 use indexmap::IndexMap;
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
 
@@ -63,7 +66,8 @@ pub(crate) fn whole(number: &Number) -> Option<Number> {
 }
 
 /// What one field must look like.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "written::Written")]
 pub struct FieldSchema {
     /// The type; none means any.
     pub kind: Option<FieldType>,

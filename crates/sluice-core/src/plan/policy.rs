@@ -127,6 +127,16 @@ choices! {
 }
 
 choices! {
+    /// What was not at hand when a plan was made.
+    pub enum Sought, "a thing that is looked up" {
+        /// A step of the library.
+        LibraryStep = "library_step",
+        /// A lens.
+        Lens = "lens",
+    }
+}
+
+choices! {
     /// What a failed node of a team run does to the others.
     pub enum FailureMode, "a failure mode" {
         /// Its branch fails; the others go on.

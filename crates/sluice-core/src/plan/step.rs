@@ -3,6 +3,8 @@
 //! Fields stand in alphabetical order: canonical JSON then needs no sorting,
 //! and hashing a large plan is a third faster.
 
+mod read;
+
 use crate::contract::{InputContract, OutputContract};
 use crate::edge::test::Test;
 use crate::expr::{EvalError, Expr};
@@ -11,7 +13,7 @@ use crate::money::Money;
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
 use crate::plan::policy::{
-    LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, RetryCause,
+    LensKind, Moderation, OnFailure, OnParentFailure, ParallelFailure, RetryCause, Sought,
 };
 use crate::scope::Scope;
 use crate::scope::with::With;
@@ -19,12 +21,13 @@ use crate::template::Template;
 use crate::template::lens::LensTemplate;
 use crate::template::tree::TemplateTree;
 use crate::value::Membership;
+use crate::wire;
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Step {
     /// The agent that does it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +36,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
     /// What its gateway must offer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// The step is skipped unless this holds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,13 +45,13 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Ids of the steps that must settle first, written and implied, in document order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
     /// Lens edges that end here, in the document's order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<Edge>,
     /// Extra variables for shell steps.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub env: IndexMap<String, String>,
     /// The step is done once for each item.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +61,7 @@ pub struct Step {
     /// Whether an attempt whose outcome is unknown may be repeated.
     pub idempotent: bool,
     /// Typed values from other steps.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub inputs: IndexMap<String, Input>,
     /// What people read instead of the id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +94,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ordinal: Option<i64>,
     /// What it must answer.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub outputs: IndexMap<String, FieldSchema>,
     /// What a failure does to steps in flight.
     pub parallel_failure_policy: ParallelFailure,
@@ -99,7 +102,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// Times the step is asked again with the violations found.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub reask: u32,
     /// The tier of model it needs, in team runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,12 +116,12 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<Path>,
     /// What must hold of the answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success_criteria: Vec<Expr>,
     /// Time for one attempt, from dispatch.
     pub timeout_ms: u64,
     /// Tools it may use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// What the step does.
     pub work: Work,
@@ -129,7 +132,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// What a step does.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
     /// Nothing but ask a person.
@@ -146,8 +149,8 @@ pub enum Work {
     /// A library step or lens that was not at hand when the plan was made. Such
     /// a plan can be shown, not run.
     Unresolved {
-        /// What it was looked for as: `library_step` or `lens`.
-        what: &'static str,
+        /// What it was looked for as.
+        what: Sought,
         /// The name it was looked for by.
         name: String,
     },
@@ -167,10 +170,10 @@ impl Work {
 }
 
 /// Another workflow and what it is given.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct WorkflowWork {
     /// What it is given.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub args: IndexMap<String, TemplateTree>,
     /// Its name.
     pub name: String,
@@ -180,7 +183,7 @@ pub struct WorkflowWork {
 }
 
 /// A lens version and how a node uses it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct LensWork {
     /// What its inputs must be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +196,7 @@ pub struct LensWork {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_contract: Option<OutputContract>,
     /// Values that win over root inputs and edges.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(default, deserialize_with = "wire::map", skip_serializing_if = "Map::is_empty")]
     pub param_overrides: Map<String, Value>,
     /// The instruction, with placeholders.
     pub template: LensTemplate,
@@ -202,10 +205,10 @@ pub struct LensWork {
 }
 
 /// A typed value from other steps.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Input {
     /// Used when the source is skipped or has no such field.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// Where it comes from; several sources are merged.
     pub from: Vec<Path>,
@@ -215,7 +218,7 @@ pub struct Input {
 }
 
 /// When and how often an attempt is repeated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Retry {
     /// Attempts in all.
     pub attempts: u32,
@@ -239,10 +242,10 @@ impl Default for Retry {
 }
 
 /// Who decides, and how.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Approval {
     /// Users or roles who may; none named means whoever has the permission.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<String>,
     /// Whether the grant holds for retries too.
     pub covers_retries: bool,
@@ -259,7 +262,7 @@ pub struct Approval {
 }
 
 /// The items a step is done for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct ForEach {
     /// Where they come from.
     pub items: Items,
@@ -271,8 +274,8 @@ pub struct ForEach {
 }
 
 /// Where items come from.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case", try_from = "read::Written")]
 pub enum Items {
     /// A list that another step or an argument holds.
     From(Path),
@@ -281,7 +284,7 @@ pub enum Items {
 }
 
 /// A lens edge, kept at the node it ends at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Edge {
     /// When it counts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,6 +19,7 @@ use crate::label::label;
 use crate::limits::{NAME_CHARS_MAX, TEMPLATE_REFERENCES_MAX};
 use crate::span::{Fault, Span};
 use crate::value::text;
+use crate::wire;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -153,6 +154,14 @@ impl fmt::Display for LensTemplate {
 impl serde::Serialize for LensTemplate {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.source)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LensTemplate {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<LensTemplate, D::Error> {
+        wire::parsed(deserializer, "a lens template", |text| {
+            LensTemplate::parse(text).map_err(wire::first)
+        })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{Template, Unresolved};
 use crate::scope::Scope;
+use crate::wire;
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A value whose strings are templates.
@@ -44,6 +45,29 @@ impl TemplateTree {
             TemplateTree::Literal(value) => Ok(value.clone()),
         }
     }
+}
+
+impl<'de> Deserialize<'de> for TemplateTree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TemplateTree, D::Error> {
+        read(wire::value(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The tree that was written as `value`. As deep as the value.
+fn read(value: Value) -> Result<TemplateTree, serde_json::Error> {
+    Ok(match value {
+        Value::String(_) => TemplateTree::Template(Template::deserialize(value)?),
+        Value::Array(items) => {
+            TemplateTree::List(items.into_iter().map(read).collect::<Result<_, _>>()?)
+        }
+        Value::Object(map) => {
+            let pairs = map.into_iter().map(|(key, value)| Ok((key, read(value)?)));
+            TemplateTree::Map(pairs.collect::<Result<_, serde_json::Error>>()?)
+        }
+        literal @ (Value::Null | Value::Bool(_) | Value::Number(_)) => {
+            TemplateTree::Literal(literal)
+        }
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use crate::session::{Session, examples, output, root};
 use expect_test::{expect, expect_file};
 use serde_json::Value;
+use sluice_core::canonical;
+use sluice_core::doc::{self, Format, Registry};
+use sluice_core::plan::Plan;
 
 #[test]
 fn the_examples_plans_are_golden() {
@@ -30,6 +33,37 @@ fn sorted(json: &str) -> String {
     let mut value: Value = serde_json::from_str(json).unwrap();
     value.sort_all_objects();
     format!("{value:#}\n")
+}
+
+#[test]
+fn the_examples_plans_are_read_back_from_their_json() {
+    let file = std::fs::read_to_string(root().join("examples/registry.yaml")).unwrap();
+    let registry = Registry::parse(&file).0.unwrap();
+    for path in examples() {
+        let bytes = std::fs::read(root().join(&path)).unwrap();
+        for registry in [&registry, &Registry::default()] {
+            let plan = doc::check(&bytes, Format::of_file(&path), registry).plan.unwrap();
+            let json = serde_json::to_string(&plan).unwrap();
+            let read = Plan::from_json(&json).unwrap();
+            assert_eq!(read, plan, "{path}");
+            assert_eq!(read.hash(), plan.hash(), "{path}");
+            assert_eq!(serde_json::to_string(&read).unwrap(), json, "{path}");
+            assert_eq!(Plan::from_json(&canonical::to_string(&plan)), Ok(plan), "{path}");
+        }
+    }
+}
+
+#[test]
+fn golden_plans_are_read_and_keep_their_hash() {
+    for path in examples() {
+        let name = path.trim_start_matches("examples/").split('.').next().unwrap();
+        let golden = root().join(format!("crates/sluice/tests/golden/{name}.json"));
+        let golden: Value =
+            serde_json::from_str(&std::fs::read_to_string(golden).unwrap()).unwrap();
+        let plan = Plan::from_json(&golden["plan"].to_string()).unwrap();
+        assert_eq!(golden["hash"], plan.hash(), "{name}");
+        assert_eq!(serde_json::to_value(&plan).unwrap(), golden["plan"], "{name}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
 use crate::plan::graph::Graph;
 use crate::plan::policy::{
-    Family, LensKind, Moderation, OnParentFailure, ParallelFailure, Scheduling,
+    Family, LensKind, Moderation, OnParentFailure, ParallelFailure, Scheduling, Sought,
 };
 use crate::plan::step::{Edge, EdgeCondition, LensWork, Retry, Step, Work};
 use crate::plan::{Plan, Recovery};
@@ -100,7 +100,7 @@ fn step(node: &NodeDoc, version: Applied<'_>, document: &LensDocument) -> Step {
 fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
     let lens_id = node.lens_id.clone().map(|id| id.value).unwrap_or_default();
     let Some((version_id, version)) = version else {
-        return Work::Unresolved { what: "lens", name: lens_id };
+        return Work::Unresolved { what: Sought::Lens, name: lens_id };
     };
     let overrides = node.config.as_ref().and_then(|config| config.param_overrides.clone());
     Work::Lens(Box::new(LensWork {

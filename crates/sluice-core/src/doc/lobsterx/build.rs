@@ -6,7 +6,7 @@ use crate::doc::leaf::Whole;
 use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
-use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure};
+use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure, Sought};
 use crate::plan::step::{Approval, ForEach, Input, Items, Retry, Step, Work, WorkflowWork};
 use crate::span::Spanned;
 
@@ -84,7 +84,7 @@ fn work(doc: &mut StepDoc, unresolved: Option<String>) -> Work {
     }
     match (doc.command.take(), unresolved) {
         (Some(command), _) => Work::Command { command: command.value },
-        (None, Some(name)) => Work::Unresolved { what: "library_step", name },
+        (None, Some(name)) => Work::Unresolved { what: Sought::LibraryStep, name },
         (None, None) => Work::Approval,
     }
 }

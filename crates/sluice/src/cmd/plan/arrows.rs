@@ -57,7 +57,9 @@ pub(super) fn does(step: &Step) -> String {
             None => format!("workflow {}", work.name),
         },
         Work::Lens(lens) => format!("{} lens {}@{}", lens.lens_kind, lens.lens_id, lens.version_id),
-        Work::Unresolved { what, name } => format!("unresolved {} {name}", what.replace('_', " ")),
+        Work::Unresolved { what, name } => {
+            format!("unresolved {} {name}", what.as_str().replace('_', " "))
+        }
         Work::Approval | Work::Command { .. } => step.work.kind().to_owned(),
     };
     let by = match (&step.agent, &step.role) {

@@ -1,0 +1,127 @@
+//! Reading back what plans are made of, from the JSON they are written as.
+//!
+//! Small languages are written as their source and parsed again. Values are
+//! read here and not by `serde_json`: it takes an object whose first key is
+//! one of its private marks for something else, and documents come from
+//! strangers.
+
+use crate::span::Fault;
+use crate::yaml::shorten;
+use indexmap::IndexMap;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A text that `parse` understands; `what` it should be is for the message.
+pub(crate) fn parsed<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    what: &str,
+    parse: impl FnOnce(&str) -> Result<T, Fault>,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse(&text)
+        .map_err(|fault| D::Error::custom(format!("`{}` is not {what}: {fault}", shorten(&text))))
+}
+
+/// The first fault of a text that was refused.
+pub(crate) fn first(faults: Vec<Fault>) -> Fault {
+    faults.into_iter().next().expect("what is refused has a fault")
+}
+
+/// A value as it stands.
+pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    deserializer.deserialize_any(Verbatim)
+}
+
+/// A value of an optional field that is there: null is a value.
+pub(crate) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    value(deserializer).map(Some)
+}
+
+/// A list of values as they stand.
+pub(crate) fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    match value(deserializer)? {
+        Value::Array(items) => Ok(items),
+        _ => Err(D::Error::custom("expected a list")),
+    }
+}
+
+/// A map of values as they stand, in their order.
+pub(crate) fn map<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Map<String, Value>, D::Error> {
+    match value(deserializer)? {
+        Value::Object(map) => Ok(map),
+        _ => Err(D::Error::custom("expected a map")),
+    }
+}
+
+/// [`map`], for fields that keep another kind of map.
+pub(crate) fn values_by_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<IndexMap<String, Value>, D::Error> {
+    map(deserializer).map(|map| map.into_iter().collect())
+}
+
+struct Verbatim;
+
+/// A [`Value`] inside another.
+struct Inner(Value);
+
+impl<'de> Deserialize<'de> for Inner {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Inner, D::Error> {
+        value(deserializer).map(Inner)
+    }
+}
+
+impl<'de> Visitor<'de> for Verbatim {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::String(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Inner(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some((key, Inner(value))) = entries.next_entry::<String, Inner>()? {
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
