@@ -5,4 +5,9 @@
 //! is the core's business.
 
 pub mod limits;
+pub mod mock;
 pub mod normalise;
+pub mod shell;
+
+#[cfg(test)]
+mod desk;
