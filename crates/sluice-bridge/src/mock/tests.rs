@@ -227,7 +227,7 @@ async fn an_abandoned_call_stops() {
 }
 
 /// The problems of a script.
-fn check(script: &str, expected: Expect) {
+fn check(script: &str, expected: &Expect) {
     let mut told = String::new();
     for problem in Script::parse(script).err().unwrap_or_default() {
         let (line, column) = (problem.line, problem.column);
@@ -252,7 +252,7 @@ c: []
 d: fine
 e: [{}, ~]
 "#,
-        expect![[r#"
+        &expect![[r#"
             1:5 unknown_field a.txt: unknown field `txt` (did you mean `text`?)
             1:15 unknown_field a.output_token: unknown field `output_token` (did you mean `output_tokens`?)
             3:29 bad_value b[0].error_code: `rate_limt` is not an error code (did you mean `rate_limit`?)
@@ -288,7 +288,7 @@ e: {chunks: [a], echo: true}
 f: {chunks: [a], hang_after: 2}
 g: {text: ~, error: ~, hang: false}
 "#,
-        expect![[r#"
+        &expect![[r#"
             1:5 bad_value a.error_code: `error_code` means nothing without `error`
             1:23 bad_value a.retry_after_ms: `retry_after_ms` means nothing without `error`
             2:5 bad_value b.chunk_delay_ms: `chunk_delay_ms` means nothing without `chunks`
@@ -306,25 +306,25 @@ g: {text: ~, error: ~, hang: false}
 fn what_is_no_script_is_refused() {
     check(
         "",
-        expect![[r#"
+        &expect![[r#"
         1:1 empty_document : there is no document here
     "#]],
     );
     check(
         "- a",
-        expect![[r#"
+        &expect![[r#"
         1:1 wrong_type : expected a map, found a list
     "#]],
     );
     check(
         "a: {text: one",
-        expect![[r#"
+        &expect![[r#"
         1:4 syntax_error a: unclosed bracket '{'
     "#]],
     );
     check(
         "{\"a\": {\"text\": \"one\"}, \"a\": {}}",
-        expect![[r#"
+        &expect![[r#"
         1:24 duplicate_key : the key `a` is set twice (it is first set on line 1)
     "#]],
     );
