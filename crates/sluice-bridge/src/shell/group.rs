@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 /// How often a group that was asked to end is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A process group, killed when dropped.
 pub(super) struct Group {
@@ -61,7 +61,7 @@ impl Group {
         let gone = async {
             // A shell ends at once; what it ran may need the time.
             let _ = self.reap().await;
-            while self.is_ours() && test_kill_process_group(self.id).is_ok() {
+            while self.is_ours() && self.has_members() {
                 sleep(LOOK).await;
             }
         };
@@ -85,6 +85,14 @@ impl Group {
     /// number of a group that has members; when it has none, somebody may.
     fn is_ours(&self) -> bool {
         !self.reaped || !survivor::exists(self.process.group)
+    }
+
+    /// Whether somebody in the group still runs. The dead count until they are
+    /// reaped, which nobody may ever do for orphans; then the system is asked
+    /// for more.
+    fn has_members(&self) -> bool {
+        test_kill_process_group(self.id).is_ok()
+            && survivor::has_living(self.process.group).unwrap_or(true)
     }
 
     fn signal(&self, signal: Signal) {

@@ -65,6 +65,11 @@ pub(super) fn exists(number: u32) -> bool {
     PathBuf::from(format!("/proc/{number}")).exists()
 }
 
+/// Whether any member of the group runs; none where the system does not say.
+pub(super) fn has_living(group: u32) -> Option<bool> {
+    Some(members(group)?.iter().any(Stat::is_alive))
+}
+
 /// The boot and the count of ticks that [`started`] wrote.
 fn read_started(started: &str) -> Option<(&str, u64)> {
     let (boot, ticks) = started.rsplit_once(':')?;
@@ -85,18 +90,16 @@ fn runs(group: u32, started: u64) -> bool {
     if Stat::of(group).is_some_and(|leader| leader.started != started) {
         return false;
     }
-    let members = members(group);
+    let members = members(group).unwrap_or_default();
     let stranger = members.iter().any(|member| member.started < started);
     !stranger && members.iter().any(Stat::is_alive)
 }
 
-/// Every process of the group.
-fn members(group: u32) -> Vec<Stat> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
+/// Every process of the group; none where the system does not say.
+fn members(group: u32) -> Option<Vec<Stat>> {
+    let entries = std::fs::read_dir("/proc").ok()?;
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    numbers.filter_map(Stat::of).filter(|stat| stat.group == group).collect()
+    Some(numbers.filter_map(Stat::of).filter(|stat| stat.group == group).collect())
 }
 
 /// What the kernel says about a process.

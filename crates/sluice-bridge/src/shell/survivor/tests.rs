@@ -23,7 +23,7 @@ impl Leader {
     }
 
     fn alive(&self) -> usize {
-        members(self.process.group).iter().filter(|member| member.is_alive()).count()
+        members(self.process.group).unwrap().iter().filter(|member| member.is_alive()).count()
     }
 }
 

@@ -73,13 +73,15 @@ async fn a_process_that_left_the_group_does_not_hold_the_answer() {
 
 #[tokio::test]
 async fn cancelling_ends_the_whole_group() {
-    let shop = Shop::new();
+    let shop = Shop::with(|config| Config { grace_ms: 60_000, ..config });
     let request = request("step", &format!("{BROOD} wait"));
+    let begin = Instant::now();
     let (answered, ()) = tokio::join!(shop.ask(&request), async {
         shop.desk.hears("ready").await;
         shop.desk.cancel();
     });
     assert_eq!(error(&answered), (CallErrorCode::Cancelled, "cancelled"));
+    assert!(begin.elapsed() < Duration::from_secs(20), "the grace is not waited out");
     all_gone(&shop.desk.text()).await;
 }
 
