@@ -1,0 +1,120 @@
+//! The engine's end of a call, for tests.
+
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Process, Request,
+};
+use sluice_core::run::id::RunId;
+use std::future::{pending, ready};
+use std::sync::Mutex;
+use tokio::sync::Notify;
+
+/// What the engine does with a process that is reported.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Journal {
+    /// Takes it.
+    #[default]
+    Works,
+    /// Never gets to it.
+    Stalls,
+    /// Is gone.
+    Closed,
+}
+
+/// Keeps what was emitted, and cancels when told to.
+#[derive(Default)]
+pub(crate) struct Desk {
+    journal: Journal,
+    emitted: Mutex<Vec<Emission>>,
+    changed: Notify,
+    cancel: Notify,
+}
+
+impl Desk {
+    pub(crate) fn with(journal: Journal) -> Desk {
+        Desk { journal, ..Desk::default() }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancel.notify_one();
+    }
+
+    pub(crate) fn emitted(&self) -> Vec<Emission> {
+        self.emitted.lock().unwrap().clone()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let text = |one| if let Emission::Text(text) = one { Some(text) } else { None };
+        self.emitted().into_iter().filter_map(text).collect()
+    }
+
+    pub(crate) fn log(&self) -> Vec<String> {
+        let line = |one| if let Emission::Log(line) = one { Some(line) } else { None };
+        self.emitted().into_iter().filter_map(line).collect()
+    }
+
+    pub(crate) fn process(&self) -> Option<Process> {
+        let process = |one| if let Emission::Process(process) = one { Some(process) } else { None };
+        self.emitted().into_iter().find_map(process)
+    }
+
+    /// Completes when the text that came so far holds `part`.
+    pub(crate) async fn hears(&self, part: &str) {
+        while !self.text().contains(part) {
+            self.changed.notified().await;
+        }
+    }
+}
+
+impl Call for Desk {
+    fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
+        let process = matches!(emission, Emission::Process(_));
+        self.emitted.lock().unwrap().push(emission);
+        self.changed.notify_one();
+        match self.journal {
+            Journal::Stalls if process => Box::pin(pending()),
+            Journal::Closed => Box::pin(ready(Err(Closed))),
+            Journal::Works | Journal::Stalls => Box::pin(ready(Ok(()))),
+        }
+    }
+
+    fn cancelled(&self) -> Later<'_, ()> {
+        Box::pin(self.cancel.notified())
+    }
+}
+
+/// A request for a step's first dispatch.
+pub(crate) fn request(step: &str, message: &str) -> Request {
+    Request {
+        run: RunId(1),
+        step: step.to_owned(),
+        attempt: 1,
+        dispatch_no: 1,
+        idempotency_key: "key".to_owned(),
+        session: None,
+        agent: "agent".to_owned(),
+        system_prompt: None,
+        message: message.to_owned(),
+        stdin: None,
+        env: Vec::new(),
+        cwd: None,
+        model: None,
+        tools: Vec::new(),
+        output_schema: None,
+        max_output_tokens: None,
+        timeout_ms: 60_000,
+    }
+}
+
+pub(crate) async fn answer(adapter: &dyn Adapter, request: &Request, call: &dyn Call) -> Answer {
+    match adapter.execute(request, call).await {
+        Execution::Done(answer) => *answer,
+        Execution::Accepted => panic!("the result was to come at once"),
+    }
+}
+
+/// The code and message of an answer that is an error.
+pub(crate) fn error(answer: &Answer) -> (CallErrorCode, &str) {
+    let error = answer.error.as_ref().expect("an error was answered");
+    (error.code, &error.message)
+}

@@ -1,0 +1,36 @@
+//! Every bound of the bridge, in one place.
+//!
+//! INVARIANT: passing a bound is a clear error, never a hang, a panic or memory
+//! that grows with what a stranger sent.
+
+use sluice_core::money::Money;
+
+/// Most that one scripted answer may cost: a million dollars. More is a slip
+/// of the keyboard.
+pub const MOCK_COST_MAX: Money = Money::from_micro_cents(1_000_000 * 100_000_000);
+/// Most tokens of one kind in one scripted answer.
+pub const MOCK_TOKENS_MAX: u64 = 1_000_000_000;
+
+/// Longest standard output of a command, in bytes.
+pub const STDOUT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest standard error of a command, in bytes.
+pub const STDERR_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest line of standard error that is logged in one piece, in bytes.
+pub const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
+/// How much of the end of standard error is told when a command fails, in bytes.
+pub const STDERR_TAIL_BYTES_MAX: usize = 2 * 1024;
+/// Bytes read from a command at once.
+pub const READ_BYTES_MAX: usize = 16 * 1024;
+/// Longest argument or environment variable that Linux hands to a process, its
+/// name and the closing zero counted.
+pub const ARGUMENT_BYTES_MAX: usize = 128 * 1024;
+
+/// How long a cancelled command may take to end by itself.
+pub const GRACE_MS: u64 = 2_000;
+/// How long an ended command's pipes may be silent before they are given up: a
+/// process that left the group can hold them open for ever.
+pub const SILENCE_MS: u64 = 500;
+/// How long a killed survivor of an earlier life may take to be gone.
+pub const SURVIVOR_WAIT_MS: u64 = 5_000;
+/// How often that is looked at.
+pub const SURVIVOR_LOOK_MS: u64 = 10;

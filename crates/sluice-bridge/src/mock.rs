@@ -1,0 +1,118 @@
+//! The scripted adapter, for tests, demonstrations and dry runs.
+//!
+//! A script says for each step what happens at its first, second, … dispatch.
+//! Which one it is comes with the request, so the adapter keeps no state and
+//! answers the same after a crash.
+
+mod behaviour;
+mod read;
+
+#[cfg(test)]
+mod tests;
+
+use behaviour::Behaviour;
+use indexmap::IndexMap;
+use sluice_core::diagnostic::Diagnostic;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Request,
+};
+use std::future::ready;
+
+/// The entry for every step that has none of its own.
+const ANY: &str = "*";
+
+/// What happens at each step.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// By step, instance or `*`; never empty lists.
+    entries: IndexMap<String, Vec<Behaviour>>,
+}
+
+impl Script {
+    /// Reads a script, YAML or JSON. All problems are told, with their places.
+    pub fn parse(text: &str) -> Result<Script, Vec<Diagnostic>> {
+        Ok(Script { entries: read::script(text)? })
+    }
+
+    /// Whether it has an entry for this step or instance itself, `*` aside.
+    pub fn names(&self, step: &str) -> bool {
+        self.own(step).is_some()
+    }
+
+    /// The steps and instances it has entries for, as written, `*` aside.
+    pub fn steps(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str).filter(|key| *key != ANY)
+    }
+
+    fn own(&self, step: &str) -> Option<&Vec<Behaviour>> {
+        // `*` is no step's id, but a caller might ask all the same.
+        let step = Some(step).filter(|step| *step != ANY)?;
+        self.entries.get(step).or_else(|| self.entries.get(base(step)?))
+    }
+
+    fn behaviour(&self, request: &Request) -> Option<&Behaviour> {
+        let list = self.own(&request.step).or_else(|| self.entries.get(ANY))?;
+        let at = usize::try_from(request.dispatch_no).unwrap_or(usize::MAX).saturating_sub(1);
+        list.get(at).or(list.last())
+    }
+}
+
+/// The step that an instance belongs to: `step` of `step[3]`.
+fn base(step: &str) -> Option<&str> {
+    let (base, _) = step.strip_suffix(']')?.rsplit_once('[')?;
+    Some(base)
+}
+
+/// Does what a script says.
+#[derive(Debug, Clone)]
+pub struct MockAdapter {
+    script: Script,
+}
+
+impl MockAdapter {
+    /// An adapter that follows `script`.
+    pub fn new(script: Script) -> MockAdapter {
+        MockAdapter { script }
+    }
+}
+
+impl Adapter for MockAdapter {
+    fn provider(&self) -> &'static str {
+        "mock"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { streaming: true, tools: false, structured_output: true, cancel: true }
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(ready(Health::Healthy))
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        let Some(behaviour) = self.script.behaviour(request) else {
+            return done(unscripted(&request.step));
+        };
+        match behaviour.at_once(request) {
+            Some(answer) => done(answer),
+            None => Box::pin(async move {
+                let answer = behaviour.play(request, call).await;
+                Execution::Done(Box::new(answer))
+            }),
+        }
+    }
+}
+
+fn done<'a>(answer: Answer) -> Later<'a, Execution> {
+    Box::pin(ready(Execution::Done(Box::new(answer))))
+}
+
+fn unscripted(step: &str) -> Answer {
+    let shown = base(step).unwrap_or(step);
+    let message = format!(
+        "the mock script says nothing about step `{step}`; \
+         add `{shown}: {{text: \"…\"}}` to it, or `\"*\": {{text: \"…\"}}` for all other steps"
+    );
+    Answer::failed(CallErrorCode::InvalidRequest, message)
+}

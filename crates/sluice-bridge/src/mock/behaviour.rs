@@ -1,0 +1,90 @@
+//! What happens at one dispatch of a step.
+
+use crate::normalise::object_in;
+use sluice_core::port::adapter::{Answer, Call, CallErrorCode, Closed, Emission, Request};
+use std::future::pending;
+use std::time::Duration;
+
+/// What happens at one dispatch.
+#[derive(Debug, Clone)]
+pub(super) struct Behaviour {
+    /// How long it takes before anything happens.
+    pub(super) delay_ms: u64,
+    pub(super) course: Course,
+    /// What is answered in the end, made when the script was read, so that the
+    /// way of most requests is one copy.
+    pub(super) answer: Answer,
+    /// Whether an object in the text becomes the outputs, because the script
+    /// gives none.
+    pub(super) reads_outputs: bool,
+}
+
+/// How it comes to its answer.
+#[derive(Debug, Clone)]
+pub(super) enum Course {
+    Plain,
+    Echo { prefix: String, suffix: String },
+    Chunks { chunks: Vec<String>, delay_ms: u64, hang_after: Option<usize> },
+    Hang,
+}
+
+impl Behaviour {
+    /// The answer, where it takes no time.
+    pub(super) fn at_once(&self, request: &Request) -> Option<Answer> {
+        let quick =
+            self.delay_ms == 0 && matches!(self.course, Course::Plain | Course::Echo { .. });
+        quick.then(|| self.answer(request))
+    }
+
+    /// Takes its time, then answers. A cancelled one answers at once.
+    pub(super) async fn play(&self, request: &Request, call: &dyn Call) -> Answer {
+        let played = tokio::select! {
+            biased;
+            () = call.cancelled() => Err(Closed),
+            played = self.pass_time(call) => played,
+        };
+        match played {
+            Ok(()) => self.answer(request),
+            Err(Closed) => Answer::failed(CallErrorCode::Cancelled, "cancelled"),
+        }
+    }
+
+    async fn pass_time(&self, call: &dyn Call) -> Result<(), Closed> {
+        pause(self.delay_ms).await;
+        match &self.course {
+            Course::Plain | Course::Echo { .. } => Ok(()),
+            Course::Hang => pending().await,
+            Course::Chunks { chunks, delay_ms, hang_after } => {
+                let spoken = hang_after.unwrap_or(chunks.len());
+                for chunk in chunks.iter().take(spoken) {
+                    pause(*delay_ms).await;
+                    call.emit(Emission::Text(chunk.clone())).await?;
+                }
+                if hang_after.is_some() { pending().await } else { Ok(()) }
+            }
+        }
+    }
+
+    fn answer(&self, request: &Request) -> Answer {
+        let Course::Echo { prefix, suffix } = &self.course else {
+            return self.answer.clone();
+        };
+        let (newline, stdin) = match &request.stdin {
+            Some(stdin) => ("\n", stdin.as_str()),
+            None => ("", ""),
+        };
+        let text = [prefix, &request.message, newline, stdin, suffix].concat();
+        let mut answer = self.answer.clone();
+        if self.reads_outputs {
+            answer.outputs = object_in(&text);
+        }
+        answer.text = Some(text);
+        answer
+    }
+}
+
+async fn pause(ms: u64) {
+    if ms > 0 {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+}

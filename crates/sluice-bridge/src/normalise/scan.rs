@@ -1,0 +1,178 @@
+//! Finds the JSON objects and lists of a text in one pass.
+//!
+//! JSON can be read with one byte of look-ahead, and an inner value is read
+//! exactly as it would be on its own. So when a value turns out to be none at
+//! some byte, every value that was open there is none either, and the search
+//! goes on at that byte instead of behind the first bracket: no byte is looked
+//! at more than twice.
+
+use std::ops::Range;
+
+/// An object or list of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) range: Range<usize>,
+    /// Levels of objects and lists, its own counted.
+    pub(super) depth: usize,
+}
+
+/// The outermost objects and lists of a text, in order.
+pub(super) fn values(text: &str) -> Values<'_> {
+    Values { bytes: text.as_bytes(), at: 0 }
+}
+
+pub(super) struct Values<'t> {
+    bytes: &'t [u8],
+    at: usize,
+}
+
+impl Iterator for Values<'_> {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            let open = |byte: &u8| matches!(byte, b'{' | b'[');
+            let start = self.at + self.bytes[self.at..].iter().position(open)?;
+            let mut reading = Reading { bytes: self.bytes, at: start, open: Vec::new(), depth: 0 };
+            let complete = reading.value().is_some();
+            self.at = reading.at;
+            if complete {
+                return Some(Found { range: start..reading.at, depth: reading.depth });
+            }
+        }
+    }
+}
+
+/// One value under way. Answers none at the byte where it is none.
+struct Reading<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    /// The brackets that are open, as a list instead of recursion: nesting
+    /// costs a byte a level.
+    open: Vec<u8>,
+    depth: usize,
+}
+
+impl Reading<'_> {
+    /// Reads the value that begins here.
+    fn value(&mut self) -> Option<()> {
+        loop {
+            // Here a value begins.
+            match self.peek()? {
+                bracket @ (b'{' | b'[') => {
+                    self.at += 1;
+                    self.open.push(bracket);
+                    self.depth = self.depth.max(self.open.len());
+                    self.space();
+                    if self.peek()? != closing(bracket) {
+                        self.key()?;
+                        continue;
+                    }
+                }
+                b'"' => self.string()?,
+                b't' => self.word(b"true")?,
+                b'f' => self.word(b"false")?,
+                b'n' => self.word(b"null")?,
+                _ => self.number()?,
+            }
+            // Here a value has ended, or an empty bracket is about to.
+            if self.close()? {
+                return Some(());
+            }
+        }
+    }
+
+    /// Reads closing brackets and the comma after them. Whether all is closed.
+    fn close(&mut self) -> Option<bool> {
+        while let Some(bracket) = self.open.last() {
+            let closing = closing(*bracket);
+            self.space();
+            match self.peek()? {
+                b',' => {
+                    self.at += 1;
+                    self.space();
+                    self.key()?;
+                    return Some(false);
+                }
+                byte if byte == closing => {
+                    self.at += 1;
+                    self.open.pop();
+                }
+                _ => return None,
+            }
+        }
+        Some(true)
+    }
+
+    /// Reads the key of an object's next value; a list's has none.
+    fn key(&mut self) -> Option<()> {
+        if self.open.last() == Some(&b'{') {
+            self.string()?;
+            self.space();
+            self.take(|byte| byte == b':')?;
+            self.space();
+        }
+        Some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        self.take(|byte| byte == b'"')?;
+        loop {
+            match self.take(|byte| byte >= b' ')? {
+                b'"' => return Some(()),
+                b'\\' => {
+                    let escape = self.take(|byte| b"\"\\/bfnrtu".contains(&byte))?;
+                    let digits = if escape == b'u' { 4 } else { 0 };
+                    for _ in 0..digits {
+                        self.take(|byte| byte.is_ascii_hexdigit())?;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        word.iter().try_for_each(|letter| self.take(|byte| byte == *letter).map(drop))
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let _ = self.take(|byte| byte == b'-');
+        if self.take(|byte| byte == b'0').is_none() {
+            self.digits()?;
+        }
+        if self.take(|byte| byte == b'.').is_some() {
+            self.digits()?;
+        }
+        if self.take(|byte| matches!(byte, b'e' | b'E')).is_some() {
+            let _ = self.take(|byte| matches!(byte, b'+' | b'-'));
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        self.take(|byte| byte.is_ascii_digit())?;
+        while self.take(|byte| byte.is_ascii_digit()).is_some() {}
+        Some(())
+    }
+
+    fn space(&mut self) {
+        while self.take(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).is_some() {}
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Goes past the next byte if it is wanted.
+    fn take(&mut self, wanted: impl Fn(u8) -> bool) -> Option<u8> {
+        let byte = self.peek().filter(|byte| wanted(*byte))?;
+        self.at += 1;
+        Some(byte)
+    }
+}
+
+fn closing(bracket: u8) -> u8 {
+    if bracket == b'{' { b'}' } else { b']' }
+}

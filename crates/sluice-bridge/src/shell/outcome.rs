@@ -1,0 +1,131 @@
+//! What became of a command, as an answer.
+
+use crate::limits::ARGUMENT_BYTES_MAX;
+use crate::normalise::object_of;
+use rustix::io::Errno;
+use sluice_core::port::adapter::{Answer, CallError, CallErrorCode};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Why a command was not seen to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The engine asked.
+    Cancelled,
+    /// The engine does not listen any more.
+    Closed,
+    /// It said too much.
+    TooLong { what: &'static str, bytes_max: usize },
+    /// A pipe or the wait for it failed.
+    Broken(io::Error),
+}
+
+/// The answer of a command that ended. Its text is kept as it came.
+pub(super) fn ended(status: ExitStatus, stdout: String, stderr_tail: &str) -> Answer {
+    let error = failure(status).map(|(code, what)| {
+        let message = match stderr_tail {
+            "" => what,
+            tail => format!("{what}: {tail}"),
+        };
+        CallError { code, message, retry_after_ms: None }
+    });
+    let outputs = if error.is_none() { object_of(&stdout) } else { None };
+    Answer { error, text: Some(stdout), outputs, ..Answer::default() }
+}
+
+fn failure(status: ExitStatus) -> Option<(CallErrorCode, String)> {
+    if status.success() {
+        return None;
+    }
+    Some(match (status.code(), status.signal()) {
+        (Some(code), _) => (CallErrorCode::ProviderError, format!("exit status {code}")),
+        (None, Some(signal)) => {
+            (CallErrorCode::AdapterCrash, format!("killed by {}", signal_name(signal)))
+        }
+        (None, None) => (CallErrorCode::AdapterCrash, "ended without an exit status".to_owned()),
+    })
+}
+
+/// The answer of a command that was stopped.
+pub(super) fn stopped(stop: &Stop) -> Answer {
+    match stop {
+        Stop::Cancelled | Stop::Closed => Answer::failed(CallErrorCode::Cancelled, "cancelled"),
+        Stop::TooLong { what, bytes_max } => {
+            let message = format!("{what} is over {}", size(*bytes_max));
+            Answer::failed(CallErrorCode::ProviderError, message)
+        }
+        Stop::Broken(error) => {
+            Answer::failed(CallErrorCode::AdapterCrash, format!("lost the command: {error}"))
+        }
+    }
+}
+
+/// Why a command could not be started. What a later try could cure is no fault
+/// of the request.
+pub(super) fn not_started(error: &io::Error, environment: &[(OsString, OsString)]) -> CallError {
+    let errno = Errno::from_io_error(error);
+    if errno == Some(Errno::TOOBIG) {
+        let largest = environment.iter().max_by_key(|(name, value)| name.len() + value.len());
+        let name = largest.map(|(name, _)| name.to_string_lossy()).unwrap_or_default();
+        return refusal(format!(
+            "the command and its environment are more than the system hands to a process; \
+             the largest variable is {name}"
+        ));
+    }
+    let message = format!("cannot start the shell: {error}");
+    match errno {
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => crash(message),
+        _ => refusal(message),
+    }
+}
+
+/// The variable that is too long to be handed to a process.
+pub(super) fn variable_too_long(name: &str) -> CallError {
+    let limit = ARGUMENT_BYTES_MAX / 1024;
+    refusal(format!(
+        "the environment variable {name} is over {limit} KiB, the most a process takes; \
+         pass long values through stdin"
+    ))
+}
+
+/// An error for which the request is to blame.
+pub(super) fn refusal(message: impl Into<String>) -> CallError {
+    let code = CallErrorCode::InvalidRequest;
+    CallError { code, message: message.into(), retry_after_ms: None }
+}
+
+/// An error for which the machine is to blame.
+pub(super) fn crash(message: impl Into<String>) -> CallError {
+    let code = CallErrorCode::AdapterCrash;
+    CallError { code, message: message.into(), retry_after_ms: None }
+}
+
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1024 * 1024;
+    if bytes.is_multiple_of(MIB) {
+        format!("{} MiB", bytes / MIB)
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
+/// Signals that mostly end a process, by the numbers that all our systems share.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}
