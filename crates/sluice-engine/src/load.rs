@@ -1,0 +1,166 @@
+//! From the store to a run.
+
+use crate::definition::{Definitions, Stored};
+use crate::error::LoadError;
+use sluice_core::journal::event::RunStarted;
+use sluice_core::journal::wire;
+use sluice_core::port::store::{Frame, Hash, Loaded, Store};
+use sluice_core::run::id::RunId;
+use sluice_core::run::snapshot;
+use sluice_core::run::state::Run;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run as the store has it.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    pub(crate) run: Run,
+    /// Events after the newest snapshot, and their bytes.
+    pub(crate) tail_events: u64,
+    pub(crate) tail_bytes: usize,
+    pub(crate) snapshot_bytes: usize,
+}
+
+/// Loads a run: its newest snapshot and what came after.
+pub(crate) async fn load(
+    store: &dyn Store,
+    definitions: &Definitions,
+    id: RunId,
+) -> Result<Folded, LoadError> {
+    let Loaded { snapshot, frames } = store.load(id).await?.ok_or(LoadError::NoRun(id))?;
+    if let Some((version, bytes)) = snapshot {
+        if let Some(started) = snapshot::started(&bytes) {
+            let stored = definition(store, definitions, id, &started).await?;
+            if let Some(run) = snapshot::decode(&bytes, Arc::clone(&stored.definition))
+                && run.version == version
+            {
+                let snapshot_bytes = bytes.len();
+                let folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes };
+                return fold(store, folded, &frames).await;
+            }
+        }
+        // A snapshot of another version is no loss: the journal has it all.
+        return replay(store, definitions, id, u64::MAX).await;
+    }
+    begin(store, definitions, id, &frames).await
+}
+
+/// The run as it was after the event `upto`, from its whole journal.
+pub(crate) async fn replay(
+    store: &dyn Store,
+    definitions: &Definitions,
+    id: RunId,
+    upto: u64,
+) -> Result<Folded, LoadError> {
+    const PAGE_BYTES: usize = 4 * 1024 * 1024;
+    let first = store.frames(id, 0, PAGE_BYTES).await?;
+    if first.is_empty() {
+        return Err(LoadError::NoRun(id));
+    }
+    let mut folded = begin(store, definitions, id, &until(first, upto)).await?;
+    while folded.run.version < upto {
+        let page = store.frames(id, folded.run.version, PAGE_BYTES).await?;
+        if page.is_empty() {
+            break;
+        }
+        let before = folded.run.version;
+        folded = fold(store, folded, &until(page, upto)).await?;
+        if folded.run.version == before {
+            break;
+        }
+    }
+    Ok(folded)
+}
+
+/// Frames that begin no later than an event.
+fn until(frames: Vec<Frame>, upto: u64) -> Vec<Frame> {
+    frames.into_iter().filter(|frame| frame.first <= upto).collect()
+}
+
+async fn begin(
+    store: &dyn Store,
+    definitions: &Definitions,
+    id: RunId,
+    frames: &[Frame],
+) -> Result<Folded, LoadError> {
+    let poison = |reason: String| LoadError::Poison { run: id, reason };
+    let first = frames.first().ok_or_else(|| poison("its journal is empty".to_owned()))?;
+    let started = wire::started(&first.body).map_err(|error| poison(error.to_string()))?;
+    let stored = definition(store, definitions, id, &started).await?;
+    let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
+    fold(store, Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 }, frames).await
+}
+
+async fn fold(
+    store: &dyn Store,
+    mut folded: Folded,
+    frames: &[Frame],
+) -> Result<Folded, LoadError> {
+    let id = folded.run.id;
+    let poison = |reason: String| LoadError::Poison { run: id, reason };
+    for frame in frames {
+        let expected = folded.run.version + 1;
+        if frame.first != expected {
+            let reason = format!("event {expected} is missing, {} follows", frame.first);
+            return Err(poison(reason));
+        }
+        let blobs = blobs(store, id, &frame.body).await?;
+        let plan = Arc::clone(&folded.run.definition);
+        let decoded = wire::decode(&frame.body, Some(&plan.plan), &blobs)
+            .map_err(|error| poison(error.to_string()))?;
+        if decoded.events.len() != frame.count as usize {
+            return Err(poison(format!("frame {} is not whole", frame.first)));
+        }
+        for event in &decoded.events {
+            folded.run.evolve(event, decoded.at_ms);
+        }
+        folded.tail_events += u64::from(frame.count);
+        folded.tail_bytes += frame.body.len();
+    }
+    Ok(folded)
+}
+
+/// Everything a frame refers to by hash.
+pub(crate) async fn blobs(
+    store: &dyn Store,
+    id: RunId,
+    body: &[u8],
+) -> Result<BTreeMap<Hash, Vec<u8>>, LoadError> {
+    let poison = |reason: String| LoadError::Poison { run: id, reason };
+    let mut found = BTreeMap::new();
+    for hash in wire::blobs(body).map_err(|error| poison(error.to_string()))? {
+        let blob = store.blob(hash).await?;
+        found.insert(hash, blob.ok_or_else(|| poison(format!("blob {hash} is missing")))?);
+    }
+    Ok(found)
+}
+
+async fn definition(
+    store: &dyn Store,
+    definitions: &Definitions,
+    id: RunId,
+    started: &RunStarted,
+) -> Result<Stored, LoadError> {
+    let poison = |reason: String| LoadError::Poison { run: id, reason };
+    let hash = started.definition.ok_or_else(|| poison("it names no definition".to_owned()))?;
+    stored(store, definitions, hash).await?.map_err(poison)
+}
+
+/// A definition by the hash of its stored form.
+pub(crate) async fn stored(
+    store: &dyn Store,
+    definitions: &Definitions,
+    hash: Hash,
+) -> Result<Result<Stored, String>, LoadError> {
+    if let Some(stored) = definitions.get(hash) {
+        return Ok(Ok(stored));
+    }
+    let Some(body) = store.blob(hash).await? else {
+        return Ok(Err(format!("definition {hash} is missing")));
+    };
+    let stored = Stored::read(hash, body);
+    if let Ok(stored) = &stored {
+        definitions.keep(stored);
+    }
+    Ok(stored)
+}

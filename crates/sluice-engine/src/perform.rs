@@ -1,0 +1,96 @@
+//! Calls in flight: what `due` says is to be done, done.
+//!
+//! A call is a future that its run's own task polls. Dropping the run's task
+//! therefore stops everything the run has under way.
+
+use crate::mail::Mail;
+use futures_util::FutureExt as _;
+use sluice_core::journal::event::StepAt;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Request,
+};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// A call that is over.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) at: StepAt,
+    pub(crate) dispatch_no: u32,
+    pub(crate) execution: Execution,
+}
+
+/// The engine's end of one call.
+struct Line {
+    at: StepAt,
+    dispatch_no: u32,
+    mailbox: mpsc::Sender<Mail>,
+    cancel: CancellationToken,
+}
+
+impl Line {
+    async fn send(&self, mail: Mail) -> Result<(), Closed> {
+        self.mailbox.send(mail).await.map_err(|_| Closed)
+    }
+}
+
+impl Call for Line {
+    fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
+        let (at, dispatch_no) = (self.at, self.dispatch_no);
+        Box::pin(async move {
+            match emission {
+                Emission::Text(text) => self.send(Mail::Text { at, dispatch_no, text }).await,
+                Emission::Media { url, mime } => {
+                    self.send(Mail::Media { at, dispatch_no, url, mime }).await
+                }
+                Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
+                Emission::Process(process) => {
+                    let (reply, journalled) = oneshot::channel();
+                    self.send(Mail::Process { at, dispatch_no, process, reply }).await?;
+                    match journalled.await {
+                        Ok(Ok(())) => Ok(()),
+                        Ok(Err(_)) | Err(_) => Err(Closed),
+                    }
+                }
+            }
+        })
+    }
+
+    fn cancelled(&self) -> Later<'_, ()> {
+        Box::pin(self.cancel.cancelled())
+    }
+}
+
+/// Calls an adapter. Ends when the adapter does, or a grace after `cancel`.
+pub(crate) async fn call(
+    adapter: Arc<dyn Adapter>,
+    at: StepAt,
+    request: Request,
+    mailbox: mpsc::Sender<Mail>,
+    cancel: CancellationToken,
+    grace_ms: u64,
+) -> Done {
+    let dispatch_no = request.dispatch_no;
+    let line = Line { at, dispatch_no, mailbox, cancel: cancel.clone() };
+    let work = AssertUnwindSafe(adapter.execute(&request, &line)).catch_unwind();
+    let patience = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(grace_ms)).await;
+    };
+    let execution = tokio::select! {
+        biased;
+        worked = work => worked.unwrap_or_else(|_| {
+            let message = "the adapter broke off";
+            Execution::Done(Box::new(Answer::failed(CallErrorCode::AdapterCrash, message)))
+        }),
+        () = patience => {
+            let message = "it did not stop when asked and was dropped";
+            Execution::Done(Box::new(Answer::failed(CallErrorCode::Cancelled, message)))
+        }
+    };
+    Done { at, dispatch_no, execution }
+}
