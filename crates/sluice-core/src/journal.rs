@@ -2,4 +2,6 @@
 //!
 //! The journal is the one truth: state is its fold, the live stream its tail.
 
+pub mod envelope;
 pub mod event;
+pub mod wire;

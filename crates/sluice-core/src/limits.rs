@@ -65,3 +65,7 @@ pub const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
 pub const ATTEMPTS_MAX: u32 = 100;
 /// Most times a step may be asked again with its violations (`repair`).
 pub const REASK_MAX: u32 = 10;
+
+/// Longest field of an event that is kept in its frame, in bytes of JSON; a
+/// longer one is stored by its hash.
+pub const BLOB_BYTES_MIN: usize = 64 * 1024;
