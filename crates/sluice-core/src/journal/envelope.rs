@@ -6,6 +6,7 @@
 use super::wire::{WireError, Written, frame};
 use crate::port::store::{Frame, Hash};
 use crate::run::id::RunId;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -75,10 +76,11 @@ impl About {
         let fields = &event.payload.0;
         let length: usize = fields.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
         let mut json = String::with_capacity(384 + workflow.len() + trace_id.len() + length);
-        let kind = quoted(&event.kind);
+        let _ = write!(json, "{{\"eventId\":{id},\"sequence\":{id},\"type\":");
+        push_quoted(&mut json, &event.kind);
         let _ = write!(
             json,
-            "{{\"eventId\":{id},\"sequence\":{id},\"type\":{kind},\"runId\":{run},\
+            ",\"runId\":{run},\
              \"workflowId\":{workflow},\"timestamp\":\"{timestamp}\",\
              \"correlation\":{{\"traceId\":{trace_id}"
         );
@@ -89,7 +91,7 @@ impl About {
         let _ = write!(json, ",\"phase\":\"{phase}\"}},\"payload\":{{\"runId\":{run}");
         for (name, raw) in fields {
             json.push(',');
-            json.push_str(&quoted(name));
+            push_quoted(&mut json, name);
             json.push(':');
             json.push_str(raw.get());
         }
@@ -108,6 +110,19 @@ fn phase(kind: &str) -> &'static str {
         Some(("run", _)) => "run",
         Some(("node", _)) => "node",
         _ => "gate",
+    }
+}
+
+/// Quotes a text of the frame again: one that could be borrowed has no escapes.
+#[expect(clippy::ptr_arg, reason = "whether it is borrowed is what matters")]
+fn push_quoted(json: &mut String, text: &Cow<'_, str>) {
+    match text {
+        Cow::Borrowed(plain) => {
+            json.push('"');
+            json.push_str(plain);
+            json.push('"');
+        }
+        Cow::Owned(escaped) => json.push_str(&quoted(escaped)),
     }
 }
 

@@ -40,7 +40,7 @@ fn some_events() -> Vec<Event> {
         target_input_path: "b".to_owned(),
         transform: None,
     };
-    let decided = json!({"disposition": "al\"low", "gates": [{"ok": true}]});
+    let decided = json!({"disposition": "al\"low", "gates": [{"ok": true}], "é\n": 1});
     let node = |event| Event::Node(StepAt::whole(0), event);
     vec![
         node(NodeEvent::Started(Box::new(dispatch))),
@@ -62,7 +62,7 @@ fn an_envelope_says_whose_event_it_is_and_when_it_was() {
         42 node.provenance 1790000000123
         {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"node"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010"}}
         43 governance.decided 1790000000123
-        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"gate"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}]}}
+        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"gate"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1}}
         44 run.recovered 1790000000123
         {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"run"},"payload":{"runId":"run_00000000000000000000000000000010"}}
     "#]].assert_eq(&lines.concat());

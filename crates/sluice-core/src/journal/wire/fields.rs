@@ -13,8 +13,12 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// A frame whose events are not yet read.
+#[derive(Deserialize)]
 pub(in crate::journal) struct Frame<'a> {
+    v: u64,
+    #[serde(rename = "at")]
     pub(in crate::journal) at_ms: u64,
+    #[serde(borrow)]
     pub(in crate::journal) events: Vec<Written<'a>>,
 }
 
@@ -36,21 +40,20 @@ pub(in crate::journal) struct Fields<'a>(pub(in crate::journal) Vec<(Cow<'a, str
 pub(in crate::journal) fn frame(body: &[u8]) -> Result<Frame<'_>, WireError> {
     /// What every version has in common.
     #[derive(Deserialize)]
-    struct Outside<'a> {
+    struct Version {
         v: u64,
-        at: Option<u64>,
-        #[serde(borrow)]
-        events: Option<&'a RawValue>,
     }
-    let Outside { v, at, events } = serde_json::from_slice(body).map_err(malformed)?;
-    if v > VERSION {
-        return Err(WireError::Newer(v));
-    }
-    let (VERSION, Some(at_ms), Some(events)) = (v, at, events) else {
-        return Err(malformed("it has no version, time or events"));
+    let read = serde_json::from_slice::<Frame<'_>>(body);
+    let version = match &read {
+        Ok(frame) => frame.v,
+        // Of another shape: perhaps of a later version.
+        Err(_) => serde_json::from_slice::<Version>(body).map_or(VERSION, |version| version.v),
     };
-    let events = serde_json::from_str(events.get()).map_err(malformed)?;
-    Ok(Frame { at_ms, events })
+    match version {
+        VERSION => read.map_err(malformed),
+        0 => Err(malformed("there is no version 0")),
+        later => Err(WireError::Newer(later)),
+    }
 }
 
 pub(super) fn hash(text: &str) -> Result<Hash, WireError> {
@@ -156,7 +159,7 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Pairs<'a, T> {
             }
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut pairs = Vec::new();
+                let mut pairs = Vec::with_capacity(8);
                 while let Some((name, value)) = map.next_entry::<Text<'a>, T>()? {
                     pairs.push((name.0, value));
                 }

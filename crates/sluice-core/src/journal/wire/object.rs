@@ -48,14 +48,36 @@ pub(super) struct Payload<'w> {
 
 impl Payload<'_> {
     /// A field whose value `write` writes as JSON.
-    pub(super) fn raw(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn raw(&mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.separate();
         let out = &mut self.frame.out;
-        let before = out.len();
+        // Our own names need no escapes.
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        self.value(before, name, write);
+    }
+
+    /// A field that someone else named.
+    pub(super) fn entry(&mut self, name: &str, value: &impl Serialize) {
+        let before = self.separate();
+        json(&mut self.frame.out, name);
+        self.frame.out.push(b':');
+        self.value(before, name, |out| json(out, value));
+    }
+
+    /// Where the next field begins, its comma included.
+    fn separate(&mut self) -> usize {
+        let before = self.frame.out.len();
         if before > self.start {
-            out.push(b',');
+            self.frame.out.push(b',');
         }
-        json(out, name);
-        out.push(b':');
+        before
+    }
+
+    /// The value of the field that begins at `before`, moved out if it is long.
+    fn value(&mut self, before: usize, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        let out = &mut self.frame.out;
         let value = out.len();
         write(out);
         if out.len() - value > BLOB_BYTES_MIN {
@@ -68,19 +90,19 @@ impl Payload<'_> {
     }
 
     /// A field that is always there.
-    pub(super) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+    pub(super) fn field(&mut self, name: &'static str, value: &(impl Serialize + ?Sized)) {
         self.raw(name, |out| json(out, value));
     }
 
     /// A field that is there when it has a value.
-    pub(super) fn option(&mut self, name: &str, value: Option<&(impl Serialize + ?Sized)>) {
+    pub(super) fn option(&mut self, name: &'static str, value: Option<&(impl Serialize + ?Sized)>) {
         if let Some(value) = value {
             self.field(name, value);
         }
     }
 
     /// A field that is left out where reading gives the same without it.
-    pub(super) fn unless_default<T>(&mut self, name: &str, value: &T)
+    pub(super) fn unless_default<T>(&mut self, name: &'static str, value: &T)
     where
         T: Serialize + Default + PartialEq,
     {

@@ -204,11 +204,11 @@ fn what_is_no_frame_is_refused() {
     }
     expect![[r#"
         the frame is unreadable: EOF while parsing a value at line 1 column 0
-        the frame is unreadable: invalid length 0, expected struct Outside with 3 elements at line 1 column 2
-        the frame is unreadable: it has no version, time or events
+        the frame is unreadable: invalid length 0, expected struct Frame with 3 elements at line 1 column 2
+        the frame is unreadable: there is no version 0
         the frame is of version 2, this Sluice reads up to 1
-        the frame is unreadable: it has no version, time or events
-        the frame is unreadable: invalid type: integer `7`, expected struct Written at line 1 column 2
+        the frame is unreadable: missing field `events` at line 1 column 14
+        the frame is unreadable: invalid type: integer `7`, expected struct Written at line 1 column 25
         there is no event `node.levitated`
         the frame is unreadable: node.invalidated: nodeId is missing
         the frame is unreadable: node.invalidated: nodeId means nothing

@@ -323,6 +323,6 @@ fn is_false(flag: &bool) -> bool {
 /// Fields that come as a map, without those that mean something to the envelope.
 fn entries(payload: &mut Payload<'_>, map: &Map<String, Value>, without: &[&str]) {
     for (name, value) in map.iter().filter(|(name, _)| !without.contains(&name.as_str())) {
-        payload.field(name, value);
+        payload.entry(name, value);
     }
 }
