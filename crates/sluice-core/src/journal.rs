@@ -2,10 +2,6 @@
 //!
 //! The journal is the one truth: state is its fold, the live stream its tail.
 
+pub mod envelope;
 pub mod event;
-pub mod envelope {
-    #![allow(missing_docs, reason = "x")]
-    pub fn timestamp(ms: u64) -> String {
-        ms.to_string()
-    }
-}
+pub mod wire;

@@ -76,3 +76,6 @@ pub const APPROVAL_MS_DEFAULT: u64 = 7 * 24 * 60 * 60 * 1000;
 pub const LOG_LINE_BYTES_MAX: usize = 16 * 1024;
 /// Longest text an adapter may answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest field of an event that is kept in its frame, in bytes of JSON; a
+/// longer one is stored by its hash.
+pub const BLOB_BYTES_MIN: usize = 64 * 1024;

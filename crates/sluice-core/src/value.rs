@@ -152,6 +152,12 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
+/// The name that `type_name` gives, from a text that says the same.
+pub fn known_type_name(word: &str) -> Option<&'static str> {
+    let names = ["null", "boolean", "integer", "number", "string", "array", "object"];
+    names.into_iter().find(|name| *name == word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,6 +54,24 @@ impl Reason {
             Reason::SchemaViolation => "schema_violation",
         }
     }
+
+    /// Reads what `as_str` writes.
+    pub fn parse(word: &str) -> Option<Reason> {
+        Some(match word {
+            "missing_required" => Reason::MissingRequired,
+            "type_mismatch" => Reason::TypeMismatch,
+            "below_min" => Reason::BelowMin,
+            "above_max" => Reason::AboveMax,
+            "too_short" => Reason::TooShort,
+            "too_long" => Reason::TooLong,
+            "pattern_mismatch" => Reason::PatternMismatch,
+            "enum_mismatch" => Reason::EnumMismatch,
+            "unknown_field" => Reason::UnknownField,
+            "invalid_envelope" => Reason::InvalidEnvelope,
+            "schema_violation" => Reason::SchemaViolation,
+            _ => return None,
+        })
+    }
 }
 
 impl fmt::Display for Reason {
@@ -199,7 +217,9 @@ mod tests {
         ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
             assert_eq!(reason.to_string(), reason.as_str());
+            assert_eq!(Reason::parse(reason.as_str()), Some(reason));
         }
+        assert_eq!(Reason::parse("because"), None);
     }
 
     #[test]

@@ -344,6 +344,25 @@ pub struct Outcome {
     pub labels: Labels,
 }
 
+impl Outcome {
+    /// Of a lens node: its data by name, and its whole output as `output`.
+    pub fn of(envelope: Envelope, labels: Labels) -> Outcome {
+        let mut outputs = match &envelope.data {
+            Some(Value::Object(data)) => data.clone(),
+            _ => Map::new(),
+        };
+        if !outputs.contains_key("output") {
+            outputs.insert("output".to_owned(), envelope.output.clone());
+        }
+        Outcome {
+            outputs: Value::Object(outputs),
+            stdout: envelope.output.as_str().map(str::to_owned),
+            envelope: Some(envelope),
+            labels,
+        }
+    }
+}
+
 /// A step is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completed {

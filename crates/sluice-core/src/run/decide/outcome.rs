@@ -98,19 +98,7 @@ impl Turn<'_> {
         if let Some(failure) = Failure::of(Code::OutputContractViolation, violations) {
             return Err(failure);
         }
-        let mut outputs = match &envelope.data {
-            Some(Value::Object(data)) => data.clone(),
-            _ => Map::new(),
-        };
-        if !outputs.contains_key("output") {
-            outputs.insert("output".to_owned(), envelope.output.clone());
-        }
-        let outcome = Outcome {
-            outputs: Value::Object(outputs),
-            stdout: envelope.output.as_str().map(str::to_owned),
-            envelope: Some(envelope),
-            labels: self.labels_of(at, SourceClass::Agent),
-        };
+        let outcome = Outcome::of(envelope, self.labels_of(at, SourceClass::Agent));
         Ok((outcome, Vec::new()))
     }
 

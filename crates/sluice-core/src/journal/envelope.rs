@@ -1,0 +1,153 @@
+//! Events as the world sees them: one line of JSON each.
+//!
+//! What a frame holds is copied, never encoded again, so that a stream shows
+//! exactly what was journalled and costs little more than the bytes.
+
+use super::wire::{WireError, Written, frame};
+use crate::port::store::{Frame, Hash};
+use crate::run::id::RunId;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// An event, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Its place in the run's journal, from 1.
+    pub id: u64,
+    /// Its name.
+    pub kind: String,
+    /// When it was journalled.
+    pub at_ms: u64,
+    /// The envelope, in one line.
+    pub json: String,
+}
+
+/// The envelopes of a frame's events. `blobs` holds at least what
+/// [`wire::blobs`](super::wire::blobs) lists.
+pub fn envelopes(
+    run: RunId,
+    workflow: &str,
+    trace_id: &str,
+    stored: &Frame,
+    blobs: &BTreeMap<Hash, Vec<u8>>,
+) -> Result<Vec<Shown>, WireError> {
+    let frame = frame(&stored.body)?;
+    if frame.events.len() != stored.count as usize {
+        let held = frame.events.len();
+        let message = format!("it holds {held} events instead of {}", stored.count);
+        return Err(WireError::Malformed(message));
+    }
+    let about = About {
+        run: format!("\"{run}\""),
+        workflow: quoted(workflow),
+        trace_id: quoted(trace_id),
+        timestamp: timestamp(frame.at_ms),
+    };
+    let mut shown = Vec::with_capacity(frame.events.len());
+    for (id, mut event) in (stored.first..).zip(frame.events) {
+        event.restore(blobs)?;
+        let json = about.envelope(id, &event);
+        shown.push(Shown { id, kind: event.kind.into_owned(), at_ms: frame.at_ms, json });
+    }
+    Ok(shown)
+}
+
+/// A time as ISO 8601 in UTC, to the millisecond: `2026-01-31T23:59:59.000Z`.
+pub fn timestamp(ms: u64) -> String {
+    let (days, in_day) = (ms / 86_400_000, ms % 86_400_000);
+    let (year, month, day) = civil(days);
+    let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
+    let (second, milli) = (in_day / 1000 % 60, in_day % 1000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+}
+
+/// What is the same for every event of a frame, as JSON.
+struct About {
+    run: String,
+    workflow: String,
+    trace_id: String,
+    timestamp: String,
+}
+
+impl About {
+    fn envelope(&self, id: u64, event: &Written<'_>) -> String {
+        let About { run, workflow, trace_id, timestamp } = self;
+        let fields = &event.payload.0;
+        let length: usize = fields.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
+        let mut json = String::with_capacity(384 + workflow.len() + trace_id.len() + length);
+        let _ = write!(json, "{{\"eventId\":{id},\"sequence\":{id},\"type\":");
+        push_quoted(&mut json, &event.kind);
+        let _ = write!(
+            json,
+            ",\"runId\":{run},\
+             \"workflowId\":{workflow},\"timestamp\":\"{timestamp}\",\
+             \"correlation\":{{\"traceId\":{trace_id}"
+        );
+        if let Some(wave) = event.payload.raw("wave") {
+            let _ = write!(json, ",\"wave\":{wave}");
+        }
+        let phase = phase(&event.kind);
+        let _ = write!(json, ",\"phase\":\"{phase}\"}},\"payload\":{{\"runId\":{run}");
+        for (name, raw) in fields {
+            json.push(',');
+            push_quoted(&mut json, name);
+            json.push(':');
+            json.push_str(raw.get());
+        }
+        // The journal leaves out the source's run where it is this one.
+        if event.kind == "node.provenance" && event.payload.raw("sourceRunId").is_none() {
+            let _ = write!(json, ",\"sourceRunId\":{run}");
+        }
+        json.push_str("}}");
+        json
+    }
+}
+
+/// What an event is about.
+fn phase(kind: &str) -> &'static str {
+    match kind.split_once('.') {
+        Some(("run", _)) => "run",
+        Some(("node", _)) => "node",
+        _ => "gate",
+    }
+}
+
+/// Quotes a text of the frame again: one that could be borrowed has no escapes.
+#[expect(clippy::ptr_arg, reason = "whether it is borrowed is what matters")]
+fn push_quoted(json: &mut String, text: &Cow<'_, str>) {
+    match text {
+        Cow::Borrowed(plain) => {
+            json.push('"');
+            json.push_str(plain);
+            json.push('"');
+        }
+        Cow::Owned(escaped) => json.push_str(&quoted(escaped)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text always serialises")
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+///
+/// Years are taken to begin in March, so that the leap day is the last of its
+/// year; 400 of them are an era, always of the same length.
+fn civil(days: u64) -> (u64, u64, u64) {
+    const ERA_DAYS: u64 = 146_097;
+    /// From 0000-03-01 to 1970-01-01.
+    const EPOCH: u64 = 719_468;
+    let days = days + EPOCH;
+    let (era, in_era) = (days / ERA_DAYS, days % ERA_DAYS);
+    let year_of_era = (in_era - in_era / 1460 + in_era / 36_524 - in_era / 146_096) / 365;
+    let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * in_year + 2) / 153;
+    let day = in_year - (153 * month_from_march + 2) / 5 + 1;
+    let (month, next) =
+        if month_from_march < 10 { (month_from_march + 3, 0) } else { (month_from_march - 9, 1) };
+    (era * 400 + year_of_era + next, month, day)
+}
+
+#[cfg(test)]
+mod tests;

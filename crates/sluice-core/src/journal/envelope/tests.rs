@@ -1,0 +1,142 @@
+use super::*;
+use crate::doc;
+use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Provenance, StepAt};
+use crate::journal::wire;
+use crate::limits::BLOB_BYTES_MIN;
+use expect_test::expect;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const RUN: RunId = RunId(0x10);
+
+fn plan() -> crate::plan::Plan {
+    let text = "name: shown\nsteps: [{id: first, agent: a, command: x}]\n";
+    doc::check(text.as_bytes(), None, &doc::Registry::default()).plan.unwrap()
+}
+
+fn show(events: &[Event]) -> Vec<Shown> {
+    let encoded = wire::encode(events, 1_790_000_000_123, &plan());
+    let count = u32::try_from(events.len()).unwrap();
+    let frame = Frame { first: 41, count, body: encoded.body };
+    let blobs = encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
+    envelopes(RUN, "my-flow", "7f", &frame, &blobs).unwrap()
+}
+
+fn some_events() -> Vec<Event> {
+    let dispatch = Dispatch {
+        attempt: 1,
+        dispatch_no: 1,
+        wave: 2,
+        agent: None,
+        gateway: "mock".to_owned(),
+        path: Path::Bridge,
+        deadline_ms: None,
+        prepared: None,
+    };
+    let provenance = Provenance {
+        source_run: None,
+        source_node: "first".to_owned(),
+        source_output_path: "a".to_owned(),
+        target_input_path: "b".to_owned(),
+        transform: None,
+    };
+    let decided = json!({"disposition": "al\"low", "gates": [{"ok": true}], "é\n": 1});
+    let node = |event| Event::Node(StepAt::whole(0), event);
+    vec![
+        node(NodeEvent::Started(Box::new(dispatch))),
+        node(NodeEvent::Provenance(Box::new(provenance))),
+        node(NodeEvent::GovernanceDecided(decided.as_object().unwrap().clone())),
+        Event::RunRecovered,
+    ]
+}
+
+#[test]
+fn an_envelope_says_whose_event_it_is_and_when_it_was() {
+    let lines: Vec<String> = show(&some_events())
+        .into_iter()
+        .map(|shown| format!("{} {} {}\n{}\n", shown.id, shown.kind, shown.at_ms, shown.json))
+        .collect();
+    expect![[r#"
+        41 node.started 1790000000123
+        {"eventId":41,"sequence":41,"type":"node.started","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","wave":2,"phase":"node"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","attempt":1,"dispatchNo":1,"wave":2,"gateway":"mock","executionPath":"bridge"}}
+        42 node.provenance 1790000000123
+        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"node"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010"}}
+        43 governance.decided 1790000000123
+        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"gate"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1}}
+        44 run.recovered 1790000000123
+        {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"run"},"payload":{"runId":"run_00000000000000000000000000000010"}}
+    "#]].assert_eq(&lines.concat());
+    for shown in show(&some_events()) {
+        let envelope: Value = serde_json::from_str(&shown.json).unwrap();
+        assert_eq!(envelope["payload"]["runId"], RUN.to_string());
+    }
+}
+
+#[test]
+fn what_is_stored_by_its_hash_is_shown_in_full() {
+    let outputs = json!({"long": "x".repeat(BLOB_BYTES_MIN)});
+    let shown = show(&[Event::RunCompleted { outputs: Arc::new(outputs.clone()) }]);
+    let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
+    assert_eq!(envelope["payload"], json!({"runId": RUN.to_string(), "outputs": outputs}));
+    assert_eq!(envelope.get("blobs"), None);
+}
+
+#[test]
+fn names_are_quoted() {
+    let body = wire::encode(&[Event::RunRecovered], 0, &plan()).body;
+    let frame = Frame { first: 1, count: 1, body };
+    let shown = envelopes(RUN, "a\"b", "c\\d", &frame, &BTreeMap::new()).unwrap();
+    let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
+    assert_eq!(envelope["workflowId"], "a\"b");
+    assert_eq!(envelope["correlation"], json!({"traceId": "c\\d", "phase": "run"}));
+}
+
+#[test]
+fn a_frame_that_is_not_what_the_store_says_is_refused() {
+    let body = wire::encode(&[Event::RunRecovered], 0, &plan()).body;
+    let refused = |frame| envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap_err();
+    expect!["the frame is unreadable: it holds 1 events instead of 2"]
+        .assert_eq(&refused(Frame { first: 1, count: 2, body }).to_string());
+    assert_eq!(
+        refused(Frame { first: 1, count: 1, body: br#"{"v":2}"#.to_vec() }),
+        WireError::Newer(2)
+    );
+}
+
+#[test]
+fn times_are_written_as_a_calendar_has_them() {
+    // date -u -d @SECONDS +%FT%T
+    for (ms, written) in [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1, "1970-01-01T00:00:00.001Z"),
+        (86_399_999, "1970-01-01T23:59:59.999Z"),
+        (68_169_600_000, "1972-02-29T00:00:00.000Z"),
+        (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+        (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+        (978_307_199_000, "2000-12-31T23:59:59.000Z"),
+        (1_000_000_000_000, "2001-09-09T01:46:40.000Z"),
+        (1_709_208_000_000, "2024-02-29T12:00:00.000Z"),
+        (1_790_000_000_123, "2026-09-21T14:13:20.123Z"),
+        (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+    ] {
+        assert_eq!(timestamp(ms), written);
+    }
+    assert!(timestamp(u64::MAX).ends_with("Z"));
+}
+
+#[test]
+fn every_day_of_an_era_follows_the_one_before() {
+    let (mut year, mut month, mut day) = (1970, 1, 1);
+    for days in 0..146_097 * 2 {
+        assert_eq!(civil(days), (year, month, day));
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let length = match month {
+            2 => 28 + u64::from(leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        (day, month) = if day == length { (1, month + 1) } else { (day + 1, month) };
+        (month, year) = if month == 13 { (1, year + 1) } else { (month, year) };
+    }
+}

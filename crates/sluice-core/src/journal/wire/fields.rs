@@ -1,0 +1,172 @@
+//! Reads a frame down to the fields of its payloads, which stay as they are
+//! written until someone asks for them.
+
+use super::{VERSION, WireError, malformed};
+use crate::choice::{self, Choice};
+use crate::port::store::Hash;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A frame whose events are not yet read.
+#[derive(Deserialize)]
+pub(in crate::journal) struct Frame<'a> {
+    v: u64,
+    #[serde(rename = "at")]
+    pub(in crate::journal) at_ms: u64,
+    #[serde(borrow)]
+    pub(in crate::journal) events: Vec<Written<'a>>,
+}
+
+/// An event as it is written.
+#[derive(Deserialize)]
+pub(in crate::journal) struct Written<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(in crate::journal) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(in crate::journal) payload: Fields<'a>,
+    #[serde(borrow, default)]
+    pub(super) blobs: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+}
+
+/// The fields of an object, in order.
+pub(in crate::journal) struct Fields<'a>(pub(in crate::journal) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// Reads the outside of a frame.
+pub(in crate::journal) fn frame(body: &[u8]) -> Result<Frame<'_>, WireError> {
+    /// What every version has in common.
+    #[derive(Deserialize)]
+    struct Version {
+        v: u64,
+    }
+    let read = serde_json::from_slice::<Frame<'_>>(body);
+    let version = match &read {
+        Ok(frame) => frame.v,
+        // Of another shape: perhaps of a later version.
+        Err(_) => serde_json::from_slice::<Version>(body).map_or(VERSION, |version| version.v),
+    };
+    match version {
+        VERSION => read.map_err(malformed),
+        0 => Err(malformed("there is no version 0")),
+        later => Err(WireError::Newer(later)),
+    }
+}
+
+pub(super) fn hash(text: &str) -> Result<Hash, WireError> {
+    Hash::parse(text).ok_or_else(|| malformed("a hash is none"))
+}
+
+impl<'a> Written<'a> {
+    /// Puts the fields back that are stored by their hash.
+    pub(in crate::journal) fn restore(
+        &mut self,
+        blobs: &'a BTreeMap<Hash, Vec<u8>>,
+    ) -> Result<(), WireError> {
+        for (name, text) in std::mem::take(&mut self.blobs) {
+            let hash = hash(&text)?;
+            let bytes = blobs.get(&hash).ok_or(WireError::MissingBlob(hash))?;
+            let value = serde_json::from_slice(bytes)
+                .map_err(|error| malformed(format_args!("blob {hash}: {error}")))?;
+            self.payload.0.push((name, value));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// The field as it is written.
+    pub(in crate::journal) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| *value)
+    }
+
+    /// A field that may be absent.
+    pub(super) fn option<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, WireError> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        match serde_json::from_str(raw.get()) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(malformed(format_args!("{name}: {error}"))),
+        }
+    }
+
+    /// A field that must be there.
+    pub(super) fn need<T: Deserialize<'a>>(&self, name: &str) -> Result<T, WireError> {
+        self.option(name)?.ok_or_else(|| malformed(format_args!("{name} is missing")))
+    }
+
+    /// A field that is left out where it is empty or zero.
+    pub(super) fn or_default<T: Deserialize<'a> + Default>(
+        &self,
+        name: &str,
+    ) -> Result<T, WireError> {
+        self.option(name).map(Option::unwrap_or_default)
+    }
+
+    /// A field that may be absent, a text that `parse` understands.
+    pub(super) fn parsed<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, WireError> {
+        let Some(text) = self.option::<Text<'_>>(name)? else { return Ok(None) };
+        match parse(&text.0) {
+            Some(value) => Ok(Some(value)),
+            None => Err(malformed(format_args!("{name} means nothing"))),
+        }
+    }
+
+    /// A field that must be there, a text that `parse` understands.
+    pub(super) fn need_parsed<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, WireError> {
+        self.parsed(name, parse)?.ok_or_else(|| malformed(format_args!("{name} is missing")))
+    }
+
+    /// A field that must be there, one of a few words.
+    pub(super) fn word<T: Choice>(&self, name: &str) -> Result<T, WireError> {
+        self.need_parsed(name, choice::find)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields<'a>, D::Error> {
+        let pairs = Pairs::<'a, &'a RawValue>::deserialize(deserializer)?;
+        Ok(Fields(pairs.0))
+    }
+}
+
+/// A text, borrowed where it can be.
+#[derive(Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// An object as a list of pairs, in its order.
+pub(super) struct Pairs<'a, T>(pub(super) Vec<(Cow<'a, str>, T)>);
+
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Pairs<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'a, T>, D::Error> {
+        struct Object<'a, T>(PhantomData<(&'a str, T)>);
+
+        impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for Object<'a, T> {
+            type Value = Pairs<'a, T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut pairs = Vec::with_capacity(8);
+                while let Some((name, value)) = map.next_entry::<Text<'a>, T>()? {
+                    pairs.push((name.0, value));
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Object(PhantomData))
+    }
+}

@@ -1,0 +1,136 @@
+//! Writes JSON objects into one buffer, and moves what is long out of it.
+
+use crate::limits::BLOB_BYTES_MIN;
+use crate::port::store::{Blob, Hash};
+use serde::{Serialize, Serializer};
+use std::fmt::Display;
+
+/// What an event usually takes as JSON.
+const EVENT_BYTES: usize = 320;
+
+/// A frame so far.
+pub(super) struct FrameWriter {
+    pub(super) out: Vec<u8>,
+    pub(super) blobs: Vec<Blob>,
+    /// Fields of the payload being written that became blobs.
+    moved: Vec<(String, Hash)>,
+}
+
+impl FrameWriter {
+    pub(super) fn new(events: usize) -> FrameWriter {
+        let out = Vec::with_capacity(64 + events * EVENT_BYTES);
+        FrameWriter { out, blobs: Vec::new(), moved: Vec::new() }
+    }
+
+    /// Writes one event, its payload by `fill`.
+    pub(super) fn event(&mut self, name: &'static str, fill: impl FnOnce(&mut Payload<'_>)) {
+        self.out.extend_from_slice(b"{\"type\":\"");
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\",\"payload\":{");
+        let start = self.out.len();
+        fill(&mut Payload { frame: self, start });
+        self.out.push(b'}');
+        if !self.moved.is_empty() {
+            let shown = |(name, hash): (String, Hash)| (name, Text(hash));
+            let moved: Vec<_> = self.moved.drain(..).map(shown).collect();
+            self.out.extend_from_slice(b",\"blobs\":");
+            json(&mut self.out, &Pairs(&moved));
+        }
+        self.out.push(b'}');
+    }
+}
+
+/// The payload of an event, open.
+pub(super) struct Payload<'w> {
+    frame: &'w mut FrameWriter,
+    start: usize,
+}
+
+impl Payload<'_> {
+    /// A field whose value `write` writes as JSON.
+    pub(super) fn raw(&mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.separate();
+        let out = &mut self.frame.out;
+        // Our own names need no escapes.
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        self.value(before, name, write);
+    }
+
+    /// A field that someone else named.
+    pub(super) fn entry(&mut self, name: &str, value: &impl Serialize) {
+        let before = self.separate();
+        json(&mut self.frame.out, name);
+        self.frame.out.push(b':');
+        self.value(before, name, |out| json(out, value));
+    }
+
+    /// Where the next field begins, its comma included.
+    fn separate(&mut self) -> usize {
+        let before = self.frame.out.len();
+        if before > self.start {
+            self.frame.out.push(b',');
+        }
+        before
+    }
+
+    /// The value of the field that begins at `before`, moved out if it is long.
+    fn value(&mut self, before: usize, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        let out = &mut self.frame.out;
+        let value = out.len();
+        write(out);
+        if out.len() - value > BLOB_BYTES_MIN {
+            let body = out[value..].to_vec();
+            out.truncate(before);
+            let hash = Hash::of(&body);
+            self.frame.blobs.push(Blob { hash, body });
+            self.frame.moved.push((name.to_owned(), hash));
+        }
+    }
+
+    /// A field that is always there.
+    pub(super) fn field(&mut self, name: &'static str, value: &(impl Serialize + ?Sized)) {
+        self.raw(name, |out| json(out, value));
+    }
+
+    /// A field that is there when it has a value.
+    pub(super) fn option(&mut self, name: &'static str, value: Option<&(impl Serialize + ?Sized)>) {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+    }
+
+    /// A field that is left out where reading gives the same without it.
+    pub(super) fn unless_default<T>(&mut self, name: &'static str, value: &T)
+    where
+        T: Serialize + Default + PartialEq,
+    {
+        if *value != T::default() {
+            self.field(name, value);
+        }
+    }
+}
+
+/// Writes plain data.
+pub(super) fn json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(out, value).expect("plain data with text keys always serialises");
+}
+
+/// Something that is written as the text it shows.
+pub(super) struct Text<T>(pub(super) T);
+
+impl<T: Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// A list of pairs that is written as an object, in its order.
+pub(super) struct Pairs<'a, T>(pub(super) &'a [(String, T)]);
+
+impl<T: Serialize> Serialize for Pairs<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}

@@ -1,0 +1,400 @@
+//! Events of every kind with anything in them.
+
+use super::{AT_MS, VERSION_1, encode, plan};
+use crate::choice::Choice;
+use crate::contract::envelope::Envelope;
+use crate::journal::event::*;
+use crate::money::Money;
+use crate::outputs::coerce::Coercion;
+use crate::outputs::schema::FieldType;
+use crate::port::adapter::{Process, Usage};
+use crate::port::store::Hash;
+use crate::run::id::{ApprovalId, RunId};
+use crate::run::label::{Labels, SourceClass};
+use crate::violation::{Reason, Violation};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{Index, select, subsequence};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+pub(super) fn event() -> BoxedStrategy<Event> {
+    prop_oneof![
+        1 => run_event(),
+        2 => (step_at(), prop_oneof![work(), end(), gate()])
+            .prop_map(|(at, event)| Event::Node(at, event)),
+    ]
+    .boxed()
+}
+
+/// A frame with some of its bytes changed, or cut short, or just bytes.
+pub(super) fn spoilt() -> BoxedStrategy<Vec<u8>> {
+    let frame = prop_oneof![
+        vec(event(), 1..4).prop_map(|events| encode(&events, AT_MS, &plan()).body),
+        Just(VERSION_1.as_bytes().to_vec()),
+    ];
+    let changes =
+        vec((any::<Index>(), prop_oneof![any::<u8>(), select(b"{}[]\",:019-e\\".to_vec())]), 0..4);
+    let changed =
+        (frame, changes, option::of(any::<Index>())).prop_map(|(mut body, changes, cut)| {
+            for (at, byte) in changes {
+                let at = at.index(body.len());
+                body[at] = byte;
+            }
+            body.truncate(cut.map_or(body.len(), |cut| cut.index(body.len())));
+            body
+        });
+    prop_oneof![4 => changed, 1 => vec(any::<u8>(), 0..64)].boxed()
+}
+
+fn text() -> BoxedStrategy<String> {
+    prop_oneof![Just(String::new()), "\\PC{0,8}", any::<String>()].boxed()
+}
+
+fn maybe() -> BoxedStrategy<Option<String>> {
+    option::of(text()).boxed()
+}
+
+fn value() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((text(), inner), 0..4).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+    .boxed()
+}
+
+fn map() -> BoxedStrategy<Map<String, Value>> {
+    vec((text(), value()), 0..4).prop_map(|pairs| pairs.into_iter().collect()).boxed()
+}
+
+fn word<T: Choice + std::fmt::Debug>() -> BoxedStrategy<T> {
+    select(T::WORDS.iter().map(|(_, choice)| *choice).collect::<Vec<_>>()).boxed()
+}
+
+fn run() -> BoxedStrategy<RunId> {
+    any::<u128>().prop_map(RunId).boxed()
+}
+
+fn hash() -> BoxedStrategy<Hash> {
+    any::<[u8; 32]>().prop_map(Hash).boxed()
+}
+
+fn step_at() -> BoxedStrategy<StepAt> {
+    (0u32..3, option::of(any::<u32>())).prop_map(|(step, item)| StepAt { step, item }).boxed()
+}
+
+fn usage() -> BoxedStrategy<Usage> {
+    let tokens = || prop_oneof![Just(0), any::<u64>()];
+    (maybe(), tokens(), tokens(), tokens(), tokens())
+        .prop_map(|(model, i, o, t, cost)| Usage {
+            model,
+            input_tokens: i,
+            output_tokens: o,
+            thinking_tokens: t,
+            cost: Money::from_micro_cents(cost),
+        })
+        .boxed()
+}
+
+fn labels() -> BoxedStrategy<Labels> {
+    let all: Vec<SourceClass> = SourceClass::WORDS.iter().map(|(_, class)| *class).collect();
+    let classes = subsequence(all.clone(), 0..=all.len());
+    (classes, any::<bool>(), any::<bool>(), option::of(any::<u64>()))
+        .prop_map(|(classes, untrusted, private, since_ms)| {
+            let mut labels: Labels = classes.into_iter().collect();
+            (labels.untrusted, labels.private, labels.since_ms) = (untrusted, private, since_ms);
+            labels
+        })
+        .boxed()
+}
+
+fn prepared() -> BoxedStrategy<Option<Arc<Prepared>>> {
+    let prepared = (map(), text(), maybe(), vec((text(), text()), 0..3), labels()).prop_map(
+        |(inputs, prompt, stdin, env, labels)| {
+            Arc::new(Prepared { inputs, prompt, stdin, env, labels })
+        },
+    );
+    option::of(prepared).boxed()
+}
+
+fn violations() -> BoxedStrategy<Arc<Vec<Violation>>> {
+    let reasons = [Reason::MissingRequired, Reason::BelowMin, Reason::SchemaViolation];
+    let one = (text(), select(reasons.to_vec()), text())
+        .prop_map(|(field, reason, message)| Violation { field, reason, message });
+    vec(one, 0..3).prop_map(Arc::new).boxed()
+}
+
+fn error() -> BoxedStrategy<Option<(String, String)>> {
+    option::of((text(), text())).boxed()
+}
+
+fn run_started() -> BoxedStrategy<RunStarted> {
+    let origin =
+        (text(), run(), any::<u64>()).prop_map(|(kind, run, event)| Origin { kind, run, event });
+    let definition = (text(), option::of(any::<u64>()), text(), option::of(hash()));
+    let given = (btree_map(text(), hash(), 0..3), map(), btree_map(text(), text(), 0..3));
+    let about = (maybe(), text(), text(), text(), text());
+    let above = (option::of((run(), text())), option::of(run()), any::<u32>(), option::of(origin));
+    (definition, given, about, above)
+        .prop_map(|(definition, given, about, above)| {
+            let (workflow, version, definition_hash, definition) = definition;
+            let (children, args, role_bindings) = given;
+            let (default_agent, gateway, initiator, trace_id, root_span_id) = about;
+            let (parent, root, depth, origin) = above;
+            RunStarted {
+                workflow,
+                version,
+                definition_hash,
+                definition,
+                children,
+                args: Arc::new(args),
+                role_bindings,
+                default_agent,
+                gateway,
+                initiator,
+                trace_id,
+                root_span_id,
+                parent,
+                root,
+                depth,
+                origin,
+            }
+        })
+        .boxed()
+}
+
+fn run_event() -> BoxedStrategy<Event> {
+    prop_oneof![
+        run_started().prop_map(|started| Event::RunStarted(Box::new(started))),
+        (word(), text(), maybe()).prop_map(|(status, reason, by)| Event::RunStatusChanged {
+            status,
+            reason,
+            by
+        }),
+        value().prop_map(|outputs| Event::RunCompleted { outputs: Arc::new(outputs) }),
+        (text(), text()).prop_map(|(code, message)| Event::RunFailed { code, message }),
+        text().prop_map(|reason| Event::RunCancelled { reason }),
+        any::<u64>().prop_map(|timeout_ms| Event::RunTimedOut { timeout_ms }),
+        Just(Event::RunRecovered),
+        map().prop_map(Event::BudgetAlert),
+    ]
+    .boxed()
+}
+
+fn dispatch() -> BoxedStrategy<Dispatch> {
+    let path = prop_oneof![
+        Just(Path::Edge),
+        Just(Path::Bridge),
+        run().prop_map(Path::Child),
+        Just(Path::FanOut),
+    ];
+    let counts = any::<(u32, u32, u32)>();
+    (counts, maybe(), text(), path, option::of(any::<u64>()), prepared())
+        .prop_map(|((attempt, dispatch_no, wave), agent, gateway, path, deadline_ms, prepared)| {
+            Dispatch { attempt, dispatch_no, wave, agent, gateway, path, deadline_ms, prepared }
+        })
+        .boxed()
+}
+
+fn work() -> BoxedStrategy<NodeEvent> {
+    let wait = (word(), any::<(u32, u64, u64)>(), maybe(), maybe(), maybe()).prop_map(
+        |(reason, (attempt, delay_ms, until_ms), cause, code, hint)| Wait {
+            reason,
+            attempt,
+            cause,
+            delay_ms,
+            until_ms,
+            code,
+            hint,
+        },
+    );
+    let part = prop_oneof![
+        text().prop_map(DeltaPart::Text),
+        (text(), text()).prop_map(|(url, mime)| DeltaPart::Media { url, mime }),
+    ];
+    let delta = (any::<(u64, u32)>(), part).prop_map(|((index, attempt), part)| Delta {
+        index,
+        attempt,
+        part,
+    });
+    let line = prop_oneof![
+        text().prop_map(Line::Text),
+        (any::<u32>(), text())
+            .prop_map(|(group, started)| Line::Process(Process { group, started })),
+    ];
+    let retried = (any::<(u32, u64, bool)>(), text(), text(), usage()).prop_map(
+        |((attempt, delay_ms, reask), cause, message, usage)| Retried {
+            attempt,
+            cause,
+            message,
+            delay_ms,
+            reask,
+            usage,
+        },
+    );
+    prop_oneof![
+        option::of(vec(value(), 0..3))
+            .prop_map(|items| NodeEvent::Queued { items: items.map(Arc::new) }),
+        wait.prop_map(|wait| NodeEvent::Waiting(Box::new(wait))),
+        dispatch().prop_map(|dispatch| NodeEvent::Started(Box::new(dispatch))),
+        delta.prop_map(|delta| NodeEvent::Delta(Box::new(delta))),
+        (any::<u32>(), line).prop_map(|(dispatch_no, line)| NodeEvent::Log { dispatch_no, line }),
+        retried.prop_map(|retried| NodeEvent::Retried(Box::new(retried))),
+    ]
+    .boxed()
+}
+
+fn outcome() -> BoxedStrategy<Outcome> {
+    let part = || option::of(value());
+    let envelope = (maybe(), maybe(), value(), part(), part(), part()).prop_map(
+        |(kind, artifact_kind, output, data, media, metadata)| Envelope {
+            kind,
+            artifact_kind,
+            output,
+            data,
+            media,
+            metadata,
+        },
+    );
+    (value(), maybe(), option::of(envelope), labels())
+        .prop_map(|(outputs, stdout, envelope, labels)| match envelope {
+            Some(envelope) => Outcome::of(envelope, labels),
+            None => Outcome { outputs, stdout, envelope: None, labels },
+        })
+        .boxed()
+}
+
+fn completed() -> BoxedStrategy<Completed> {
+    let from = select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
+    let coercion = (text(), from, word::<FieldType>()).prop_map(|(field, from, to)| Coercion {
+        field,
+        from,
+        to,
+    });
+    let rest = (vec(coercion, 0..3), maybe(), option::of(run()));
+    (outcome(), any::<(u32, u64)>(), usage(), rest)
+        .prop_map(|(outcome, (attempts, duration_ms), usage, (coercions, session, carried))| {
+            Completed {
+                outcome: Arc::new(outcome),
+                attempts,
+                duration_ms,
+                usage,
+                coercions,
+                session,
+                carried,
+            }
+        })
+        .boxed()
+}
+
+fn end() -> BoxedStrategy<NodeEvent> {
+    let ending = || {
+        (text(), text(), violations(), any::<u32>(), usage()).prop_map(
+            |(code, message, violations, attempts, usage)| {
+                Box::new(Ending { code, message, violations, attempts, usage })
+            },
+        )
+    };
+    let causes = vec![
+        SkipCause::Condition,
+        SkipCause::Dependencies,
+        SkipCause::ParentFailure,
+        SkipCause::Failure,
+        SkipCause::Decision,
+    ];
+    let skip = (select(causes), text(), error(), option::of(run()))
+        .prop_map(|(cause, reason, error, carried)| Skip { cause, reason, error, carried });
+    prop_oneof![
+        completed().prop_map(|completed| NodeEvent::Completed(Box::new(completed))),
+        ending().prop_map(NodeEvent::Failed),
+        ending().prop_map(NodeEvent::TimedOut),
+        (text(), text(), usage()).prop_map(|(code, reason, usage)| NodeEvent::Cancelled {
+            code,
+            reason,
+            usage
+        }),
+        skip.prop_map(NodeEvent::Skipped),
+        (text(), text(), maybe(), any::<bool>()).prop_map(|(code, message, placeholder, waits)| {
+            NodeEvent::Blocked { code, message, placeholder, waits }
+        }),
+        Just(NodeEvent::Invalidated),
+    ]
+    .boxed()
+}
+
+fn gate() -> BoxedStrategy<NodeEvent> {
+    let provenance = (option::of(run()), text(), text(), text(), maybe()).prop_map(
+        |(source_run, source_node, source_output_path, target_input_path, transform)| Provenance {
+            source_run,
+            source_node,
+            source_output_path,
+            target_input_path,
+            transform,
+        },
+    );
+    prop_oneof![
+        provenance.prop_map(|provenance| NodeEvent::Provenance(Box::new(provenance))),
+        (text(), value())
+            .prop_map(|(phase, decision)| NodeEvent::ModerationFlagged { phase, decision }),
+        (text(), violations())
+            .prop_map(|(phase, errors)| NodeEvent::ContractViolated { phase, errors }),
+        map().prop_map(NodeEvent::GovernanceDecided),
+        approval_requested().prop_map(|request| NodeEvent::ApprovalRequested(Box::new(request))),
+        (any::<u128>(), text()).prop_map(|(id, level)| NodeEvent::ApprovalReminded {
+            approval: ApprovalId(id),
+            level
+        }),
+        approval_resolved().prop_map(|resolved| NodeEvent::ApprovalResolved(Box::new(resolved))),
+    ]
+    .boxed()
+}
+
+fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
+    let sources = [ApprovalSource::Step, ApprovalSource::Policy, ApprovalSource::Escalation];
+    let asked = (text(), vec(text(), 0..3), any::<u64>());
+    (any::<u128>(), select(sources.to_vec()), asked, error(), prepared(), usage())
+        .prop_map(|(id, source, (summary, approvers, expires_at_ms), error, prepared, usage)| {
+            ApprovalRequested {
+                approval: ApprovalId(id),
+                source,
+                summary,
+                approvers,
+                expires_at_ms,
+                error,
+                prepared,
+                usage,
+            }
+        })
+        .boxed()
+}
+
+fn approval_resolved() -> BoxedStrategy<ApprovalResolved> {
+    let resolutions = vec![
+        Resolution::Approved,
+        Resolution::Rejected,
+        Resolution::Expired,
+        Resolution::Cancelled,
+        Resolution::Retry,
+        Resolution::Skip,
+        Resolution::Abort,
+    ];
+    (any::<u128>(), select(resolutions), maybe(), maybe())
+        .prop_map(|(id, resolution, by, comment)| ApprovalResolved {
+            approval: ApprovalId(id),
+            resolution,
+            by,
+            comment,
+        })
+        .boxed()
+}

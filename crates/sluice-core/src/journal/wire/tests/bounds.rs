@@ -1,0 +1,78 @@
+//! Fields that are too long for a frame.
+
+use super::*;
+use crate::journal::event::{Completed, Outcome};
+use crate::limits::BLOB_BYTES_MIN;
+use crate::port::adapter::Usage;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn done(outputs: Value, stdout: &str) -> Event {
+    let outcome = Outcome { outputs, stdout: Some(stdout.to_owned()), ..Outcome::default() };
+    let completed = Completed {
+        outcome: Arc::new(outcome),
+        attempts: 1,
+        duration_ms: 0,
+        usage: Usage::default(),
+        coercions: Vec::new(),
+        session: None,
+        carried: None,
+    };
+    Event::Node(StepAt::whole(0), NodeEvent::Completed(Box::new(completed)))
+}
+
+#[test]
+fn a_field_is_moved_out_when_it_passes_the_bound() {
+    // The quotes count.
+    let fits = "x".repeat(BLOB_BYTES_MIN - 2);
+    assert!(!check(&[done(json!({}), &fits)]).contains("blobs"));
+    let long = format!("{fits}x");
+    let hash = Hash::of(format!("\"{long}\"").as_bytes());
+    assert_eq!(
+        check(&[done(json!({"a": 1}), &long)]),
+        format!(
+            r#"{{"v":1,"at":1790000000123,"events":[{{"type":"node.completed","payload":{{"nodeId":"first","outputs":{{"a":1}},"attempts":1,"durationMs":0}},"blobs":{{"stdout":"{hash}"}}}}]}}"#
+        )
+    );
+}
+
+#[test]
+fn several_fields_of_several_events_are_moved_out() {
+    let long = "x".repeat(BLOB_BYTES_MIN);
+    let events = [
+        Event::RunRecovered,
+        done(json!({"a": long}), &long),
+        Event::RunCompleted { outputs: Arc::new(json!({"a": long})) },
+        Event::BudgetAlert(json!({"a\"b": long, "small": 1}).as_object().unwrap().clone()),
+    ];
+    let frame = check(&events);
+    assert!(frame.len() < 1024);
+    // Each once, however often it is referred to.
+    assert_eq!(blobs(frame.as_bytes()).unwrap().len(), 2);
+}
+
+#[test]
+fn what_an_author_writes_is_never_taken_for_a_reference() {
+    let hash = "2".repeat(64);
+    let outputs = json!({"blobs": {"outputs": hash}});
+    let frame = check(&[done(outputs, "\"blobs\":{\"outputs\"")]);
+    assert!(frame.contains("\"blobs\":"));
+    assert_eq!(blobs(frame.as_bytes()).unwrap(), []);
+}
+
+#[test]
+fn a_blob_that_is_missing_is_named() {
+    let encoded = encode(&[done(json!({}), &"x".repeat(BLOB_BYTES_MIN))], 5, &plan());
+    let hash = encoded.blobs[0].hash;
+    let read = |stored: &BTreeMap<Hash, Vec<u8>>| {
+        decode(&encoded.body, Some(&plan()), stored).unwrap_err()
+    };
+    assert_eq!(read(&BTreeMap::new()), WireError::MissingBlob(hash));
+    assert_eq!(read(&BTreeMap::new()).to_string(), format!("blob {hash} is missing"));
+    let spoilt = read(&BTreeMap::from([(hash, b"{".to_vec())])).to_string();
+    assert!(spoilt.starts_with(&format!("the frame is unreadable: blob {hash}: ")), "{spoilt}");
+
+    let body = br#"{"v":1,"at":5,"events":[{"type":"run.completed","payload":{},"blobs":{"outputs":"x"}}]}"#;
+    expect!["the frame is unreadable: a hash is none"]
+        .assert_eq(&blobs(body).unwrap_err().to_string());
+}

@@ -1,0 +1,358 @@
+//! One event of every kind: with everything it can hold, and with nothing.
+
+use crate::contract::envelope::Envelope;
+use crate::journal::event::*;
+use crate::money::Money;
+use crate::outputs::coerce::Coercion;
+use crate::outputs::schema::FieldType;
+use crate::port::adapter::{Process, Usage};
+use crate::port::store::Hash;
+use crate::run::id::{ApprovalId, RunId};
+use crate::run::label::{Labels, SourceClass};
+use crate::run::status::{RunStatus, Waiting};
+use crate::violation::{Reason, Violation};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const RUN: RunId = RunId(0x10);
+const APPROVAL: ApprovalId = ApprovalId(0x20);
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn map(value: &Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn at_first(event: NodeEvent) -> Event {
+    Event::Node(StepAt::whole(0), event)
+}
+
+fn usage() -> Usage {
+    Usage {
+        model: some("m"),
+        input_tokens: 1,
+        output_tokens: 2,
+        thinking_tokens: 3,
+        cost: Money::from_micro_cents(210_000),
+    }
+}
+
+fn prepared() -> Arc<Prepared> {
+    Arc::new(Prepared {
+        inputs: map(&json!({"z": 1, "a": null})),
+        prompt: text("do \"it\"\n"),
+        stdin: some(""),
+        env: vec![(text("B"), text("1")), (text("A"), text("2"))],
+        labels: labels(),
+    })
+}
+
+fn labels() -> Labels {
+    let mut labels: Labels = [SourceClass::Human, SourceClass::Caller].into_iter().collect();
+    (labels.untrusted, labels.private, labels.since_ms) = (true, true, Some(9));
+    labels
+}
+
+fn violations() -> Arc<Vec<Violation>> {
+    Arc::new(vec![Violation::new("a.b[0]", Reason::TooLong, "is long")])
+}
+
+fn ending() -> Box<Ending> {
+    Box::new(Ending {
+        code: text("provider_error"),
+        message: text("no answer"),
+        violations: violations(),
+        attempts: 2,
+        usage: usage(),
+    })
+}
+
+fn run_started() -> RunStarted {
+    let hash = Hash([0x22; 32]);
+    RunStarted {
+        workflow: text("w"),
+        version: Some(3),
+        definition_hash: text("ab"),
+        definition: Some(hash),
+        children: BTreeMap::from([(text("c"), hash), (text("c@2"), hash)]),
+        args: Arc::new(map(&json!({"n": 1.5}))),
+        role_bindings: BTreeMap::from([(text("role"), text("agent"))]),
+        default_agent: some("a"),
+        gateway: text("mock"),
+        initiator: text("ada"),
+        trace_id: text("t"),
+        root_span_id: text("s"),
+        parent: Some((RUN, text("step[1]"))),
+        root: Some(RUN),
+        depth: 1,
+        origin: Some(Origin { kind: text("branch"), run: RUN, event: 7 }),
+    }
+}
+
+fn dispatch() -> Dispatch {
+    Dispatch {
+        attempt: 1,
+        dispatch_no: 2,
+        wave: 0,
+        agent: some("a"),
+        gateway: text("mock"),
+        path: Path::Child(RUN),
+        deadline_ms: Some(99),
+        prepared: Some(prepared()),
+    }
+}
+
+fn completed() -> Completed {
+    let envelope = Envelope {
+        kind: some("text"),
+        artifact_kind: some("page"),
+        output: json!("x"),
+        data: Some(Value::Null),
+        media: Some(json!([])),
+        metadata: Some(json!({"a": 1})),
+    };
+    let outcome = Outcome::of(envelope, labels());
+    let coercion = Coercion { field: text("b"), from: "string", to: FieldType::Integer };
+    Completed {
+        outcome: Arc::new(outcome),
+        attempts: 2,
+        duration_ms: 12,
+        usage: usage(),
+        coercions: vec![coercion],
+        session: some("talk"),
+        carried: Some(RUN),
+    }
+}
+
+fn approval_requested() -> ApprovalRequested {
+    ApprovalRequested {
+        approval: APPROVAL,
+        source: ApprovalSource::Escalation,
+        summary: text("may I?"),
+        approvers: vec![text("ada")],
+        expires_at_ms: 99,
+        error: Some((text("timeout"), text("too long"))),
+        prepared: Some(prepared()),
+        usage: usage(),
+    }
+}
+
+fn full_wait() -> Wait {
+    Wait {
+        reason: Waiting::RetryBackoff,
+        attempt: 2,
+        cause: some("timeout"),
+        delay_ms: 5,
+        until_ms: 10,
+        code: some("budget"),
+        hint: some("wait"),
+    }
+}
+
+/// Every event, every field set.
+pub(in crate::journal) fn full() -> Vec<Event> {
+    let mut events = full_of_runs();
+    let skip = Skip {
+        cause: SkipCause::Condition,
+        reason: text("is false"),
+        error: Some((text("timeout"), text("too long"))),
+        carried: Some(RUN),
+    };
+    let provenance = Provenance {
+        source_run: Some(RUN),
+        source_node: text("second"),
+        source_output_path: text("a.b"),
+        target_input_path: text("c"),
+        transform: some("concat"),
+    };
+    let retried = Retried {
+        attempt: 1,
+        cause: text("timeout"),
+        message: text("too long"),
+        delay_ms: 5,
+        reask: true,
+        usage: usage(),
+    };
+    let media = DeltaPart::Media { url: text("u"), mime: text("image/png") };
+    let process = Line::Process(Process { group: 7, started: text("123") });
+    let resolved = ApprovalResolved {
+        approval: APPROVAL,
+        resolution: Resolution::Approved,
+        by: some("ada"),
+        comment: some("fine"),
+    };
+    let steps = [
+        NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
+        NodeEvent::Waiting(Box::new(full_wait())),
+        NodeEvent::Started(Box::new(dispatch())),
+        NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, part: media })),
+        NodeEvent::Log { dispatch_no: 2, line: process },
+        NodeEvent::Retried(Box::new(retried)),
+        NodeEvent::Completed(Box::new(completed())),
+        NodeEvent::Failed(ending()),
+        NodeEvent::TimedOut(ending()),
+        NodeEvent::Cancelled {
+            code: text("run_halted"),
+            reason: text("the run stopped"),
+            usage: Usage::default(),
+        },
+        NodeEvent::Skipped(skip),
+        NodeEvent::Blocked {
+            code: text("missing_value"),
+            message: text("has no value"),
+            placeholder: some("label"),
+            waits: true,
+        },
+        NodeEvent::Invalidated,
+        NodeEvent::Provenance(Box::new(provenance)),
+        NodeEvent::ModerationFlagged { phase: text("input"), decision: json!({"flagged": true}) },
+        NodeEvent::ContractViolated { phase: text("output"), errors: violations() },
+        NodeEvent::GovernanceDecided(map(&json!({"disposition": "allow", "gates": []}))),
+        NodeEvent::ApprovalRequested(Box::new(approval_requested())),
+        NodeEvent::ApprovalReminded { approval: APPROVAL, level: text("warning") },
+        NodeEvent::ApprovalResolved(Box::new(resolved)),
+    ];
+    let instance = StepAt::instance(1, 3);
+    events.extend(steps.into_iter().map(|event| Event::Node(instance, event)));
+    events
+}
+
+fn full_of_runs() -> Vec<Event> {
+    vec![
+        Event::RunStarted(Box::new(run_started())),
+        Event::RunStatusChanged {
+            status: RunStatus::Paused,
+            reason: text("operator"),
+            by: some("ada"),
+        },
+        Event::RunCompleted { outputs: Arc::new(json!({"x": 1})) },
+        Event::RunFailed { code: text("step_failed"), message: text("a step failed") },
+        Event::RunCancelled { reason: text("enough") },
+        Event::RunTimedOut { timeout_ms: 1000 },
+        Event::RunRecovered,
+        Event::BudgetAlert(map(&json!({"budget": "b", "spent": 0.5}))),
+    ]
+}
+
+/// Every event, every field empty.
+pub(in crate::journal) fn bare() -> Vec<Event> {
+    let mut events = vec![
+        Event::RunStarted(Box::default()),
+        Event::RunStatusChanged { status: RunStatus::Running, reason: text(""), by: None },
+        Event::RunCompleted { outputs: Arc::default() },
+        Event::RunFailed { code: text(""), message: text("") },
+        Event::RunCancelled { reason: text("") },
+        Event::RunTimedOut { timeout_ms: 0 },
+        Event::RunRecovered,
+        Event::BudgetAlert(Map::new()),
+    ];
+    events.extend(bare_work().into_iter().chain(bare_ends()).map(at_first));
+    events
+}
+
+fn bare_work() -> Vec<NodeEvent> {
+    let wait = Wait {
+        reason: Waiting::Gate,
+        attempt: 0,
+        cause: None,
+        delay_ms: 0,
+        until_ms: 0,
+        code: None,
+        hint: None,
+    };
+    let dispatch = Dispatch {
+        attempt: 1,
+        dispatch_no: 1,
+        wave: 0,
+        agent: None,
+        gateway: text(""),
+        path: Path::Edge,
+        deadline_ms: None,
+        prepared: None,
+    };
+    let given = Dispatch { prepared: Some(Arc::default()), path: Path::FanOut, ..dispatch.clone() };
+    let retried = Retried {
+        attempt: 1,
+        cause: text(""),
+        message: text(""),
+        delay_ms: 0,
+        reask: false,
+        usage: Usage::default(),
+    };
+    vec![
+        NodeEvent::Queued { items: None },
+        NodeEvent::Queued { items: Some(Arc::default()) },
+        NodeEvent::Waiting(Box::new(wait)),
+        NodeEvent::Started(Box::new(dispatch)),
+        NodeEvent::Started(Box::new(given)),
+        NodeEvent::Delta(Box::new(Delta { index: 0, attempt: 1, part: DeltaPart::Text(text("")) })),
+        NodeEvent::Log { dispatch_no: 1, line: Line::Text(text("")) },
+        NodeEvent::Log {
+            dispatch_no: 1,
+            line: Line::Process(Process { group: 0, started: text("") }),
+        },
+        NodeEvent::Retried(Box::new(retried)),
+    ]
+}
+
+fn bare_ends() -> Vec<NodeEvent> {
+    let completed = Completed {
+        outcome: Arc::default(),
+        attempts: 1,
+        duration_ms: 0,
+        usage: Usage::default(),
+        coercions: Vec::new(),
+        session: None,
+        carried: None,
+    };
+    let ending = Ending {
+        code: text(""),
+        message: text(""),
+        violations: Arc::default(),
+        attempts: 1,
+        usage: Usage::default(),
+    };
+    let provenance = Provenance {
+        source_run: None,
+        source_node: text(""),
+        source_output_path: text(""),
+        target_input_path: text(""),
+        transform: None,
+    };
+    let request = ApprovalRequested {
+        approval: APPROVAL,
+        source: ApprovalSource::Step,
+        summary: text(""),
+        approvers: Vec::new(),
+        expires_at_ms: 0,
+        error: None,
+        prepared: None,
+        usage: Usage::default(),
+    };
+    let resolution = Resolution::Expired;
+    let resolved = ApprovalResolved { approval: APPROVAL, resolution, by: None, comment: None };
+    let skip = Skip { cause: SkipCause::Decision, reason: text(""), error: None, carried: None };
+    vec![
+        NodeEvent::Completed(Box::new(completed)),
+        NodeEvent::Failed(Box::new(ending.clone())),
+        NodeEvent::TimedOut(Box::new(ending)),
+        NodeEvent::Cancelled { code: text(""), reason: text(""), usage: Usage::default() },
+        NodeEvent::Skipped(skip),
+        NodeEvent::Blocked { code: text(""), message: text(""), placeholder: None, waits: false },
+        NodeEvent::Invalidated,
+        NodeEvent::Provenance(Box::new(provenance)),
+        NodeEvent::ModerationFlagged { phase: text(""), decision: Value::Null },
+        NodeEvent::ContractViolated { phase: text(""), errors: Arc::default() },
+        NodeEvent::GovernanceDecided(Map::new()),
+        NodeEvent::ApprovalRequested(Box::new(request)),
+        NodeEvent::ApprovalReminded { approval: APPROVAL, level: text("") },
+        NodeEvent::ApprovalResolved(Box::new(resolved)),
+    ]
+}

@@ -1,0 +1,332 @@
+//! Events to payloads.
+
+use super::object::{FrameWriter, Pairs, Payload, Text, json};
+use crate::journal::event::{
+    ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
+    Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
+    Wait,
+};
+use crate::money::Money;
+use crate::plan::Plan;
+use crate::port::adapter::Usage;
+use crate::run::label::Labels;
+use crate::run::status::Waiting;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+pub(super) fn event(frame: &mut FrameWriter, event: &Event, plan: &Plan) {
+    frame.event(event.name(), |payload| match event {
+        Event::RunStarted(started) => run_started(payload, started),
+        Event::RunStatusChanged { status, reason, by } => {
+            payload.field("status", status);
+            payload.unless_default("reason", reason);
+            payload.option("by", by.as_ref());
+        }
+        Event::RunCompleted { outputs } => payload.unless_default("outputs", &**outputs),
+        Event::RunFailed { code, message } => error(payload, code, message),
+        Event::RunCancelled { reason } => payload.unless_default("reason", reason),
+        Event::RunTimedOut { timeout_ms } => payload.field("timeoutMs", timeout_ms),
+        Event::RunRecovered => {}
+        Event::Node(at, event) => {
+            node_id(payload, *at, plan);
+            node(payload, event);
+        }
+        Event::BudgetAlert(figures) => entries(payload, figures, &["runId"]),
+    });
+}
+
+fn node_id(payload: &mut Payload<'_>, at: StepAt, plan: &Plan) {
+    let id = &plan.steps[at.step as usize].id;
+    payload.raw("nodeId", |out| {
+        json(out, id);
+        if let Some(item) = at.item {
+            // The instance goes before the closing quote.
+            out.pop();
+            out.push(b'[');
+            json(out, &item);
+            out.extend_from_slice(b"]\"");
+        }
+    });
+}
+
+fn node(payload: &mut Payload<'_>, event: &NodeEvent) {
+    match event {
+        NodeEvent::Queued { items } => payload.option("items", items.as_deref()),
+        NodeEvent::Waiting(wait) => waiting(payload, wait),
+        NodeEvent::Started(dispatch) => started(payload, dispatch),
+        NodeEvent::Delta(part) => delta(payload, part),
+        NodeEvent::Log { dispatch_no, line } => {
+            payload.field("dispatchNo", dispatch_no);
+            log(payload, line);
+        }
+        NodeEvent::Retried(retry) => retried(payload, retry),
+        NodeEvent::Completed(done) => completed(payload, done),
+        NodeEvent::Failed(end) | NodeEvent::TimedOut(end) => ending(payload, end),
+        NodeEvent::Cancelled { code, reason, usage: cost } => {
+            payload.field("code", code);
+            payload.unless_default("reason", reason);
+            usage(payload, cost);
+        }
+        NodeEvent::Skipped(skip) => skipped(payload, skip),
+        NodeEvent::Blocked { code, message, placeholder, waits } => {
+            error(payload, code, message);
+            payload.option("placeholder", placeholder.as_ref());
+            payload.unless_default("waits", waits);
+        }
+        NodeEvent::Invalidated => {}
+        NodeEvent::Provenance(from) => provenance(payload, from),
+        NodeEvent::ModerationFlagged { phase, decision } => {
+            payload.field("phase", phase);
+            payload.unless_default("decision", decision);
+        }
+        NodeEvent::ContractViolated { phase, errors } => {
+            payload.field("phase", phase);
+            payload.unless_default("errors", &**errors);
+        }
+        NodeEvent::GovernanceDecided(figures) => entries(payload, figures, &["runId", "nodeId"]),
+        NodeEvent::ApprovalRequested(request) => approval_requested(payload, request),
+        NodeEvent::ApprovalReminded { approval, level } => {
+            payload.field("approvalId", &Text(approval));
+            payload.unless_default("level", level);
+        }
+        NodeEvent::ApprovalResolved(resolved) => approval_resolved(payload, resolved),
+    }
+}
+
+fn run_started(payload: &mut Payload<'_>, started: &RunStarted) {
+    payload.field("workflow", &started.workflow);
+    payload.option("version", started.version.as_ref());
+    payload.field("definitionHash", &started.definition_hash);
+    payload.option("definition", started.definition.map(Text).as_ref());
+    if !started.children.is_empty() {
+        let shown = |(reference, hash): (&String, &_)| (reference.clone(), Text(*hash));
+        let children: Vec<_> = started.children.iter().map(shown).collect();
+        payload.field("children", &Pairs(&children));
+    }
+    payload.unless_default("args", &*started.args);
+    payload.unless_default("roleBindings", &started.role_bindings);
+    payload.option("defaultAgent", started.default_agent.as_ref());
+    payload.unless_default("gateway", &started.gateway);
+    payload.unless_default("initiator", &started.initiator);
+    payload.unless_default("traceId", &started.trace_id);
+    payload.unless_default("rootSpanId", &started.root_span_id);
+    if let Some((run, node)) = &started.parent {
+        payload.field("parentRunId", &Text(run));
+        payload.field("parentNodeId", node);
+    }
+    payload.option("rootRunId", started.root.map(Text).as_ref());
+    payload.unless_default("depth", &started.depth);
+    if let Some(origin) = &started.origin {
+        payload.field("originKind", &origin.kind);
+        payload.field("originRunId", &Text(origin.run));
+        payload.field("originEventId", &origin.event);
+    }
+}
+
+fn waiting(payload: &mut Payload<'_>, wait: &Wait) {
+    payload.field("waitingReason", &wait.reason);
+    payload.unless_default("attempt", &wait.attempt);
+    payload.option("cause", wait.cause.as_ref());
+    payload.unless_default("delayMs", &wait.delay_ms);
+    payload.unless_default("until", &wait.until_ms);
+    payload.option("code", wait.code.as_ref());
+    payload.option("hint", wait.hint.as_ref());
+}
+
+fn started(payload: &mut Payload<'_>, dispatch: &Dispatch) {
+    payload.field("attempt", &dispatch.attempt);
+    payload.field("dispatchNo", &dispatch.dispatch_no);
+    payload.field("wave", &dispatch.wave);
+    payload.option("agent", dispatch.agent.as_ref());
+    payload.unless_default("gateway", &dispatch.gateway);
+    let path = match dispatch.path {
+        Path::Edge => "edge",
+        Path::Bridge => "bridge",
+        Path::Child(_) => "child",
+        Path::FanOut => "fan_out",
+    };
+    payload.field("executionPath", path);
+    if let Path::Child(run) = dispatch.path {
+        payload.field("childRunId", &Text(run));
+    }
+    payload.option("deadline", dispatch.deadline_ms.as_ref());
+    if let Some(prepared) = &dispatch.prepared {
+        self::prepared(payload, prepared);
+    }
+}
+
+/// The prompt is written even if empty: where it is, something was prepared.
+fn prepared(payload: &mut Payload<'_>, prepared: &Prepared) {
+    payload.unless_default("inputs", &prepared.inputs);
+    payload.field("prompt", &prepared.prompt);
+    payload.option("stdin", prepared.stdin.as_ref());
+    if !prepared.env.is_empty() {
+        payload.field("env", &Pairs(&prepared.env));
+    }
+    labels(payload, prepared.labels);
+}
+
+fn delta(payload: &mut Payload<'_>, delta: &Delta) {
+    payload.field("deltaIndex", &delta.index);
+    payload.field("attempt", &delta.attempt);
+    match &delta.part {
+        DeltaPart::Text(text) => {
+            payload.field("kind", "text");
+            payload.field("text", text);
+        }
+        DeltaPart::Media { url, mime } => {
+            payload.field("kind", "media");
+            payload.field("url", url);
+            payload.field("mime", mime);
+        }
+    }
+}
+
+fn log(payload: &mut Payload<'_>, line: &Line) {
+    match line {
+        Line::Text(text) => payload.field("text", text),
+        Line::Process(process) => {
+            payload.field("processGroup", &process.group);
+            payload.unless_default("processStarted", &process.started);
+        }
+    }
+}
+
+fn retried(payload: &mut Payload<'_>, retried: &Retried) {
+    payload.field("attempt", &retried.attempt);
+    payload.field("cause", &retried.cause);
+    payload.unless_default("errorMessage", &retried.message);
+    payload.field("delayMs", &retried.delay_ms);
+    payload.unless_default("reask", &retried.reask);
+    usage(payload, &retried.usage);
+}
+
+fn completed(payload: &mut Payload<'_>, done: &Completed) {
+    if let Some(envelope) = &done.outcome.envelope {
+        payload.field("envelope", envelope);
+    } else {
+        payload.unless_default("outputs", &done.outcome.outputs);
+        payload.option("stdout", done.outcome.stdout.as_ref());
+    }
+    labels(payload, done.outcome.labels);
+    payload.field("attempts", &done.attempts);
+    payload.field("durationMs", &done.duration_ms);
+    usage(payload, &done.usage);
+    payload.unless_default("coercions", &done.coercions);
+    payload.option("session", done.session.as_ref());
+    payload.option("carriedFrom", done.carried.map(Text).as_ref());
+}
+
+fn ending(payload: &mut Payload<'_>, ending: &Ending) {
+    error(payload, &ending.code, &ending.message);
+    payload.unless_default("errors", &*ending.violations);
+    payload.field("attempts", &ending.attempts);
+    usage(payload, &ending.usage);
+}
+
+fn skipped(payload: &mut Payload<'_>, skip: &Skip) {
+    payload.field("cause", skip.cause.as_str());
+    payload.unless_default("reason", &skip.reason);
+    if skip.cause == SkipCause::Condition {
+        payload.field("waitingReason", &Waiting::ConditionFalse);
+    }
+    if let Some((code, message)) = &skip.error {
+        error(payload, code, message);
+    }
+    payload.option("carriedFrom", skip.carried.map(Text).as_ref());
+}
+
+fn provenance(payload: &mut Payload<'_>, from: &Provenance) {
+    payload.option("sourceRunId", from.source_run.map(Text).as_ref());
+    payload.field("sourceNodeId", &from.source_node);
+    payload.field("sourceOutputPath", &from.source_output_path);
+    payload.field("targetInputPath", &from.target_input_path);
+    payload.option("transform", from.transform.as_ref());
+}
+
+fn approval_requested(payload: &mut Payload<'_>, request: &ApprovalRequested) {
+    payload.field("approvalId", &Text(request.approval));
+    payload.field("source", request.source.as_str());
+    payload.unless_default("summary", &request.summary);
+    payload.unless_default("approvers", &request.approvers);
+    payload.field("expiresAt", &request.expires_at_ms);
+    if let Some((code, message)) = &request.error {
+        error(payload, code, message);
+    }
+    if let Some(prepared) = &request.prepared {
+        self::prepared(payload, prepared);
+    }
+    usage(payload, &request.usage);
+}
+
+fn approval_resolved(payload: &mut Payload<'_>, resolved: &ApprovalResolved) {
+    payload.field("approvalId", &Text(resolved.approval));
+    payload.field("resolution", resolved.resolution.as_str());
+    payload.option("by", resolved.by.as_ref());
+    payload.option("comment", resolved.comment.as_ref());
+}
+
+fn error(payload: &mut Payload<'_>, code: &str, message: &str) {
+    payload.field("errorCode", code);
+    payload.field("errorMessage", message);
+}
+
+fn usage(payload: &mut Payload<'_>, usage: &Usage) {
+    payload.option("model", usage.model.as_ref());
+    payload.unless_default("inputTokens", &usage.input_tokens);
+    payload.unless_default("outputTokens", &usage.output_tokens);
+    payload.unless_default("thinkingTokens", &usage.thinking_tokens);
+    if usage.cost != Money::ZERO {
+        // Exact digits: what `Display` shows is a JSON number.
+        payload.raw("cost", |out| out.extend_from_slice(usage.cost.to_string().as_bytes()));
+    }
+}
+
+fn labels(payload: &mut Payload<'_>, labels: Labels) {
+    if labels == Labels::default() {
+        return;
+    }
+    let Labels { untrusted, private, since_ms, .. } = labels;
+    payload.field(
+        "labels",
+        &LabelsWritten { classes: Classes(labels), untrusted, private, since: since_ms },
+    );
+}
+
+#[derive(Serialize)]
+struct LabelsWritten {
+    #[serde(skip_serializing_if = "Classes::are_none")]
+    classes: Classes,
+    #[serde(skip_serializing_if = "is_false")]
+    untrusted: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    private: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<u64>,
+}
+
+struct Classes(Labels);
+
+impl Classes {
+    fn are_none(&self) -> bool {
+        self.0.classes().next().is_none()
+    }
+}
+
+impl Serialize for Classes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.classes())
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Fields that come as a map, without those that mean something to the envelope.
+fn entries(payload: &mut Payload<'_>, map: &Map<String, Value>, without: &[&str]) {
+    for (name, value) in map.iter().filter(|(name, _)| !without.contains(&name.as_str())) {
+        payload.entry(name, value);
+    }
+}
