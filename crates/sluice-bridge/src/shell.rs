@@ -176,6 +176,15 @@ impl Adapter for ShellAdapter {
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move { Execution::Done(Box::new(self.run(request, call).await)) })
     }
+
+    fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
+        let process = process.clone();
+        Box::pin(async move {
+            // It waits for the group to be gone, so it may not hold up a worker.
+            let stopped = tokio::task::spawn_blocking(move || kill_survivor(&process)).await;
+            debug_assert!(stopped.is_ok(), "looking for a survivor does not panic");
+        })
+    }
 }
 
 /// Opens the gate once the group is on record, then moves what goes in and

@@ -31,6 +31,8 @@ pub enum Claims {
     All,
     /// Those it started or was asked to take up, and their families.
     Own,
+    /// None: it notes commands down and leaves the work to others.
+    None,
 }
 
 impl Default for Config {

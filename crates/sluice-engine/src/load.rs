@@ -85,7 +85,8 @@ async fn begin(
 ) -> Result<Folded, LoadError> {
     let poison = |reason: String| LoadError::Poison { run: id, reason };
     let first = frames.first().ok_or_else(|| poison("its journal is empty".to_owned()))?;
-    let started = wire::started(&first.body).map_err(|error| poison(error.to_string()))?;
+    let blobs = blobs(store, id, &first.body).await?;
+    let started = wire::started(&first.body, &blobs).map_err(|error| poison(error.to_string()))?;
     let stored = definition(store, definitions, id, &started).await?;
     let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
     fold(store, Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 }, frames).await

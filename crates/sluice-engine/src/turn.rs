@@ -6,9 +6,10 @@ use crate::engine::Inner;
 use crate::mail::Reply;
 use crate::resident::Resident;
 use sluice_core::journal::wire;
-use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, StoreError};
-use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
+use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, Store, StoreError};
+use sluice_core::run::command::{Command, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
+use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
@@ -170,10 +171,14 @@ impl Resident {
             let attempt = append.clone();
             let appended = self.while_calling(async move { store.append(attempt).await }).await;
             match appended {
-                Ok(appended) => return appended,
+                Ok(appended) => {
+                    self.engine.untroubled();
+                    return appended;
+                }
                 Err(StoreError::Unknown(reason)) => {
                     tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
-                    match self.version_in_store().await {
+                    let store = std::sync::Arc::clone(&self.engine.store);
+                    match version_in_store(store, append.run).await {
                         Some(version) if version >= append.after + u64::from(append.count) => {
                             return Appended::Done;
                         }
@@ -196,10 +201,25 @@ impl Resident {
         }
     }
 
-    async fn version_in_store(&self) -> Option<u64> {
-        let loaded = self.engine.store.load(self.run.id).await.ok()??;
-        let frames = loaded.frames.last().map(|frame| frame.first + u64::from(frame.count) - 1);
-        frames.or(loaded.snapshot.map(|(version, _)| version))
+    /// Gives the run up without an event.
+    pub(crate) async fn release(&mut self) -> Appended {
+        let now_ms = self.engine.clock.now_ms();
+        let append = Append {
+            run: self.run.id,
+            node: self.engine.node,
+            epoch: self.epoch,
+            after: self.run.version,
+            count: 0,
+            body: Vec::new(),
+            create: None,
+            head: Some(self.engine.head(&self.run, now_ms, Hold::Release)),
+            snapshot: None,
+            blobs: Vec::new(),
+            read: Vec::new(),
+            letters: Vec::new(),
+            guards: Vec::new(),
+        };
+        self.commit(append).await
     }
 }
 
@@ -240,6 +260,12 @@ impl Inner {
     }
 }
 
+async fn version_in_store(store: std::sync::Arc<dyn Store>, run: RunId) -> Option<u64> {
+    let loaded = store.load(run).await.ok()??;
+    let frames = loaded.frames.last().map(|frame| frame.first + u64::from(frame.count) - 1);
+    frames.or(loaded.snapshot.map(|(version, _)| version))
+}
+
 fn answer(replies: Vec<(Reply, Result<(), Refusal>)>) {
     for (reply, applied) in replies {
         // Whoever asked may have stopped waiting.
@@ -256,5 +282,3 @@ pub(crate) fn letters(letters: Vec<letter::Letter>) -> Vec<Letter> {
     written.collect()
 }
 
-/// What a process that only notes things down may do.
-pub(crate) const NOTING: Dispatching = Dispatching::Deferred;

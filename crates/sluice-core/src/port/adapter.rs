@@ -19,6 +19,13 @@ pub trait Adapter: Send + Sync {
 
     /// Does the work. Dropping the future abandons it: whatever it started is stopped.
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution>;
+
+    /// Stops a process that an earlier life of this adapter started and that
+    /// may have outlived it. Completes when it is gone.
+    fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
+        let _ = process;
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// What an adapter can do.

@@ -57,6 +57,11 @@ impl<'a> Turn<'a> {
         Turn { run, given, events: Vec::new(), letters: Vec::new(), fan_outs: Vec::new(), args }
     }
 
+    /// The run as it is by now.
+    pub fn run(&self) -> &Run {
+        self.run
+    }
+
     /// Decides a command.
     pub fn apply(&mut self, command: Command) -> Result<(), Refusal> {
         match command {

@@ -6,7 +6,7 @@ use super::status::RunStatus;
 use crate::canonical;
 use crate::journal::event::{Path, StepAt};
 use crate::plan::step::Work;
-use crate::port::adapter::Request;
+use crate::port::adapter::{Process, Request};
 use serde_json::{Map, Value, json};
 
 /// Something the engine must see to.
@@ -47,9 +47,23 @@ impl Run {
     /// Whether the run needs an owner only when a timer fires or someone writes.
     pub fn is_parked(&self) -> bool {
         let index = &self.index;
-        self.status.is_terminal()
-            || (index.in_flight.is_empty() && index.ready.is_empty() && index.queue.is_empty())
-            || (index.in_flight.is_empty() && self.pause.is_some())
+        // Children report by letter.
+        let waits_here = |at: &StepAt| matches!(self.state(*at).path, Some(Path::Edge));
+        let idle = !index.in_flight.keys().any(waits_here);
+        let nothing_ready =
+            index.ready.is_empty() && index.queue.is_empty() && index.asks.is_empty();
+        self.status.is_terminal() || (idle && (nothing_ready || self.pause.is_some()))
+    }
+
+    /// Whether something was in flight in a process that owned the run.
+    pub fn has_edge_work(&self) -> bool {
+        self.due().any(|effect| matches!(effect, Effect::Dispatch { .. }))
+    }
+
+    /// Processes that do steps in flight, with the agent that started each.
+    pub fn processes(&self) -> impl Iterator<Item = (&str, &Process)> {
+        let in_flight = self.index.in_flight.keys().map(|at| self.state(*at));
+        in_flight.filter_map(|state| Some((state.agent.as_deref()?, state.process.as_ref()?)))
     }
 
     /// Whether a step could be dispatched at once if this process did work.

@@ -1,0 +1,122 @@
+//! Runs that runs start.
+
+use crate::engine::Inner;
+use crate::error::StartError;
+use crate::load::stored;
+use crate::mail::Mail;
+use crate::start::Start;
+use serde_json::{Map, Value};
+use sluice_core::code::Code;
+use sluice_core::journal::event::StepAt;
+use sluice_core::limits::RECURSION_DEPTH_MAX;
+use sluice_core::port::store::Hash;
+use sluice_core::run::command::Command;
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::RunStatus;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a child is started with.
+#[derive(Debug, Clone)]
+pub(crate) struct ChildRequest {
+    reference: String,
+    definition: Option<Hash>,
+    children: BTreeMap<String, Hash>,
+    args: Map<String, Value>,
+    step: String,
+    root: RunId,
+    depth: u32,
+    trace_id: String,
+    initiator: String,
+    default_agent: Option<String>,
+    role_bindings: BTreeMap<String, String>,
+}
+
+pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
+    let reference = run.child_reference(at).unwrap_or_default();
+    let started = &run.started;
+    ChildRequest {
+        definition: started.children.get(&reference).copied(),
+        reference,
+        children: started.children.clone(),
+        args: run.state(at).prepared.as_ref().map(|one| one.inputs.clone()).unwrap_or_default(),
+        step: run.name(at),
+        root: started.root.unwrap_or(run.id),
+        depth: started.depth + 1,
+        trace_id: started.trace_id.clone(),
+        initiator: started.initiator.clone(),
+        default_agent: started.default_agent.clone(),
+        role_bindings: started.role_bindings.clone(),
+    }
+}
+
+/// How long to wait before a child is tried to be started again.
+const RETRY_MS: u64 = 500;
+
+impl Inner {
+    /// Sees to it that a child run exists. Starting it twice is starting it once.
+    pub(crate) fn start_child(self: Arc<Self>, parent: RunId, child: RunId, request: ChildRequest) {
+        let engine = Arc::clone(&self);
+        self.spawn(async move {
+            loop {
+                let failure = match engine.child(parent, child, &request).await {
+                    Ok(()) | Err(StartError::Stopping) => return,
+                    Err(StartError::Store(error)) => {
+                        tracing::warn!(%child, %error, "the child cannot be started yet");
+                        tokio::time::sleep(Duration::from_millis(RETRY_MS)).await;
+                        continue;
+                    }
+                    Err(error) => error,
+                };
+                let command = Command::ChildEnded {
+                    child,
+                    status: RunStatus::Failed,
+                    outputs: None,
+                    error: Some((code(&failure).to_string(), failure.to_string())),
+                };
+                engine.mail(parent, Mail::Command(command, None)).await;
+                return;
+            }
+        });
+    }
+
+    async fn child(
+        self: &Arc<Self>,
+        parent: RunId,
+        child: RunId,
+        request: &ChildRequest,
+    ) -> Result<(), StartError> {
+        if request.depth > RECURSION_DEPTH_MAX {
+            return Err(StartError::TooDeep(RECURSION_DEPTH_MAX));
+        }
+        let missing = || {
+            let message = format!("the workflow `{}` was not at hand", request.reference);
+            StartError::Unresolved(message)
+        };
+        let hash = request.definition.ok_or_else(missing)?;
+        let stored = stored(&*self.store, &self.definitions, hash).await?;
+        let stored = stored.map_err(StartError::Unresolved)?;
+        let mut start = Start::new(stored, request.args.clone());
+        start.id = Some(child);
+        start.children = request.children.clone();
+        start.parent = Some((parent, request.step.clone()));
+        start.root = Some(request.root);
+        start.depth = request.depth;
+        start.trace_id = Some(request.trace_id.clone());
+        start.initiator.clone_from(&request.initiator);
+        start.default_agent.clone_from(&request.default_agent);
+        start.role_bindings = request.role_bindings.clone();
+        self.start(start).await.map(drop)
+    }
+}
+
+fn code(error: &StartError) -> Code {
+    match error {
+        StartError::Args(_) => Code::InvalidArgs,
+        StartError::Agent(_) => Code::UnknownAgent,
+        StartError::TooDeep(_) => Code::RecursionTooDeep,
+        _ => Code::ChildFailed,
+    }
+}

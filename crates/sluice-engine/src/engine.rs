@@ -1,0 +1,492 @@
+//! The engine: who is in memory, and how to reach them.
+
+use crate::agents::Agents;
+use crate::config::{Claims, Config};
+use crate::definition::{Definitions, Stored};
+use crate::error::{CommandError, Delivered, LoadError, StartError};
+use crate::load::{Folded, blobs, replay, stored};
+use crate::mail::Mail;
+use crate::resident::{MAILBOX_MAX, Resident, Seat, fold};
+use crate::start::{Start, StartedRun};
+use crate::turn::{Input, Standing};
+use crate::watch::{Tip, Watches};
+use sluice_core::journal::envelope::{Shown, envelopes};
+use sluice_core::port::store::{Claim, Hash, Letter, NodeId, Store, StoreError, Taken};
+use sluice_core::port::{Clock, Entropy};
+use sluice_core::run::command::{Command, Dispatching};
+use sluice_core::run::id::RunId;
+use sluice_core::run::letter;
+use sluice_core::run::state::Run;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Makes chance.
+pub type EntropySource = Arc<dyn Fn() -> Box<dyn Entropy> + Send + Sync>;
+
+/// What an engine stands on.
+#[derive(Clone)]
+pub struct Ground {
+    /// Where journals live.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where chance comes from.
+    pub entropy: EntropySource,
+    /// Who does the work.
+    pub agents: Agents,
+}
+
+/// A process's engine. Dropping it is as if the process died.
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: EntropySource,
+    pub(crate) agents: Agents,
+    pub(crate) config: Config,
+    pub(crate) node: NodeId,
+    pub(crate) definitions: Definitions,
+    pub(crate) watches: Watches,
+    /// Room for runs in memory.
+    pub(crate) room: Arc<Semaphore>,
+    pub(crate) wake: Notify,
+    pub(crate) stop: CancellationToken,
+    dead: CancellationToken,
+    residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    /// Runs whose journals cannot be folded, and why.
+    poisoned: Mutex<BTreeMap<RunId, String>>,
+    trouble: watch::Sender<Option<String>>,
+}
+
+/// Why a run could not be taken up here.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// A process that lives owns it.
+    #[error("{0} owns the run")]
+    Held(NodeId),
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine stops.
+    #[error("the engine is stopping")]
+    Stopping,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.inner.dead.cancel();
+    }
+}
+
+impl Engine {
+    /// Starts an engine. What it looks after begins at once.
+    pub async fn open(ground: Ground, config: Config) -> Result<Engine, StoreError> {
+        let mut entropy = (ground.entropy)();
+        let node = NodeId(RunId::new(ground.clock.now_ms(), &mut *entropy).0);
+        ground.store.renew(node, config.lease_ms).await?;
+        let inner = Arc::new(Inner {
+            store: ground.store,
+            clock: ground.clock,
+            entropy: ground.entropy,
+            agents: ground.agents,
+            node,
+            definitions: Definitions::default(),
+            watches: Watches::default(),
+            room: Arc::new(Semaphore::new(config.residents_max)),
+            wake: Notify::new(),
+            stop: CancellationToken::new(),
+            dead: CancellationToken::new(),
+            residents: Mutex::default(),
+            poisoned: Mutex::default(),
+            trouble: watch::channel(None).0,
+            config,
+        });
+        inner.spawn(Arc::clone(&inner).renew());
+        inner.spawn(Arc::clone(&inner).sweep());
+        Ok(Engine { inner })
+    }
+
+    /// This process's name among those that share the store.
+    pub fn node(&self) -> NodeId {
+        self.inner.node
+    }
+
+    /// Starts a run, and answers when that is durable.
+    pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
+        self.inner.start(request).await
+    }
+
+    /// Asks something of a run, and answers when it is durable. `key` names
+    /// the command where it has to go through the inbox.
+    pub async fn command(
+        &self,
+        run: RunId,
+        command: Command,
+        key: &str,
+    ) -> Result<Delivered, CommandError> {
+        self.inner.command(run, command, key).await
+    }
+
+    /// Takes an unfinished run up here.
+    pub async fn take_up(&self, run: RunId) -> Result<(), TakeError> {
+        self.inner.take_up(run, Dispatching::Allowed).await.map(drop)
+    }
+
+    /// A run as the store has it.
+    pub async fn load(&self, run: RunId) -> Result<Run, LoadError> {
+        Ok(fold(&self.inner, run).await?.run)
+    }
+
+    /// A run as it was after the event `upto`.
+    pub async fn load_at(&self, run: RunId, upto: u64) -> Result<Run, LoadError> {
+        Ok(replay(&*self.inner.store, &self.inner.definitions, run, upto).await?.run)
+    }
+
+    /// Envelopes of the events after `after`, a page of them.
+    pub async fn events(&self, run: &Run, after: u64) -> Result<Vec<Shown>, LoadError> {
+        const PAGE_BYTES: usize = 1024 * 1024;
+        let started = &run.started;
+        let mut shown = Vec::new();
+        for frame in self.inner.store.frames(run.id, after, PAGE_BYTES).await? {
+            let blobs = blobs(&*self.inner.store, run.id, &frame.body).await?;
+            let page = envelopes(run.id, &started.workflow, &started.trace_id, &frame, &blobs);
+            let page = page.map_err(|error| LoadError::Poison {
+                run: run.id,
+                reason: error.to_string(),
+            })?;
+            shown.extend(page.into_iter().filter(|one| one.id > after));
+        }
+        Ok(shown)
+    }
+
+    /// A definition by the hash of its stored form.
+    pub async fn definition(&self, hash: Hash) -> Result<Result<Stored, String>, LoadError> {
+        stored(&*self.inner.store, &self.inner.definitions, hash).await
+    }
+
+    /// Follows a run: a new value after each of its turns here.
+    pub fn follow(&self, run: RunId) -> watch::Receiver<Option<Tip>> {
+        self.inner.watches.follow(run)
+    }
+
+    /// How many runs are in memory.
+    pub fn residents(&self) -> usize {
+        self.inner.residents().len()
+    }
+
+    /// What keeps the store from writing, while something does.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.inner.trouble.subscribe()
+    }
+
+    /// Runs that are left alone, and why.
+    pub fn poisoned(&self) -> BTreeMap<RunId, String> {
+        self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
+    }
+
+    /// Looks for due runs at once instead of at the next sweep.
+    pub fn look(&self) {
+        self.inner.wake.notify_one();
+    }
+
+    /// Stops: nothing new starts, what is in flight is left to the next owner.
+    pub async fn shutdown(&self) {
+        self.inner.stop.cancel();
+        self.inner.room.close();
+        let senders: Vec<_> = self.inner.residents().values().cloned().collect();
+        for sender in &senders {
+            // One that is gone has nothing to leave.
+            let _ = sender.send(Mail::Leave).await;
+        }
+        for sender in senders {
+            sender.closed().await;
+        }
+        if let Err(error) = self.inner.store.leave(self.inner.node).await {
+            tracing::warn!(%error, "the lease could not be given up; it will run out");
+        }
+    }
+}
+
+impl Inner {
+    fn residents(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, mpsc::Sender<Mail>>> {
+        self.residents.lock().expect("nobody panics while holding it")
+    }
+
+    /// Runs a task until it ends or this process is as good as dead.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let dead = self.dead.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = dead.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    pub(crate) fn mailbox(&self) -> (mpsc::Sender<Mail>, mpsc::Receiver<Mail>) {
+        mpsc::channel(MAILBOX_MAX)
+    }
+
+    /// Puts a run into memory.
+    pub(crate) fn seat(self: &Arc<Self>, folded: Folded, seat: Seat, first: Vec<Input>) {
+        let id = folded.run.id;
+        self.residents().insert(id, seat.sender.clone());
+        let resident = Resident::new(Arc::clone(self), folded, seat);
+        self.spawn(resident.live(first));
+    }
+
+    /// A run has left memory. What still lay in its mailbox is sent on.
+    pub(crate) async fn forget(
+        self: &Arc<Self>,
+        run: RunId,
+        mut mailbox: mpsc::Receiver<Mail>,
+        standing: Standing,
+    ) {
+        self.residents().remove(&run);
+        mailbox.close();
+        let mut again = standing == Standing::Lost;
+        let mut rest = Vec::new();
+        while let Some(mail) = mailbox.recv().await {
+            match mail {
+                Mail::Command(..) => rest.push(mail),
+                Mail::Letters => again = true,
+                // Of a call that is over with the run's stay in memory.
+                Mail::Text { .. }
+                | Mail::Media { .. }
+                | Mail::Log { .. }
+                | Mail::Process { .. }
+                | Mail::Leave => {}
+            }
+        }
+        if !rest.is_empty() {
+            let engine = Arc::clone(self);
+            self.spawn(async move {
+                for mail in rest {
+                    engine.mail(run, mail).await;
+                }
+            });
+        }
+        if again {
+            self.deliver(run);
+        }
+    }
+
+    /// Whether this process does work.
+    fn dispatching(&self) -> Dispatching {
+        match self.config.claims {
+            Claims::All | Claims::Own => Dispatching::Allowed,
+            Claims::None => Dispatching::Deferred,
+        }
+    }
+
+    /// Sends mail to a run, which is taken up if it is not in memory. If that
+    /// is not possible the mail is dropped, and whoever waits for it is told.
+    pub(crate) async fn mail(self: &Arc<Self>, run: RunId, mut mail: Mail) {
+        for _ in 0..3 {
+            let sender = match self.take_up(run, self.dispatching()).await {
+                Ok(sender) => sender,
+                Err(error) => {
+                    tracing::debug!(%run, %error, "mail cannot be delivered");
+                    return;
+                }
+            };
+            match sender.send(mail).await {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(back)) => mail = back,
+            }
+        }
+    }
+
+    /// A letter lies in a run's inbox: if the run is ours to look after, it is told.
+    pub(crate) fn deliver(self: &Arc<Self>, run: RunId) {
+        let sender = self.residents().get(&run).cloned();
+        if let Some(sender) = sender {
+            let full = match sender.try_send(Mail::Letters) {
+                Ok(()) => return,
+                Err(mpsc::error::TrySendError::Full(mail)) => Some(mail),
+                Err(mpsc::error::TrySendError::Closed(_)) => None,
+            };
+            if let Some(mail) = full {
+                self.spawn(async move { drop(sender.send(mail).await) });
+                return;
+            }
+        }
+        if self.config.claims == Claims::None || self.stop.is_cancelled() {
+            return;
+        }
+        let engine = Arc::clone(self);
+        self.spawn(async move {
+            if let Err(error) = engine.take_up(run, Dispatching::Allowed).await {
+                tracing::debug!(%run, %error, "not taken up here");
+            }
+        });
+    }
+
+    pub(crate) async fn command(
+        self: &Arc<Self>,
+        run: RunId,
+        command: Command,
+        key: &str,
+    ) -> Result<Delivered, CommandError> {
+        const TRIES: usize = 5;
+        for _ in 0..TRIES {
+            match self.take_up(run, self.dispatching()).await {
+                Ok(sender) => {
+                    let (reply, answer) = oneshot::channel();
+                    let mail = Mail::Command(command.clone(), Some(reply));
+                    if sender.send(mail).await.is_err() {
+                        continue;
+                    }
+                    match answer.await {
+                        Ok(applied) => return Ok(applied.map(|()| Delivered::Done)?),
+                        // It left memory with the command unread.
+                        Err(_) => continue,
+                    }
+                }
+                Err(TakeError::Held(owner)) => {
+                    let body = letter::encode(&command).ok_or(CommandError::Stopping)?;
+                    let letter = Letter { run, key: key.to_owned(), body };
+                    self.store.post(letter).await?;
+                    return Ok(Delivered::Posted(owner));
+                }
+                Err(TakeError::Load(error)) => return Err(error.into()),
+                Err(TakeError::Store(error)) => return Err(error.into()),
+                Err(TakeError::Stopping) => return Err(CommandError::Stopping),
+            }
+        }
+        let reason = "the run keeps moving between processes".to_owned();
+        Err(StoreError::Unavailable(reason).into())
+    }
+
+    /// Brings a run into memory, if no other process owns it.
+    pub(crate) async fn take_up(
+        self: &Arc<Self>,
+        run: RunId,
+        dispatching: Dispatching,
+    ) -> Result<mpsc::Sender<Mail>, TakeError> {
+        let Some((sender, mailbox)) = self.reserve(run)? else {
+            let known = self.residents().get(&run).cloned();
+            return known.ok_or(TakeError::Stopping);
+        };
+        let taken = self.take(run, dispatching, sender.clone(), mailbox).await;
+        if taken.is_err() {
+            self.residents().remove(&run);
+        }
+        taken.map(|()| sender)
+    }
+
+    /// A place in memory for a run; none if it has one.
+    #[expect(clippy::type_complexity, reason = "both ends of one channel")]
+    fn reserve(
+        &self,
+        run: RunId,
+    ) -> Result<Option<(mpsc::Sender<Mail>, mpsc::Receiver<Mail>)>, TakeError> {
+        if self.stop.is_cancelled() {
+            return Err(TakeError::Stopping);
+        }
+        let mut residents = self.residents();
+        if residents.contains_key(&run) {
+            return Ok(None);
+        }
+        let (sender, mailbox) = self.mailbox();
+        residents.insert(run, sender.clone());
+        Ok(Some((sender, mailbox)))
+    }
+
+    async fn take(
+        self: &Arc<Self>,
+        run: RunId,
+        dispatching: Dispatching,
+        sender: mpsc::Sender<Mail>,
+        mailbox: mpsc::Receiver<Mail>,
+    ) -> Result<(), TakeError> {
+        let permit = Arc::clone(&self.room).acquire_owned().await;
+        let permit = permit.map_err(|_| TakeError::Stopping)?;
+        let epoch = match self.store.take(run, self.node).await? {
+            Taken::Done(claim) => claim.epoch,
+            Taken::Already(epoch) => epoch,
+            Taken::Held(owner) => return Err(TakeError::Held(owner)),
+            Taken::NoRun => return Err(LoadError::NoRun(run).into()),
+        };
+        let folded = self.fold_or_quarantine(run).await?;
+        let first = self.look_after(&folded.run, dispatching).await;
+        let seat = Seat { epoch, sender, mailbox, permit, dispatching };
+        self.seat(folded, seat, first);
+        Ok(())
+    }
+
+    /// Takes up a run that was claimed.
+    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim) {
+        let run = claim.run;
+        let Ok(Some((sender, mailbox))) = self.reserve(run) else { return };
+        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
+        match self.fold_or_quarantine(run).await {
+            Ok(folded) => {
+                let dispatching = Dispatching::Allowed;
+                let first = self.look_after(&folded.run, dispatching).await;
+                let seat = Seat { epoch: claim.epoch, sender, mailbox, permit, dispatching };
+                self.seat(folded, seat, first);
+            }
+            Err(error) => {
+                tracing::error!(%run, %error, "a claimed run cannot be loaded");
+                self.residents().remove(&run);
+            }
+        }
+    }
+
+    async fn fold_or_quarantine(&self, run: RunId) -> Result<Folded, LoadError> {
+        let folded = fold(self, run).await;
+        if let Err(LoadError::Poison { reason, .. }) = &folded {
+            let mut poisoned = self.poisoned.lock().expect("nobody panics while holding it");
+            poisoned.insert(run, reason.clone());
+        }
+        folded
+    }
+
+    /// Stops whatever an earlier owner left running, and says what follows.
+    async fn look_after(&self, run: &Run, dispatching: Dispatching) -> Vec<Input> {
+        if dispatching == Dispatching::Deferred || !run.has_edge_work() {
+            return Vec::new();
+        }
+        self.stop_survivors(run).await;
+        vec![Input::new(Command::TakeOver)]
+    }
+
+    pub(crate) async fn stop_survivors(&self, run: &Run) {
+        for (agent, process) in run.processes() {
+            if let Some(adapter) = self.agents.get(agent) {
+                adapter.stop_survivor(process).await;
+            }
+        }
+    }
+
+    pub(crate) fn troubled(&self, reason: &str) {
+        self.trouble.send_if_modified(|now| {
+            let new = now.as_deref() != Some(reason);
+            if new {
+                *now = Some(reason.to_owned());
+            }
+            new
+        });
+    }
+
+    pub(crate) fn untroubled(&self) {
+        self.trouble.send_if_modified(|now| now.take().is_some());
+    }
+
+    /// Runs that are not worth another try.
+    pub(crate) fn quarantined(&self) -> BTreeSet<RunId> {
+        let poisoned = self.poisoned.lock().expect("nobody panics while holding it");
+        poisoned.keys().copied().collect()
+    }
+}

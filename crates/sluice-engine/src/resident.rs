@@ -1,0 +1,366 @@
+//! A run in memory: a task of its own that turns mail and results into turns.
+
+use crate::engine::Inner;
+use crate::error::LoadError;
+use crate::load::{Folded, load};
+use crate::mail::Mail;
+use crate::perform::{Done, call};
+use crate::turn::{Input, Standing};
+use crate::watch::Tip;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use sluice_core::journal::event::{DeltaPart, StepAt};
+use sluice_core::port::Entropy;
+use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
+use sluice_core::port::store::{Appended, Hold, Inbox};
+use sluice_core::run::command::{Command, Dispatching};
+use sluice_core::run::due::Effect;
+use sluice_core::run::id::RunId;
+use sluice_core::run::letter;
+use sluice_core::run::state::Run;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Most mail and results that one turn takes.
+const DRAIN_MAX: usize = 1024;
+/// Letters and results that wait for a run; senders wait beyond that.
+pub(crate) const MAILBOX_MAX: usize = 256;
+/// How long a run that is not worked on here stays for the next command.
+const NOTE_MS: u64 = 250;
+/// Longest sleep: a clock that was set is noticed by then.
+const SLEEP_MS_MAX: u64 = 5000;
+
+/// A run in memory.
+pub(crate) struct Resident {
+    pub(crate) engine: Arc<Inner>,
+    pub(crate) run: Run,
+    pub(crate) epoch: u64,
+    pub(crate) entropy: Box<dyn Entropy>,
+    pub(crate) dispatching: Dispatching,
+    /// Whether the next append gives the run up.
+    pub(crate) leaving: bool,
+    pub(crate) tail_events: u64,
+    pub(crate) tail_bytes: usize,
+    pub(crate) snapshot_bytes: usize,
+    mailbox: mpsc::Receiver<Mail>,
+    /// For the calls of this run.
+    sender: mpsc::Sender<Mail>,
+    calls: FuturesUnordered<BoxFuture<'static, Done>>,
+    performing: BTreeMap<StepAt, (u32, CancellationToken)>,
+    children: BTreeSet<RunId>,
+    /// Results that came while an append was under way.
+    results: Vec<Done>,
+    /// Text that waits to be journalled, and since when.
+    text: BTreeMap<StepAt, (u32, String)>,
+    text_due: Option<Instant>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// What a resident is made from.
+pub(crate) struct Seat {
+    pub(crate) epoch: u64,
+    pub(crate) sender: mpsc::Sender<Mail>,
+    pub(crate) mailbox: mpsc::Receiver<Mail>,
+    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) dispatching: Dispatching,
+}
+
+impl Resident {
+    pub(crate) fn new(engine: Arc<Inner>, folded: Folded, seat: Seat) -> Resident {
+        Resident {
+            entropy: (engine.entropy)(),
+            engine,
+            run: folded.run,
+            epoch: seat.epoch,
+            dispatching: seat.dispatching,
+            leaving: false,
+            tail_events: folded.tail_events,
+            tail_bytes: folded.tail_bytes,
+            snapshot_bytes: folded.snapshot_bytes,
+            mailbox: seat.mailbox,
+            sender: seat.sender,
+            calls: FuturesUnordered::new(),
+            performing: BTreeMap::new(),
+            children: BTreeSet::new(),
+            results: Vec::new(),
+            text: BTreeMap::new(),
+            text_due: None,
+            _permit: seat.permit,
+        }
+    }
+
+    /// Lives until the run is parked, done, or lost to another process.
+    pub(crate) async fn live(mut self, first: Vec<Input>) {
+        let id = self.run.id;
+        let mut inputs = first;
+        // Letters may have come while nobody owned the run.
+        self.read_letters(&mut inputs).await;
+        let standing = loop {
+            let standing = self.turn(inputs).await;
+            if standing != Standing::Kept {
+                break standing;
+            }
+            if self.dispatching == Dispatching::Deferred && self.run.is_stopping() {
+                // Whoever had it in flight is gone; what it left running is stopped.
+                self.engine.stop_survivors(&self.run).await;
+                inputs = vec![Input::new(Command::TakeOver)];
+                continue;
+            }
+            let now_ms = self.engine.clock.now_ms();
+            if self.leaving || self.engine.hold(&self.run, now_ms) == Hold::Release {
+                break self.give_up().await;
+            }
+            if self.dispatching == Dispatching::Deferred {
+                match self.note().await {
+                    Some(noted) => inputs = noted,
+                    None => break self.give_up().await,
+                }
+                continue;
+            }
+            self.perform();
+            inputs = self.gather().await;
+        };
+        tracing::trace!(run = %id, ?standing, "leaves memory");
+        self.stop_calls(standing).await;
+        self.engine.forget(id, self.mailbox, standing).await;
+    }
+
+    /// Waits for something to do, then takes everything there is.
+    async fn gather(&mut self) -> Vec<Input> {
+        let mut mails = Vec::new();
+        let wake = self.wake_at();
+        if self.results.is_empty() {
+            tokio::select! {
+                biased;
+                received = self.mailbox.recv_many(&mut mails, DRAIN_MAX) => {
+                    debug_assert!(received > 0, "the run holds a sender of its own mailbox");
+                }
+                Some(done) = self.calls.next(), if !self.calls.is_empty() => {
+                    self.results.push(done);
+                }
+                () = tokio::time::sleep_until(wake) => {}
+            }
+        }
+        while mails.len() < DRAIN_MAX
+            && let Ok(mail) = self.mailbox.try_recv()
+        {
+            mails.push(mail);
+        }
+        while self.results.len() < DRAIN_MAX
+            && let Some(Some(done)) = futures_util::FutureExt::now_or_never(self.calls.next())
+        {
+            self.results.push(done);
+        }
+        self.sort(mails).await
+    }
+
+    /// Waits a little for mail, and for nothing else.
+    async fn note(&mut self) -> Option<Vec<Input>> {
+        let mut mails = Vec::new();
+        let patience = Duration::from_millis(NOTE_MS);
+        let received = self.mailbox.recv_many(&mut mails, DRAIN_MAX);
+        match tokio::time::timeout(patience, received).await {
+            Ok(_) => Some(self.sort(mails).await),
+            Err(_) => None,
+        }
+    }
+
+    /// When the run has something to do even if nothing comes.
+    fn wake_at(&self) -> Instant {
+        let now_ms = self.engine.clock.now_ms();
+        let due_ms = self.run.next_due_ms().unwrap_or(u64::MAX);
+        let sleep_ms = due_ms.saturating_sub(now_ms).min(SLEEP_MS_MAX);
+        let wake = Instant::now() + Duration::from_millis(sleep_ms);
+        self.text_due.map_or(wake, |due| due.min(wake))
+    }
+
+    /// Turns mail and results into commands, parts of an answer before its end.
+    async fn sort(&mut self, mails: Vec<Mail>) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        let mut letters = false;
+        for mail in mails {
+            match mail {
+                Mail::Command(command, reply) => {
+                    inputs.push(Input { command, reply, letter: None });
+                }
+                Mail::Letters => letters = true,
+                Mail::Text { at, dispatch_no, text } => self.keep_text(at, dispatch_no, &text),
+                Mail::Media { at, dispatch_no, url, mime } => {
+                    let part = DeltaPart::Media { url, mime };
+                    inputs.push(Input::new(Command::Stream { at, dispatch_no, part }));
+                }
+                Mail::Log { at, dispatch_no, text } => {
+                    inputs.push(Input::new(Command::Log { at, dispatch_no, text }));
+                }
+                Mail::Process { at, dispatch_no, process, reply } => {
+                    let command = Command::Process { at, dispatch_no, process };
+                    inputs.push(Input { command, reply: Some(reply), letter: None });
+                }
+                Mail::Leave => self.leaving = true,
+            }
+        }
+        let due = self.text_due.is_some_and(|due| due <= Instant::now());
+        if due || !self.results.is_empty() {
+            self.flush_text(&mut inputs);
+        }
+        if letters {
+            self.read_letters(&mut inputs).await;
+        }
+        for done in std::mem::take(&mut self.results) {
+            let Done { at, dispatch_no, execution } = done;
+            let command = match execution {
+                Execution::Done(answer) => Command::Complete { at, dispatch_no, answer },
+                Execution::Accepted => Command::Accepted { at, dispatch_no },
+            };
+            inputs.push(Input::new(command));
+        }
+        inputs
+    }
+
+    fn keep_text(&mut self, at: StepAt, dispatch_no: u32, text: &str) {
+        let kept = self.text.entry(at).or_insert_with(|| (dispatch_no, String::new()));
+        if kept.0 != dispatch_no {
+            *kept = (dispatch_no, String::new());
+        }
+        kept.1.push_str(text);
+        let pause = Duration::from_millis(self.engine.config.delta_ms);
+        self.text_due.get_or_insert_with(|| Instant::now() + pause);
+    }
+
+    fn flush_text(&mut self, inputs: &mut Vec<Input>) {
+        for (at, (dispatch_no, text)) in std::mem::take(&mut self.text) {
+            let part = DeltaPart::Text(text);
+            inputs.push(Input::new(Command::Stream { at, dispatch_no, part }));
+        }
+        self.text_due = None;
+    }
+
+    async fn read_letters(&mut self, inputs: &mut Vec<Input>) {
+        let letters = match self.engine.store.letters(Inbox::Run(self.run.id)).await {
+            Ok(letters) => letters,
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "the inbox cannot be read now");
+                self.engine.deliver(self.run.id);
+                return;
+            }
+        };
+        for received in letters {
+            match letter::decode(&received.letter.body) {
+                Ok(command) => {
+                    inputs.push(Input { command, reply: None, letter: Some(received.id) });
+                }
+                Err(error) => {
+                    tracing::error!(run = %self.run.id, %error, "a letter is left unread");
+                }
+            }
+        }
+    }
+
+    /// Waits for `work` while the calls in flight go on.
+    pub(crate) async fn while_calling<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                Some(done) = self.calls.next(), if !self.calls.is_empty() => {
+                    self.results.push(done);
+                }
+            }
+        }
+    }
+
+    /// Tells whoever watches.
+    pub(crate) fn publish(&self, hold: Hold) {
+        let tip = Tip {
+            version: self.run.version,
+            status: self.run.status,
+            resident: hold == Hold::Keep,
+        };
+        self.engine.watches.tell(self.run.id, tip);
+    }
+
+    /// Does what is due and not yet done, and stops what is no longer.
+    pub(crate) fn perform(&mut self) {
+        let stopping = self.run.is_stopping();
+        let mut wanted = BTreeSet::new();
+        let effects: Vec<Effect> = self.run.due().collect();
+        for effect in effects {
+            match effect {
+                Effect::Dispatch { at, dispatch_no } => {
+                    wanted.insert(at);
+                    let known = self.performing.get(&at).map(|(number, _)| *number);
+                    if known != Some(dispatch_no) {
+                        self.dispatch(at, dispatch_no);
+                    }
+                }
+                Effect::Child { at, child } => {
+                    if !stopping && self.children.insert(child) {
+                        let request = crate::children::request(&self.run, at, child);
+                        Arc::clone(&self.engine).start_child(self.run.id, child, request);
+                    }
+                }
+            }
+        }
+        self.performing.retain(|at, (_, cancel)| {
+            let keep = wanted.contains(at);
+            if !keep || stopping {
+                cancel.cancel();
+            }
+            keep
+        });
+    }
+
+    fn dispatch(&mut self, at: StepAt, dispatch_no: u32) {
+        let request = self.run.request(at);
+        let cancel = CancellationToken::new();
+        let replaced = self.performing.insert(at, (dispatch_no, cancel.clone()));
+        if let Some((_, old)) = replaced {
+            old.cancel();
+        }
+        let Some(adapter) = self.engine.agents.get(&request.agent).cloned() else {
+            let message = format!("there is no agent `{}` here", request.agent);
+            let answer = Box::new(Answer::failed(CallErrorCode::InvalidRequest, message));
+            let execution = Execution::Done(answer);
+            self.results.push(Done { at, dispatch_no, execution });
+            return;
+        };
+        let grace_ms = self.engine.config.grace_ms;
+        let sender = self.sender.clone();
+        self.calls.push(Box::pin(call(adapter, at, request, sender, cancel, grace_ms)));
+    }
+
+    /// Gives a parked run up without an event.
+    async fn give_up(&mut self) -> Standing {
+        match self.release().await {
+            Appended::Done => {
+                self.publish(Hold::Release);
+                Standing::Released
+            }
+            _ => Standing::Lost,
+        }
+    }
+
+    /// What is still under way is stopped before the run is forgotten.
+    async fn stop_calls(&mut self, standing: Standing) {
+        for (_, cancel) in self.performing.values() {
+            cancel.cancel();
+        }
+        if standing == Standing::Lost {
+            self.calls.clear();
+        }
+        while self.calls.next().await.is_some() {}
+    }
+}
+
+/// Loads a run that this process owns.
+pub(crate) async fn fold(engine: &Inner, run: RunId) -> Result<Folded, LoadError> {
+    load(&*engine.store, &engine.definitions, run).await
+}

@@ -1,0 +1,102 @@
+//! What an engine does by itself: stay alive, look after runs nobody owns.
+
+use crate::config::Claims;
+use crate::engine::Inner;
+use sluice_core::port::store::{Filter, Inbox, StoreError};
+use sluice_core::run::status::RunStatus;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most runs claimed at once.
+const CLAIM_MAX: usize = 512;
+/// Most runs the watchdog looks at in one go.
+const WATCH_MAX: usize = 1000;
+
+impl Inner {
+    /// Says again and again that this process lives.
+    pub(crate) async fn renew(self: Arc<Self>) {
+        let pause = Duration::from_millis(self.config.lease_ms / 3);
+        loop {
+            tokio::time::sleep(pause).await;
+            if self.stop.is_cancelled() {
+                return;
+            }
+            if let Err(error) = self.store.renew(self.node, self.config.lease_ms).await {
+                tracing::warn!(%error, "the lease could not be renewed");
+            }
+        }
+    }
+
+    /// Looks after runs until the engine stops.
+    pub(crate) async fn sweep(self: Arc<Self>) {
+        let mut watched_at_ms = self.clock.now_ms();
+        while !self.stop.is_cancelled() {
+            if let Err(error) = self.look(&mut watched_at_ms).await {
+                tracing::warn!(%error, "the sweep failed and is tried again");
+            }
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {}
+                () = self.wake.notified() => {}
+                () = self.store.changed(self.config.sweep_ms) => {}
+                () = tokio::time::sleep(Duration::from_millis(self.config.sweep_ms)) => {}
+            }
+        }
+    }
+
+    async fn look(self: &Arc<Self>, watched_at_ms: &mut u64) -> Result<(), StoreError> {
+        let letters = self.store.letters(Inbox::Owner(self.node)).await?;
+        let runs: BTreeSet<_> = letters.into_iter().map(|one| one.letter.run).collect();
+        let quarantined = self.quarantined();
+        for run in runs.difference(&quarantined) {
+            self.deliver(*run);
+        }
+        if self.config.claims != Claims::All {
+            return Ok(());
+        }
+        self.claim().await?;
+        let now_ms = self.clock.now_ms();
+        if now_ms.saturating_sub(*watched_at_ms) >= self.config.watchdog_ms {
+            *watched_at_ms = now_ms;
+            self.watch().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes up everything that is due, as far as there is room.
+    async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
+        loop {
+            let room = self.room.available_permits().min(CLAIM_MAX);
+            if room == 0 || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            let claims = self.store.claim(self.node, self.clock.now_ms(), room).await?;
+            let more = claims.len() == room;
+            for claim in claims {
+                let engine = Arc::clone(self);
+                self.spawn(async move { engine.take_claimed(claim).await });
+            }
+            if !more {
+                return Ok(());
+            }
+            // Those just claimed take their places before more are claimed.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The net under everything: a run that should move, that nobody owns and
+    /// that nothing will wake, is taken up.
+    async fn watch(self: &Arc<Self>) -> Result<(), StoreError> {
+        let statuses =
+            [RunStatus::Queued, RunStatus::Running, RunStatus::Cancelling, RunStatus::Recovered];
+        let filter =
+            Filter { statuses: statuses.to_vec(), limit: WATCH_MAX, ..Filter::default() };
+        for row in self.store.list(filter).await? {
+            if row.owner.is_none() && row.due_at_ms.is_none() {
+                self.deliver(row.run);
+            }
+        }
+        Ok(())
+    }
+}
