@@ -27,6 +27,8 @@ impl State {
         Appended::Done
     }
 
+    /// A run that exists was created from the same inputs if the fingerprints agree;
+    /// without a key on either side only a repeated call can name the same id.
     fn refuse_create(
         &self,
         checks: Checks,

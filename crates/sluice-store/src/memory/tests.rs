@@ -65,3 +65,33 @@ fn a_change_through_another_handle_is_noticed() {
     wait(other.renew(node(2), 10)).unwrap();
     assert!(now(&mut one.changed(1000)).is_ready(), "also when nobody waited");
 }
+
+#[test]
+fn random_scripts_meet_every_answer() {
+    let mut bits = 1u64;
+    let mut next = || {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bits ^ (bits >> 29)
+    };
+    let mut text = String::new();
+    for _ in 0..40 {
+        let commands: Vec<u64> = (0..100).map(|_| next()).collect();
+        text += &conformance::script::transcript(&bench(), &commands).join("\n");
+    }
+    for answer in [
+        ": Done",
+        "Conflict",
+        "NotOwner",
+        "Refused",
+        "same: true",
+        "same: false",
+        "Duplicate",
+        "NoRun",
+        "from: None",
+        "from: Some",
+        "Already",
+        "Held",
+    ] {
+        assert!(text.matches(answer).count() > 5, "{answer}: {}", text.matches(answer).count());
+    }
+}

@@ -46,6 +46,8 @@ pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, F
     Ok(Appended::Done)
 }
 
+/// A run that exists was created from the same inputs if the fingerprints agree;
+/// without a key on either side only a repeated call can name the same id.
 fn refuse_create(
     work: &Work<'_>,
     append: &Append,

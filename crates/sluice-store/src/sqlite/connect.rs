@@ -88,6 +88,9 @@ pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
 /// The connection that writes, on a database brought up to date.
 pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open(file)?;
+    if connection.is_readonly("main")? {
+        return Err(OpenError::ReadOnly { path: file.to_owned() });
+    }
     connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
     write_ahead(&connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;

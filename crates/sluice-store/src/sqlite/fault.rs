@@ -79,3 +79,47 @@ pub(super) fn describe(error: &Error) -> String {
         Some(_) | None => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    fn fault(code: i32) -> Fault {
+        Fault::from(Error::SqliteFailure(ffi::Error::new(code), None))
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_written_leaves_the_outcome_open() {
+        let fault = fault(ffi::SQLITE_IOERR_FSYNC);
+        assert!(matches!(fault.not_committed(), StoreError::Unknown(_)));
+        assert!(matches!(fault.rolled_back(), StoreError::Unavailable(_)));
+        assert!(fault.hits_everyone());
+    }
+
+    #[test]
+    fn misfortunes_are_named() {
+        for (code, text) in [
+            (ffi::SQLITE_FULL, "the store is unavailable: the disk is full"),
+            (ffi::SQLITE_READONLY, "the store is unavailable: the database is read-only"),
+            (
+                ffi::SQLITE_BUSY,
+                "the store is unavailable: another process is using the database for too long",
+            ),
+            (
+                ffi::SQLITE_CORRUPT,
+                "the store holds something unreadable: the database file is damaged",
+            ),
+        ] {
+            assert_eq!(fault(code).rolled_back().to_string(), text);
+            assert_eq!(fault(code).not_committed().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_statement_at_fault_does_not_hit_others() {
+        assert!(!fault(ffi::SQLITE_TOOBIG).hits_everyone());
+        assert!(!fault(ffi::SQLITE_CORRUPT).hits_everyone());
+        assert!(fault(ffi::SQLITE_FULL).hits_everyone());
+    }
+}

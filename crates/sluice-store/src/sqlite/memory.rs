@@ -4,7 +4,7 @@
 //! under way. All of it is forgotten when another process has written, and when
 //! a transaction is rolled back.
 
-use super::column::{int, node_id, run_bytes, uint};
+use super::column::{node_id, run_bytes, uint};
 use super::fault::Fault;
 use crate::limits::REMEMBERED_MAX;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -122,6 +122,6 @@ impl Known {
 
     /// Whether `node` may append under `epoch`.
     pub(super) fn is_owned(&self, node: NodeId, epoch: u64) -> bool {
-        self.owner == Some(node) && int(self.epoch) == int(epoch)
+        self.owner == Some(node) && self.epoch == epoch
     }
 }

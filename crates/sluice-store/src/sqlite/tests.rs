@@ -1,3 +1,4 @@
+mod kill;
 mod throughput;
 
 use super::*;
