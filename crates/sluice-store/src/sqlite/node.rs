@@ -12,6 +12,10 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a lock is tried, a millisecond apart.
+const LOCK_TRIES_MAX: u32 = 100;
 
 /// The lock files of a directory, and those that this process holds.
 pub(super) struct Locks {
@@ -35,7 +39,7 @@ impl Locks {
         // Someone who looked before the lock was taken may have removed the file.
         while !held.contains_key(&node) || !path.exists() {
             let file = File::create(&path)?;
-            file.lock()?;
+            lock(&file)?;
             held.insert(node, file);
         }
         Ok(())
@@ -59,6 +63,18 @@ impl Locks {
     fn path(&self, node: NodeId) -> PathBuf {
         self.dir.join(format!("{:032x}.lock", node.0))
     }
+}
+
+/// Locks a file. Whoever looks at it holds it for a moment; longer is an error.
+fn lock(file: &File) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES_MAX {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            // Where locks do not work, the lease alone counts.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::WouldBlock, "another process uses the same node id"))
 }
 
 /// Whether nobody holds this file. Removes it then.

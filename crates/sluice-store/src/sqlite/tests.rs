@@ -161,8 +161,10 @@ fn a_full_disk_refuses_and_recovers() {
     store.writer.pages(1);
     let body = vec![7; 100_000];
     let full = "the store is unavailable: the disk is full";
+    let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(1) }];
     for _ in 0..3 {
-        let large = Append { body: body.clone(), ..plain(run(1), 1) };
+        let guards = guards.clone();
+        let large = Append { body: body.clone(), guards, ..plain(run(1), 1) };
         assert_eq!(wait(store.append(large)).unwrap_err().to_string(), full);
     }
     assert_eq!(wait(store.load(run(1))).unwrap().unwrap().frames.len(), 1);
@@ -172,7 +174,9 @@ fn a_full_disk_refuses_and_recovers() {
         wait_all(vec![large, store.append(Append { body: body.clone(), ..plain(run(2), 1) })]);
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))));
     store.writer.pages(1_000_000);
-    assert_eq!(append(&store, Append { body, ..plain(run(1), 1) }), Appended::Done);
+    // What was counted in between was forgotten with the rest.
+    let large = Append { body, guards, ..plain(run(1), 1) };
+    assert_eq!(append(&store, large), Appended::Done);
     assert_eq!(append(&store, plain(run(2), 1)), Appended::Done);
 }
 
@@ -302,4 +306,50 @@ fn appends_that_wait_together_are_committed_together() {
     let after = store.figures();
     assert_eq!(after.appends - before.appends, 64);
     assert!(after.commits - before.commits < 64, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_write_at_fault_does_not_hit_its_neighbours() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    for number in 1..=20 {
+        append(&store, first(run(number)));
+    }
+    let file = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
+    let trigger = "CREATE TRIGGER bad BEFORE INSERT ON frame WHEN NEW.body = x'0bad'
+                   BEGIN SELECT RAISE(ABORT, 'bad'); END";
+    file.execute_batch(trigger).unwrap();
+    let body = |number| if number == 10 { vec![0x0b, 0xad] } else { vec![7] };
+    let sent = |number| Append { body: body(number), ..plain(run(number), 1) };
+    let outcomes = wait_all((1..=20).map(|number| store.append(sent(number))).collect());
+    for (number, outcome) in (1..).zip(outcomes) {
+        match outcome {
+            Ok(appended) => assert_eq!((number == 10, appended), (false, Appended::Done)),
+            Err(error) => assert_eq!((number, error.to_string().contains("bad")), (10, true)),
+        }
+    }
+    assert_eq!(append(&store, plain(run(10), 1)), Appended::Done);
+}
+
+#[test]
+fn more_writes_than_places_wait_for_a_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    append(&store, first(run(1)));
+    let count = crate::limits::WRITES_WAITING_MAX + 100;
+    let posts = (0..count).map(|number| store.post(letter(run(1), &number.to_string())));
+    let outcomes = wait_all(posts.collect());
+    assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == Posted::Done));
+    let received = wait(store.letters(Inbox::Run(run(1)))).unwrap();
+    assert_eq!(received.len(), crate::limits::LETTERS_MAX);
+}
+
+#[test]
+fn two_processes_do_not_use_one_node_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (opened(&dir), opened(&dir));
+    wait(one.renew(node(1), 1000)).unwrap();
+    let error = wait(other.renew(node(1), 1000)).unwrap_err().to_string();
+    assert!(error.contains("another process uses the same node id"), "{error}");
+    wait(other.renew(node(2), 1000)).unwrap();
 }
