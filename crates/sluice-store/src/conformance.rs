@@ -1,0 +1,286 @@
+//! What every store must do.
+//!
+//! `suite` is a list of cases; each gets a fresh store and a clock that it sets.
+//! `script` plays random commands, whose transcript must be the same on every
+//! store. Both are public, so that a store in another crate runs them unchanged.
+//!
+//! ```
+//! use sluice_store::conformance::{Bench, SetClock, check};
+//! use sluice_store::memory::MemoryStore;
+//! use std::sync::Arc;
+//!
+//! check(|| {
+//!     let clock = Arc::new(SetClock::default());
+//!     let store = Arc::new(MemoryStore::new(clock.clone()));
+//!     Bench { store, clock }
+//! });
+//! ```
+
+mod append;
+mod create;
+mod crowd;
+mod guard;
+mod letter;
+mod list;
+mod own;
+mod read;
+pub mod script;
+
+use sluice_core::port::Clock;
+use sluice_core::port::store::{
+    Answer, Append, Appended, Claim, Create, Filter, Head, Hold, Inbox, Letter, Loaded, NodeId,
+    Posted, Received, RunRow, Store, StoreError, Taken,
+};
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{Thread, current, park};
+
+/// A clock that stands still until it is set. Starts at 1000.
+#[derive(Debug)]
+pub struct SetClock(AtomicU64);
+
+impl SetClock {
+    /// Sets the time.
+    pub fn set(&self, now_ms: u64) {
+        self.0.store(now_ms, Ordering::SeqCst);
+    }
+}
+
+impl Default for SetClock {
+    fn default() -> SetClock {
+        SetClock(AtomicU64::new(1000))
+    }
+}
+
+impl Clock for SetClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// An empty store and the clock it was made with.
+pub struct Bench {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Its clock.
+    pub clock: Arc<SetClock>,
+}
+
+/// One thing that must hold.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// A sentence, with underscores.
+    pub name: &'static str,
+    /// Panics if it does not hold.
+    pub check: fn(&Bench),
+}
+
+/// Makes a list of cases from functions.
+macro_rules! cases {
+    ($($name:ident),* $(,)?) => {
+        pub(super) const CASES: &[super::Case] =
+            &[$(super::Case { name: stringify!($name), check: $name }),*];
+    };
+}
+use cases;
+
+/// Every case.
+pub fn suite() -> Vec<Case> {
+    [
+        create::CASES,
+        append::CASES,
+        guard::CASES,
+        own::CASES,
+        letter::CASES,
+        read::CASES,
+        list::CASES,
+        crowd::CASES,
+    ]
+    .concat()
+}
+
+/// Runs every case, each on a fresh bench, and panics with the names of all that
+/// do not hold.
+pub fn check(mut fresh: impl FnMut() -> Bench) {
+    let mut failed = Vec::new();
+    for case in suite() {
+        let bench = fresh();
+        if catch_unwind(AssertUnwindSafe(|| (case.check)(&bench))).is_err() {
+            failed.push(case.name);
+        }
+    }
+    assert!(failed.is_empty(), "these do not hold:\n{}", failed.join("\n"));
+}
+
+/// Waits for an answer on this thread. Needs no runtime.
+pub fn wait<T>(answer: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Unpark>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(current())));
+    let mut answer = pin!(answer);
+    loop {
+        match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => park(),
+        }
+    }
+}
+
+/// Waits for several answers, all asked for before any is there.
+pub fn wait_all<T>(mut answers: Vec<Answer<'_, T>>) -> Vec<Result<T, StoreError>> {
+    let mut results: Vec<Option<Result<T, StoreError>>> = answers.iter().map(|_| None).collect();
+    wait(poll_fn(|context| {
+        let mut all = Poll::Ready(());
+        for (answer, result) in answers.iter_mut().zip(&mut results) {
+            if result.is_some() {
+                continue;
+            }
+            match answer.as_mut().poll(context) {
+                Poll::Ready(ready) => *result = Some(ready),
+                Poll::Pending => all = Poll::Pending,
+            }
+        }
+        all
+    }));
+    results.into_iter().flatten().collect()
+}
+
+/// A run.
+pub fn run(number: u128) -> RunId {
+    RunId(number)
+}
+
+/// A node.
+pub fn node(number: u128) -> NodeId {
+    NodeId(number)
+}
+
+/// One event by node 1 under epoch 1.
+pub fn plain(run: RunId, after: u64) -> Append {
+    Append {
+        run,
+        node: node(1),
+        epoch: 1,
+        after,
+        count: 1,
+        body: format!("{run} after {after}").into_bytes(),
+        create: None,
+        head: None,
+        snapshot: None,
+        blobs: Vec::new(),
+        read: Vec::new(),
+        letters: Vec::new(),
+        guards: Vec::new(),
+    }
+}
+
+/// The first event of a run, by node 1.
+pub fn first(run: RunId) -> Append {
+    let create = Create {
+        workflow: "review".to_owned(),
+        version: None,
+        started_at_ms: 900,
+        parent: None,
+        key: None,
+    };
+    Append { create: Some(create), ..plain(run, 0) }
+}
+
+/// A head that gives the run up until `due_at_ms`.
+pub fn released(due_at_ms: Option<u64>) -> Head {
+    Head { status: RunStatus::Paused, ended_at_ms: None, due_at_ms, hold: Hold::Release }
+}
+
+/// A letter whose body is its key.
+pub fn letter(run: RunId, key: &str) -> Letter {
+    Letter { run, key: key.to_owned(), body: key.as_bytes().to_vec() }
+}
+
+/// The port, waited for, where the store is expected to work.
+impl Bench {
+    fn told<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> T {
+        wait(answer).expect("the store works")
+    }
+
+    fn append(&self, append: Append) -> Appended {
+        self.told(self.store.append(append))
+    }
+
+    /// An append that must be done.
+    fn done(&self, append: Append) {
+        assert_eq!(self.append(append), Appended::Done);
+    }
+
+    /// Creates a run, owned by node 1.
+    fn create(&self, run: RunId) {
+        self.done(first(run));
+    }
+
+    /// Creates a run that nobody owns.
+    fn park(&self, run: RunId, due_at_ms: Option<u64>) {
+        self.done(Append { head: Some(released(due_at_ms)), ..first(run) });
+    }
+
+    fn load(&self, run: RunId) -> Option<Loaded> {
+        self.told(self.store.load(run))
+    }
+
+    /// First id and count of every frame.
+    fn journal(&self, run: RunId) -> Vec<(u64, u32)> {
+        let frames = self.told(self.store.frames(run, 0, usize::MAX));
+        frames.iter().map(|frame| (frame.first, frame.count)).collect()
+    }
+
+    fn post(&self, letter: Letter) -> Posted {
+        self.told(self.store.post(letter))
+    }
+
+    fn letters(&self, of: Inbox) -> Vec<Received> {
+        self.told(self.store.letters(of))
+    }
+
+    /// The keys of unread letters.
+    fn keys(&self, of: Inbox) -> Vec<String> {
+        self.letters(of).into_iter().map(|received| received.letter.key).collect()
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) {
+        self.told(self.store.renew(node, ttl_ms));
+    }
+
+    fn leave(&self, node: NodeId) {
+        self.told(self.store.leave(node));
+    }
+
+    fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Vec<Claim> {
+        self.told(self.store.claim(node, due_by_ms, limit))
+    }
+
+    /// The runs of a claim.
+    fn claimed(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Vec<RunId> {
+        self.claim(node, due_by_ms, limit).into_iter().map(|claim| claim.run).collect()
+    }
+
+    fn take(&self, run: RunId, node: NodeId) -> Taken {
+        self.told(self.store.take(run, node))
+    }
+
+    fn list(&self, filter: Filter) -> Vec<RunRow> {
+        self.told(self.store.list(filter))
+    }
+
+    fn row(&self, run: RunId) -> RunRow {
+        let filter = Filter { run: Some(run), ..Filter::default() };
+        self.list(filter).pop().expect("the run is listed")
+    }
+}

@@ -1,0 +1,196 @@
+//! Random commands, whose transcript must be the same on every store.
+//!
+//! A command is made from 64 bits and aims at few runs, nodes, keys and
+//! counters, so that scripts meet every refusal. Versions and epochs are mostly
+//! the right ones and sometimes not.
+
+use super::{Bench, first, letter, node, plain, run, wait};
+use sluice_core::port::Clock as _;
+use sluice_core::port::store::{
+    Append, Appended, Blob, Claim, Create, Filter, Guard, Hash, Head, Hold, Inbox, Key, Letter,
+    NodeId, Received, Taken,
+};
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+use std::collections::BTreeMap;
+
+const RUNS: u64 = 4;
+const NODES: u64 = 3;
+
+/// Plays the commands and writes down every answer, then everything stored.
+pub fn transcript(bench: &Bench, commands: &[u64]) -> Vec<String> {
+    let mut player = Player { bench, owned: BTreeMap::new(), versions: BTreeMap::new() };
+    let mut lines: Vec<String> = commands.iter().map(|bits| player.play(Dice(*bits))).collect();
+    lines.extend(stored(bench));
+    lines
+}
+
+/// Bits that are used up choice by choice.
+struct Dice(u64);
+
+impl Dice {
+    /// One of so many.
+    fn roll(&mut self, sides: u64) -> u64 {
+        let rolled = self.0 % sides;
+        self.0 /= sides;
+        rolled
+    }
+
+    fn run(&mut self) -> RunId {
+        run(1 + u128::from(self.roll(RUNS)))
+    }
+
+    fn node(&mut self) -> NodeId {
+        node(1 + u128::from(self.roll(NODES)))
+    }
+
+    /// True once in so many.
+    fn once_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+}
+
+/// What a caller of the store would know.
+struct Player<'a> {
+    bench: &'a Bench,
+    owned: BTreeMap<RunId, (NodeId, u64)>,
+    versions: BTreeMap<RunId, u64>,
+}
+
+impl Player<'_> {
+    fn play(&mut self, mut dice: Dice) -> String {
+        let bench = self.bench;
+        match dice.roll(12) {
+            0..=5 => self.append(&mut dice),
+            6 => format!("{:?}", bench.post(letter(dice.run(), &format!("p{}", dice.roll(3))))),
+            7 => {
+                let (node, due_by_ms) = (dice.node(), bench.clock.now_ms() + dice.roll(100));
+                let limit = usize::try_from(dice.roll(3)).expect("it is small");
+                let claims = bench.claim(node, due_by_ms, limit);
+                claims.iter().for_each(|claim| self.own(node, claim));
+                format!("{claims:?}")
+            }
+            8 => {
+                let (run, node) = (dice.run(), dice.node());
+                let taken = bench.take(run, node);
+                if let Taken::Done(claim) = &taken {
+                    self.own(node, claim);
+                }
+                format!("{taken:?}")
+            }
+            9 => format!("renew {:?}", bench.renew(dice.node(), dice.roll(80))),
+            10 => format!("leave {:?}", bench.leave(dice.node())),
+            _ => {
+                bench.clock.set(bench.clock.now_ms() + dice.roll(60));
+                format!("now {}", bench.clock.now_ms())
+            }
+        }
+    }
+
+    fn own(&mut self, node: NodeId, claim: &Claim) {
+        self.owned.insert(claim.run, (node, claim.epoch));
+    }
+
+    fn append(&mut self, dice: &mut Dice) -> String {
+        let run = dice.run();
+        let create = dice.once_in(if self.versions.contains_key(&run) { 12 } else { 2 });
+        let (node, epoch) = self.owned.get(&run).copied().unwrap_or((node(1), 1));
+        let version = self.versions.get(&run).copied().unwrap_or(0);
+        let base = if create { created(first(run), dice) } else { plain(run, version) };
+        let append = Append {
+            node: if dice.once_in(12) { dice.node() } else { node },
+            epoch: if create { 1 } else { epoch + u64::from(dice.once_in(12)) },
+            after: if dice.once_in(12) { dice.roll(5) } else { base.after },
+            count: 1 + u32::try_from(dice.roll(3)).expect("it is small"),
+            head: dice.once_in(3).then(|| head(self.bench.clock.now_ms(), dice)),
+            snapshot: dice.once_in(6).then(|| vec![7, 7]),
+            read: self.read(run, dice),
+            letters: if dice.once_in(4) { vec![letter(dice.run(), "o")] } else { Vec::new() },
+            guards: guards(dice),
+            blobs: if dice.once_in(6) { vec![blob()] } else { Vec::new() },
+            ..base
+        };
+        let appended = self.bench.append(append.clone());
+        if appended == Appended::Done {
+            self.versions.insert(run, append.after + u64::from(append.count));
+            self.owned.insert(run, (append.node, append.epoch));
+        }
+        format!("{run} after {}: {appended:?}", append.after)
+    }
+
+    fn read(&self, run: RunId, dice: &mut Dice) -> Vec<u64> {
+        let of = if dice.once_in(8) { Inbox::Owner(node(1)) } else { Inbox::Run(run) };
+        let letters = self.bench.letters(of);
+        let wanted = usize::try_from(dice.roll(3)).expect("it is small");
+        letters.iter().take(wanted).map(|Received { id, .. }| *id).collect()
+    }
+}
+
+fn created(append: Append, dice: &mut Dice) -> Append {
+    let key = dice.once_in(2).then(|| Key {
+        key: format!("k{}", dice.roll(2)),
+        fingerprint: Hash::of(&[u8::from(dice.once_in(2))]),
+        expires_at_ms: 1050,
+    });
+    let create = append.create.clone().map(|create| Create { key, ..create });
+    Append { create, ..append }
+}
+
+fn head(now_ms: u64, dice: &mut Dice) -> Head {
+    let statuses = [RunStatus::Running, RunStatus::Paused, RunStatus::Completed];
+    Head {
+        status: statuses[usize::try_from(dice.roll(3)).expect("it is small")],
+        ended_at_ms: dice.once_in(3).then_some(now_ms),
+        due_at_ms: dice.once_in(2).then(|| now_ms + dice.roll(50)),
+        hold: if dice.once_in(2) { Hold::Release } else { Hold::Keep },
+    }
+}
+
+fn guards(dice: &mut Dice) -> Vec<Guard> {
+    let mut guards = Vec::new();
+    for _ in 0..dice.roll(3) {
+        let delta = i64::try_from(dice.roll(4)).expect("it is small") - 1;
+        let max = dice.once_in(2).then_some(4);
+        guards.push(Guard { counter: format!("c{}", dice.roll(2)), delta, max });
+    }
+    guards
+}
+
+fn blob() -> Blob {
+    Blob { hash: Hash::of(b"blob"), body: b"blob".to_vec() }
+}
+
+/// Journals, letters, heads, blobs and counters.
+fn stored(bench: &Bench) -> Vec<String> {
+    let mut lines = Vec::new();
+    for number in 1..=u128::from(RUNS) {
+        lines.push(format!("{:?}", bench.load(run(number))));
+        lines.push(format!("{:?}", wait(bench.store.frames(run(number), 0, usize::MAX))));
+        lines.push(unread(bench, Inbox::Run(run(number))));
+    }
+    for number in 1..=u128::from(NODES) {
+        lines.push(unread(bench, Inbox::Owner(node(number))));
+    }
+    lines.push(format!("{:?}", bench.list(Filter::default())));
+    lines.push(format!("{:?}", wait(bench.store.blob(blob().hash))));
+    lines.extend(["c0", "c1"].map(|counter| format!("{counter} is {}", count(bench, counter))));
+    lines
+}
+
+/// Letters without their ids, which a store may choose.
+fn unread(bench: &Bench, of: Inbox) -> String {
+    let letters: Vec<Letter> = bench.letters(of).into_iter().map(|one| one.letter).collect();
+    format!("{letters:?}")
+}
+
+/// The value of a counter, found by what it refuses.
+fn count(bench: &Bench, counter: &str) -> i64 {
+    let refused = |max: &i64| {
+        let guards = vec![Guard { counter: counter.to_owned(), delta: 0, max: Some(*max) }];
+        // Two guards, so that the append is refused in any case and changes nothing.
+        let never = Guard { counter: "never".to_owned(), delta: 1, max: Some(0) };
+        let append = Append { guards: [guards, vec![never]].concat(), ..first(run(77)) };
+        bench.append(append) == Appended::Refused { counter: counter.to_owned() }
+    };
+    (-400..400).rev().find(refused).map_or(-400, |max| max + 1)
+}

@@ -1,0 +1,38 @@
+//! Every bound of the stores, in one place.
+
+/// Runs a list answers with where the caller names no number.
+pub const LIST_DEFAULT: usize = 100;
+/// Most runs a list answers with.
+pub const LIST_MAX: usize = 1000;
+/// Most runs taken by one claim.
+pub const CLAIM_MAX: usize = 1000;
+/// Most letters answered at once; the rest comes when these are read.
+pub const LETTERS_MAX: usize = 1000;
+
+/// Most writes that wait for the writer of a SQLite store; others wait for a place.
+pub const WRITES_WAITING_MAX: usize = 2048;
+/// Most writes in one transaction.
+pub const BATCH_WRITES_MAX: usize = 1024;
+/// A transaction takes no further write once it holds so many bytes.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Largest single write, in bytes, well below what SQLite can hold in a row.
+pub const WRITE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Reads that wait for a reader; others wait for a place.
+pub const READS_WAITING_MAX: usize = 256;
+/// Connections that only read.
+pub const READERS: usize = 2;
+/// Runs and counters the writer remembers between transactions.
+pub const REMEMBERED_MAX: usize = 16_384;
+/// How long a connection waits for another process's transaction, in milliseconds.
+pub const BUSY_MS: u64 = 5_000;
+/// How often the writer looks for changes by other processes while someone waits
+/// for them, in milliseconds. Shorter patience is taken as this.
+pub const LOOK_MS: u64 = 25;
+/// After so long without a write the log is folded into the database, in milliseconds.
+pub const IDLE_MS: u64 = 200;
+/// The log is folded into the database once it has so many pages, busy or not.
+pub const LOG_PAGES_MAX: i64 = 4_096;
+/// A log that a slow reader made larger than this is cut back to it, in bytes.
+pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
+/// Every so many frames of a run, one is put into the index.
+pub const FRAMES_PER_MARK: u64 = 64;

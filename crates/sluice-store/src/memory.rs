@@ -1,0 +1,222 @@
+//! A store in memory, for tests and the simulator.
+//!
+//! Every method answers at its first poll, and the same calls in the same order
+//! give the same answers: there is one lock, ordered maps and no clock of its
+//! own. Several handles on one store stand for several processes.
+
+mod append;
+mod claim;
+mod read;
+
+use sluice_core::port::store::{
+    Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, LetterId, Loaded, NodeId,
+    Posted, Received, RunRow, Store, Taken,
+};
+use sluice_core::port::{Clock, Later};
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Which safeguards hold. All of them, except in the simulator: it switches them
+/// off one by one to show that each is needed and that its checkers notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checks {
+    /// An append at a stale version is refused. Without it the frame is kept at
+    /// the ids the writer claims, so that readers see ids twice.
+    pub version: bool,
+    /// Only the owner appends, under its epoch.
+    pub epoch: bool,
+    /// A second letter, or a second run, with the same key is dropped.
+    pub dedupe: bool,
+}
+
+impl Default for Checks {
+    fn default() -> Checks {
+        Checks { version: true, epoch: true, dedupe: true }
+    }
+}
+
+/// Journals in memory. A handle: `beside` gives another one on the same journals.
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+    /// Changes this handle has made.
+    own: AtomicU64,
+    /// Changes by other handles that a caller of `changed` was told of.
+    told: AtomicU64,
+}
+
+struct Shared {
+    clock: Arc<dyn Clock>,
+    checks: Checks,
+    state: Mutex<State>,
+    /// Changes made by all handles.
+    changes: watch::Sender<u64>,
+}
+
+/// Everything that is stored.
+#[derive(Default)]
+struct State {
+    runs: BTreeMap<RunId, Record>,
+    blobs: BTreeMap<Hash, Vec<u8>>,
+    /// Unread letters.
+    letters: BTreeMap<LetterId, Letter>,
+    letters_posted: u64,
+    letter_keys: BTreeSet<(RunId, String)>,
+    counters: BTreeMap<String, i64>,
+    keys: BTreeMap<String, KeyRow>,
+    /// When the lease of a node ends.
+    leases: BTreeMap<NodeId, u64>,
+}
+
+struct KeyRow {
+    run: RunId,
+    fingerprint: Hash,
+    expires_at_ms: u64,
+}
+
+/// One run.
+struct Record {
+    workflow: String,
+    workflow_version: Option<u64>,
+    started_at_ms: u64,
+    parent: Option<RunId>,
+    fingerprint: Option<Hash>,
+    status: RunStatus,
+    ended_at_ms: Option<u64>,
+    due_at_ms: Option<u64>,
+    owner: Option<NodeId>,
+    epoch: u64,
+    version: u64,
+    frames: Vec<Frame>,
+    snapshot: Option<(u64, Vec<u8>)>,
+}
+
+impl MemoryStore {
+    /// An empty store with every safeguard.
+    pub fn new(clock: Arc<dyn Clock>) -> MemoryStore {
+        MemoryStore::with_checks(clock, Checks::default())
+    }
+
+    /// An empty store with only some of the safeguards.
+    pub fn with_checks(clock: Arc<dyn Clock>, checks: Checks) -> MemoryStore {
+        let state = Mutex::new(State::default());
+        let changes = watch::Sender::new(0);
+        MemoryStore::on(Arc::new(Shared { clock, checks, state, changes }))
+    }
+
+    /// Another handle on the same journals, as another process would have one:
+    /// what is written through one completes `changed` on the others.
+    pub fn beside(&self) -> MemoryStore {
+        MemoryStore::on(Arc::clone(&self.shared))
+    }
+
+    fn on(shared: Arc<Shared>) -> MemoryStore {
+        let made = *shared.changes.borrow();
+        MemoryStore { shared, own: AtomicU64::new(0), told: AtomicU64::new(made) }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&State, u64) -> T) -> T {
+        let now_ms = self.shared.clock.now_ms();
+        let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        read(&state, now_ms)
+    }
+
+    fn write<T>(&self, write: impl FnOnce(&mut State, u64) -> T) -> T {
+        let now_ms = self.shared.clock.now_ms();
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = write(&mut state, now_ms);
+        self.own.fetch_add(1, Ordering::SeqCst);
+        self.shared.changes.send_modify(|made| *made += 1);
+        answer
+    }
+}
+
+impl State {
+    fn is_live(&self, node: NodeId, now_ms: u64) -> bool {
+        self.leases.get(&node).is_some_and(|ends_at_ms| *ends_at_ms > now_ms)
+    }
+}
+
+impl Store for MemoryStore {
+    fn append(&self, append: Append) -> Answer<'_, Appended> {
+        assert!(append.count > 0, "a frame holds at least one event");
+        let checks = self.shared.checks;
+        Box::pin(
+            async move { Ok(self.write(|state, now_ms| state.append(checks, append, now_ms))) },
+        )
+    }
+
+    fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.load(run))) })
+    }
+
+    fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.frames(run, after, bytes_max))) })
+    }
+
+    fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.blobs.get(&hash).cloned())) })
+    }
+
+    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+        let checks = self.shared.checks;
+        Box::pin(async move { Ok(self.write(|state, now_ms| state.post(checks, letter, now_ms))) })
+    }
+
+    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.letters(of))) })
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.write(|state, now_ms| state.leases.insert(node, now_ms.saturating_add(ttl_ms)));
+            Ok(())
+        })
+    }
+
+    fn leave(&self, node: NodeId) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.write(|state, _| state.leases.remove(&node));
+            Ok(())
+        })
+    }
+
+    fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
+        Box::pin(async move {
+            Ok(self.write(|state, now_ms| state.claim(node, due_by_ms, limit, now_ms)))
+        })
+    }
+
+    fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken> {
+        Box::pin(async move { Ok(self.write(|state, now_ms| state.take(run, node, now_ms))) })
+    }
+
+    fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
+        Box::pin(async move { Ok(self.read(|state, now_ms| state.list(&filter, now_ms))) })
+    }
+
+    /// Completes at the next change through another handle, however long that
+    /// takes: nothing can be missed here, so patience never ends.
+    fn changed(&self, _patience_ms: u64) -> Later<'_, ()> {
+        Box::pin(async move {
+            let told = self.told.load(Ordering::SeqCst);
+            let mut changes = self.shared.changes.subscribe();
+            loop {
+                let made = *changes.borrow_and_update();
+                // A change of this handle counts here first, so this never says too much.
+                let by_others = made.saturating_sub(self.own.load(Ordering::SeqCst));
+                if by_others > told {
+                    self.told.fetch_max(by_others, Ordering::SeqCst);
+                    return;
+                }
+                changes.changed().await.expect("the store holds the sender");
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Appends and letters.
+
+use super::{Checks, KeyRow, Record, State};
+use sluice_core::port::store::{
+    Append, Appended, Create, Frame, Guard, Hold, Letter, NodeId, Posted,
+};
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+use std::collections::BTreeMap;
+
+impl State {
+    /// Checks everything before it changes anything.
+    pub(super) fn append(&mut self, checks: Checks, append: Append, now_ms: u64) -> Appended {
+        let refusal = match &append.create {
+            Some(create) => self.refuse_create(checks, &append, create, now_ms),
+            None => self.refuse_append(checks, &append),
+        };
+        if let Some(refusal) = refusal {
+            return refusal;
+        }
+        let counters = match self.counted(&append.guards) {
+            Ok(counters) => counters,
+            Err(counter) => return Appended::Refused { counter },
+        };
+        self.counters.extend(counters);
+        self.write(checks, append, now_ms);
+        Appended::Done
+    }
+
+    /// A run that exists was created from the same inputs if the fingerprints agree;
+    /// without a key on either side only a repeated call can name the same id.
+    fn refuse_create(
+        &self,
+        checks: Checks,
+        append: &Append,
+        create: &Create,
+        now_ms: u64,
+    ) -> Option<Appended> {
+        let fingerprint = create.key.as_ref().map(|key| key.fingerprint);
+        if let Some(record) = self.runs.get(&append.run) {
+            return Some(Appended::Exists {
+                run: append.run,
+                same: record.fingerprint == fingerprint,
+            });
+        }
+        let row = create.key.as_ref().and_then(|key| self.keys.get(&key.key));
+        if let Some(row) = row.filter(|row| checks.dedupe && row.expires_at_ms > now_ms) {
+            return Some(Appended::Exists {
+                run: row.run,
+                same: Some(row.fingerprint) == fingerprint,
+            });
+        }
+        if append.epoch != 1 {
+            return Some(Appended::NotOwner);
+        }
+        (append.after != 0).then_some(Appended::Conflict)
+    }
+
+    fn refuse_append(&self, checks: Checks, append: &Append) -> Option<Appended> {
+        let Some(record) = self.runs.get(&append.run) else {
+            return Some(Appended::NotOwner);
+        };
+        let owned = record.owner == Some(append.node) && record.epoch == append.epoch;
+        if checks.epoch && !owned {
+            return Some(Appended::NotOwner);
+        }
+        (checks.version && record.version != append.after).then_some(Appended::Conflict)
+    }
+
+    /// The counters after the guards, or the first that would pass its bound.
+    fn counted(&self, guards: &[Guard]) -> Result<BTreeMap<String, i64>, String> {
+        let mut counted = BTreeMap::new();
+        for guard in guards {
+            let stored = || self.counters.get(&guard.counter).copied().unwrap_or(0);
+            let count = counted.get(&guard.counter).copied().unwrap_or_else(stored);
+            let count = crate::guarded(guard, count).ok_or_else(|| guard.counter.clone())?;
+            counted.insert(guard.counter.clone(), count);
+        }
+        Ok(counted)
+    }
+
+    fn write(&mut self, checks: Checks, append: Append, now_ms: u64) {
+        for blob in append.blobs {
+            self.blobs.entry(blob.hash).or_insert(blob.body);
+        }
+        for id in append.read {
+            if self.letters.get(&id).is_some_and(|letter| letter.run == append.run) {
+                self.letters.remove(&id);
+            }
+        }
+        if let Some(create) = append.create {
+            self.create(append.run, append.node, create);
+        }
+        let unread = self.letters.values().any(|letter| letter.run == append.run);
+        let record = self.runs.get_mut(&append.run).expect("a run to append to was found");
+        record.frames.push(Frame {
+            first: append.after + 1,
+            count: append.count,
+            body: append.body,
+        });
+        record.version = append.after + u64::from(append.count);
+        if let Some(state) = append.snapshot {
+            record.snapshot = Some((record.version, state));
+        }
+        if let Some(head) = append.head {
+            record.status = head.status;
+            record.ended_at_ms = head.ended_at_ms;
+            record.due_at_ms = head.due_at_ms;
+            if head.hold == Hold::Release {
+                record.owner = None;
+            }
+            if unread {
+                record.wake(now_ms);
+            }
+        }
+        for letter in append.letters {
+            self.post(checks, letter, now_ms);
+        }
+    }
+
+    fn create(&mut self, run: RunId, node: NodeId, create: Create) {
+        let fingerprint = create.key.as_ref().map(|key| key.fingerprint);
+        if let Some(key) = create.key {
+            let expires_at_ms = key.expires_at_ms;
+            let row = KeyRow { run, fingerprint: key.fingerprint, expires_at_ms };
+            self.keys.insert(key.key, row);
+        }
+        let record = Record {
+            workflow: create.workflow,
+            workflow_version: create.version,
+            started_at_ms: create.started_at_ms,
+            parent: create.parent,
+            fingerprint,
+            status: RunStatus::Queued,
+            ended_at_ms: None,
+            due_at_ms: None,
+            owner: Some(node),
+            epoch: 1,
+            version: 0,
+            frames: Vec::new(),
+            snapshot: None,
+        };
+        self.runs.insert(run, record);
+    }
+
+    pub(super) fn post(&mut self, checks: Checks, letter: Letter, now_ms: u64) -> Posted {
+        let Some(record) = self.runs.get_mut(&letter.run) else {
+            return Posted::NoRun;
+        };
+        let new = self.letter_keys.insert((letter.run, letter.key.clone()));
+        if checks.dedupe && !new {
+            return Posted::Duplicate;
+        }
+        record.wake(now_ms);
+        self.letters_posted += 1;
+        self.letters.insert(self.letters_posted, letter);
+        Posted::Done
+    }
+}
+
+impl Record {
+    /// Makes a run that nobody owns due at once.
+    fn wake(&mut self, now_ms: u64) {
+        if self.owner.is_none() {
+            self.due_at_ms = Some(self.due_at_ms.map_or(now_ms, |due| due.min(now_ms)));
+        }
+    }
+}

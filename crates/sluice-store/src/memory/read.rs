@@ -1,0 +1,68 @@
+//! Everything that changes nothing.
+
+use super::{Record, State};
+use crate::limits::LETTERS_MAX;
+use sluice_core::port::store::{Filter, Frame, Inbox, Loaded, Received, RunRow};
+use sluice_core::run::id::RunId;
+
+impl State {
+    pub(super) fn load(&self, run: RunId) -> Option<Loaded> {
+        let record = self.runs.get(&run)?;
+        let snapshot = record.snapshot.clone();
+        let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
+        let frames = record.frames.iter().filter(|frame| frame.first > after).cloned().collect();
+        Some(Loaded { snapshot, frames })
+    }
+
+    pub(super) fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Vec<Frame> {
+        let frames = self.runs.get(&run).map_or(&[][..], |record| &record.frames);
+        let tail = frames.iter().filter(|f| f.first + u64::from(f.count) > after.saturating_add(1));
+        let mut page: Vec<Frame> = Vec::new();
+        let mut bytes = 0;
+        for frame in tail {
+            bytes += frame.body.len();
+            if bytes > bytes_max && !page.is_empty() {
+                break;
+            }
+            page.push(frame.clone());
+        }
+        page
+    }
+
+    pub(super) fn letters(&self, of: Inbox) -> Vec<Received> {
+        let addressed = |run: RunId| match of {
+            Inbox::Run(one) => run == one,
+            Inbox::Owner(node) => self.runs.get(&run).is_some_and(|r| r.owner == Some(node)),
+        };
+        let unread = self.letters.iter().filter(|(_, letter)| addressed(letter.run));
+        let received =
+            |(id, letter): (&u64, &_)| Received { id: *id, letter: Clone::clone(letter) };
+        unread.take(LETTERS_MAX).map(received).collect()
+    }
+
+    pub(super) fn list(&self, filter: &Filter, now_ms: u64) -> Vec<RunRow> {
+        let shown = |(run, record): &(&RunId, &Record)| {
+            filter.run.is_none_or(|only| only == **run)
+                && filter.before.is_none_or(|before| **run < before)
+                && (filter.statuses.is_empty() || filter.statuses.contains(&record.status))
+                && filter.workflow.as_ref().is_none_or(|name| *name == record.workflow)
+                && filter.parent.is_none_or(|parent| record.parent == Some(parent))
+        };
+        let rows = self.runs.iter().rev().filter(shown).take(crate::page(filter.limit));
+        rows.map(|(run, record)| self.row(*run, record, now_ms)).collect()
+    }
+
+    fn row(&self, run: RunId, record: &Record, now_ms: u64) -> RunRow {
+        RunRow {
+            run,
+            workflow: record.workflow.clone(),
+            version: record.workflow_version,
+            status: record.status,
+            started_at_ms: record.started_at_ms,
+            ended_at_ms: record.ended_at_ms,
+            parent: record.parent,
+            owner: record.owner.filter(|owner| self.is_live(*owner, now_ms)),
+            due_at_ms: record.due_at_ms,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A store in one SQLite file, for everything that runs on one machine.
+//!
+//! One thread writes: it takes all that waits and commits it together, so that
+//! many runs share one wait for the disk. Readers have threads and connections
+//! of their own and never hold the writer up. Several processes may use one
+//! directory.
+//!
+//! INVARIANT: an answer to a write is given after its commit, and a commit is on
+//! the disk (`synchronous=FULL`).
+
+mod append;
+mod claim;
+mod column;
+mod connect;
+mod fault;
+mod letter;
+mod list;
+mod memory;
+mod migrate;
+mod node;
+mod read;
+mod reader;
+mod writer;
+
+pub use connect::OpenError;
+
+use node::Locks;
+use reader::{Desk, Readers};
+use sluice_core::port::store::{
+    Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
+    Received, RunRow, Store, Taken,
+};
+use sluice_core::port::{Clock, Later};
+use sluice_core::run::id::RunId;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tokio::sync::watch;
+use writer::Writer;
+
+/// The name of the database in its directory.
+const FILE: &str = "sluice.db";
+
+/// Journals in a SQLite file. Dropping it waits for its threads.
+pub struct SqliteStore {
+    // Declared before the writer, so closed before it: the last connection to
+    // close folds the log in, and a reader cannot.
+    readers: Readers,
+    writer: Writer,
+    shared: Arc<Shared>,
+    /// Changes by others that a caller of `changed` was told of.
+    told: AtomicU64,
+}
+
+/// What the threads of one store share.
+struct Shared {
+    clock: Arc<dyn Clock>,
+    locks: Locks,
+    commits: AtomicU64,
+    appends: AtomicU64,
+    /// Changes by other processes, as far as the writer has noticed.
+    foreign: watch::Sender<u64>,
+    /// Callers that wait for such a change.
+    waiting: AtomicUsize,
+}
+
+/// How much was written since the store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Transactions.
+    pub commits: u64,
+    /// Appends that are durable.
+    pub appends: u64,
+}
+
+impl SqliteStore {
+    /// Opens `sluice.db` in `dir`, and makes both where they are missing.
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
+        let file = dir.join(FILE);
+        connect::directory(dir)?;
+        connect::directory(&dir.join("nodes"))?;
+        let connection = connect::writer(&file).map_err(|error| error.of(&file))?;
+        let shared = Arc::new(Shared {
+            clock,
+            locks: Locks::open(dir.join("nodes")),
+            commits: AtomicU64::new(0),
+            appends: AtomicU64::new(0),
+            foreign: watch::Sender::new(0),
+            waiting: AtomicUsize::new(0),
+        });
+        let readers = Readers::start(&file, &shared).map_err(|error| error.of(&file))?;
+        let writer = Writer::start(connection, &shared)?;
+        Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
+    }
+
+    /// How much was written since the store was opened.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            commits: self.shared.commits.load(Ordering::Relaxed),
+            appends: self.shared.appends.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&self, append: Append) -> Answer<'_, Appended> {
+        assert!(append.count > 0, "a frame holds at least one event");
+        let bytes = append::bytes(&append);
+        Box::pin(self.writer.write(bytes, move |work| append::append(work, &append)))
+    }
+
+    fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
+        Box::pin(self.readers.read(move |desk| read::load(&desk.connection, run)))
+    }
+
+    fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
+        let frames = move |desk: &Desk| read::frames(&desk.connection, run, after, bytes_max);
+        Box::pin(self.readers.read(frames))
+    }
+
+    fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
+        Box::pin(self.readers.read(move |desk| read::blob(&desk.connection, hash)))
+    }
+
+    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+        let bytes = letter.body.len();
+        Box::pin(self.writer.write(bytes, move |work| letter::post(work, &letter)))
+    }
+
+    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
+        Box::pin(self.readers.read(move |desk| letter::unread(&desk.connection, of)))
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
+        Box::pin(self.writer.write(0, move |work| claim::renew(work, node, ttl_ms)))
+    }
+
+    fn leave(&self, node: NodeId) -> Answer<'_, ()> {
+        Box::pin(self.writer.write(0, move |work| claim::leave(work, node)))
+    }
+
+    fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
+        Box::pin(self.writer.write(0, move |work| claim::claim(work, node, due_by_ms, limit)))
+    }
+
+    fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken> {
+        Box::pin(self.writer.write(0, move |work| claim::take(work, run, node)))
+    }
+
+    fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
+        Box::pin(self.readers.read(move |desk| list::list(desk, &filter)))
+    }
+
+    /// Patience below `limits::LOOK_MS` is taken as that.
+    fn changed(&self, _patience_ms: u64) -> Later<'_, ()> {
+        Box::pin(async move {
+            let told = self.told.load(Ordering::SeqCst);
+            let mut foreign = self.shared.foreign.subscribe();
+            let _waiting = Waiting::begin(self);
+            loop {
+                let noticed = *foreign.borrow_and_update();
+                if noticed > told {
+                    self.told.fetch_max(noticed, Ordering::SeqCst);
+                    return;
+                }
+                foreign.changed().await.expect("the store holds the sender");
+            }
+        })
+    }
+}
+
+/// Someone waits for changes by other processes, until this is dropped.
+struct Waiting<'a>(&'a Shared);
+
+impl Waiting<'_> {
+    fn begin(store: &SqliteStore) -> Waiting<'_> {
+        // The writer looks by itself while someone waits; only the first wakes it.
+        if store.shared.waiting.fetch_add(1, Ordering::SeqCst) == 0 {
+            store.writer.look();
+        }
+        Waiting(&store.shared)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! One append.
+
+use super::column::{int, node_bytes, run_bytes, run_id};
+use super::fault::Fault;
+use super::letter;
+use super::memory::Known;
+use super::writer::Work;
+use crate::limits::FRAMES_PER_MARK;
+use rusqlite::{OptionalExtension as _, params};
+use sluice_core::port::store::{Append, Appended, Create, Guard, Head, Hold, Key};
+use sluice_core::run::status::RunStatus;
+
+/// How much there is to write, for the bounds of a transaction.
+pub(super) fn bytes(append: &Append) -> usize {
+    append.body.len()
+        + append.snapshot.as_ref().map_or(0, Vec::len)
+        + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
+        + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
+}
+
+/// Checks everything before it writes anything, so that a refusal leaves nothing
+/// behind in the transaction it shares with others.
+pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, Fault> {
+    let known = work.memory.find(work.connection, append.run)?;
+    let refusal = match &append.create {
+        Some(create) => refuse_create(work, append, create, known)?,
+        None => refuse_append(append, known),
+    };
+    if let Some(refusal) = refusal {
+        return Ok(refusal);
+    }
+    let counters = match counted(work, &append.guards)? {
+        Ok(counters) => counters,
+        Err(counter) => return Ok(Appended::Refused { counter }),
+    };
+    for (name, count) in counters {
+        work.memory.set_count(name, count);
+    }
+    let before = match (known, &append.create) {
+        (Some(known), _) => known,
+        (None, Some(create)) => insert_run(work, append, create)?,
+        (None, None) => return Ok(Appended::NotOwner),
+    };
+    write(work, append, before)?;
+    work.appends += 1;
+    Ok(Appended::Done)
+}
+
+/// A run that exists was created from the same inputs if the fingerprints agree;
+/// without a key on either side only a repeated call can name the same id.
+fn refuse_create(
+    work: &Work<'_>,
+    append: &Append,
+    create: &Create,
+    known: Option<Known>,
+) -> Result<Option<Appended>, Fault> {
+    let fingerprint = create.key.as_ref().map(|key| key.fingerprint.0);
+    if known.is_some() {
+        let sql = "SELECT fingerprint FROM run WHERE id = ?1";
+        let mut statement = work.connection.prepare_cached(sql)?;
+        let stored = statement.query_row([run_bytes(append.run)], |row| row.get(0))?;
+        return Ok(Some(Appended::Exists { run: append.run, same: fingerprint == stored }));
+    }
+    if let Some(key) = &create.key {
+        let sql = "SELECT run, fingerprint FROM key WHERE key = ?1 AND expires_at > ?2";
+        let mut statement = work.connection.prepare_cached(sql)?;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let row = statement.query_row(params![key.key, int(work.now_ms)], read).optional()?;
+        if let Some((run, stored)) = row {
+            return Ok(Some(Appended::Exists { run: run_id(run), same: fingerprint == stored }));
+        }
+    }
+    if append.epoch != 1 {
+        return Ok(Some(Appended::NotOwner));
+    }
+    Ok((append.after != 0).then_some(Appended::Conflict))
+}
+
+fn refuse_append(append: &Append, known: Option<Known>) -> Option<Appended> {
+    let known = known.filter(|known| known.is_owned(append.node, append.epoch));
+    match known {
+        None => Some(Appended::NotOwner),
+        Some(known) => (known.version != append.after).then_some(Appended::Conflict),
+    }
+}
+
+/// The counters after the guards, or the first that would pass its bound.
+fn counted(
+    work: &mut Work<'_>,
+    guards: &[Guard],
+) -> Result<Result<Vec<(String, i64)>, String>, Fault> {
+    let mut counted: Vec<(String, i64)> = Vec::with_capacity(guards.len());
+    for guard in guards {
+        let earlier = counted.iter().rev().find(|(name, _)| *name == guard.counter);
+        let count = match earlier {
+            Some((_, count)) => *count,
+            None => work.memory.count(work.connection, &guard.counter)?,
+        };
+        match crate::guarded(guard, count) {
+            Some(count) => counted.push((guard.counter.clone(), count)),
+            None => return Ok(Err(guard.counter.clone())),
+        }
+    }
+    Ok(Ok(counted))
+}
+
+fn insert_run(work: &mut Work<'_>, append: &Append, create: &Create) -> Result<Known, Fault> {
+    if let Some(key) = &create.key {
+        insert_key(work, append, key)?;
+    }
+    let sql = "INSERT INTO run (id, workflow, version, status, started_at, parent, fingerprint,
+                                owner, epoch)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1)";
+    work.connection.prepare_cached(sql)?.execute(params![
+        run_bytes(append.run),
+        create.workflow,
+        create.version.map(int),
+        RunStatus::Queued.as_str(),
+        int(create.started_at_ms),
+        create.parent.map(run_bytes),
+        create.key.as_ref().map(|key| key.fingerprint.0),
+        node_bytes(append.node),
+    ])?;
+    let num = work.connection.last_insert_rowid();
+    let sql = "INSERT INTO tip VALUES (?1, 0, 0, 0)";
+    work.connection.prepare_cached(sql)?.execute([num])?;
+    Ok(Known { num, owner: Some(append.node), epoch: 1, version: 0, seq: 0, frames: 0 })
+}
+
+/// Keeps the key, and forgets a few whose time is over, so that they do not pile up.
+fn insert_key(work: &Work<'_>, append: &Append, key: &Key) -> Result<(), Fault> {
+    let sql = "DELETE FROM key WHERE key IN
+               (SELECT key FROM key WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 4)";
+    work.connection.prepare_cached(sql)?.execute([int(work.now_ms)])?;
+    let sql = "INSERT OR REPLACE INTO key VALUES (?1, ?2, ?3, ?4)";
+    work.connection.prepare_cached(sql)?.execute(params![
+        key.key,
+        run_bytes(append.run),
+        key.fingerprint.0,
+        int(key.expires_at_ms),
+    ])?;
+    Ok(())
+}
+
+fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Fault> {
+    for blob in &append.blobs {
+        let sql = "INSERT OR IGNORE INTO blob VALUES (?1, ?2)";
+        work.connection.prepare_cached(sql)?.execute(params![blob.hash.0, blob.body])?;
+    }
+    let mut after = write_frame(work, append, before)?;
+    if let Some(state) = &append.snapshot {
+        let sql = "INSERT OR REPLACE INTO snapshot VALUES (?1, ?2, ?3)";
+        let values = params![after.num, int(after.version), state];
+        work.connection.prepare_cached(sql)?.execute(values)?;
+    }
+    for id in &append.read {
+        let sql = "UPDATE letter SET body = NULL WHERE id = ?1 AND run = ?2";
+        work.connection.prepare_cached(sql)?.execute([int(*id), after.num])?;
+    }
+    if let Some(head) = &append.head {
+        write_head(work, &mut after, head)?;
+    }
+    work.memory.remember(append.run, after);
+    for letter in &append.letters {
+        letter::post(work, letter)?;
+    }
+    Ok(())
+}
+
+/// Adds the frame to the run's chain.
+fn write_frame(work: &Work<'_>, append: &Append, before: Known) -> Result<Known, Fault> {
+    let first = int(append.after) + 1;
+    let sql = "INSERT INTO frame (prev, first, count, body) VALUES (?1, ?2, ?3, ?4)";
+    let values = params![before.seq, first, append.count, append.body];
+    work.connection.prepare_cached(sql)?.execute(values)?;
+    let seq = work.connection.last_insert_rowid();
+    let version = append.after + u64::from(append.count);
+    let after = Known { version, seq, frames: before.frames + 1, ..before };
+    // The version is compared again, in the database itself.
+    let sql = "UPDATE tip SET version = ?1, seq = ?2, frames = ?3 WHERE run = ?4 AND version = ?5";
+    let values = [int(version), seq, int(after.frames), after.num, int(append.after)];
+    if work.connection.prepare_cached(sql)?.execute(values)? != 1 {
+        return Err(Fault::Statement(format!("{} moved within a transaction", append.run)));
+    }
+    if after.frames.is_multiple_of(FRAMES_PER_MARK) {
+        let sql = "INSERT INTO mark VALUES (?1, ?2, ?3)";
+        work.connection.prepare_cached(sql)?.execute([after.num, first, seq])?;
+    }
+    Ok(after)
+}
+
+fn write_head(work: &Work<'_>, after: &mut Known, head: &Head) -> Result<(), Fault> {
+    if head.hold == Hold::Release {
+        after.owner = None;
+    }
+    let sql = "UPDATE run SET status = ?1, ended_at = ?2, due_at = ?3, owner = ?4 WHERE num = ?5";
+    work.connection.prepare_cached(sql)?.execute(params![
+        head.status.as_str(),
+        head.ended_at_ms.map(int),
+        head.due_at_ms.map(int),
+        after.owner.map(node_bytes),
+        after.num,
+    ])?;
+    // A letter that came while the writer was letting go must not lie until someone
+    // looks by chance.
+    if after.owner.is_none() && letter::is_waiting(work, after.num)? {
+        letter::wake(work, after.num)?;
+    }
+    Ok(())
+}

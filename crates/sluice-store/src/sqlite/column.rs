@@ -1,0 +1,42 @@
+//! How our values lie in columns.
+
+use super::fault::Fault;
+use sluice_core::choice;
+use sluice_core::port::store::NodeId;
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+
+/// A count or a time. SQLite's integers have a sign; nothing real comes near it.
+pub(super) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Reads what `int` wrote.
+pub(super) fn uint(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// Bytes that sort as the id does.
+pub(super) fn run_bytes(run: RunId) -> [u8; 16] {
+    run.0.to_be_bytes()
+}
+
+/// Reads what `run_bytes` wrote.
+pub(super) fn run_id(bytes: [u8; 16]) -> RunId {
+    RunId(u128::from_be_bytes(bytes))
+}
+
+/// Bytes that sort as the id does.
+pub(super) fn node_bytes(node: NodeId) -> [u8; 16] {
+    node.0.to_be_bytes()
+}
+
+/// Reads what `node_bytes` wrote.
+pub(super) fn node_id(bytes: [u8; 16]) -> NodeId {
+    NodeId(u128::from_be_bytes(bytes))
+}
+
+/// Reads what `as_str` wrote.
+pub(super) fn status(word: &str) -> Result<RunStatus, Fault> {
+    choice::find(word).ok_or_else(|| Fault::Corrupt(format!("{word:?} is no run status")))
+}

@@ -1,0 +1,139 @@
+//! Opens the database file and sets its connections up.
+
+use super::fault::describe;
+use super::migrate::migrate;
+use crate::limits::{BUSY_MS, LOG_BYTES_KEPT};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A store that could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The directory cannot be made or used.
+    #[error("{} cannot be used as a directory for the store", path.display())]
+    Directory {
+        /// Where the store was to be.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The directory or the file may not be written.
+    #[error("{} is read-only", path.display())]
+    ReadOnly {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// A later version of this program has changed the schema.
+    #[error(
+        "the database was made by a newer Sluice: its schema is {found}, this one knows {known}"
+    )]
+    Newer {
+        /// The file's schema.
+        found: usize,
+        /// The newest schema known here.
+        known: usize,
+    },
+    /// A migration that was applied is not the one this program has.
+    #[error("migration {number} of the database is not the one this Sluice has")]
+    Altered {
+        /// Which.
+        number: i64,
+    },
+    /// The file is no database, or a broken one.
+    #[error("{} is damaged or not a database of Sluice", path.display())]
+    Damaged {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// Anything else.
+    #[error("the database cannot be opened: {0}")]
+    Failed(String),
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> OpenError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::ReadOnly) => OpenError::ReadOnly { path: PathBuf::new() },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                OpenError::Damaged { path: PathBuf::new() }
+            }
+            Some(_) | None => OpenError::Failed(describe(&error)),
+        }
+    }
+}
+
+impl OpenError {
+    /// Says which file it is about.
+    pub(super) fn of(self, file: &Path) -> OpenError {
+        match self {
+            OpenError::ReadOnly { .. } => OpenError::ReadOnly { path: file.to_owned() },
+            OpenError::Damaged { .. } => OpenError::Damaged { path: file.to_owned() },
+            other => other,
+        }
+    }
+}
+
+/// Makes the directory, for its owner alone. One that exists stays as it is.
+pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    let failed = |source| OpenError::Directory { path: path.to_owned(), source };
+    builder.create(path).map_err(failed)
+}
+
+/// The connection that writes, on a database brought up to date.
+pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
+    let connection = Connection::open(file)?;
+    if connection.is_readonly("main")? {
+        return Err(OpenError::ReadOnly { path: file.to_owned() });
+    }
+    connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
+    write_ahead(&connection)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // The writer folds the log in by itself, when it has time.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT.to_string())?;
+    // Negative means KiB. Pages at the ends of tables are hot; the rest is left to
+    // the system's own cache.
+    connection.pragma_update(None, "cache_size", -8192)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    migrate(&connection)?;
+    Ok(connection)
+}
+
+/// A connection that cannot write.
+pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
+    connection.pragma_update(None, "cache_size", -1024)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// Switches to the write-ahead log. The first of two processes that open a new
+/// file wins; SQLite does not wait here by itself.
+fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
+    let started = Instant::now();
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        let mode: String = match mode {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < Duration::from_millis(BUSY_MS) =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            }
+            mode => mode?,
+        };
+        if mode != "wal" {
+            return Err(OpenError::Failed("its file system allows no write-ahead log".to_owned()));
+        }
+        return Ok(());
+    }
+}

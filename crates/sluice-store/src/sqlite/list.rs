@@ -1,0 +1,95 @@
+//! What is known of runs without reading their journals.
+
+use super::claim::is_live;
+use super::column::{int, node_id, run_bytes, run_id, status, uint};
+use super::fault::Fault;
+use super::reader::Desk;
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+use sluice_core::port::store::{Filter, NodeId, RunRow};
+use sluice_core::run::status::RunStatus;
+use std::collections::BTreeSet;
+
+/// The newest runs that pass the filter.
+pub(super) fn list(desk: &Desk, filter: &Filter) -> Result<Vec<RunRow>, Fault> {
+    let moment = desk.connection.unchecked_transaction()?;
+    let limit = crate::page(filter.limit);
+    let mut rows = Vec::new();
+    if filter.statuses.is_empty() {
+        rows = query(&moment, filter, None, limit)?;
+    }
+    // One query per status: each reads its own stretch of the index in order, where
+    // all at once would have to sort every run there is.
+    let mut statuses = filter.statuses.clone();
+    statuses.sort_unstable();
+    statuses.dedup();
+    for status in statuses {
+        rows.extend(query(&moment, filter, Some(status), limit)?);
+    }
+    rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.run));
+    rows.truncate(limit);
+    show_owners(desk, &mut rows)?;
+    Ok(rows)
+}
+
+fn query(
+    connection: &rusqlite::Connection,
+    filter: &Filter,
+    only: Option<RunStatus>,
+    limit: usize,
+) -> Result<Vec<RunRow>, Fault> {
+    let mut sql = "SELECT id, workflow, version, status, started_at, ended_at, parent, owner,
+                   due_at FROM run WHERE TRUE"
+        .to_owned();
+    let mut values: Vec<Value> = Vec::new();
+    let mut wanted = |condition: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            sql.push_str(condition);
+            values.push(value);
+        }
+    };
+    let id = |run| Value::Blob(run_bytes(run).to_vec());
+    wanted(" AND id = ?", filter.run.map(id));
+    wanted(" AND id < ?", filter.before.map(id));
+    wanted(" AND parent = ?", filter.parent.map(id));
+    wanted(" AND workflow = ?", filter.workflow.clone().map(Value::Text));
+    wanted(" AND status = ?", only.map(|status| Value::Text(status.as_str().to_owned())));
+    wanted(" ORDER BY id DESC LIMIT ?", Some(Value::Integer(int(limit as u64))));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+fn read(row: &Row<'_>) -> Result<RunRow, Fault> {
+    Ok(RunRow {
+        run: run_id(row.get(0)?),
+        workflow: row.get(1)?,
+        version: row.get::<_, Option<i64>>(2)?.map(uint),
+        status: status(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+        started_at_ms: uint(row.get(4)?),
+        ended_at_ms: row.get::<_, Option<i64>>(5)?.map(uint),
+        parent: row.get::<_, Option<[u8; 16]>>(6)?.map(run_id),
+        owner: row.get::<_, Option<[u8; 16]>>(7)?.map(node_id),
+        due_at_ms: row.get::<_, Option<i64>>(8)?.map(uint),
+    })
+}
+
+/// Leaves out the owners that live no more. Each is looked at once.
+fn show_owners(desk: &Desk, rows: &mut [RunRow]) -> Result<(), Fault> {
+    let now_ms = desk.shared.clock.now_ms();
+    let owners: BTreeSet<NodeId> = rows.iter().filter_map(|row| row.owner).collect();
+    let mut dead = BTreeSet::new();
+    for owner in owners {
+        if !is_live(&desk.connection, &desk.shared.locks, owner, now_ms)? {
+            dead.insert(owner);
+        }
+    }
+    for row in rows {
+        row.owner = row.owner.filter(|owner| !dead.contains(owner));
+    }
+    Ok(())
+}

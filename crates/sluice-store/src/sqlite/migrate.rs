@@ -1,0 +1,60 @@
+//! Brings a database to the schema this program knows.
+//!
+//! Migrations are numbered files, applied in one transaction that holds the
+//! write lock, so that two processes starting at once do not race. What was
+//! applied is kept with its checksum: a released migration never changes.
+
+use super::connect::OpenError;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use sluice_core::port::store::Hash;
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
+
+const CHECKSUMS: &str = "
+    CREATE TABLE IF NOT EXISTS migration (
+        number   INTEGER PRIMARY KEY, -- its place in the order, from 1
+        checksum BLOB NOT NULL        -- SHA-256 of the file that was applied
+    )";
+
+/// Applies what is missing. Refuses what a newer program has written.
+pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
+    let found = version(connection)?;
+    if found > MIGRATIONS.len() {
+        return Err(OpenError::Newer { found, known: MIGRATIONS.len() });
+    }
+    if found == MIGRATIONS.len() {
+        return verify(connection, found);
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    // A failure leaves the transaction open; it ends with the connection.
+    let found = version(connection)?;
+    connection.execute_batch(CHECKSUMS)?;
+    verify(connection, found.min(MIGRATIONS.len()))?;
+    for (number, sql) in (1..).zip(MIGRATIONS).skip(found) {
+        connection.execute_batch(sql)?;
+        let checksum = Hash::of(sql.as_bytes()).0;
+        connection
+            .execute("INSERT INTO migration VALUES (?1, ?2)", params![number, &checksum[..]])?;
+        connection.pragma_update(None, "user_version", number)?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<usize, OpenError> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(usize::try_from(found).unwrap_or(usize::MAX))
+}
+
+/// Whether the first `count` migrations are those that were applied.
+fn verify(connection: &Connection, count: usize) -> Result<(), OpenError> {
+    for (number, sql) in (1i64..).zip(&MIGRATIONS[..count]) {
+        let find = "SELECT checksum FROM migration WHERE number = ?1";
+        let applied: Option<Vec<u8>> =
+            connection.query_row(find, [number], |row| row.get(0)).optional()?;
+        if applied.as_deref() != Some(&Hash::of(sql.as_bytes()).0[..]) {
+            return Err(OpenError::Altered { number });
+        }
+    }
+    Ok(())
+}

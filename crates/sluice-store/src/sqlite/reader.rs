@@ -1,0 +1,83 @@
+//! Threads that read, each with a connection of its own.
+
+use super::Shared;
+use super::connect::{self, OpenError};
+use super::fault::Fault;
+use crate::limits::{READERS, READS_WAITING_MAX};
+use rusqlite::Connection;
+use sluice_core::port::store::StoreError;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::{Semaphore, oneshot};
+
+/// What a reader works with.
+pub(super) struct Desk {
+    pub(super) connection: Connection,
+    pub(super) shared: Arc<Shared>,
+}
+
+type Job = Box<dyn FnOnce(&Desk) + Send>;
+
+/// The readers and the way to them.
+pub(super) struct Readers {
+    /// None once the store is being dropped.
+    jobs: Option<Sender<Job>>,
+    places: Semaphore,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    pub(super) fn start(file: &Path, shared: &Arc<Shared>) -> Result<Readers, OpenError> {
+        let (jobs, queue) = channel::<Job>();
+        let queue = Arc::new(Mutex::new(queue));
+        let mut threads = Vec::new();
+        for _ in 0..READERS {
+            let desk = Desk { connection: connect::reader(file)?, shared: Arc::clone(shared) };
+            let queue = Arc::clone(&queue);
+            let thread = std::thread::Builder::new().name("store-reader".to_owned());
+            let thread = thread.spawn(move || serve(&desk, &queue));
+            threads.push(thread.map_err(|error| OpenError::Failed(error.to_string()))?);
+        }
+        Ok(Readers { jobs: Some(jobs), places: Semaphore::new(READS_WAITING_MAX), threads })
+    }
+
+    /// Reads on one of the threads.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Desk) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let stopped = || StoreError::Unavailable("the store has stopped".to_owned());
+        let _place = self.places.acquire().await.map_err(|_| stopped())?;
+        let (answer, answered) = oneshot::channel();
+        let job = Box::new(move |desk: &Desk| {
+            let result = read(desk).map_err(|fault| fault.rolled_back());
+            // A caller that has gone wants no answer.
+            let _ = answer.send(result);
+        });
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A panic has been reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(desk: &Desk, queue: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match job {
+            Ok(job) => job(desk),
+            Err(_) => return,
+        }
+    }
+}

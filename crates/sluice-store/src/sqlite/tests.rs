@@ -1,0 +1,355 @@
+mod kill;
+mod throughput;
+
+use super::*;
+use crate::conformance::{
+    self, Bench, SetClock, first, letter, node, plain, released, run, wait, wait_all,
+};
+use crate::memory::MemoryStore;
+use proptest::prelude::*;
+use sluice_core::port::store::{Blob, Guard, Hash, StoreError};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+fn open(dir: &Path) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open(dir, Arc::new(SetClock::default()))
+}
+
+fn opened(dir: &TempDir) -> SqliteStore {
+    open(dir.path()).unwrap()
+}
+
+fn append(store: &SqliteStore, append: Append) -> Appended {
+    wait(store.append(append)).unwrap()
+}
+
+/// A store whose directory lives as long as the returned guard list.
+fn bench(dirs: &mut Vec<TempDir>) -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SetClock::default());
+    let store = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());
+    dirs.push(dir);
+    Bench { store, clock }
+}
+
+#[test]
+fn sqlite_is_a_store() {
+    let mut dirs = Vec::new();
+    conformance::check(|| bench(&mut dirs));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_scripts_leave_the_same_on_memory_and_sqlite(
+        commands in prop::collection::vec(any::<u64>(), 1..120)
+    ) {
+        let clock = Arc::new(SetClock::default());
+        let memory = Bench { store: Arc::new(MemoryStore::new(clock.clone())), clock };
+        let mut dirs = Vec::new();
+        let sqlite = bench(&mut dirs);
+        let expected = conformance::script::transcript(&memory, &commands);
+        prop_assert_eq!(conformance::script::transcript(&sqlite, &commands), expected);
+    }
+}
+
+#[test]
+fn everything_survives_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let body = b"blob".to_vec();
+    let guard = |max| vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(max) }];
+    let (loaded, rows) = {
+        let store = opened(&dir);
+        append(&store, first(run(1)));
+        append(&store, Append { head: Some(released(Some(7))), ..first(run(2)) });
+        wait(store.post(letter(run(1), "a"))).unwrap();
+        let blobs = vec![Blob { hash: Hash::of(&body), body: body.clone() }];
+        let snapshot = Some(b"state".to_vec());
+        append(&store, Append { blobs, snapshot, guards: guard(1), ..plain(run(1), 1) });
+        append(&store, plain(run(1), 2));
+        let rows = wait(store.list(Filter::default())).unwrap();
+        (wait(store.load(run(1))).unwrap(), rows)
+    };
+    assert!(!dir.path().join("sluice.db-wal").exists(), "the log was folded in");
+    let store = opened(&dir);
+    assert_eq!(wait(store.load(run(1))).unwrap(), loaded);
+    assert_eq!(wait(store.list(Filter::default())).unwrap(), rows);
+    assert_eq!(wait(store.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
+    assert_eq!(wait(store.blob(Hash::of(&body))).unwrap(), Some(body));
+    assert_eq!(append(&store, plain(run(1), 2)), Appended::Conflict);
+    let refused = Append { guards: guard(1), ..plain(run(1), 3) };
+    assert_eq!(append(&store, refused), Appended::Refused { counter: "c".to_owned() });
+    assert_eq!(append(&store, plain(run(1), 3)), Appended::Done);
+}
+
+#[test]
+fn two_processes_share_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (opened(&dir), opened(&dir));
+    append(&one, first(run(1)));
+    for after in (1..20).step_by(2) {
+        // Each has the run in its memory, and must notice that the other has written.
+        assert_eq!(append(&other, plain(run(1), after)), Appended::Done);
+        assert_eq!(append(&one, plain(run(1), after)), Appended::Conflict);
+        assert_eq!(append(&one, plain(run(1), after + 1)), Appended::Done);
+    }
+    let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(1) }];
+    let guarded = |after| Append { guards: guards.clone(), ..plain(run(1), after) };
+    assert_eq!(append(&one, guarded(21)), Appended::Done);
+    let refused = Appended::Refused { counter: "c".to_owned() };
+    assert_eq!(append(&other, guarded(22)), refused);
+    assert_eq!(wait(one.load(run(1))).unwrap(), wait(other.load(run(1))).unwrap());
+    assert_eq!(wait(one.load(run(1))).unwrap().unwrap().frames.len(), 22);
+}
+
+#[test]
+fn two_processes_write_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores = [opened(&dir), opened(&dir)];
+    std::thread::scope(|threads| {
+        for (number, store) in (1..).zip(&stores) {
+            threads.spawn(move || {
+                append(store, first(run(number)));
+                for after in 1..100 {
+                    assert_eq!(append(store, plain(run(number), after)), Appended::Done);
+                }
+            });
+        }
+    });
+    for number in [1, 2] {
+        let loaded = wait(stores[0].load(run(number))).unwrap().unwrap();
+        assert_eq!(loaded.frames.len(), 100);
+    }
+}
+
+#[test]
+fn a_change_by_another_process_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (opened(&dir), opened(&dir));
+    append(&one, first(run(1)));
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| wait(one.changed(100)));
+        wait(other.post(letter(run(1), "a"))).unwrap();
+        waiting.join().unwrap();
+    });
+    assert_eq!(wait(one.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
+    // Also one that came while nobody waited.
+    wait(other.post(letter(run(1), "b"))).unwrap();
+    wait(one.changed(100));
+}
+
+#[test]
+fn its_own_changes_are_no_news() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    append(&store, first(run(1)));
+    let mut changed = store.changed(100);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(changed.as_mut().poll(&mut context).is_pending());
+    append(&store, plain(run(1), 1));
+    append(&store, plain(run(1), 2));
+    assert!(changed.as_mut().poll(&mut context).is_pending());
+}
+
+#[test]
+fn a_full_disk_refuses_and_recovers() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    append(&store, first(run(1)));
+    append(&store, first(run(2)));
+    store.writer.pages(1);
+    let body = vec![7; 100_000];
+    let full = "the store is unavailable: the disk is full";
+    let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(1) }];
+    for _ in 0..3 {
+        let guards = guards.clone();
+        let large = Append { body: body.clone(), guards, ..plain(run(1), 1) };
+        assert_eq!(wait(store.append(large)).unwrap_err().to_string(), full);
+    }
+    assert_eq!(wait(store.load(run(1))).unwrap().unwrap().frames.len(), 1);
+    // Those in the same transaction fail with it, and none is written.
+    let large = store.append(Append { body: body.clone(), ..plain(run(1), 1) });
+    let outcomes =
+        wait_all(vec![large, store.append(Append { body: body.clone(), ..plain(run(2), 1) })]);
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))));
+    store.writer.pages(1_000_000);
+    // What was counted in between was forgotten with the rest.
+    let large = Append { body, guards, ..plain(run(1), 1) };
+    assert_eq!(append(&store, large), Appended::Done);
+    assert_eq!(append(&store, plain(run(2), 1)), Appended::Done);
+}
+
+#[test]
+fn a_database_of_a_newer_program_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(opened(&dir));
+    let file = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
+    file.pragma_update(None, "user_version", 99).unwrap();
+    let error = open(dir.path()).err().unwrap();
+    assert!(matches!(error, OpenError::Newer { found: 99, .. }), "{error}");
+    assert!(error.to_string().contains("made by a newer Sluice"), "{error}");
+}
+
+#[test]
+fn a_migration_that_was_altered_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(opened(&dir));
+    let file = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
+    file.execute("UPDATE migration SET checksum = x'00' WHERE number = 1", []).unwrap();
+    assert!(matches!(open(dir.path()).err().unwrap(), OpenError::Altered { number: 1 }));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(FILE);
+    std::fs::write(&file, "not a database, however long one looks at it".repeat(100)).unwrap();
+    let error = open(dir.path()).err().unwrap();
+    assert!(matches!(&error, OpenError::Damaged { path } if *path == file), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = open(&file.join("store")).err().unwrap();
+    assert!(matches!(error, OpenError::Directory { .. }), "{error}");
+}
+
+#[test]
+fn damage_is_told_from_a_missing_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let body = b"blob".to_vec();
+    let hash = Hash::of(&body);
+    {
+        let store = opened(&dir);
+        append(&store, Append { blobs: vec![Blob { hash, body }], ..first(run(1)) });
+        append(&store, plain(run(1), 1));
+        append(&store, first(run(2)));
+    }
+    let file = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
+    file.execute("DELETE FROM frame WHERE first = 1 AND seq = 1", []).unwrap();
+    file.execute("UPDATE blob SET body = x'00'", []).unwrap();
+    file.close().unwrap();
+    let store = opened(&dir);
+    assert!(matches!(wait(store.load(run(1))), Err(StoreError::Corrupt(_))));
+    assert!(matches!(wait(store.blob(hash)), Err(StoreError::Corrupt(_))));
+    assert!(wait(store.load(run(2))).unwrap().is_some());
+    assert!(wait(store.load(run(3))).unwrap().is_none());
+}
+
+#[test]
+fn a_process_that_died_is_noticed_by_its_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (opened(&dir), opened(&dir));
+    wait(one.renew(node(1), 1_000_000)).unwrap();
+    append(&one, first(run(1)));
+    assert_eq!(wait(other.take(run(1), node(2))).unwrap(), Taken::Held(node(1)));
+    // What the system does when a process is killed.
+    drop(one);
+    let claim = Claim { run: run(1), epoch: 2, from: Some(node(1)) };
+    assert_eq!(wait(other.claim(node(2), 0, 10)).unwrap(), [claim]);
+    assert_eq!(lock_files(&dir), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_lock_file_that_vanished_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (opened(&dir), opened(&dir));
+    wait(one.renew(node(1), 1000)).unwrap();
+    append(&one, first(run(1)));
+    std::fs::remove_file(&lock_files(&dir)[0]).unwrap();
+    wait(one.renew(node(1), 1000)).unwrap();
+    assert_eq!(wait(other.take(run(1), node(2))).unwrap(), Taken::Held(node(1)));
+    wait(one.leave(node(1))).unwrap();
+    assert_eq!(lock_files(&dir), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_dead_processes_left_is_swept_on_opening() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = opened(&dir);
+    wait(one.renew(node(1), 1000)).unwrap();
+    std::fs::write(dir.path().join("nodes").join(format!("{:032x}.lock", 9)), "").unwrap();
+    assert_eq!(lock_files(&dir).len(), 2);
+    drop(opened(&dir));
+    assert_eq!(lock_files(&dir).len(), 1);
+}
+
+fn lock_files(dir: &TempDir) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir.path().join("nodes")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_directory_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("deep").join("store");
+    drop(open(&path).unwrap());
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn appends_that_wait_together_are_committed_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    for number in 1..=64 {
+        append(&store, first(run(number)));
+    }
+    let before = store.figures();
+    let answers = (1..=64).map(|number| store.append(plain(run(number), 1))).collect();
+    assert!(wait_all(answers).into_iter().all(|outcome| outcome.unwrap() == Appended::Done));
+    let after = store.figures();
+    assert_eq!(after.appends - before.appends, 64);
+    assert!(after.commits - before.commits < 64, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_write_at_fault_does_not_hit_its_neighbours() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    for number in 1..=20 {
+        append(&store, first(run(number)));
+    }
+    let file = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
+    let trigger = "CREATE TRIGGER bad BEFORE INSERT ON frame WHEN NEW.body = x'0bad'
+                   BEGIN SELECT RAISE(ABORT, 'bad'); END";
+    file.execute_batch(trigger).unwrap();
+    let body = |number| if number == 10 { vec![0x0b, 0xad] } else { vec![7] };
+    let sent = |number| Append { body: body(number), ..plain(run(number), 1) };
+    let outcomes = wait_all((1..=20).map(|number| store.append(sent(number))).collect());
+    for (number, outcome) in (1..).zip(outcomes) {
+        match outcome {
+            Ok(appended) => assert_eq!((number == 10, appended), (false, Appended::Done)),
+            Err(error) => assert_eq!((number, error.to_string().contains("bad")), (10, true)),
+        }
+    }
+    assert_eq!(append(&store, plain(run(10), 1)), Appended::Done);
+}
+
+#[test]
+fn more_writes_than_places_wait_for_a_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = opened(&dir);
+    append(&store, first(run(1)));
+    let count = crate::limits::WRITES_WAITING_MAX + 100;
+    let posts = (0..count).map(|number| store.post(letter(run(1), &number.to_string())));
+    let outcomes = wait_all(posts.collect());
+    assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == Posted::Done));
+    let received = wait(store.letters(Inbox::Run(run(1)))).unwrap();
+    assert_eq!(received.len(), crate::limits::LETTERS_MAX);
+}
+
+#[test]
+fn two_processes_do_not_use_one_node_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (opened(&dir), opened(&dir));
+    wait(one.renew(node(1), 1000)).unwrap();
+    let error = wait(other.renew(node(1), 1000)).unwrap_err().to_string();
+    assert!(error.contains("another process uses the same node id"), "{error}");
+    wait(other.renew(node(2), 1000)).unwrap();
+}

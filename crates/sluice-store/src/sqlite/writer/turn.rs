@@ -1,0 +1,195 @@
+//! One transaction after the other.
+
+use super::log::Log;
+use super::{Job, Message, Work};
+use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, IDLE_MS, LOOK_MS};
+use crate::sqlite::Shared;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::memory::Memory;
+use rusqlite::Connection;
+use sluice_core::port::store::StoreError;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// The state of the thread.
+pub(super) struct Turns {
+    connection: Connection,
+    queue: Receiver<Message>,
+    places: Arc<Semaphore>,
+    shared: Arc<Shared>,
+    memory: Memory,
+    log: Log,
+    /// Changes when another process has written.
+    data_version: i64,
+}
+
+/// Writes of one transaction.
+type Batch = Vec<Box<dyn Job>>;
+
+impl Turns {
+    pub(super) fn new(
+        connection: Connection,
+        queue: Receiver<Message>,
+        places: Arc<Semaphore>,
+        shared: Arc<Shared>,
+    ) -> Result<Turns, rusqlite::Error> {
+        let data_version = data_version(&connection)?;
+        let (memory, log) = (Memory::default(), Log::default());
+        Ok(Turns { connection, queue, places, shared, memory, log, data_version })
+    }
+
+    /// Works until the store is dropped.
+    pub(super) fn serve(mut self) {
+        loop {
+            match self.next() {
+                Ok(message) => self.take(message),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                    self.log.idle(&self.connection);
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// The next message. Waits no longer than there is nothing else to do.
+    fn next(&self) -> Result<Message, RecvTimeoutError> {
+        if self.is_watched() {
+            self.queue.recv_timeout(Duration::from_millis(LOOK_MS))
+        } else if self.log.is_open() {
+            self.queue.recv_timeout(Duration::from_millis(IDLE_MS))
+        } else {
+            self.queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        }
+    }
+
+    /// Takes a message and everything that waits behind it.
+    fn take(&mut self, message: Message) {
+        let mut batch = Batch::new();
+        let mut bytes_held = 0;
+        let mut next = Some(message);
+        while let Some(message) = next {
+            match message {
+                Message::Write { job, bytes } => {
+                    batch.push(job);
+                    bytes_held += bytes;
+                }
+                Message::Look => self.look(),
+                #[cfg(test)]
+                Message::Pages(pages) => pretend(&self.connection, pages),
+            }
+            let full = batch.len() >= BATCH_WRITES_MAX || bytes_held >= BATCH_BYTES_MAX;
+            next = if full { None } else { self.queue.try_recv().ok() };
+        }
+        if !batch.is_empty() {
+            self.places.add_permits(batch.len());
+            self.perform(batch);
+            self.log.grown(&self.connection, bytes_held);
+        }
+    }
+
+    fn perform(&mut self, mut batch: Batch) {
+        match self.transact(&mut batch) {
+            Ok(()) => answer(batch, || Ok(())),
+            Err(Failed::Commit(fault)) => answer(batch, || Err(fault.not_committed())),
+            Err(Failed::Before(fault)) if fault.hits_everyone() || batch.len() == 1 => {
+                answer(batch, || Err(fault.rolled_back()));
+            }
+            // One of them is at fault; the others shall not suffer for it.
+            Err(Failed::Before(_)) => batch.into_iter().for_each(|job| self.perform(vec![job])),
+        }
+    }
+
+    fn transact(&mut self, batch: &mut Batch) -> Result<(), Failed> {
+        let appends = self.work(batch).map_err(|fault| self.undo(Failed::Before(fault)))?;
+        let commit = self.connection.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
+        commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
+        self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        self.shared.appends.fetch_add(appends, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Everything up to the commit. Answers how many appends there were.
+    fn work(&mut self, batch: &mut Batch) -> Result<u64, Fault> {
+        // A rollback that failed is made up for before anything else.
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        // Inside the transaction nobody else can write any more.
+        self.notice()?;
+        let mut work = Work {
+            connection: &self.connection,
+            memory: &mut self.memory,
+            locks: &self.shared.locks,
+            now_ms: self.shared.clock.now_ms(),
+            appends: 0,
+        };
+        for job in batch {
+            job.perform(&mut work)?;
+        }
+        let appends = work.appends;
+        self.memory.write_counters(&self.connection)?;
+        Ok(appends)
+    }
+
+    /// Leaves the transaction that failed, and what was learned in it.
+    fn undo(&mut self, failed: Failed) -> Failed {
+        self.memory.forget();
+        // Some errors end the transaction by themselves.
+        if !self.connection.is_autocommit() {
+            // Tried again before the next transaction.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        failed
+    }
+
+    fn is_watched(&self) -> bool {
+        self.shared.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    /// Looks for changes by other processes, outside of a transaction.
+    fn look(&mut self) {
+        // What fails here fails again where someone is told of it.
+        let _ = self.notice();
+    }
+
+    /// Notices that another process has written.
+    fn notice(&mut self) -> Result<(), Fault> {
+        let data_version = data_version(&self.connection)?;
+        if data_version != self.data_version {
+            self.data_version = data_version;
+            self.memory.forget();
+            self.shared.foreign.send_modify(|changes| *changes += 1);
+        }
+        Ok(())
+    }
+}
+
+/// Where a transaction failed.
+enum Failed {
+    /// Nothing was written.
+    Before(Fault),
+    /// It depends.
+    Commit(Fault),
+}
+
+fn answer(batch: Batch, outcome: impl Fn() -> Result<(), StoreError>) {
+    for job in batch {
+        job.answer(outcome());
+    }
+}
+
+/// Differs from the last time if another connection has written in between.
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+}
+
+#[cfg(test)]
+fn pretend(connection: &Connection, pages: i64) {
+    let sql = format!("PRAGMA max_page_count = {pages}");
+    connection.query_row(&sql, [], |_| Ok(())).unwrap();
+}
