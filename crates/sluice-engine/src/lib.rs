@@ -16,9 +16,9 @@ mod load;
 mod mail;
 mod perform;
 mod resident;
-mod start;
+pub mod start;
 mod sweep;
 mod turn;
-mod watch;
+pub mod watch;
 
 pub use engine::Engine;

@@ -104,7 +104,6 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append(&self, append: Append) -> Answer<'_, Appended> {
-        assert!(append.count > 0, "a frame holds at least one event");
         let bytes = append::bytes(&append);
         Box::pin(self.writer.write(bytes, move |work| append::append(work, &append)))
     }

@@ -135,7 +135,7 @@ pub struct Append {
     pub epoch: u64,
     /// The last event the writer has seen: the run's version. 0 for a run that is created.
     pub after: u64,
-    /// How many events the frame holds, at least one.
+    /// How many events the frame holds. None: no frame, only what stands beside it.
     pub count: u32,
     /// The events, encoded.
     pub body: Vec<u8>,

@@ -93,11 +93,10 @@ impl State {
         }
         let unread = self.letters.values().any(|letter| letter.run == append.run);
         let record = self.runs.get_mut(&append.run).expect("a run to append to was found");
-        record.frames.push(Frame {
-            first: append.after + 1,
-            count: append.count,
-            body: append.body,
-        });
+        if append.count > 0 {
+            let first = append.after + 1;
+            record.frames.push(Frame { first, count: append.count, body: append.body });
+        }
         record.version = append.after + u64::from(append.count);
         if let Some(state) = append.snapshot {
             record.snapshot = Some((record.version, state));

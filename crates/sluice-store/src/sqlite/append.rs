@@ -147,7 +147,7 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
         let sql = "INSERT OR IGNORE INTO blob VALUES (?1, ?2)";
         work.connection.prepare_cached(sql)?.execute(params![blob.hash.0, blob.body])?;
     }
-    let mut after = write_frame(work, append, before)?;
+    let mut after = if append.count > 0 { write_frame(work, append, before)? } else { before };
     if let Some(state) = &append.snapshot {
         let sql = "INSERT OR REPLACE INTO snapshot VALUES (?1, ?2, ?3)";
         let values = params![after.num, int(after.version), state];

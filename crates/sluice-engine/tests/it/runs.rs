@@ -1,0 +1,63 @@
+//! Whole runs.
+
+use crate::world::{config, ended, ground, memory, outputs, sqlite, start, until};
+use serde_json::json;
+use sluice_core::run::command::{Command, Decision, Resolve};
+use sluice_core::run::status::RunStatus;
+use sluice_engine::Engine;
+
+const CHAIN: &str = "
+name: chain
+steps:
+  - {id: a, command: do a, outputs: {x: integer}}
+  - {id: b, command: 'do b with ${a.outputs.x}', outputs: {y: string}}
+  - {id: c, agent: shell, command: 'echo got ${y}', depends_on: [b]}
+outputs: {said: '${$c.stdout}'}
+";
+const MOCK: &str = "
+a: {outputs: {x: '7'}}
+b: {echo: true, outputs: {y: yes}}
+'*': {text: done}
+";
+
+#[tokio::test]
+async fn a_chain_of_mock_and_shell_steps_completes_on_both_stores() {
+    let dir = tempfile::tempdir().unwrap();
+    for store in [memory(), sqlite(dir.path())] {
+        let engine = Engine::open(ground(store, MOCK, dir.path()), config()).await.unwrap();
+        let run = engine.start(start(CHAIN)).await.unwrap().run;
+        let run = ended(&engine, run).await;
+        assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
+        assert_eq!(outputs(&run), json!({"said": "got yes\n"}));
+        engine.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn an_approval_waits_parked_and_goes_on_when_given() {
+    const ASK: &str = "
+name: ask
+steps:
+  - {id: sure, approval: required, outputs: {amount: integer}}
+  - {id: pay, command: 'pay ${amount}', depends_on: [sure], outputs: {paid: string}}
+";
+    let dir = tempfile::tempdir().unwrap();
+    let mock = "pay: {echo: true, outputs: {paid: ok}}";
+    let engine =
+        Engine::open(ground(sqlite(dir.path()), mock, dir.path()), config()).await.unwrap();
+    let id = engine.start(start(ASK)).await.unwrap().run;
+    let run = until(&engine, id, |run| run.status == RunStatus::Paused).await;
+    until(&engine, id, |_| engine.residents() == 0).await;
+    let approval = *run.approvals.keys().next().unwrap();
+    let resolve = Resolve {
+        approval,
+        decision: Decision::Approve,
+        by: "ada".to_owned(),
+        comment: None,
+        values: json!({"amount": "12"}).as_object().unwrap().clone(),
+    };
+    engine.command(id, Command::Resolve(Box::new(resolve)), "approve").await.unwrap();
+    let run = ended(&engine, id).await;
+    assert_eq!(run.status, RunStatus::Completed);
+    assert_eq!(outputs(&run), json!({"amount": 12, "paid": "ok"}));
+}
