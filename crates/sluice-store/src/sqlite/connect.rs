@@ -137,3 +137,36 @@ fn write_ahead(connection: &Connection) -> Result<(), OpenError> {
         return Ok(());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test can pull the plug, so what keeps a commit then is looked at.
+    #[test]
+    fn commits_wait_for_the_disk_and_leave_the_log_to_the_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = writer(&dir.path().join("a.db")).unwrap();
+        let setting = |name: &str| -> String {
+            let read = |row: &rusqlite::Row<'_>| row.get::<_, rusqlite::types::Value>(0);
+            let value = connection.query_row(&format!("PRAGMA {name}"), [], read).unwrap();
+            format!("{value:?}")
+        };
+        assert_eq!(setting("journal_mode"), "Text(\"wal\")");
+        assert_eq!(setting("synchronous"), "Integer(2)");
+        assert_eq!(setting("wal_autocheckpoint"), "Integer(0)");
+    }
+
+    #[test]
+    fn a_reader_cannot_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.db");
+        let _writer = writer(&file).unwrap();
+        let error = reader(&file).unwrap().execute("DELETE FROM run", []).unwrap_err();
+        assert_eq!(describe(&error), "the database is read-only");
+        assert!(matches!(
+            OpenError::from(error).of(&file),
+            OpenError::ReadOnly { path } if path == file
+        ));
+    }
+}
