@@ -11,6 +11,8 @@ pub mod due;
 pub mod id;
 pub mod label;
 pub mod letter;
+pub mod projection;
+pub mod snapshot;
 pub mod start;
 pub mod state;
 pub mod status;

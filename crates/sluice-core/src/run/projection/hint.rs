@@ -1,0 +1,65 @@
+//! What would end a step's wait, in a sentence.
+
+use super::timestamp;
+use crate::journal::event::{ApprovalSource, StepAt};
+use crate::run::id::ApprovalId;
+use crate::run::state::{Run, StepState};
+use crate::run::status::Waiting;
+
+/// Most steps a hint names.
+const NAMED_MAX: usize = 5;
+
+/// What would unblock a step that waits for `waiting`.
+pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
+    let state = run.state(at);
+    Some(match waiting {
+        Waiting::Dependency => dependencies(run, at.step),
+        Waiting::HumanInput => person(run, state)?,
+        Waiting::RetryBackoff | Waiting::RateLimit | Waiting::Gate => {
+            format!("next attempt at {}", timestamp(state.wake_at_ms?))
+        }
+        Waiting::ExternalCallback => match state.deadline_ms {
+            Some(until_ms) => format!("waits for its result until {}", timestamp(until_ms)),
+            None => "waits for its result".to_owned(),
+        },
+        Waiting::Queued => place(run, at),
+        // It does not wait: that is why it was skipped.
+        Waiting::ConditionFalse => return None,
+    })
+}
+
+fn dependencies(run: &Run, step: u32) -> String {
+    let plan = &run.definition.plan;
+    let open: Vec<&str> = (plan.graph.dependencies(step as usize).iter())
+        .filter(|dependency| !run.steps[**dependency as usize].status.is_settled())
+        .map(|dependency| plan.steps[*dependency as usize].id.as_str())
+        .collect();
+    let named = open[..open.len().min(NAMED_MAX)].join(", ");
+    match open.len().saturating_sub(NAMED_MAX) {
+        0 => format!("waits for `{named}`"),
+        more => format!("waits for `{named}` and {more} more"),
+    }
+}
+
+fn person(run: &Run, state: &StepState) -> Option<String> {
+    let command = |id: ApprovalId, word: &str| format!("`sluice approvals {word} {id}`");
+    if let Some(id) = state.approval {
+        let word = match run.approvals.get(&id)?.source {
+            ApprovalSource::Step | ApprovalSource::Policy => "approve",
+            ApprovalSource::Escalation => "retry",
+        };
+        return Some(command(id, word));
+    }
+    let label = state.placeholder.as_ref()?;
+    Some(format!("give `{label}` a value"))
+}
+
+fn place(run: &Run, at: StepAt) -> String {
+    let plan = &run.definition.plan;
+    let own = run.step(at).for_each.as_ref().and_then(|each| each.max_parallel);
+    let places = at.item.and(own).map_or(plan.max_parallel, |own| own.min(plan.max_parallel));
+    match places {
+        1 => "waits for the only place".to_owned(),
+        _ => format!("waits for one of {places} places"),
+    }
+}

@@ -1,0 +1,223 @@
+//! One step or instance of a run, shown.
+
+use super::hint::hint;
+use super::{Time, as_dollars, skipped_by_failure, total};
+use crate::journal::event::StepAt;
+use crate::money::Money;
+use crate::plan::step::Work;
+use crate::run::state::{Run, StepState};
+use crate::run::status::{StepStatus, Waiting};
+use crate::violation::Reason;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// A step or instance, shown.
+#[derive(Debug, Serialize)]
+pub struct NodeResult<'a> {
+    /// Its id; `step[3]` for an instance.
+    pub node_id: Cow<'a, str>,
+    /// What people read instead of the id.
+    pub label: Option<&'a str>,
+    /// What it is doing.
+    pub status: StepStatus,
+    /// How often it was invalidated.
+    pub generation: u32,
+    /// Why it waits; why it was skipped, if by a condition.
+    pub waiting_reason: Option<Waiting>,
+    /// What would end the wait.
+    pub unblock_hint: Option<String>,
+    /// Attempts in this generation.
+    pub attempts: u32,
+    /// Dispatches in all.
+    pub dispatches: u32,
+    /// How many steps are before it on the longest way from a root.
+    pub wave: u32,
+    /// Who does it.
+    pub agent: Option<&'a str>,
+    /// Where it was dispatched.
+    pub gateway: Option<&'a str>,
+    /// Which provider and model did it.
+    pub provider_route: ProviderRoute<'a>,
+    /// What it was given.
+    pub inputs: Option<&'a Map<String, Value>>,
+    /// The instruction, rendered.
+    pub prompt: Option<&'a str>,
+    /// What it wrote, as it came.
+    pub stdout: Option<&'a str>,
+    /// Its text: what it wrote, or the output of its envelope.
+    pub output: Option<Cow<'a, Value>>,
+    /// Its results by name: its outputs, or the data of its envelope.
+    pub outputs: Option<Cow<'a, Value>>,
+    /// The kind of failure: of its end, or of its last attempt.
+    pub error_code: Option<&'a str>,
+    /// What failed.
+    pub error_message: Option<&'a str>,
+    /// The values that do not fit.
+    pub contract_errors: Vec<ContractError<'a>>,
+    /// The label without a value that blocks it.
+    pub placeholder: Option<&'a str>,
+    /// Why it was not done, for people.
+    pub skip_reason: Option<&'a str>,
+    /// When it was first dispatched in this generation.
+    pub started_at: Option<Time>,
+    /// When it was settled.
+    pub completed_at: Option<Time>,
+    /// From the first dispatch to the end.
+    pub duration_ms: Option<u64>,
+    /// From the first dispatch to the first part of an answer.
+    pub first_byte_ms: Option<u64>,
+    /// Tokens read, over all attempts and instances.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Tokens thought.
+    pub thinking_tokens: u64,
+    /// Money, in dollars.
+    #[serde(serialize_with = "as_dollars")]
+    pub cost: Money,
+}
+
+/// Which provider and model did the work.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ProviderRoute<'a> {
+    /// The provider.
+    pub provider: Option<&'a str>,
+    /// The model that answered, else the one asked for.
+    pub model: Option<&'a str>,
+}
+
+/// A value that does not fit.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ContractError<'a> {
+    /// Which: `a.b[0]`.
+    pub field: &'a str,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Every step and instance, in the order they are shown.
+pub(super) fn results(run: &Run) -> Vec<NodeResult<'_>> {
+    let steps = &run.definition.plan.steps;
+    let mut order: Vec<u32> = (0u32..).take(steps.len()).collect();
+    order.sort_by_key(|step| {
+        let ordinal = steps[*step as usize].ordinal.unwrap_or(i64::from(*step));
+        (ordinal, run.definition.rank(*step))
+    });
+    let mut results = Vec::with_capacity(steps.len());
+    for step in order {
+        results.push(result(run, StepAt::whole(step)));
+        let fan_out = run.steps[step as usize].fan_out.as_ref();
+        let instances = (0u32..).take(fan_out.map_or(0, |one| one.instances.len()));
+        results.extend(instances.map(|item| result(run, StepAt::instance(step, item))));
+    }
+    results
+}
+
+fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
+    let (step, state) = (run.step(at), run.state(at));
+    let (status, waiting) = standing(run, at);
+    let prepared = state.prepared.as_deref();
+    let outcome = state.outcome.as_deref();
+    let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
+    let spent = total(std::iter::once(&state.usage).chain(instances.map(|one| &one.usage)));
+    let error = error(state);
+    let since_start = |end_ms: Option<u64>| Some(end_ms?.saturating_sub(state.started_at_ms?));
+    NodeResult {
+        node_id: match at.item {
+            None => Cow::Borrowed(step.id.as_str()),
+            Some(_) => Cow::Owned(run.name(at)),
+        },
+        label: step.label.as_deref(),
+        status,
+        generation: state.generation,
+        waiting_reason: waiting,
+        unblock_hint: waiting.and_then(|waiting| hint(run, at, waiting)),
+        attempts: state.attempt,
+        dispatches: state.dispatch_no,
+        wave: run.definition.plan.graph.layer_of(at.step as usize),
+        agent: agent(run, at),
+        gateway: state.gateway.as_deref(),
+        provider_route: ProviderRoute {
+            provider: state.agent.as_deref(),
+            model: state.usage.model.as_deref().or(step.model.as_deref()),
+        },
+        inputs: prepared.map(|prepared| &prepared.inputs),
+        prompt: prepared.map(|one| one.prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        stdout: outcome.and_then(|outcome| outcome.stdout.as_deref()),
+        output: output(state),
+        outputs: outputs(state),
+        error_code: error.map(|(code, _)| code),
+        error_message: error.map(|(_, message)| message),
+        contract_errors: contract_errors(state),
+        placeholder: state.placeholder.as_deref(),
+        skip_reason: state.skip.as_ref().map(|skip| skip.reason.as_str()),
+        started_at: state.started_at_ms.map(Time),
+        completed_at: state.ended_at_ms.map(Time),
+        duration_ms: since_start(state.ended_at_ms),
+        first_byte_ms: since_start(state.first_byte_at_ms),
+        input_tokens: spent.input_tokens,
+        output_tokens: spent.output_tokens,
+        thinking_tokens: spent.thinking_tokens,
+        cost: spent.cost,
+    }
+}
+
+/// A step's status and wait. That it waits for others is not journalled: it
+/// follows from the graph, as long as the run goes on.
+fn standing(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
+    let state = run.state(at);
+    let waits = state.status == StepStatus::Pending
+        && at.item.is_none()
+        && run.index.missing[at.step as usize] > 0
+        && !run.status.is_terminal();
+    if waits {
+        return (StepStatus::AwaitingDependency, Some(Waiting::Dependency));
+    }
+    (state.status, state.waiting)
+}
+
+/// Who did a step, or will do it.
+fn agent(run: &Run, at: StepAt) -> Option<&str> {
+    let state = run.state(at);
+    let ahead = state.dispatch_no == 0 && !state.status.is_settled();
+    let by_agent = matches!(run.step(at).work, Work::Command { .. } | Work::Lens(_));
+    let planned = || run.agent_of(at.step).filter(|_| ahead && by_agent);
+    state.agent.as_deref().or_else(planned)
+}
+
+fn output(state: &StepState) -> Option<Cow<'_, Value>> {
+    let outcome = state.outcome.as_deref()?;
+    match &outcome.envelope {
+        Some(envelope) => Some(Cow::Borrowed(&envelope.output)),
+        None => outcome.stdout.as_deref().map(|text| Cow::Owned(text.into())),
+    }
+}
+
+fn outputs(state: &StepState) -> Option<Cow<'_, Value>> {
+    if skipped_by_failure(state) {
+        return Some(Cow::Owned(json!({"_skipped": true})));
+    }
+    let outcome = state.outcome.as_deref()?;
+    match &outcome.envelope {
+        Some(envelope) => envelope.data.as_ref().map(Cow::Borrowed),
+        None => Some(Cow::Borrowed(&outcome.outputs)),
+    }
+}
+
+/// Why a step failed, was skipped after a failure, or is tried again.
+fn error(state: &StepState) -> Option<(&str, &str)> {
+    // An attempt at work has not failed; what failed before it is history.
+    let ending = state.ending.as_deref().filter(|_| !state.status.is_dispatched());
+    let skip = state.skip.as_ref().and_then(|skip| skip.error.as_ref());
+    match (skip, ending) {
+        (Some((code, message)), _) => Some((code, message)),
+        (None, Some(ending)) => Some((&ending.code, &ending.message)),
+        (None, None) => None,
+    }
+}
+
+fn contract_errors(state: &StepState) -> Vec<ContractError<'_>> {
+    let violations = state.ending.iter().flat_map(|ending| ending.violations.iter());
+    violations.map(|one| ContractError { field: &one.field, reason: one.reason }).collect()
+}
