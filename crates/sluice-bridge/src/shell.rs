@@ -31,7 +31,8 @@ use outcome::{Stop, refusal};
 use pipe::Pipes;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
-    Adapter, Answer, Call, CallError, Capabilities, Closed, Emission, Execution, Health, Process, Request,
+    Adapter, Answer, Call, CallError, Capabilities, Closed, Emission, Execution, Health, Process,
+    Request,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

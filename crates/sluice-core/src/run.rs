@@ -19,10 +19,3 @@ pub mod status;
 
 mod evolve;
 mod scope;
-pub mod snapshot {
-    #![allow(missing_docs, reason="placeholder")]
-    use super::state::Run; use super::definition::Definition; use std::sync::Arc;
-    pub fn encode(_: &Run) -> Vec<u8> { vec![] }
-    pub fn decode(_: &[u8], _: Arc<Definition>) -> Option<Run> { None }
-    pub fn started(_: &[u8]) -> Option<crate::journal::event::RunStarted> { None }
-}

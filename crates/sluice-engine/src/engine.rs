@@ -138,7 +138,7 @@ impl Engine {
 
     /// Takes an unfinished run up here.
     pub async fn take_up(&self, run: RunId) -> Result<(), TakeError> {
-        self.inner.take_up(run, Dispatching::Allowed).await.map(drop)
+        self.inner.reach(run, Dispatching::Allowed, None).await
     }
 
     /// A run as the store has it.
@@ -159,10 +159,8 @@ impl Engine {
         for frame in self.inner.store.frames(run.id, after, PAGE_BYTES).await? {
             let blobs = blobs(&*self.inner.store, run.id, &frame.body).await?;
             let page = envelopes(run.id, &started.workflow, &started.trace_id, &frame, &blobs);
-            let page = page.map_err(|error| LoadError::Poison {
-                run: run.id,
-                reason: error.to_string(),
-            })?;
+            let page =
+                page.map_err(|error| LoadError::Poison { run: run.id, reason: error.to_string() })?;
             shown.extend(page.into_iter().filter(|one| one.id > after));
         }
         Ok(shown)
@@ -291,19 +289,9 @@ impl Inner {
 
     /// Sends mail to a run, which is taken up if it is not in memory. If that
     /// is not possible the mail is dropped, and whoever waits for it is told.
-    pub(crate) async fn mail(self: &Arc<Self>, run: RunId, mut mail: Mail) {
-        for _ in 0..3 {
-            let sender = match self.take_up(run, self.dispatching()).await {
-                Ok(sender) => sender,
-                Err(error) => {
-                    tracing::debug!(%run, %error, "mail cannot be delivered");
-                    return;
-                }
-            };
-            match sender.send(mail).await {
-                Ok(()) => return,
-                Err(mpsc::error::SendError(back)) => mail = back,
-            }
+    pub(crate) async fn mail(self: &Arc<Self>, run: RunId, mail: Mail) {
+        if let Err(error) = self.reach(run, self.dispatching(), Some(mail)).await {
+            tracing::debug!(%run, %error, "mail cannot be delivered");
         }
     }
 
@@ -326,7 +314,7 @@ impl Inner {
         }
         let engine = Arc::clone(self);
         self.spawn(async move {
-            if let Err(error) = engine.take_up(run, Dispatching::Allowed).await {
+            if let Err(error) = engine.reach(run, Dispatching::Allowed, None).await {
                 tracing::debug!(%run, %error, "not taken up here");
             }
         });
@@ -340,19 +328,14 @@ impl Inner {
     ) -> Result<Delivered, CommandError> {
         const TRIES: usize = 5;
         for _ in 0..TRIES {
-            match self.take_up(run, self.dispatching()).await {
-                Ok(sender) => {
-                    let (reply, answer) = oneshot::channel();
-                    let mail = Mail::Command(command.clone(), Some(reply));
-                    if sender.send(mail).await.is_err() {
-                        continue;
-                    }
-                    match answer.await {
-                        Ok(applied) => return Ok(applied.map(|()| Delivered::Done)?),
-                        // It left memory with the command unread.
-                        Err(_) => continue,
-                    }
-                }
+            let (reply, answer) = oneshot::channel();
+            let mail = Mail::Command(command.clone(), Some(reply));
+            match self.reach(run, self.dispatching(), Some(mail)).await {
+                Ok(()) => match answer.await {
+                    Ok(applied) => return Ok(applied.map(|()| Delivered::Done)?),
+                    // The run left this process with the command unread.
+                    Err(_) => continue,
+                },
                 Err(TakeError::Held(owner)) => {
                     let body = letter::encode(&command).ok_or(CommandError::Stopping)?;
                     let letter = Letter { run, key: key.to_owned(), body };
@@ -368,21 +351,36 @@ impl Inner {
         Err(StoreError::Unavailable(reason).into())
     }
 
-    /// Brings a run into memory, if no other process owns it.
-    pub(crate) async fn take_up(
+    /// Brings a run into memory, if no other process owns it, and mail to it.
+    pub(crate) async fn reach(
         self: &Arc<Self>,
         run: RunId,
         dispatching: Dispatching,
-    ) -> Result<mpsc::Sender<Mail>, TakeError> {
-        let Some((sender, mailbox)) = self.reserve(run)? else {
-            let known = self.residents().get(&run).cloned();
-            return known.ok_or(TakeError::Stopping);
-        };
-        let taken = self.take(run, dispatching, sender.clone(), mailbox).await;
-        if taken.is_err() {
-            self.residents().remove(&run);
+        mut mail: Option<Mail>,
+    ) -> Result<(), TakeError> {
+        loop {
+            if let Some((sender, mailbox)) = self.reserve(run)? {
+                if let Some(mail) = mail {
+                    sender.try_send(mail).expect("a new mailbox has room");
+                }
+                let taken = self.take(run, dispatching, sender, mailbox).await;
+                if taken.is_err() {
+                    self.residents().remove(&run);
+                }
+                return taken;
+            }
+            let Some(unsent) = mail else { return Ok(()) };
+            let sender = self.residents().get(&run).cloned();
+            mail = match sender {
+                Some(sender) => match sender.send(unsent).await {
+                    Ok(()) => return Ok(()),
+                    Err(mpsc::error::SendError(back)) => Some(back),
+                },
+                None => Some(unsent),
+            };
+            // It is just leaving memory.
+            tokio::task::yield_now().await;
         }
-        taken.map(|()| sender)
     }
 
     /// A place in memory for a run; none if it has one.

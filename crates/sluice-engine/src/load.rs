@@ -29,7 +29,7 @@ pub(crate) async fn load(
 ) -> Result<Folded, LoadError> {
     let Loaded { snapshot, frames } = store.load(id).await?.ok_or(LoadError::NoRun(id))?;
     if let Some((version, bytes)) = snapshot {
-        if let Some(started) = snapshot::started(&bytes) {
+        if let Some((_, started)) = snapshot::started(&bytes) {
             let stored = definition(store, definitions, id, &started).await?;
             if let Some(run) = snapshot::decode(&bytes, Arc::clone(&stored.definition))
                 && run.version == version

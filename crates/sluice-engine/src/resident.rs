@@ -115,7 +115,11 @@ impl Resident {
             }
             let now_ms = self.engine.clock.now_ms();
             if self.leaving || self.engine.hold(&self.run, now_ms) == Hold::Release {
-                break self.give_up().await;
+                match self.mailbox.try_recv() {
+                    Ok(mail) if !self.leaving => inputs = self.sort(vec![mail]).await,
+                    _ => break self.give_up().await,
+                }
+                continue;
             }
             if self.dispatching == Dispatching::Deferred {
                 match self.note().await {

@@ -178,12 +178,8 @@ impl Inner {
         }
         if hold == sluice_core::port::store::Hold::Keep {
             let (sender, mailbox) = self.mailbox();
-            let folded = Folded {
-                run,
-                tail_events: u64::from(count),
-                tail_bytes,
-                snapshot_bytes: 0,
-            };
+            let folded =
+                Folded { run, tail_events: u64::from(count), tail_bytes, snapshot_bytes: 0 };
             let seat =
                 Seat { epoch: 1, sender, mailbox, permit, dispatching: Dispatching::Allowed };
             self.seat(folded, seat, Vec::new());
@@ -198,7 +194,8 @@ impl Inner {
         entropy: &mut dyn Entropy,
     ) -> RunStarted {
         let plan = &request.stored.definition.plan;
-        let trace = || format!("{:032x}", RunId::new(self.clock.now_ms(), &mut *(self.entropy)()).0);
+        let trace =
+            || format!("{:032x}", RunId::new(self.clock.now_ms(), &mut *(self.entropy)()).0);
         RunStarted {
             workflow: plan.name.clone(),
             version: plan.version,

@@ -90,8 +90,7 @@ impl Inner {
     async fn watch(self: &Arc<Self>) -> Result<(), StoreError> {
         let statuses =
             [RunStatus::Queued, RunStatus::Running, RunStatus::Cancelling, RunStatus::Recovered];
-        let filter =
-            Filter { statuses: statuses.to_vec(), limit: WATCH_MAX, ..Filter::default() };
+        let filter = Filter { statuses: statuses.to_vec(), limit: WATCH_MAX, ..Filter::default() };
         for row in self.store.list(filter).await? {
             if row.owner.is_none() && row.due_at_ms.is_none() {
                 self.deliver(row.run);

@@ -83,11 +83,7 @@ impl Resident {
         inputs: Vec<Input>,
         now_ms: u64,
     ) -> (Decided, Vec<(Reply, Result<(), Refusal>)>, Vec<LetterId>) {
-        let given = Given {
-            now_ms,
-            entropy: &mut *self.entropy,
-            dispatching: self.dispatching,
-        };
+        let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
         let mut read = Vec::new();
@@ -137,11 +133,7 @@ impl Resident {
     }
 
     /// What the lists show, if this turn changed it.
-    fn head(
-        &self,
-        now_ms: u64,
-        before: sluice_core::run::status::RunStatus,
-    ) -> Option<Head> {
+    fn head(&self, now_ms: u64, before: sluice_core::run::status::RunStatus) -> Option<Head> {
         let hold = self.engine.hold(&self.run, now_ms);
         let changed = self.run.status != before || hold == Hold::Release || self.leaving;
         let hold = if self.leaving { Hold::Release } else { hold };
@@ -281,4 +273,3 @@ pub(crate) fn letters(letters: Vec<letter::Letter>) -> Vec<Letter> {
     });
     written.collect()
 }
-

@@ -18,6 +18,7 @@ mod tests;
 use super::id::{ApprovalId, RunId};
 use super::state::{Approval, Run, StepState};
 use super::status::{RunStatus, StepStatus};
+use crate::journal::envelope::timestamp;
 use crate::journal::event::{SkipCause, StepAt};
 use crate::money::Money;
 use crate::port::adapter::Usage;
@@ -254,23 +255,4 @@ fn as_text_if_any<S: Serializer>(
 fn as_dollars<S: Serializer>(amount: &Money, serializer: S) -> Result<S::Ok, S::Error> {
     let digits = RawValue::from_string(amount.to_string());
     digits.expect("an amount is a JSON number").serialize(serializer)
-}
-
-/// A time as ISO 8601 in UTC, to the millisecond: `2026-01-31T23:59:59.000Z`.
-fn timestamp(ms: u64) -> String {
-    const DAY_MS: u64 = 86_400_000;
-    const ERA_DAYS: u64 = 146_097;
-    /// From 0000-03-01, where eras of 400 years begin, to 1970-01-01.
-    const EPOCH_DAYS: u64 = 719_468;
-    let (days, in_day) = (ms / DAY_MS + EPOCH_DAYS, ms % DAY_MS);
-    let (era, in_era) = (days / ERA_DAYS, days % ERA_DAYS);
-    let year = (in_era - in_era / 1460 + in_era / 36_524 - in_era / 146_096) / 365;
-    let in_year = in_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * in_year + 2) / 153;
-    let day = in_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
-    let (second, milli) = (in_day / 1000 % 60, in_day % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }

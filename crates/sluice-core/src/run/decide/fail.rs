@@ -204,7 +204,7 @@ impl Turn<'_> {
 fn jittered(full_ms: u64, bits: u64) -> u64 {
     let half = full_ms / 2;
     let span = full_ms - half;
-    let share = u128::from(span) * u128::from(bits) >> 64;
+    let share = (u128::from(span) * u128::from(bits)) >> 64;
     half + u64::try_from(share).unwrap_or(span)
 }
 
