@@ -100,13 +100,15 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
 async fn die(options: &Options) -> anyhow::Result<Value> {
     let adapter = Arc::new(Hanging::default());
     let agent: Arc<dyn Adapter> = Arc::clone(&adapter) as Arc<dyn Adapter>;
-    let plant = Plant::open_with(&options.place, agent, Config::default()).await?;
+    let plant = Arc::new(Plant::open_with(&options.place, agent, Config::default()).await?);
     let stored = stored(DOCUMENT)?;
-    for _ in 0..options.runs.div_ceil(64) {
-        let starts = (0..64).map(|_| plant.start(&stored));
-        for start in starts.collect::<Vec<_>>() {
-            start.await?;
-        }
+    let mut starts = tokio::task::JoinSet::new();
+    for _ in 0..options.runs {
+        let (plant, stored) = (Arc::clone(&plant), stored.clone());
+        starts.spawn(async move { plant.start(&stored).await });
+    }
+    while let Some(started) = starts.join_next().await {
+        started??;
     }
     while adapter.0.load(Ordering::Relaxed) < options.runs {
         tokio::time::sleep(Duration::from_millis(1)).await;
