@@ -14,6 +14,9 @@ pub mod letter;
 pub mod start;
 pub mod state;
 pub mod status;
+pub mod transition;
 
 mod evolve;
 mod scope;
+#[cfg(test)]
+mod tests;

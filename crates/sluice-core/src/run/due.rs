@@ -48,7 +48,7 @@ impl Run {
     pub fn is_parked(&self) -> bool {
         let index = &self.index;
         self.status.is_terminal()
-            || (index.in_flight.is_empty() && index.ready.is_empty() && index.queue.is_empty())
+            || (index.in_flight.is_empty() && index.queue.is_empty() && self.next_ready().is_none())
             || (index.in_flight.is_empty() && self.pause.is_some())
     }
 

@@ -13,7 +13,7 @@ use crate::journal::event::{
     ApprovalSource, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip, SkipCause,
     StepAt,
 };
-use crate::plan::policy::Family;
+use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::{Step, Work};
 use crate::port::adapter::{Process, Usage};
 use serde_json::Value;
@@ -207,6 +207,16 @@ pub struct StepState {
     pub session: Option<String>,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
+    /// What instances counted before they were invalidated, by item: those that
+    /// come after them count on.
+    pub(crate) past: Vec<Past>,
+}
+
+/// The counts of an instance that never start anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Past {
+    pub(crate) dispatch_no: u32,
+    pub(crate) deltas: u64,
 }
 
 impl Default for StepState {
@@ -242,6 +252,7 @@ impl Default for StepState {
             process: None,
             session: None,
             fan_out: None,
+            past: Vec::new(),
         }
     }
 }
@@ -289,6 +300,8 @@ pub struct Approval {
     pub expires_at_ms: u64,
     /// Reminders sent.
     pub reminders: u32,
+    /// When it was closed.
+    pub resolved_at_ms: Option<u64>,
     /// Who answered.
     pub by: Option<String>,
     /// What they said.
@@ -396,7 +409,7 @@ impl Run {
 
     /// Whether a failure of this step stops the run.
     pub(crate) fn halts(&self, at: StepAt) -> bool {
-        self.step(at).on_failure.is_some()
+        self.step(at).on_failure.is_some_and(|policy| policy != OnFailure::Skip)
     }
 
     /// Whether a person must be asked before the step's next attempt.

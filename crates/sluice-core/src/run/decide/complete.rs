@@ -183,6 +183,9 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: Usage::default(),
         };
+        if self.run.state(at).escalated || self.is_cut_off(at) {
+            return self.give_up(at, trouble);
+        }
         self.escalate(at, trouble);
     }
 }
