@@ -17,6 +17,7 @@ pub mod status;
 pub mod transition;
 
 mod evolve;
+mod index;
 mod scope;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,14 @@
 //! What an event does to a run: total, and the same live and in recovery.
 
-use super::state::{Approval, End, FanOut, Grant, Past, Pause, Run, StepState, Timer, first_open};
+mod back;
+mod question;
+
+use super::index::{Timer, first_open};
+use super::state::{End, FanOut, Grant, Pause, Run, StepState};
 use super::status::{RunStatus, StepStatus, Waiting};
 use super::transition::allowed;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Dispatch, Ending, Event, Line,
-    NodeEvent, Path, Resolution, Retried, Skip, StepAt, Wait,
+    Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt, Wait,
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
@@ -405,152 +408,6 @@ impl Run {
             if *missing == 0 && pending {
                 self.index.ready.insert(definition.rank(*dependent));
             }
-        }
-    }
-
-    /// The step is as it was before it was ever done, but counts from where it was.
-    fn invalidated(&mut self, at: StepAt) {
-        let was = self.state(at).status;
-        debug_assert!(at.item.is_none(), "instances are invalidated with their step");
-        self.retire_instances(at);
-        self.unlist(at);
-        let state = self.state_mut(at);
-        debug_assert!(allowed(was, StepStatus::Pending), "{was} is invalidated");
-        *state = StepState {
-            generation: state.generation + 1,
-            dispatch_no: state.dispatch_no,
-            deltas: state.deltas,
-            usage: std::mem::take(&mut state.usage),
-            past: std::mem::take(&mut state.past),
-            ..StepState::default()
-        };
-        if was.is_settled() {
-            self.unsettle(at.step, was);
-        }
-        if self.index.missing[at.step as usize] == 0 {
-            self.index.ready.insert(self.definition.rank(at.step));
-        }
-        self.writers.retain(|step| *step != at.step);
-        self.index.variables.clear();
-        for step in self.writers.clone() {
-            let names: Vec<String> = self.written_by(step).cloned().collect();
-            self.index.variables.extend(names.into_iter().map(|name| (name, step)));
-        }
-    }
-
-    /// Instances go; what they counted and cost stays with their step.
-    fn retire_instances(&mut self, at: StepAt) {
-        let count = self.state(at).fan_out.as_ref().map_or(0, |one| one.instances.len());
-        for item in (0u32..).take(count) {
-            self.unlist(StepAt::instance(at.step, item));
-        }
-        let state = self.state_mut(at);
-        let Some(fan_out) = state.fan_out.take() else { return };
-        if state.past.len() < count {
-            state.past.resize(count, Past::default());
-        }
-        for (past, one) in state.past.iter_mut().zip(&fan_out.instances) {
-            *past = Past { dispatch_no: one.dispatch_no, deltas: one.deltas };
-            add(&mut state.usage, &one.usage);
-        }
-    }
-
-    fn unsettle(&mut self, step: u32, was: StepStatus) {
-        match was {
-            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
-                self.index.failed -= 1;
-            }
-            StepStatus::Cancelled => self.index.cancelled -= 1,
-            _ => {}
-        }
-        self.index.unsettled += 1;
-        let definition = Arc::clone(&self.definition);
-        let graph = &definition.plan.graph;
-        let layer = graph.layer_of(step as usize);
-        self.index.layer_unsettled[layer as usize] += 1;
-        self.index.open_layer = self.index.open_layer.min(layer);
-        for dependent in graph.dependents(step as usize) {
-            self.index.missing[*dependent as usize] += 1;
-            self.index.ready.remove(&definition.rank(*dependent));
-        }
-    }
-
-    fn asked(&mut self, at: StepAt, asked: &ApprovalRequested, at_ms: u64) {
-        self.unlist(at);
-        let approval = Approval {
-            at,
-            source: asked.source,
-            summary: asked.summary.clone(),
-            approvers: asked.approvers.clone(),
-            resolution: None,
-            requested_at_ms: at_ms,
-            expires_at_ms: asked.expires_at_ms,
-            reminders: 0,
-            resolved_at_ms: None,
-            by: None,
-            comment: None,
-        };
-        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
-        self.approvals.insert(asked.approval, approval);
-        self.index.awaiting.insert(at);
-        let state = self.state_mut(at);
-        state.change(StepStatus::AwaitingApproval);
-        state.waiting = Some(Waiting::HumanInput);
-        state.approval = Some(asked.approval);
-        state.escalated |= asked.source == ApprovalSource::Escalation;
-        add(&mut state.usage, &asked.usage);
-        if let Some(prepared) = &asked.prepared {
-            state.prepared = Some(Arc::clone(prepared));
-        }
-        if let Some((code, message)) = &asked.error {
-            state.ending = Some(Arc::new(Ending {
-                code: code.clone(),
-                message: message.clone(),
-                violations: Arc::default(),
-                attempts: state.attempt,
-                usage: Usage::default(),
-            }));
-        }
-    }
-
-    fn reminded(&mut self, id: super::id::ApprovalId) {
-        let Some(approval) = self.approvals.get_mut(&id) else { return };
-        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(id)));
-        approval.reminders += 1;
-        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(id)));
-    }
-
-    fn resolved(&mut self, at: StepAt, resolved: &ApprovalResolved, at_ms: u64) {
-        let Some(approval) = self.approvals.get_mut(&resolved.approval) else { return };
-        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(resolved.approval)));
-        approval.resolution = Some(resolved.resolution);
-        approval.resolved_at_ms = Some(at_ms);
-        approval.by.clone_from(&resolved.by);
-        approval.comment.clone_from(&resolved.comment);
-        let covers = self.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
-        let state = self.state_mut(at);
-        state.approval = None;
-        match resolved.resolution {
-            Resolution::Approved | Resolution::Retry => {
-                // To try again after a failure is no grant of what needs one.
-                state.grant = match (resolved.resolution, state.grant) {
-                    (Resolution::Approved, _) if covers => Grant::Retries,
-                    (Resolution::Approved, _) => Grant::Attempt,
-                    (_, Grant::Retries) => Grant::Retries,
-                    (_, Grant::None | Grant::Attempt) => Grant::None,
-                };
-                self.unlist(at);
-                let state = self.state_mut(at);
-                state.change(StepStatus::Queued);
-                state.waiting = Some(Waiting::Queued);
-                self.list_queued(at);
-            }
-            // What follows settles the step.
-            Resolution::Rejected
-            | Resolution::Expired
-            | Resolution::Cancelled
-            | Resolution::Skip
-            | Resolution::Abort => {}
         }
     }
 

@@ -74,10 +74,18 @@ impl Turn<'_> {
             && self.run.index.in_flight.len() < self.run.definition.plan.max_parallel as usize
     }
 
-    /// The first queued step that its fan-out has room for.
+    /// The first queued step that its fan-out has room for. The instances of a
+    /// full one are passed over together.
     fn next_queued(&self) -> Option<StepAt> {
-        let at = |place: &(u32, Option<u32>)| self.run.at_place(*place);
-        self.run.index.queue.iter().map(at).find(|at| self.fan_out_has_room(*at))
+        let mut from = (0, None);
+        loop {
+            let place = *self.run.index.queue.range(from..).next()?;
+            let at = self.run.at_place(place);
+            if self.fan_out_has_room(at) {
+                return Some(at);
+            }
+            from = (place.0 + 1, None);
+        }
     }
 
     fn fan_out_has_room(&self, at: StepAt) -> bool {

@@ -159,7 +159,9 @@ impl Turn<'_> {
             by: None,
         });
         for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
-            if self.run.state(at).path == Some(Path::Edge) {
+            // What became of one may have stopped the next.
+            let flies = self.run.index.in_flight.contains_key(&at);
+            if flies && self.run.state(at).path == Some(Path::Edge) {
                 self.send_again(at);
             }
         }

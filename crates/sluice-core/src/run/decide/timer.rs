@@ -10,7 +10,8 @@ use crate::journal::event::{
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
-use crate::run::state::{REMINDERS, Timer};
+use crate::run::index::Timer;
+use crate::run::state::REMINDERS;
 use crate::run::status::RunStatus;
 
 impl Turn<'_> {

@@ -1,6 +1,7 @@
 //! Sub-workflows.
 
 use super::{Script, check};
+use crate::run::command::Command;
 use crate::run::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
@@ -227,6 +228,52 @@ fn a_step_that_goes_back_stops_its_child() {
             9 node.queued a
             10 node.started a attempt=1 dispatch=2 child2
             letter to child1: {"v":1,"do":"cancel","by":"run","reason":"rewind"}
+        "#]],
+    );
+}
+
+#[test]
+fn a_child_that_cannot_be_started_is_not_tried_again() {
+    check(
+        parent(", on_failure: retry").turn(|world| Command::ChildEnded {
+            child: world.child_of("a"),
+            status: RunStatus::Failed,
+            outputs: None,
+            error: Some(("recursion_too_deep".to_owned(), "5 runs stand above it".to_owned())),
+        }),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1 child1
+            4 node.failed a recursion_too_deep: child1: 5 runs stand above it
+            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            6 run.failed recursion_too_deep: `a` failed: child1: 5 runs stand above it
+        "#]],
+    );
+}
+
+#[test]
+fn a_failure_that_stops_at_once_reaches_children() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: a, workflow_ref: other}
+              - {id: b, command: go, parallel_failure_policy: fail_fast}
+            ",
+        )
+        .knows("other")
+        .fail("b", crate::port::adapter::CallErrorCode::Auth),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.queued b
+            4 node.started a attempt=1 dispatch=1 child1
+            5 node.started b attempt=1 dispatch=1
+            6 node.failed b auth: it broke
+            7 node.cancelled a condition_failed: stopped because `b` failed
+            8 run.failed auth: `b` failed: it broke
+            letter to child1: {"v":1,"do":"cancel","by":"run","reason":"stopped because `b` failed"}
         "#]],
     );
 }

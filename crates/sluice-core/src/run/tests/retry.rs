@@ -231,3 +231,62 @@ fn every_attempt_has_a_key_of_its_own() {
     assert_eq!((first.attempt, second.attempt), (1, 2));
     assert_ne!(first.idempotency_key, second.idempotency_key);
 }
+
+#[test]
+fn a_step_asked_again_reads_what_it_read_before() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: a, command: go}
+              - {id: b, command: 'count ${a.outputs.x}', outputs: {n: integer}, repair: {reask: 2}}
+            ",
+        )
+        .complete("a", json!({"x": 1}))
+        .complete("b", json!({}))
+        .complete("b", json!({"n": "many"}))
+        .show_prompt("b"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.completed a {"x":1}
+            5 node.queued b
+            6 node.provenance b command <- a outputs.x
+            7 node.started b attempt=1 dispatch=1
+            8 node.retried b attempt=1 contract_violated delay=0 reask
+            9 node.waiting b retry_backoff attempt=2 contract_violated delay=0
+            10 node.started b attempt=2 dispatch=2
+            11 node.retried b attempt=2 contract_violated delay=0 reask
+            12 node.waiting b retry_backoff attempt=3 contract_violated delay=0
+            13 node.started b attempt=3 dispatch=3
+            b is given {} and "count 1\n\nYour last answer was not accepted: n is a string, not an integer"
+        "#]],
+    );
+}
+
+#[test]
+fn what_goes_on_elsewhere_times_out_too_and_is_retried() {
+    check(
+        Script::flow("steps: [{id: a, command: go, timeout: 5s, on_failure: retry_once}]")
+            .accepted("a")
+            .advance("5s")
+            .show_due()
+            .complete_dispatch("a", 1)
+            .complete("a", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.waiting a external_callback attempt=1 delay=0
+            after 5s
+            5 node.retried a attempt=1 timeout delay=0
+            6 node.waiting a retry_backoff attempt=2 timeout delay=0
+            7 node.started a attempt=2 dispatch=2
+            due: a dispatch=2 key=f21fe0
+            refused: completion_late (the result is of a dispatch that is no longer in flight)
+            8 node.completed a {}
+            9 run.completed {}
+        "#]],
+    );
+}

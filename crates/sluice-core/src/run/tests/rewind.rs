@@ -260,3 +260,93 @@ fn attempts_start_anew_and_dispatches_count_on() {
         "#]],
     );
 }
+
+#[test]
+fn what_instances_counted_and_cost_stays_with_their_step() {
+    let flow =
+        "steps: [{id: a, command: go}, {id: each, command: go, for_each: [1, 2], depends_on: [a]}]";
+    let run = Script::flow(flow)
+        .complete("a", json!({}))
+        .complete("each[0]", json!({}))
+        .complete("each[1]", json!({}))
+        .rewind(&["a"])
+        .complete("each[0]", json!({}))
+        .run();
+    let each = &run.steps[1];
+    let instances = &each.fan_out.as_ref().expect("a fan-out").instances;
+    assert_eq!((instances[0].dispatch_no, instances[0].generation), (2, 1));
+    let total =
+        each.usage.input_tokens + instances.iter().map(|one| one.usage.input_tokens).sum::<u64>();
+    assert_eq!(total, 3);
+}
+
+#[test]
+fn a_failed_lens_run_is_taken_up_again_with_what_was_skipped_for_it() {
+    check(
+        Script::lens(
+            "
+            nodes: [{id: a, lens_id: l}, {id: b, lens_id: l}, {id: c, lens_id: l}]
+            edges: [{id: e, source_node_id: a, target_node_id: b, target_param_label: x}]
+            ",
+        )
+        .fail("a", Auth)
+        .fail("c", Auth)
+        .retry()
+        .text("a", "A")
+        .text("c", "C")
+        .text("b", "B"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.queued c
+            4 node.started a attempt=1 dispatch=1
+            5 node.started c attempt=1 dispatch=1
+            6 node.failed a auth: it broke
+            7 node.skipped b parent_failure: `a` failed
+            8 node.failed c auth: it broke
+            9 run.failed auth: `a` failed: it broke
+            10 run.status.changed running (retry) by ada
+            11 node.invalidated a
+            12 node.invalidated b
+            13 node.invalidated c
+            14 node.queued a
+            15 node.queued c
+            16 node.started a attempt=1 dispatch=2
+            17 node.started c attempt=1 dispatch=2
+            18 node.completed a {"output":"A"}
+            19 node.queued b
+            20 node.provenance b x <- a output
+            21 node.started b attempt=1 dispatch=1
+            22 node.completed c {"output":"C"}
+            23 node.completed b {"output":"B"}
+            24 run.recovered
+            25 run.completed {"b":"B","c":"C"}
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_that_recovers_while_an_operator_holds_it_ends() {
+    check(
+        Script::flow("steps: [{id: a, command: go}]")
+            .fail("a", Auth)
+            .retry()
+            .pause()
+            .complete("a", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.failed a auth: it broke
+            5 run.failed auth: `a` failed: it broke
+            6 run.status.changed running (retry) by ada
+            7 node.invalidated a
+            8 node.queued a
+            9 node.started a attempt=1 dispatch=2
+            10 run.status.changed paused (operator) by ada
+            11 node.completed a {}
+            12 run.recovered
+            13 run.completed {}
+        "#]],
+    );
+}

@@ -220,3 +220,35 @@ fn instances_are_sent_again_too() {
         "#]],
     );
 }
+
+#[test]
+fn what_a_lost_attempt_stops_is_not_sent_again() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: a, command: pay, idempotent: false, parallel_failure_policy: fail_fast}
+              - {id: b, command: go}
+            ",
+        )
+        .take_over()
+        .resolve("a", Decision::Retry, None)
+        .take_over(),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.queued b
+            4 node.started a attempt=1 dispatch=1
+            5 node.started b attempt=1 dispatch=1
+            6 run.status.changed running (taken_over)
+            7 approval.requested a apr1 escalation "`a` failed: the engine stopped while it was under way, and it must not be repeated. Retry, skip or abort?"
+            8 node.started b attempt=1 dispatch=2
+            9 approval.resolved a apr1 retry by bob
+            10 node.started a attempt=2 dispatch=2
+            11 run.status.changed running (taken_over)
+            12 node.failed a unknown_outcome: the engine stopped while it was under way, and it must not be repeated
+            13 node.cancelled b condition_failed: stopped because `a` failed
+            14 run.failed unknown_outcome: `a` failed: the engine stopped while it was under way, and it must not be repeated
+        "#]],
+    );
+}
