@@ -24,7 +24,11 @@ use std::sync::Arc;
 impl Turn<'_> {
     /// Asks a person before a step is done.
     pub(super) fn ask(&mut self, at: StepAt) {
-        let kept = self.run.state(at).prepared.clone();
+        // What is granted is what is sent: with what was wrong, if it is asked again.
+        let state = self.run.state(at);
+        let reask = state.reask;
+        let kept = state.prepared.clone().filter(|_| !reask);
+        let known = kept.is_some();
         let (prepared, provenance) = match kept {
             Some(prepared) => (prepared, Vec::new()),
             None => match self.prepare(at) {
@@ -36,10 +40,10 @@ impl Turn<'_> {
             Ok(summary) => summary,
             Err(failure) => return self.fail(at, failure),
         };
-        for one in provenance {
+        let news = if reask { Vec::new() } else { provenance };
+        for one in news {
             self.node(at, NodeEvent::Provenance(Box::new(one)));
         }
-        let known = self.run.state(at).prepared.is_some();
         let approval = self.run.step(at).approval.as_deref();
         let open_ms = approval.and_then(|asked| asked.expires_in_ms);
         let asked = ApprovalRequested {

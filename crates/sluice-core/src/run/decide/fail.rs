@@ -117,11 +117,7 @@ impl Turn<'_> {
         }
         let after = |ms: u64| Some(Again { delay_ms: ms.max(asked_ms), reask: false });
         match (step.on_failure, tries) {
-            (Some(OnFailure::RetryOnce | OnFailure::RetryOnceThenEscalate), 1)
-                if !state.escalated =>
-            {
-                after(0)
-            }
+            (Some(OnFailure::RetryOnce | OnFailure::RetryOnceThenEscalate), 1) => after(0),
             (Some(OnFailure::Retry), 1) => after(1000),
             (Some(OnFailure::Retry), 2) => after(2000),
             (Some(OnFailure::Retry), 3) => after(4000),

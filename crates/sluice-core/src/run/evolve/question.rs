@@ -38,6 +38,7 @@ impl Run {
         add(&mut state.usage, &asked.usage);
         if let Some(prepared) = &asked.prepared {
             state.prepared = Some(Arc::clone(prepared));
+            state.reask = false;
         }
         if let Some((code, message)) = &asked.error {
             state.ending = Some(Arc::new(Ending {

@@ -391,3 +391,43 @@ fn a_question_nobody_asked_cannot_be_answered() {
     "#]],
     );
 }
+
+#[test]
+fn a_step_asked_again_is_granted_as_it_will_be_asked() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: a, command: go}
+              - {id: b, command: 'count ${a.outputs.x}', approval: required, outputs: {n: integer}, repair: {reask: 1}}
+            ",
+        )
+        .complete("a", json!({"x": 1}))
+        .approve("b")
+        .complete("b", json!({}))
+        .approve("b")
+        .show_prompt("b"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.completed a {"x":1}
+            5 node.queued b
+            6 node.provenance b command <- a outputs.x
+            7 approval.requested b apr1 step "Let `b` do this?\ncount 1"
+            8 run.status.changed paused (approval)
+            9 approval.resolved b apr1 approved by bob
+            10 run.status.changed running (approval)
+            11 node.started b attempt=1 dispatch=1
+            12 node.retried b attempt=1 contract_violated delay=0 reask
+            13 node.waiting b retry_backoff attempt=2 contract_violated delay=0
+            14 node.queued b
+            15 approval.requested b apr2 step "Let `b` do this?\ncount 1\n\nYour last answer was not accepted: n is required"
+            16 run.status.changed paused (approval)
+            17 approval.resolved b apr2 approved by bob
+            18 run.status.changed running (approval)
+            19 node.started b attempt=2 dispatch=2
+            b is given {} and "count 1\n\nYour last answer was not accepted: n is required"
+        "#]],
+    );
+}

@@ -88,6 +88,20 @@ fn a_condition_that_cannot_be_evaluated_fails_the_step_and_is_never_retried() {
 }
 
 #[test]
+fn a_criterion_that_cannot_be_evaluated_is_never_retried() {
+    let scan = vec!["contains(outputs.x, 'y')"; 140].join(" or ");
+    let document = "steps: [{id: a, command: go, on_failure: retry, success_criteria: [\"SCAN\"]}]";
+    let world = Script::flow(&document.replace("SCAN", &scan))
+        .complete("a", json!({"x": "x".repeat(64 * 1024)}))
+        .world();
+    let told: Vec<&str> = world.told.lines().skip(3).collect();
+    expect![[r#"
+        4 node.failed a condition_error: expression took more than 100000 units of work
+        5 run.failed condition_error: `a` failed: expression took more than 100000 units of work"#]]
+    .assert_eq(&told.join("\n"));
+}
+
+#[test]
 fn a_step_that_skips_on_failure_lets_others_go_on() {
     check(
         Script::flow(

@@ -407,3 +407,29 @@ fn a_cancelled_lens_run_is_cancelled() {
     "#]],
     );
 }
+
+#[test]
+fn a_node_that_substitutes_runs_though_all_its_parents_were_skipped_for_a_failure() {
+    check(
+        graph(
+            &[("a", ""), ("b", ""), ("c", "on_parent_failure: substitute_default")],
+            &["a>b", "b>c"],
+        )
+        .fail("a", Auth)
+        .show_prompt("c")
+        .text("c", "C"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.failed a auth: it broke
+            5 node.skipped b parent_failure: `a` failed
+            6 node.queued c
+            7 node.provenance c x <- b output (substituted)
+            8 node.started c attempt=1 dispatch=1
+            c is given {"x":""} and ""
+            9 node.completed c {"output":"C"}
+            10 run.completed {"c":"C"}
+        "#]],
+    );
+}

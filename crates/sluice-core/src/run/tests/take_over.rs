@@ -96,6 +96,7 @@ fn work_that_goes_on_elsewhere_is_waited_for() {
     check(
         Script::flow("steps: [{id: a, command: go, idempotent: false}]")
             .accepted("a")
+            .accepted("a")
             .show(|world| format!("{:?}", world.run.state(world.at("a")).waiting))
             .show_due()
             .take_over()
@@ -119,12 +120,21 @@ fn work_that_goes_on_elsewhere_is_waited_for() {
 #[test]
 fn a_child_run_is_waited_for() {
     check(
-        Script::flow("steps: [{id: a, workflow_ref: other}]").knows("other").take_over().show_due(),
+        Script::flow("steps: [{id: a, workflow_ref: other}]")
+            .knows("other")
+            .take_over()
+            .show_due()
+            .complete("a", json!({}))
+            .accepted("a")
+            .show_due(),
         expect![[r#"
             1 run.started
             2 node.queued a
             3 node.started a attempt=1 dispatch=1 child1
             4 run.status.changed running (taken_over)
+            due: a child1
+            refused: completion_late (the result is of a dispatch that is no longer in flight)
+            refused: completion_late (the result is of a dispatch that is no longer in flight)
             due: a child1
         "#]],
     );
@@ -249,6 +259,34 @@ fn what_a_lost_attempt_stops_is_not_sent_again() {
             12 node.failed a unknown_outcome: the engine stopped while it was under way, and it must not be repeated
             13 node.cancelled b condition_failed: stopped because `a` failed
             14 run.failed unknown_outcome: `a` failed: the engine stopped while it was under way, and it must not be repeated
+        "#]],
+    );
+}
+
+#[test]
+fn a_step_asked_again_and_then_lost_is_sent_what_it_was_sent() {
+    check(
+        Script::flow(
+            "steps: [{id: a, command: count, idempotent: false, outputs: {n: integer}, repair: {reask: 1}}]",
+        )
+        .complete("a", json!({}))
+        .take_over()
+        .resolve("a", Decision::Retry, None)
+        .show_prompt("a"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.retried a attempt=1 contract_violated delay=0 reask
+            5 node.waiting a retry_backoff attempt=2 contract_violated delay=0
+            6 node.started a attempt=2 dispatch=2
+            7 run.status.changed running (taken_over)
+            8 approval.requested a apr1 escalation "`a` failed: the engine stopped while it was under way, and it must not be repeated. Retry, skip or abort?"
+            9 run.status.changed paused (approval)
+            10 approval.resolved a apr1 retry by bob
+            11 run.status.changed running (approval)
+            12 node.started a attempt=3 dispatch=3
+            a is given {} and "count\n\nYour last answer was not accepted: n is required"
         "#]],
     );
 }
