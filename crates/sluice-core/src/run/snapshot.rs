@@ -17,7 +17,8 @@ mod tests;
 
 use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
-use super::state::{Approval, End, Index, Pause, Run, RunClock, StepState};
+use super::index::Index;
+use super::state::{Approval, End, Pause, Run, RunClock, StepState};
 use super::status::RunStatus;
 use crate::journal::event::{RunStarted, StepAt};
 use part::{Own, Part, Ref, parts};

@@ -315,23 +315,23 @@ fn a_closed_question_is_not_shown_and_an_escalation_is() {
     check(
         script.fails("note", CallErrorCode::Timeout),
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "asks"
-        status: "paused"
-        pause_reason: "approval"
-        degraded: false
-        started_at: "2026-01-31T23:59:59.000Z"
-        cost: 0.0063
-        input_tokens: 30
-        output_tokens: 60
-        waiting_count: 1
-        executed_count: 1
-        is_running: true
-        provenance: {"upstream":0,"downstream":0}
-        node_results: {"node_id":"pay","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Pay 5 dollars","stdout":"paid","output":"paid","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"note","status":"awaiting_approval","waiting_reason":"human_input","unblock_hint":"`sluice approvals retry apr_019c167fcb0670038000000000000001`","attempts":2,"dispatches":2,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Note it","error_code":"timeout","error_message":"no answer","started_at":"2026-01-31T23:59:59.250Z","input_tokens":20,"output_tokens":40,"thinking_tokens":10,"cost":0.0042}
-        approvals: {"approval_id":"apr_019c167fcb0670038000000000000001","node_id":"note","source":"escalation","summary":"`note` failed: no answer. Retry, skip or abort?","digest":null,"status":"pending","requested_at":"2026-01-31T23:59:59.750Z","expires_at":"2026-02-07T23:59:59.750Z"}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "asks"
+            status: "paused"
+            pause_reason: "approval"
+            degraded: false
+            started_at: "2026-01-31T23:59:59.000Z"
+            cost: 0.0063
+            input_tokens: 30
+            output_tokens: 60
+            waiting_count: 1
+            executed_count: 1
+            is_running: true
+            provenance: {"upstream":0,"downstream":0}
+            node_results: {"node_id":"pay","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Pay 5 dollars","stdout":"paid","output":"paid","outputs":{"approved":true,"by":"bob","at":"2026-01-31T23:59:59.000Z","comment":null},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"note","status":"awaiting_approval","waiting_reason":"human_input","unblock_hint":"`sluice approvals retry apr_019c167fcb0670038000000000000001`","attempts":2,"dispatches":2,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Note it","error_code":"timeout","error_message":"no answer","started_at":"2026-01-31T23:59:59.250Z","input_tokens":20,"output_tokens":40,"thinking_tokens":10,"cost":0.0042}
+            approvals: {"approval_id":"apr_019c167fcb0670038000000000000001","node_id":"note","source":"escalation","summary":"`note` failed: no answer. Retry, skip or abort?","digest":null,"status":"pending","requested_at":"2026-01-31T23:59:59.750Z","expires_at":"2026-02-07T23:59:59.750Z"}
+        "#]],
     );
 }
 
