@@ -137,7 +137,9 @@ impl Run {
             self.ended_at_ms = None;
             self.clock.used_ms = 0;
         }
-        if reopens || reason == REASON_REWIND || reason == REASON_RETRY {
+        // The reason of a cancel is whatever a person wrote.
+        let resumes = status == RunStatus::Running;
+        if reopens || (resumes && matches!(reason, REASON_REWIND | REASON_RETRY)) {
             self.halted_by = None;
             self.cancel_reason = None;
             self.reopened += u32::from(reason == REASON_RETRY);

@@ -2,6 +2,8 @@
 
 use super::{Script, check};
 use crate::port::adapter::CallErrorCode::{Cancelled, ProviderError};
+use crate::run::command::Command;
+use crate::run::status::RunStatus;
 use expect_test::expect;
 use serde_json::json;
 
@@ -177,4 +179,18 @@ fn a_cancel_in_the_turn_of_a_result_comes_after_it() {
             7 run.cancelled not needed
         "#]],
     );
+}
+
+#[test]
+fn whatever_a_person_writes_is_only_a_reason() {
+    for reason in ["retry", "rewind", "operator", "approval", "taken_over"] {
+        let reason = reason.to_owned();
+        let run = Script::flow("steps: [{id: a, command: go}, {id: b, command: go}]")
+            .fail("a", ProviderError)
+            .turn(move |_| Command::Cancel { by: "ada".to_owned(), reason: reason.clone() })
+            .fail("b", Cancelled)
+            .run();
+        assert_eq!((run.status, run.reopened), (RunStatus::Cancelled, 0));
+        assert!(run.halted_by.is_some(), "the failure is still known");
+    }
 }

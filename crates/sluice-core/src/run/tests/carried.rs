@@ -108,6 +108,8 @@ fn variables_and_their_writers_are_as_they_were() {
     assert_eq!(run.writers, source.writers);
     assert_eq!(run.index.variables, source.index.variables);
     assert!(run.variables().eq(source.variables()));
+    let a = run.find("a").expect("a step");
+    assert_eq!((run.state(a).attempt, run.state(a).dispatch_no), (1, 0));
 }
 
 #[test]

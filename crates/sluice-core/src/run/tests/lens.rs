@@ -433,3 +433,25 @@ fn a_node_that_substitutes_runs_though_all_its_parents_were_skipped_for_a_failur
         "#]],
     );
 }
+
+#[test]
+fn what_is_substituted_satisfies_a_conditional_edge() {
+    check(
+        graph(
+            &[("a", ""), ("b", "on_parent_failure: substitute_default")],
+            &["a>b condition: {type: equals, value: go}"],
+        )
+        .fail("a", Auth)
+        .show_prompt("b"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.failed a auth: it broke
+            5 node.queued b
+            6 node.provenance b x <- a output (substituted)
+            7 node.started b attempt=1 dispatch=1
+            b is given {"x":""} and ""
+        "#]],
+    );
+}

@@ -158,3 +158,13 @@ fn an_answer_becomes_an_envelope() {
     let envelope = serde_json::to_string(&outcome.envelope).expect("an envelope is JSON");
     expect![[r#"{"kind":"text","artifactKind":"report","output":"fine","data":{"score":5},"media":[{"url":"u"}]} {"score":5,"output":"fine"} Some("fine")"#]].assert_eq(&format!("{envelope} {} {:?}", outcome.outputs, outcome.stdout));
 }
+
+#[test]
+fn data_called_output_is_not_replaced_by_the_text() {
+    let Value::Object(data) = json!({"output": {"deep": 1}}) else { unreachable!("an object") };
+    let answer = Answer { text: Some("text".to_owned()), outputs: Some(data), ..Answer::default() };
+    let run = node("template: go", "").answers("a", answer).run();
+    let outcome = run.steps[0].outcome.as_ref().expect("done");
+    assert_eq!(outcome.outputs, json!({"output": {"deep": 1}}));
+    assert_eq!(outcome.stdout.as_deref(), Some("text"));
+}

@@ -350,3 +350,51 @@ fn a_run_that_recovers_while_an_operator_holds_it_ends() {
         "#]],
     );
 }
+
+#[test]
+fn a_run_taken_up_again_has_all_its_time() {
+    check(
+        Script::flow("timeout: 10s\nsteps: [{id: a, command: go}]")
+            .advance("8s")
+            .fail("a", Auth)
+            .retry()
+            .advance("9s")
+            .show_status()
+            .advance("1s"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            after 8s
+            4 node.failed a auth: it broke
+            5 run.failed auth: `a` failed: it broke
+            6 run.status.changed running (retry) by ada
+            7 node.invalidated a
+            8 node.queued a
+            9 node.started a attempt=1 dispatch=2
+            status: running
+            after 18s
+            10 node.cancelled a timeout: the run took longer than 10s
+            11 run.timed_out 10s
+        "#]],
+    );
+}
+
+#[test]
+fn every_completion_and_skip_is_a_checkpoint() {
+    let run = Script::flow(
+        "
+        steps:
+          - {id: a, command: go}
+          - {id: b, command: go, condition: 'false'}
+          - {id: c, command: go, for_each: [1, 2]}
+          - {id: d, command: go, depends_on: [a, c]}
+        ",
+    )
+    .complete("a", json!({}))
+    .complete("c[0]", json!({}))
+    .complete("c[1]", json!({}))
+    .fail("d", Auth)
+    .run();
+    assert_eq!(run.checkpoints, 3);
+}
