@@ -111,7 +111,11 @@ impl Run {
                 }
             }
             NodeEvent::Invalidated => self.invalidated(at),
-            NodeEvent::Provenance(_) => self.provenance.0 += 1,
+            NodeEvent::Provenance(from) => {
+                self.provenance.0 += 1;
+                // A value from a step of this run left it as it came in.
+                self.provenance.1 += u64::from(from.source_run.is_none());
+            }
             NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
             NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
             NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
@@ -362,6 +366,7 @@ impl Run {
 
     fn skipped(&mut self, at: StepAt, skip: &Skip, at_ms: u64) {
         let state = self.state_mut(at);
+        add(&mut state.usage, &skip.usage);
         state.skip = Some(Box::new(skip.clone()));
         self.settle(at, StepStatus::Skipped, at_ms);
         if skip.cause == crate::journal::event::SkipCause::Condition {

@@ -74,7 +74,8 @@ impl Carried {
         }
         for (step, state) in (0u32..).zip(&source.steps).filter(|(step, _)| keep(*step)) {
             if let (StepStatus::Skipped, Some(skip)) = (state.status, &state.skip) {
-                let skip = Skip { carried: Some(source.id), ..(**skip).clone() };
+                let usage = Usage::default();
+                let skip = Skip { carried: Some(source.id), usage, ..(**skip).clone() };
                 events.push((StepAt::whole(step), NodeEvent::Skipped(skip)));
             }
         }

@@ -101,7 +101,7 @@ impl Turn<'_> {
         let at = StepAt::whole(step);
         match self.fate(step) {
             Fate::Skip(cause, reason) => {
-                let skip = Skip { cause, reason, error: None, carried: None };
+                let skip = Skip::new(cause, reason);
                 self.node(at, NodeEvent::Skipped(skip));
             }
             Fate::Fail(reason) => self.fail_upstream(at, &reason),
@@ -111,7 +111,7 @@ impl Turn<'_> {
                 Ok(false) => {
                     let reason = "its condition is false".to_owned();
                     let cause = SkipCause::Condition;
-                    let skip = Skip { cause, reason, error: None, carried: None };
+                    let skip = Skip::new(cause, reason);
                     self.node(at, NodeEvent::Skipped(skip));
                 }
                 Err(failure) => self.fail(at, failure),

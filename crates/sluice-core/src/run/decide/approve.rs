@@ -115,8 +115,8 @@ impl Turn<'_> {
             Resolution::Skip => {
                 let error = self.run.state(at).ending.as_ref();
                 let error = error.map(|ending| (ending.code.clone(), ending.message.clone()));
-                let reason = "a person chose to go on without it".to_owned();
-                let skip = Skip { cause: SkipCause::Decision, reason, error, carried: None };
+                let reason = "a person chose to go on without it";
+                let skip = Skip { error, ..Skip::new(SkipCause::Decision, reason) };
                 self.node(at, NodeEvent::Skipped(skip));
             }
             Resolution::Abort => self.abort(at),

@@ -184,6 +184,7 @@ impl Turn<'_> {
                 cause: SkipCause::Failure,
                 reason: trouble.message.clone(),
                 error: Some((trouble.code, trouble.message)),
+                usage: trouble.usage,
                 carried: None,
             };
             return self.node(at, NodeEvent::Skipped(skip));

@@ -70,7 +70,7 @@ impl Turn<'_> {
                     OnParentFailure::Skip => {
                         let reason = format!("`{name}` failed");
                         let cause = SkipCause::ParentFailure;
-                        let skip = Skip { cause, reason, error: None, carried: None };
+                        let skip = Skip::new(cause, reason);
                         self.node(one, NodeEvent::Skipped(skip));
                     }
                     OnParentFailure::SubstituteDefault => {}
