@@ -4,7 +4,7 @@ mod back;
 mod question;
 
 use super::index::{Timer, first_open};
-use super::state::{End, FanOut, Grant, Pause, Run, StepState};
+use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
 use super::status::{RunStatus, StepStatus, Waiting};
 use super::transition::allowed;
 use crate::journal::event::{
@@ -27,6 +27,7 @@ impl Run {
         self.version += 1;
         match event {
             Event::RunStarted(started) => {
+                self.args = args_of(started);
                 self.started = Arc::new((**started).clone());
                 self.started_at_ms = at_ms;
                 self.start_clock(at_ms);

@@ -57,6 +57,8 @@ pub struct Run {
     pub provenance: (u64, u64),
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
+    /// What it was given, as expressions see it.
+    pub(crate) args: Arc<Value>,
     pub(crate) index: Index,
 }
 
@@ -274,11 +276,17 @@ impl Approval {
     }
 }
 
+/// The arguments as one value.
+pub(crate) fn args_of(started: &RunStarted) -> Arc<Value> {
+    Arc::new(Value::Object((*started.args).clone()))
+}
+
 impl Run {
     /// A run of which nothing is known but how it was started.
     pub fn new(id: RunId, definition: Arc<Definition>, started: Arc<RunStarted>) -> Run {
         let steps = vec![StepState::default(); definition.plan.steps.len()];
         let mut run = Run {
+            args: args_of(&started),
             id,
             definition,
             started,

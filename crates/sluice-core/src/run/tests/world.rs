@@ -288,10 +288,11 @@ fn assert_same(replayed: &Run, live: &Run) {
         approvals,
         provenance,
         clock,
+        args,
         index,
     } = replayed;
     assert_eq!(*id, live.id);
-    assert_eq!(*started, live.started);
+    assert_eq!((started, args), (&live.started, &live.args));
     assert_eq!((*version, *status, *pause), (live.version, live.status, live.pause));
     assert_eq!((*started_at_ms, *ended_at_ms), (live.started_at_ms, live.ended_at_ms));
     assert_eq!((end, cancel_reason), (&live.end, &live.cancel_reason));
