@@ -3,7 +3,15 @@
 //! Machines are noisy, so every figure that matters is a ratio of two things
 //! measured in turn in the same run, and the best of several rounds counts.
 
+mod chain;
 mod documents;
+mod fanout;
+mod flat;
+mod ground;
+mod history;
+mod limit;
+mod parked;
+mod recover;
 
 use clap::{Parser, Subcommand};
 use std::io::Write as _;
@@ -22,12 +30,34 @@ struct Bench {
 enum What {
     /// Documents to plans, layers and expressions.
     Documents(documents::Options),
+    /// Many runs of a chain of steps that do nothing.
+    Chain(chain::Options),
+    /// One step, many at once, one that waits for all.
+    Fanout(fanout::Options),
+    /// Runs that wait for people.
+    Parked(parked::Options),
+    /// Runs in flight when a process is killed.
+    Recover(recover::Options),
+    /// A run that grows to many events.
+    History(history::Options),
+    /// New runs beside many finished ones.
+    Flat(flat::Options),
 }
 
 fn main() -> anyhow::Result<()> {
-    let figures = match Bench::parse().what {
-        What::Documents(options) => documents::run(&options)?,
-    };
+    let what = Bench::parse().what;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let figures = runtime.block_on(async {
+        match &what {
+            What::Documents(options) => documents::run(options),
+            What::Chain(options) => chain::run(options).await,
+            What::Fanout(options) => fanout::run(options).await,
+            What::Parked(options) => parked::run(options).await,
+            What::Recover(options) => recover::run(options).await,
+            What::History(options) => history::run(options).await,
+            What::Flat(options) => flat::run(options).await,
+        }
+    })?;
     writeln!(std::io::stdout(), "{figures}")?;
     Ok(())
 }

@@ -16,6 +16,10 @@ pub mod snapshot;
 pub mod start;
 pub mod state;
 pub mod status;
+pub mod transition;
 
 mod evolve;
+mod index;
 mod scope;
+#[cfg(test)]
+mod tests;

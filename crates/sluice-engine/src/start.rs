@@ -16,10 +16,11 @@ use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
 use sluice_core::plan::step::Work;
 use sluice_core::port::Entropy;
-use sluice_core::port::store::{Append, Appended, Create, Hash, Key};
+use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::id::RunId;
 use sluice_core::run::start::{Carried, start};
+use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -88,6 +89,28 @@ impl Start {
         }
     }
 
+    /// Every definition it needs.
+    fn brought(&self) -> impl Iterator<Item = &Stored> {
+        self.bring.iter().chain([&self.stored])
+    }
+
+    /// What the lists need of it.
+    fn create(&self, now_ms: u64) -> Create {
+        let plan = &self.stored.definition.plan;
+        let key = self.key.as_ref().map(|key| Key {
+            key: key.clone(),
+            fingerprint: fingerprint(self),
+            expires_at_ms: now_ms.saturating_add(KEY_MS),
+        });
+        Create {
+            workflow: plan.name.clone(),
+            version: plan.version,
+            started_at_ms: now_ms,
+            parent: self.parent.as_ref().map(|(run, _)| *run),
+            key,
+        }
+    }
+
     /// The key that the inputs themselves make.
     pub fn auto_key(&self) -> String {
         let name = &self.stored.definition.plan.name;
@@ -105,6 +128,16 @@ pub struct StartedRun {
     pub existed: bool,
 }
 
+/// A run that is about to be made durable.
+struct Begun {
+    run: Run,
+    append: Append,
+    hold: Hold,
+    addressees: Vec<RunId>,
+    tail_events: u64,
+    tail_bytes: usize,
+}
+
 impl Inner {
     /// Starts a run and answers when that is durable.
     pub(crate) async fn start(self: &Arc<Self>, request: Start) -> Result<StartedRun, StartError> {
@@ -113,53 +146,9 @@ impl Inner {
         self.check_agents(plan, &request)?;
         let permit = Arc::clone(&self.room).acquire_owned().await;
         let permit = permit.map_err(|_| StartError::Stopping)?;
-        let mut entropy = (self.entropy)();
-        let now_ms = self.clock.now_ms();
-        let id = request.id.unwrap_or_else(|| RunId::new(now_ms, &mut *entropy));
-        let started = self.started(&request, args, &mut *entropy);
-        let key = request.key.as_ref().map(|key| Key {
-            key: key.clone(),
-            fingerprint: fingerprint(&request),
-            expires_at_ms: now_ms.saturating_add(KEY_MS),
-        });
-        let create = Create {
-            workflow: plan.name.clone(),
-            version: plan.version,
-            started_at_ms: now_ms,
-            parent: request.parent.as_ref().map(|(run, _)| *run),
-            key,
-        };
-        let given = Given { now_ms, entropy: &mut *entropy, dispatching: request.dispatching };
-        let definition = Arc::clone(&request.stored.definition);
-        let (run, decided) = start(id, definition, started, request.carried.clone(), given);
-        let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
-        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let tail_bytes = encoded.body.len();
-        let mut blobs = encoded.blobs;
-        let brought = || request.bring.iter().chain([&request.stored]);
-        blobs.extend(
-            brought().filter(|one| self.definitions.get(one.hash).is_none()).map(Stored::blob),
-        );
-        let mut hold = self.hold(&run, now_ms);
-        if request.dispatching == Dispatching::Deferred {
-            hold = sluice_core::port::store::Hold::Release;
-        }
-        let append = Append {
-            run: id,
-            node: self.node,
-            epoch: 1,
-            after: 0,
-            count,
-            body: encoded.body,
-            create: Some(create),
-            head: Some(self.head(&run, now_ms, hold)),
-            snapshot: None,
-            blobs,
-            read: Vec::new(),
-            letters: letters(decided.letters.clone()),
-            guards: Vec::new(),
-        };
-        match self.store.append(append).await? {
+        let begun = self.begin(&request, args);
+        let id = begun.run.id;
+        match self.store.append(begun.append).await? {
             Appended::Done => {}
             Appended::Exists { run, same: true } => {
                 return Ok(StartedRun { run, existed: true });
@@ -167,24 +156,65 @@ impl Inner {
             Appended::Exists { run, same: false } => return Err(StartError::KeyConflict(run)),
             other => {
                 let reason = format!("a new run was answered {other:?}");
-                return Err(sluice_core::port::store::StoreError::Unavailable(reason).into());
+                return Err(StoreError::Unavailable(reason).into());
             }
         }
-        for stored in brought() {
+        for stored in request.brought() {
             self.definitions.keep(stored);
         }
-        for letter in decided.letters {
-            self.deliver(letter.run);
+        for run in begun.addressees {
+            self.deliver(run);
         }
-        if hold == sluice_core::port::store::Hold::Keep {
+        if begun.hold == Hold::Keep {
             let (sender, mailbox) = self.mailbox();
-            let folded =
-                Folded { run, tail_events: u64::from(count), tail_bytes, snapshot_bytes: 0 };
-            let seat =
-                Seat { epoch: 1, sender, mailbox, permit, dispatching: Dispatching::Allowed };
+            let folded = Folded {
+                run: begun.run,
+                tail_events: begun.tail_events,
+                tail_bytes: begun.tail_bytes,
+                snapshot_bytes: 0,
+            };
+            let dispatching = Dispatching::Allowed;
+            let seat = Seat { epoch: 1, sender, mailbox, permit, dispatching };
             self.seat(folded, seat, Vec::new());
         }
         Ok(StartedRun { run: id, existed: false })
+    }
+
+    /// The run's first turn, and the append it makes.
+    fn begin(&self, request: &Start, args: Map<String, Value>) -> Begun {
+        let mut entropy = (self.entropy)();
+        let now_ms = self.clock.now_ms();
+        let id = request.id.unwrap_or_else(|| RunId::new(now_ms, &mut *entropy));
+        let started = self.started(request, args, &mut *entropy);
+        let given = Given { now_ms, entropy: &mut *entropy, dispatching: request.dispatching };
+        let definition = Arc::clone(&request.stored.definition);
+        let (run, decided) = start(id, definition, started, request.carried.clone(), given);
+        let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
+        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
+        let tail_bytes = encoded.body.len();
+        let new = request.brought().filter(|one| self.definitions.get(one.hash).is_none());
+        let blobs = encoded.blobs.into_iter().chain(new.map(Stored::blob)).collect();
+        let hold = match request.dispatching {
+            Dispatching::Allowed => self.hold(&run, now_ms),
+            Dispatching::Deferred => Hold::Release,
+        };
+        let addressees = decided.letters.iter().map(|letter| letter.run).collect();
+        let append = Append {
+            run: id,
+            node: self.node,
+            epoch: 1,
+            after: 0,
+            count,
+            body: encoded.body,
+            create: Some(request.create(now_ms)),
+            head: Some(self.head(&run, now_ms, hold)),
+            snapshot: None,
+            blobs,
+            read: Vec::new(),
+            letters: letters(decided.letters),
+            guards: Vec::new(),
+        };
+        Begun { run, append, hold, addressees, tail_events: u64::from(count), tail_bytes }
     }
 
     fn started(

@@ -29,6 +29,9 @@ impl Input {
     }
 }
 
+/// What becomes of commands, for those who wait for them.
+type Replies = Vec<(Reply, Result<(), Refusal>)>;
+
 /// Whether the run goes on being ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -78,11 +81,7 @@ impl Resident {
         if hold == Hold::Release { Standing::Released } else { Standing::Kept }
     }
 
-    fn decide(
-        &mut self,
-        inputs: Vec<Input>,
-        now_ms: u64,
-    ) -> (Decided, Vec<(Reply, Result<(), Refusal>)>, Vec<LetterId>) {
+    fn decide(&mut self, inputs: Vec<Input>, now_ms: u64) -> (Decided, Replies, Vec<LetterId>) {
         let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
@@ -258,7 +257,7 @@ async fn version_in_store(store: std::sync::Arc<dyn Store>, run: RunId) -> Optio
     frames.or(loaded.snapshot.map(|(version, _)| version))
 }
 
-fn answer(replies: Vec<(Reply, Result<(), Refusal>)>) {
+fn answer(replies: Replies) {
     for (reply, applied) in replies {
         // Whoever asked may have stopped waiting.
         let _ = reply.send(applied);

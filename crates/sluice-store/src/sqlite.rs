@@ -65,7 +65,7 @@ struct Shared {
 }
 
 /// How much was written since the store was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
     /// Transactions.
     pub commits: u64,

@@ -406,8 +406,18 @@ pub struct Skip {
     pub reason: String,
     /// The failure behind it, where there is one: code and message.
     pub error: Option<(String, String)>,
+    /// What the failed attempt cost.
+    pub usage: Usage,
     /// The run it was taken over from.
     pub carried: Option<RunId>,
+}
+
+impl Skip {
+    /// A skip that cost nothing.
+    pub fn new(cause: SkipCause, reason: impl Into<String>) -> Skip {
+        let (error, usage, carried) = (None, Usage::default(), None);
+        Skip { cause, reason: reason.into(), error, usage, carried }
+    }
 }
 
 /// The kinds of skip.

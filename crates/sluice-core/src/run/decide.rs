@@ -27,6 +27,7 @@ use super::letter::Letter;
 use super::state::Run;
 use crate::journal::event::{Event, NodeEvent, StepAt};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Commands being decided.
 pub struct Turn<'a> {
@@ -37,7 +38,7 @@ pub struct Turn<'a> {
     /// Fan-outs an instance of which was settled.
     fan_outs: Vec<u32>,
     /// The arguments as expressions see them.
-    args: Value,
+    args: Arc<Value>,
 }
 
 /// What a turn came to.
@@ -53,7 +54,7 @@ impl<'a> Turn<'a> {
     /// Begins. What is decided is folded into `run` at once: if the append
     /// fails, the run must be dropped and loaded again.
     pub fn new(run: &'a mut Run, given: Given<'a>) -> Turn<'a> {
-        let args = Value::Object((*run.started.args).clone());
+        let args = Arc::clone(&run.args);
         Turn { run, given, events: Vec::new(), letters: Vec::new(), fan_outs: Vec::new(), args }
     }
 

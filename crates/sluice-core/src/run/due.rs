@@ -51,7 +51,7 @@ impl Run {
         let waits_here = |at: &StepAt| matches!(self.state(*at).path, Some(Path::Edge));
         let idle = !index.in_flight.keys().any(waits_here);
         let nothing_ready =
-            index.ready.is_empty() && index.queue.is_empty() && index.asks.is_empty();
+            self.next_ready().is_none() && index.queue.is_empty() && index.asks.is_empty();
         self.status.is_terminal() || (idle && (nothing_ready || self.pause.is_some()))
     }
 

@@ -1,10 +1,14 @@
 //! What an event does to a run: total, and the same live and in recovery.
 
-use super::state::{Approval, End, FanOut, Grant, Pause, Run, StepState, Timer, first_open};
+mod back;
+mod question;
+
+use super::index::{Timer, first_open};
+use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
 use super::status::{RunStatus, StepStatus, Waiting};
+use super::transition::allowed;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Dispatch, Ending, Event, Line,
-    NodeEvent, Path, Resolution, Retried, Skip, StepAt, Wait,
+    Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt, Wait,
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
@@ -23,6 +27,7 @@ impl Run {
         self.version += 1;
         match event {
             Event::RunStarted(started) => {
+                self.args = args_of(started);
                 self.started = Arc::new((**started).clone());
                 self.started_at_ms = at_ms;
                 self.start_clock(at_ms);
@@ -48,7 +53,10 @@ impl Run {
                 let end = End { outputs: None, error: Some(error) };
                 self.end_with(RunStatus::TimedOut, end, at_ms);
             }
-            Event::RunRecovered => self.status = RunStatus::Recovered,
+            Event::RunRecovered => {
+                self.status = RunStatus::Recovered;
+                self.pause = None;
+            }
             Event::BudgetAlert(_) => {}
             Event::Node(at, event) => {
                 if self.status == RunStatus::Queued {
@@ -99,13 +107,19 @@ impl Run {
                 self.settle(at, StepStatus::Blocked, at_ms);
                 if *waits {
                     self.state_mut(at).waiting = Some(Waiting::HumanInput);
+                } else {
+                    self.halt_by(at);
                 }
             }
             NodeEvent::Invalidated => self.invalidated(at),
-            NodeEvent::Provenance(_) => self.provenance.0 += 1,
+            NodeEvent::Provenance(from) => {
+                self.provenance.0 += 1;
+                // A value from a step of this run left it as it came in.
+                self.provenance.1 += u64::from(from.source_run.is_none());
+            }
             NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
             NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
-            NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved),
+            NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
             NodeEvent::Log { .. }
             | NodeEvent::ModerationFlagged { .. }
             | NodeEvent::ContractViolated { .. }
@@ -128,10 +142,16 @@ impl Run {
             self.ended_at_ms = None;
             self.clock.used_ms = 0;
         }
-        if reopens || reason == REASON_REWIND || reason == REASON_RETRY {
+        // The reason of a cancel is whatever a person wrote.
+        let resumes = status == RunStatus::Running;
+        if reopens || (resumes && matches!(reason, REASON_REWIND | REASON_RETRY)) {
             self.halted_by = None;
             self.cancel_reason = None;
             self.reopened += u32::from(reason == REASON_RETRY);
+        }
+        // A second owner of a run that is being cancelled is no reason to cancel it.
+        if status == RunStatus::Cancelling && self.status != RunStatus::Cancelling {
+            self.cancel_reason = Some(reason.to_owned());
         }
         self.status = status;
         self.pause = match (status, reason) {
@@ -140,13 +160,11 @@ impl Run {
             (RunStatus::Paused, _) => self.pause,
             _ => None,
         };
-        if self.pause == Some(Pause::Approval) {
-            self.stop_clock(at_ms);
-        } else {
-            self.start_clock(at_ms);
-        }
-        if status == RunStatus::Cancelling {
-            self.cancel_reason = Some(reason.to_owned());
+        match self.pause {
+            Some(Pause::Approval) => self.stop_clock(at_ms),
+            // An operator's pause counts, unless only people were waited for.
+            Some(Pause::Operator) => {}
+            None => self.start_clock(at_ms),
         }
     }
 
@@ -212,13 +230,22 @@ impl Run {
     fn queued(&mut self, at: StepAt, items: Option<&Arc<Vec<Value>>>) {
         self.unlist(at);
         let state = self.state_mut(at);
-        state.status = StepStatus::Queued;
+        state.change(StepStatus::Queued);
         state.waiting = Some(Waiting::Queued);
         if let Some(items) = items {
             let count = u32::try_from(items.len()).expect("items are bounded");
+            let instance = |item: usize| {
+                let past = state.past.get(item).copied().unwrap_or_default();
+                StepState {
+                    generation: state.generation,
+                    dispatch_no: past.dispatch_no,
+                    deltas: past.deltas,
+                    ..StepState::default()
+                }
+            };
             state.fan_out = Some(Box::new(FanOut {
                 items: Arc::clone(items),
-                instances: vec![StepState::default(); items.len()],
+                instances: (0..items.len()).map(instance).collect(),
                 unsettled: count,
                 in_flight: 0,
             }));
@@ -244,7 +271,7 @@ impl Run {
         }
         self.unlist(at);
         let state = self.state_mut(at);
-        state.status = StepStatus::Retrying;
+        state.change(StepStatus::Retrying);
         state.waiting = Some(wait.reason);
         state.wake_at_ms = Some(wait.until_ms);
         self.index.retrying.insert(at);
@@ -254,7 +281,7 @@ impl Run {
     fn dispatched(&mut self, at: StepAt, dispatch: &Dispatch, at_ms: u64) {
         self.unlist(at);
         let state = self.state_mut(at);
-        state.status = StepStatus::Running;
+        state.change(StepStatus::Running);
         state.attempt = dispatch.attempt;
         state.dispatch_no = dispatch.dispatch_no;
         state.path = Some(dispatch.path);
@@ -286,7 +313,7 @@ impl Run {
         state.deltas += 1;
         state.first_byte_at_ms.get_or_insert(at_ms);
         if state.status == StepStatus::Running {
-            state.status = StepStatus::Streaming;
+            state.change(StepStatus::Streaming);
         }
     }
 
@@ -328,6 +355,11 @@ impl Run {
         state.ending = Some(Arc::new(ending.clone()));
         add(&mut state.usage, &ending.usage);
         self.settle(at, status, at_ms);
+        self.halt_by(at);
+    }
+
+    /// The first failure that halts is the one the run is told by.
+    fn halt_by(&mut self, at: StepAt) {
         if self.halts(at) && self.halted_by.is_none() {
             self.halted_by = Some(at);
         }
@@ -335,6 +367,7 @@ impl Run {
 
     fn skipped(&mut self, at: StepAt, skip: &Skip, at_ms: u64) {
         let state = self.state_mut(at);
+        add(&mut state.usage, &skip.usage);
         state.skip = Some(Box::new(skip.clone()));
         self.settle(at, StepStatus::Skipped, at_ms);
         if skip.cause == crate::journal::event::SkipCause::Condition {
@@ -347,7 +380,7 @@ impl Run {
         let was_settled = self.state(at).status.is_settled();
         self.unlist(at);
         let state = self.state_mut(at);
-        state.status = status;
+        state.change(status);
         state.ended_at_ms = Some(at_ms);
         state.process = None;
         if was_settled {
@@ -386,129 +419,24 @@ impl Run {
         }
     }
 
-    /// The step is as it was before it was ever done, but counts from where it was.
-    fn invalidated(&mut self, at: StepAt) {
-        let was = self.state(at).status;
-        self.unlist(at);
-        let state = self.state_mut(at);
-        *state = StepState {
-            generation: state.generation + 1,
-            dispatch_no: state.dispatch_no,
-            deltas: state.deltas,
-            usage: std::mem::take(&mut state.usage),
-            ..StepState::default()
-        };
-        debug_assert!(at.item.is_none(), "instances are invalidated with their step");
-        if was.is_settled() {
-            self.unsettle(at.step, was);
-        }
-        if self.index.missing[at.step as usize] == 0 {
-            self.index.ready.insert(self.definition.rank(at.step));
-        }
-        self.writers.retain(|step| *step != at.step);
-        self.index.variables.clear();
-        for step in self.writers.clone() {
-            let names: Vec<String> = self.written_by(step).cloned().collect();
-            self.index.variables.extend(names.into_iter().map(|name| (name, step)));
-        }
-    }
-
-    fn unsettle(&mut self, step: u32, was: StepStatus) {
-        match was {
-            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
-                self.index.failed -= 1;
-            }
-            StepStatus::Cancelled => self.index.cancelled -= 1,
-            _ => {}
-        }
-        self.index.unsettled += 1;
-        let definition = Arc::clone(&self.definition);
-        let graph = &definition.plan.graph;
-        let layer = graph.layer_of(step as usize);
-        self.index.layer_unsettled[layer as usize] += 1;
-        self.index.open_layer = self.index.open_layer.min(layer);
-        for dependent in graph.dependents(step as usize) {
-            self.index.missing[*dependent as usize] += 1;
-            self.index.ready.remove(&definition.rank(*dependent));
-        }
-    }
-
-    fn asked(&mut self, at: StepAt, asked: &ApprovalRequested, at_ms: u64) {
-        self.unlist(at);
-        let approval = Approval {
-            at,
-            source: asked.source,
-            summary: asked.summary.clone(),
-            approvers: asked.approvers.clone(),
-            resolution: None,
-            requested_at_ms: at_ms,
-            expires_at_ms: asked.expires_at_ms,
-            reminders: 0,
-            by: None,
-            comment: None,
-        };
-        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
-        self.approvals.insert(asked.approval, approval);
-        self.index.awaiting.insert(at);
-        let state = self.state_mut(at);
-        state.status = StepStatus::AwaitingApproval;
-        state.waiting = Some(Waiting::HumanInput);
-        state.approval = Some(asked.approval);
-        state.escalated |= asked.source == ApprovalSource::Escalation;
-        add(&mut state.usage, &asked.usage);
-        if let Some(prepared) = &asked.prepared {
-            state.prepared = Some(Arc::clone(prepared));
-        }
-        if let Some((code, message)) = &asked.error {
-            state.ending = Some(Arc::new(Ending {
-                code: code.clone(),
-                message: message.clone(),
-                violations: Arc::default(),
-                attempts: state.attempt,
-                usage: Usage::default(),
-            }));
-        }
-    }
-
-    fn reminded(&mut self, id: super::id::ApprovalId) {
-        let Some(approval) = self.approvals.get_mut(&id) else { return };
-        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(id)));
-        approval.reminders += 1;
-        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(id)));
-    }
-
-    fn resolved(&mut self, at: StepAt, resolved: &ApprovalResolved) {
-        let Some(approval) = self.approvals.get_mut(&resolved.approval) else { return };
-        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(resolved.approval)));
-        approval.resolution = Some(resolved.resolution);
-        approval.by.clone_from(&resolved.by);
-        approval.comment.clone_from(&resolved.comment);
-        let covers = self.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
-        let state = self.state_mut(at);
-        state.approval = None;
-        match resolved.resolution {
-            Resolution::Approved | Resolution::Retry => {
-                state.grant = if covers { Grant::Retries } else { Grant::Attempt };
-                self.unlist(at);
-                let state = self.state_mut(at);
-                state.status = StepStatus::Queued;
-                state.waiting = Some(Waiting::Queued);
-                self.list_queued(at);
-            }
-            // What follows settles the step.
-            Resolution::Rejected
-            | Resolution::Expired
-            | Resolution::Cancelled
-            | Resolution::Skip
-            | Resolution::Abort => {}
-        }
+    /// The first step that is ready and that the scheduling lets start.
+    pub(crate) fn next_ready(&self) -> Option<u32> {
+        let step = |rank: &u32| self.definition.at_rank(*rank);
+        self.index.ready.iter().map(step).find(|step| self.wave_is_open(*step))
     }
 
     /// Whether the scheduling lets a step start.
-    pub(crate) fn wave_is_open(&self, step: u32) -> bool {
+    fn wave_is_open(&self, step: u32) -> bool {
         let plan = &self.definition.plan;
         plan.scheduling == Scheduling::Eager
             || plan.graph.layer_of(step as usize) <= self.index.open_layer
+    }
+}
+
+impl StepState {
+    fn change(&mut self, to: StepStatus) {
+        debug_assert!(allowed(self.status, to), "a step went from {} to {to}", self.status);
+        self.status = to;
     }
 }
 

@@ -17,7 +17,8 @@ mod tests;
 
 use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
-use super::state::{Approval, End, Index, Pause, Run, RunClock, StepState};
+use super::index::Index;
+use super::state::{Approval, End, Pause, Run, RunClock, StepState, args_of};
 use super::status::RunStatus;
 use crate::journal::event::{RunStarted, StepAt};
 use part::{Own, Part, Ref, parts};
@@ -100,6 +101,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         approvals,
         provenance,
         clock,
+        args: _,
         index: _,
     } = run;
     let head = Head { v: VERSION, id: *id, started: Arc::clone(started) };
@@ -137,6 +139,7 @@ pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
     let steps: Vec<StepState> = read(&mut pieces)?;
     pieces.end().ok()?;
     let mut run = Run {
+        args: args_of(&head.started),
         id: head.id,
         definition,
         started: head.started,

@@ -42,7 +42,6 @@ impl Carried {
     /// Without steps, those that failed are done again.
     pub fn for_restart(source: &Run, again: BTreeSet<u32>) -> Carried {
         let again = if again.is_empty() { failed(source) } else { again };
-        let again = with_dependents(source, again);
         Carried::from(source, &BTreeMap::new(), |step| !again.contains(&step))
     }
 
@@ -52,11 +51,19 @@ impl Carried {
         Carried::from(source, changed, |_| true)
     }
 
+    /// What failed or was not settled has no result to take over: it is done
+    /// again, and so is everything that depends on it.
     fn from(
         source: &Run,
         changed: &BTreeMap<u32, Map<String, Value>>,
         keep: impl Fn(u32) -> bool,
     ) -> Carried {
+        let done =
+            |state: &StepState| matches!(state.status, StepStatus::Completed | StepStatus::Skipped);
+        let all = (0u32..).zip(&source.steps);
+        let again = all.filter(|(step, state)| !keep(*step) || !done(state));
+        let again = with_dependents(source, again.map(|(step, _)| step).collect());
+        let keep = |step: u32| !again.contains(&step);
         let mut events = Vec::new();
         for step in source.writers.iter().copied().filter(|step| keep(*step)) {
             let state = &source.steps[step as usize];
@@ -67,7 +74,8 @@ impl Carried {
         }
         for (step, state) in (0u32..).zip(&source.steps).filter(|(step, _)| keep(*step)) {
             if let (StepStatus::Skipped, Some(skip)) = (state.status, &state.skip) {
-                let skip = Skip { carried: Some(source.id), ..(**skip).clone() };
+                let usage = Usage::default();
+                let skip = Skip { carried: Some(source.id), usage, ..(**skip).clone() };
                 events.push((StepAt::whole(step), NodeEvent::Skipped(skip)));
             }
         }

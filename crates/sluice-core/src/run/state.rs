@@ -1,23 +1,21 @@
 //! A run as the fold of its journal.
 //!
 //! Beside what happened, the state keeps what the next decision needs, so that
-//! no decision looks at every step: how many dependencies of each step are
-//! open, which steps are ready, queued or in flight, and which timers run.
-//! [`Run::reindex`] makes all of that anew from the steps alone; a test holds
-//! it against the kept one after every event.
+//! no decision looks at every step: that is its index.
 
 use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
+use super::index::Index;
 use super::status::{RunStatus, StepStatus, Waiting};
 use crate::journal::event::{
     ApprovalSource, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip, SkipCause,
     StepAt,
 };
-use crate::plan::policy::Family;
+use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::{Step, Work};
 use crate::port::adapter::{Process, Usage};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A run.
@@ -59,6 +57,8 @@ pub struct Run {
     pub provenance: (u64, u64),
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
+    /// What it was given, as expressions see it.
+    pub(crate) args: Arc<Value>,
     pub(crate) index: Index,
 }
 
@@ -96,52 +96,6 @@ pub struct End {
 pub(crate) struct RunClock {
     pub(crate) used_ms: u64,
     pub(crate) since_ms: Option<u64>,
-}
-
-/// What follows from the steps, kept as they change.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Index {
-    /// For each step, how many of its dependencies are not settled.
-    pub(crate) missing: Vec<u32>,
-    /// Steps not settled.
-    pub(crate) unsettled: u32,
-    /// The same for each layer.
-    pub(crate) layer_unsettled: Vec<u32>,
-    /// The first layer with a step that is not settled.
-    pub(crate) open_layer: u32,
-    /// Ranks of pending steps whose dependencies are settled.
-    pub(crate) ready: BTreeSet<u32>,
-    /// Queued, and a person must be asked first: by rank.
-    pub(crate) asks: BTreeSet<(u32, Option<u32>)>,
-    /// Queued for a place: by rank.
-    pub(crate) queue: BTreeSet<(u32, Option<u32>)>,
-    /// Dispatched, with the number of the dispatch. Not fan-outs as a whole.
-    pub(crate) in_flight: BTreeMap<StepAt, u32>,
-    /// Awaiting a person's decision.
-    pub(crate) awaiting: BTreeSet<StepAt>,
-    /// Waiting for the next attempt.
-    pub(crate) retrying: BTreeSet<StepAt>,
-    /// Whole steps that failed, timed out or are blocked.
-    pub(crate) failed: u32,
-    /// Whole steps that were cancelled.
-    pub(crate) cancelled: u32,
-    /// Which step last wrote each variable.
-    pub(crate) variables: BTreeMap<String, u32>,
-    /// When something is to happen by itself.
-    pub(crate) timers: BTreeSet<(u64, Timer)>,
-}
-
-/// What happens by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Timer {
-    /// The next attempt starts.
-    Retry(StepAt),
-    /// An attempt has taken too long.
-    Attempt(StepAt),
-    /// A person is reminded, or the question expires.
-    Approval(ApprovalId),
-    /// The run has taken too long.
-    Run,
 }
 
 /// A step, or an instance of one.
@@ -207,6 +161,16 @@ pub struct StepState {
     pub session: Option<String>,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
+    /// What instances counted before they were invalidated, by item: those that
+    /// come after them count on.
+    pub(crate) past: Vec<Past>,
+}
+
+/// The counts of an instance that never start anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Past {
+    pub(crate) dispatch_no: u32,
+    pub(crate) deltas: u64,
 }
 
 impl Default for StepState {
@@ -242,6 +206,7 @@ impl Default for StepState {
             process: None,
             session: None,
             fan_out: None,
+            past: Vec::new(),
         }
     }
 }
@@ -289,6 +254,8 @@ pub struct Approval {
     pub expires_at_ms: u64,
     /// Reminders sent.
     pub reminders: u32,
+    /// When it was closed.
+    pub resolved_at_ms: Option<u64>,
     /// Who answered.
     pub by: Option<String>,
     /// What they said.
@@ -309,11 +276,17 @@ impl Approval {
     }
 }
 
+/// The arguments as one value.
+pub(crate) fn args_of(started: &RunStarted) -> Arc<Value> {
+    Arc::new(Value::Object((*started.args).clone()))
+}
+
 impl Run {
     /// A run of which nothing is known but how it was started.
     pub fn new(id: RunId, definition: Arc<Definition>, started: Arc<RunStarted>) -> Run {
         let steps = vec![StepState::default(); definition.plan.steps.len()];
         let mut run = Run {
+            args: args_of(&started),
             id,
             definition,
             started,
@@ -396,7 +369,7 @@ impl Run {
 
     /// Whether a failure of this step stops the run.
     pub(crate) fn halts(&self, at: StepAt) -> bool {
-        self.step(at).on_failure.is_some()
+        self.step(at).on_failure.is_some_and(|policy| policy != OnFailure::Skip)
     }
 
     /// Whether a person must be asked before the step's next attempt.
@@ -460,65 +433,6 @@ impl Run {
         })
     }
 
-    /// Everything that follows from the steps, made anew.
-    pub(crate) fn reindex(&self) -> Index {
-        let plan = &self.definition.plan;
-        let mut index = Index {
-            missing: vec![0; self.steps.len()],
-            layer_unsettled: vec![0; plan.graph.layers().len()],
-            ..Index::default()
-        };
-        for (step, whole) in (0u32..).zip(&self.steps) {
-            let open = |dep: &&u32| !self.steps[**dep as usize].status.is_settled();
-            let missing = plan.graph.dependencies(step as usize).iter().filter(open).count();
-            index.missing[step as usize] = u32::try_from(missing).expect("fewer than 2^32 steps");
-            if !whole.status.is_settled() {
-                index.unsettled += 1;
-                index.layer_unsettled[plan.graph.layer_of(step as usize) as usize] += 1;
-            }
-            if whole.status == StepStatus::Pending && missing == 0 {
-                index.ready.insert(self.definition.rank(step));
-            }
-            match whole.status {
-                StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
-                    index.failed += 1;
-                }
-                StepStatus::Cancelled => index.cancelled += 1,
-                _ => {}
-            }
-        }
-        index.open_layer = first_open(&index.layer_unsettled, 0);
-        for (at, state) in self.all() {
-            self.index_one(&mut index, at, state);
-        }
-        for (id, approval) in &self.approvals {
-            if approval.resolution.is_none() {
-                index.timers.insert((approval.due_at_ms(), Timer::Approval(*id)));
-            }
-        }
-        index.timers.extend(self.deadline_ms().map(|at_ms| (at_ms, Timer::Run)));
-        for step in &self.writers {
-            let names = self.written_by(*step);
-            index.variables.extend(names.map(|name| (name.clone(), *step)));
-        }
-        index
-    }
-
-    fn index_one(&self, index: &mut Index, at: StepAt, state: &StepState) {
-        match state.status {
-            StepStatus::Queued if self.must_ask(at) => drop(index.asks.insert(self.place(at))),
-            StepStatus::Queued => drop(index.queue.insert(self.place(at))),
-            StepStatus::AwaitingApproval => drop(index.awaiting.insert(at)),
-            StepStatus::Retrying => drop(index.retrying.insert(at)),
-            StepStatus::Running | StepStatus::Streaming if state.path != Some(Path::FanOut) => {
-                index.in_flight.insert(at, state.dispatch_no);
-            }
-            _ => {}
-        }
-        index.timers.extend(state.wake_at_ms.map(|at_ms| (at_ms, Timer::Retry(at))));
-        index.timers.extend(state.deadline_ms.map(|at_ms| (at_ms, Timer::Attempt(at))));
-    }
-
     /// The variables a completed step sets: the outputs it declares and has.
     pub(crate) fn written_by(&self, step: u32) -> impl Iterator<Item = &String> {
         let plan = &self.definition.plan.steps[step as usize];
@@ -540,13 +454,4 @@ impl Run {
         let value = |name: &String| self.variable(name);
         self.index.variables.keys().filter_map(move |name| Some((name, value(name)?)))
     }
-}
-
-/// The first layer from `from` on that has an unsettled step.
-pub(crate) fn first_open(layer_unsettled: &[u32], from: u32) -> u32 {
-    let mut layer = from;
-    while layer_unsettled.get(layer as usize).is_some_and(|open| *open == 0) {
-        layer += 1;
-    }
-    layer
 }

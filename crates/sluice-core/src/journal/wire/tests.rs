@@ -72,7 +72,7 @@ fn every_event_in_full() {
             {"type":"node.failed","payload":{"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"no answer","errors":[{"field":"a.b[0]","reason":"too_long","message":"is long"}],"attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}},
             {"type":"node.timed_out","payload":{"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"no answer","errors":[{"field":"a.b[0]","reason":"too_long","message":"is long"}],"attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}},
             {"type":"node.cancelled","payload":{"nodeId":"second[3]","code":"run_halted","reason":"the run stopped"}},
-            {"type":"node.skipped","payload":{"nodeId":"second[3]","cause":"condition_false","reason":"is false","waitingReason":"condition_false","errorCode":"timeout","errorMessage":"too long","carriedFrom":"run_00000000000000000000000000000010"}},
+            {"type":"node.skipped","payload":{"nodeId":"second[3]","cause":"condition_false","reason":"is false","waitingReason":"condition_false","errorCode":"timeout","errorMessage":"too long","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"carriedFrom":"run_00000000000000000000000000000010"}},
             {"type":"node.blocked","payload":{"nodeId":"second[3]","errorCode":"missing_value","errorMessage":"has no value","placeholder":"label","waits":true}},
             {"type":"node.invalidated","payload":{"nodeId":"second[3]"}},
             {"type":"node.provenance","payload":{"nodeId":"second[3]","sourceRunId":"run_00000000000000000000000000000010","sourceNodeId":"second","sourceOutputPath":"a.b","targetInputPath":"c","transform":"concat"}},

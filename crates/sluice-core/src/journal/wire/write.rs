@@ -233,6 +233,7 @@ fn skipped(payload: &mut Payload<'_>, skip: &Skip) {
     if let Some((code, message)) = &skip.error {
         error(payload, code, message);
     }
+    usage(payload, &skip.usage);
     payload.option("carriedFrom", skip.carried.map(Text).as_ref());
 }
 

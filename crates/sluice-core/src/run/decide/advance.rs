@@ -42,7 +42,7 @@ impl Turn<'_> {
     fn round(&mut self) -> bool {
         let before = self.events.len();
         if self.may_start() {
-            while let Some(step) = self.next_ready() {
+            while let Some(step) = self.run.next_ready() {
                 self.ready(step);
             }
             while let Some(place) = self.run.index.asks.first().copied() {
@@ -74,15 +74,18 @@ impl Turn<'_> {
             && self.run.index.in_flight.len() < self.run.definition.plan.max_parallel as usize
     }
 
-    fn next_ready(&self) -> Option<u32> {
-        let step = |rank: &u32| self.run.definition.at_rank(*rank);
-        self.run.index.ready.iter().map(step).find(|step| self.run.wave_is_open(*step))
-    }
-
-    /// The first queued step that its fan-out has room for.
+    /// The first queued step that its fan-out has room for. The instances of a
+    /// full one are passed over together.
     fn next_queued(&self) -> Option<StepAt> {
-        let at = |place: &(u32, Option<u32>)| self.run.at_place(*place);
-        self.run.index.queue.iter().map(at).find(|at| self.fan_out_has_room(*at))
+        let mut from = (0, None);
+        loop {
+            let place = *self.run.index.queue.range(from..).next()?;
+            let at = self.run.at_place(place);
+            if self.fan_out_has_room(at) {
+                return Some(at);
+            }
+            from = (place.0 + 1, None);
+        }
     }
 
     fn fan_out_has_room(&self, at: StepAt) -> bool {
@@ -98,7 +101,7 @@ impl Turn<'_> {
         let at = StepAt::whole(step);
         match self.fate(step) {
             Fate::Skip(cause, reason) => {
-                let skip = Skip { cause, reason, error: None, carried: None };
+                let skip = Skip::new(cause, reason);
                 self.node(at, NodeEvent::Skipped(skip));
             }
             Fate::Fail(reason) => self.fail_upstream(at, &reason),
@@ -108,7 +111,7 @@ impl Turn<'_> {
                 Ok(false) => {
                     let reason = "its condition is false".to_owned();
                     let cause = SkipCause::Condition;
-                    let skip = Skip { cause, reason, error: None, carried: None };
+                    let skip = Skip::new(cause, reason);
                     self.node(at, NodeEvent::Skipped(skip));
                 }
                 Err(failure) => self.fail(at, failure),
@@ -127,7 +130,9 @@ impl Turn<'_> {
                     return Fate::Fail(format!("Blocked by upstream failure of `{name}`"));
                 }
                 OnParentFailure::Skip => {
-                    let reason = format!("`{name}` failed");
+                    let skipped = self.run.steps[*failed as usize].status == StepStatus::Skipped;
+                    let what = if skipped { "was skipped because of a failure" } else { "failed" };
+                    let reason = format!("`{name}` {what}");
                     return Fate::Skip(SkipCause::ParentFailure, reason);
                 }
                 OnParentFailure::SubstituteDefault => return Fate::Run,
@@ -154,7 +159,7 @@ impl Turn<'_> {
             return Ok(true);
         }
         for edge in &step.edges {
-            if self.edge_value(at, edge, &scope)?.is_some() {
+            if self.edge_value(edge, &scope)?.is_some() {
                 return Ok(true);
             }
         }
@@ -178,7 +183,9 @@ impl Turn<'_> {
         }
         match self.prepare(at) {
             Ok((prepared, provenance)) => {
-                for one in provenance {
+                // Asked again, a step reads what it read before.
+                let news = if self.run.state(at).reask { Vec::new() } else { provenance };
+                for one in news {
                     self.node(at, NodeEvent::Provenance(Box::new(one)));
                 }
                 self.dispatch(at, attempt, Some(Arc::new(prepared)));
@@ -212,7 +219,7 @@ impl Turn<'_> {
     }
 
     /// The run's end, if everything is settled, or if nothing can be any more.
-    fn end_if_done(&mut self) {
+    pub(super) fn end_if_done(&mut self) {
         let index = &self.run.index;
         if index.unsettled == 0 && index.in_flight.is_empty() {
             return self.end();
@@ -317,8 +324,8 @@ impl Turn<'_> {
         let only_people = !index.awaiting.is_empty()
             && index.in_flight.is_empty()
             && index.queue.is_empty()
-            && index.ready.is_empty()
-            && index.retrying.is_empty();
+            && index.retrying.is_empty()
+            && self.run.next_ready().is_none();
         if only_people && matches!(self.run.status, RunStatus::Running | RunStatus::Queued) {
             self.emit(Event::RunStatusChanged {
                 status: RunStatus::Paused,

@@ -5,8 +5,8 @@ use super::fail::Trouble;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Event, NodeEvent, Prepared,
-    Resolution, Skip, SkipCause, StepAt,
+    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Event, NodeEvent, Outcome,
+    Prepared, Resolution, Skip, SkipCause, StepAt,
 };
 use crate::limits::APPROVAL_MS_DEFAULT;
 use crate::plan::step::Work;
@@ -16,7 +16,7 @@ use crate::run::evolve::REASON_APPROVAL;
 use crate::run::id::ApprovalId;
 use crate::run::label::SourceClass;
 use crate::run::scope::RunScope;
-use crate::run::state::Pause;
+use crate::run::state::{Approval, Pause};
 use crate::run::status::RunStatus;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -24,7 +24,11 @@ use std::sync::Arc;
 impl Turn<'_> {
     /// Asks a person before a step is done.
     pub(super) fn ask(&mut self, at: StepAt) {
-        let kept = self.run.state(at).prepared.clone();
+        // What is granted is what is sent: with what was wrong, if it is asked again.
+        let state = self.run.state(at);
+        let reask = state.reask;
+        let kept = state.prepared.clone().filter(|_| !reask);
+        let known = kept.is_some();
         let (prepared, provenance) = match kept {
             Some(prepared) => (prepared, Vec::new()),
             None => match self.prepare(at) {
@@ -36,10 +40,10 @@ impl Turn<'_> {
             Ok(summary) => summary,
             Err(failure) => return self.fail(at, failure),
         };
-        for one in provenance {
+        let news = if reask { Vec::new() } else { provenance };
+        for one in news {
             self.node(at, NodeEvent::Provenance(Box::new(one)));
         }
-        let known = self.run.state(at).prepared.is_some();
         let approval = self.run.step(at).approval.as_deref();
         let open_ms = approval.and_then(|asked| asked.expires_in_ms);
         let asked = ApprovalRequested {
@@ -111,8 +115,8 @@ impl Turn<'_> {
             Resolution::Skip => {
                 let error = self.run.state(at).ending.as_ref();
                 let error = error.map(|ending| (ending.code.clone(), ending.message.clone()));
-                let reason = "a person chose to go on without it".to_owned();
-                let skip = Skip { cause: SkipCause::Decision, reason, error, carried: None };
+                let reason = "a person chose to go on without it";
+                let skip = Skip { error, ..Skip::new(SkipCause::Decision, reason) };
                 self.node(at, NodeEvent::Skipped(skip));
             }
             Resolution::Abort => self.abort(at),
@@ -122,7 +126,7 @@ impl Turn<'_> {
     }
 
     /// The run was waiting for people only, and goes on.
-    fn go_on_after_people(&mut self) {
+    pub(super) fn go_on_after_people(&mut self) {
         if self.run.pause == Some(Pause::Approval) {
             self.emit(Event::RunStatusChanged {
                 status: RunStatus::Running,
@@ -147,7 +151,7 @@ impl Turn<'_> {
         let (mut outcome, coercions) =
             self.step_outcome(at, values, None, SourceClass::Human).map_err(unfit)?;
         if let Value::Object(outputs) = &mut outcome.outputs {
-            outputs.extend(grant(resolve, self.given.now_ms));
+            outputs.extend(grant(&resolve.by, resolve.comment.as_ref(), self.given.now_ms));
         }
         let asked_at = self.run.approvals.get(&resolve.approval).map(|one| one.requested_at_ms);
         let asked_at = asked_at.unwrap_or(self.given.now_ms);
@@ -160,6 +164,26 @@ impl Turn<'_> {
             session: None,
             carried: None,
         })
+    }
+
+    /// Who agreed to work that was then done, beside what came of it: later
+    /// steps read it as of any approval step.
+    pub(super) fn add_grant(&self, at: StepAt, outcome: &mut Outcome) {
+        let of_step = |one: &&Approval| {
+            one.at == at
+                && one.source == ApprovalSource::Step
+                && one.resolution == Some(Resolution::Approved)
+        };
+        let granted = self.run.approvals.values().filter(of_step);
+        let granted = granted.max_by_key(|one| one.resolved_at_ms);
+        let (Some(granted), Value::Object(outputs)) = (granted, &mut outcome.outputs) else {
+            return;
+        };
+        let by = granted.by.as_deref().unwrap_or_default();
+        let at_ms = granted.resolved_at_ms.unwrap_or_default();
+        for (name, value) in grant(by, granted.comment.as_ref(), at_ms) {
+            outputs.entry(name).or_insert(value);
+        }
     }
 
     /// An escalation was answered with "give up", or by nobody.
@@ -178,12 +202,12 @@ impl Turn<'_> {
 }
 
 /// Who agreed, and when.
-fn grant(resolve: &Resolve, now_ms: u64) -> Map<String, Value> {
+fn grant(by: &str, comment: Option<&String>, at_ms: u64) -> Map<String, Value> {
     let mut grant = Map::new();
     grant.insert("approved".to_owned(), true.into());
-    grant.insert("by".to_owned(), resolve.by.clone().into());
-    grant.insert("at".to_owned(), crate::journal::envelope::timestamp(now_ms).into());
-    let comment = resolve.comment.clone().map_or(Value::Null, Value::from);
+    grant.insert("by".to_owned(), by.into());
+    grant.insert("at".to_owned(), crate::journal::envelope::timestamp(at_ms).into());
+    let comment = comment.cloned().map_or(Value::Null, Value::from);
     grant.insert("comment".to_owned(), comment);
     grant
 }

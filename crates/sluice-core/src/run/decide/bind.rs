@@ -1,7 +1,7 @@
 //! What a step is given: inputs bound, templates rendered, origins noted.
 
 use super::Turn;
-use crate::bind::{Origin, Sources, Wire, bind};
+use crate::bind::{Bound, Origin, Sources, Wire, bind};
 use crate::code::Code;
 use crate::contract::InputContract;
 use crate::edge::key::OutputKey;
@@ -22,7 +22,7 @@ use crate::template::{Reason, Template, Unresolved};
 use crate::value::text;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Why a step cannot be given what it needs.
 pub(super) enum Unfit {
@@ -153,13 +153,8 @@ impl Turn<'_> {
         let step = self.run.step(at);
         let scope = RunScope::of_step(self.run, &self.args, at);
         let mut wires = Vec::with_capacity(step.edges.len());
-        let mut substituted = BTreeSet::new();
-        for (place, edge) in step.edges.iter().enumerate() {
-            let mut value = self.edge_value(at, edge, &scope)?;
-            if value.is_none() && self.substitutes(step, edge) {
-                value = Some(Cow::Owned(Value::from("")));
-                substituted.insert(place);
-            }
+        for edge in &step.edges {
+            let value = self.edge_value(edge, &scope)?;
             wires.push(Wire {
                 label: &edge.target_param_label,
                 source_label: self.source_label(edge),
@@ -170,15 +165,21 @@ impl Turn<'_> {
         let root = &self.run.started.args;
         let overrides = &work.param_overrides;
         let sources = Sources { root, wires: &wires, merge: step.merge, overrides };
-        let bound = bind(&sources);
+        let mut bound = bind(&sources);
+        let missing = |edge: &&Edge| !bound.contains_key(&label(&edge.target_param_label));
+        let gone = step.edges.iter().filter(|edge| self.substitutes(step, edge)).filter(missing);
+        for edge in gone.collect::<Vec<_>>() {
+            let name = label(&edge.target_param_label);
+            origins.note_edge(edge, &name, None);
+            let origin = Origin::Edges { wires: Vec::new(), strategy: None };
+            bound.insert(name, Bound { value: "".into(), origin });
+        }
         for (name, one) in &bound {
             match &one.origin {
                 Origin::Edges { wires, strategy } => {
                     for place in wires {
                         let merged = strategy.map(|strategy| strategy.as_str().to_owned());
-                        let gone = substituted.contains(place);
-                        let transform = if gone { Some("substituted".to_owned()) } else { merged };
-                        origins.note_edge(&step.edges[*place], name, transform);
+                        origins.note_edge(&step.edges[*place], name, merged);
                     }
                 }
                 Origin::Root => origins.note_caller(),
@@ -197,7 +198,6 @@ impl Turn<'_> {
     /// What an edge carries: none if its source did not complete or its condition is false.
     pub(super) fn edge_value<'v>(
         &'v self,
-        _at: StepAt,
         edge: &Edge,
         scope: &RunScope<'_>,
     ) -> Result<Option<Cow<'v, Value>>, Failure> {
@@ -220,7 +220,8 @@ impl Turn<'_> {
         Ok(holds.then_some(value))
     }
 
-    /// Whether an edge from a failed source carries "".
+    /// Whether "" stands in for what an edge from a failed source would carry,
+    /// unless its label has a value from elsewhere.
     fn substitutes(&self, step: &Step, edge: &Edge) -> bool {
         let position = self.run.definition.plan.graph.position(&edge.source);
         let failed = position
@@ -235,10 +236,7 @@ impl Turn<'_> {
     }
 }
 
-fn check_contract(
-    contract: &InputContract,
-    bound: &BTreeMap<String, crate::bind::Bound>,
-) -> Result<(), Unfit> {
+fn check_contract(contract: &InputContract, bound: &BTreeMap<String, Bound>) -> Result<(), Unfit> {
     // Every node sees all root inputs; a strict contract is about its own.
     let declared = |name: &String| {
         let known = |field: &String| label(field) == *name;
@@ -341,9 +339,15 @@ impl<'t> Origins<'t> {
 
     fn add(&mut self, source: u32, path: &str, target: &str, transform: Option<String>) {
         let run = self.run;
-        if let Some(outcome) = &run.steps[source as usize].outcome {
-            self.labels = self.labels.with(outcome.labels);
-        }
+        let transform = match &run.steps[source as usize].outcome {
+            Some(outcome) => {
+                self.labels = self.labels.with(outcome.labels);
+                transform
+            }
+            None if run.counts_as_failed(source) => Some("substituted".to_owned()),
+            // Nothing came from a step that was skipped.
+            None => return,
+        };
         let row = Provenance {
             source_run: None,
             source_node: run.definition.plan.steps[source as usize].id.clone(),

@@ -39,6 +39,11 @@ impl Turn<'_> {
     pub(super) fn stop_with(&mut self, at: StepAt, code: Code, reason: &str, usage: Usage) {
         self.drop_question(at);
         self.stop_child(at, reason);
+        self.cancelled(at, code, reason, usage);
+    }
+
+    /// Settles a step that nothing is under way for any more.
+    pub(super) fn cancelled(&mut self, at: StepAt, code: Code, reason: &str, usage: Usage) {
         let (code, reason) = (code.to_string(), reason.to_owned());
         self.node(at, NodeEvent::Cancelled { code, reason, usage });
     }

@@ -8,7 +8,6 @@ use crate::plan::policy::RetryCause;
 use crate::port::adapter::Usage;
 use crate::run::command::{Command, Refusal};
 use crate::run::id::RunId;
-use crate::run::label::SourceClass;
 use crate::run::status::RunStatus;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -27,11 +26,15 @@ impl Turn<'_> {
         let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
         if self.run.status == RunStatus::Cancelling {
             let reason = self.run.cancel_reason.clone().unwrap_or_default();
-            self.stop(at, Code::Cancelled, &reason);
+            self.cancelled(at, Code::Cancelled, &reason, Usage::default());
             return Ok(());
         }
         match status {
             RunStatus::Completed => self.child_completed(at, child, outputs),
+            RunStatus::Cancelled => {
+                let (_, why) = error.unwrap_or_default();
+                self.child_cancelled(at, child, &why);
+            }
             _ => {
                 let (code, message) = error.unwrap_or_default();
                 self.child_failed(at, child, &code, &message);
@@ -53,7 +56,7 @@ impl Turn<'_> {
             transform: None,
         };
         self.node(at, NodeEvent::Provenance(Box::new(provenance)));
-        match self.step_outcome(at, outputs, None, SourceClass::Agent) {
+        match self.work_outcome(at, outputs, None) {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);
                 let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
@@ -80,6 +83,19 @@ impl Turn<'_> {
                 self.fail_attempt(at, trouble);
             }
         }
+    }
+
+    /// Somebody stopped the child: to start another would undo that.
+    fn child_cancelled(&mut self, at: StepAt, child: RunId, why: &str) {
+        let trouble = Trouble {
+            code: Code::ChildFailed.to_string(),
+            message: format!("{child} was cancelled: {why}"),
+            violations: Vec::new(),
+            cause: None,
+            retry_after_ms: None,
+            usage: Usage::default(),
+        };
+        self.give_up(at, trouble);
     }
 
     fn child_failed(&mut self, at: StepAt, child: RunId, code: &str, message: &str) {

@@ -14,11 +14,15 @@ use crate::run::status::{RunStatus, Waiting};
 use std::sync::Arc;
 
 impl Turn<'_> {
-    /// Whether this is the dispatch in flight. Anything else came late, or twice.
+    /// Whether this is the dispatch in flight. Anything else came late, or
+    /// twice; and of a child run only its end counts.
     fn in_flight(&self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
-        match self.run.index.in_flight.get(&at) {
-            Some(current) if *current == dispatch_no => Ok(()),
-            _ => Err(Refusal::Late),
+        let current = self.run.index.in_flight.get(&at);
+        let is_current = current.is_some_and(|current| *current == dispatch_no);
+        if is_current && matches!(self.run.state(at).path, Some(Path::Edge | Path::Bridge)) {
+            Ok(())
+        } else {
+            Err(Refusal::Late)
         }
     }
 
@@ -95,6 +99,9 @@ impl Turn<'_> {
     pub(super) fn accepted(&mut self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
         self.in_flight(at, dispatch_no)?;
         let state = self.run.state(at);
+        if state.path == Some(Path::Bridge) {
+            return Ok(());
+        }
         let wait = Wait {
             reason: Waiting::ExternalCallback,
             attempt: state.attempt,
@@ -159,7 +166,9 @@ impl Turn<'_> {
             by: None,
         });
         for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
-            if self.run.state(at).path == Some(Path::Edge) {
+            // What became of one may have stopped the next.
+            let flies = self.run.index.in_flight.contains_key(&at);
+            if flies && self.run.state(at).path == Some(Path::Edge) {
                 self.send_again(at);
             }
         }
@@ -183,6 +192,9 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: Usage::default(),
         };
+        if self.run.state(at).escalated || self.is_cut_off(at) {
+            return self.give_up(at, trouble);
+        }
         self.escalate(at, trouble);
     }
 }

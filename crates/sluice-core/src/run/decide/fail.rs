@@ -36,8 +36,10 @@ impl Turn<'_> {
     /// A step cannot be given what it needs.
     pub(super) fn unfit(&mut self, at: StepAt, unfit: Unfit) {
         match unfit {
-            Unfit::Failure(failure) => self.fail(at, failure),
-            Unfit::Contract(failure) => {
+            Unfit::Failure(failure) if failure.code != Code::InputContractViolation => {
+                self.fail(at, failure);
+            }
+            Unfit::Failure(failure) | Unfit::Contract(failure) => {
                 let errors = Arc::new(failure.violations.clone());
                 let phase = "input".to_owned();
                 self.node(at, NodeEvent::ContractViolated { phase, errors });
@@ -81,11 +83,15 @@ impl Turn<'_> {
             usage: Usage::default(),
         };
         self.node(at, NodeEvent::Failed(Box::new(ending)));
-        self.spread(at);
+        self.cut_off_rest(at);
     }
 
     /// An attempt failed: another one, or the end of the step.
     pub(super) fn fail_attempt(&mut self, at: StepAt, trouble: Trouble) {
+        // Once the run is halted nothing new is dispatched, and nobody is asked.
+        if self.is_cut_off(at) {
+            return self.give_up(at, trouble);
+        }
         match self.again(at, &trouble) {
             Some(again) => self.retry_later(at, trouble, &again),
             None if self.escalates(at) => self.escalate(at, trouble),
@@ -111,11 +117,7 @@ impl Turn<'_> {
         }
         let after = |ms: u64| Some(Again { delay_ms: ms.max(asked_ms), reask: false });
         match (step.on_failure, tries) {
-            (Some(OnFailure::RetryOnce | OnFailure::RetryOnceThenEscalate), 1)
-                if !state.escalated =>
-            {
-                after(0)
-            }
+            (Some(OnFailure::RetryOnce | OnFailure::RetryOnceThenEscalate), 1) => after(0),
             (Some(OnFailure::Retry), 1) => after(1000),
             (Some(OnFailure::Retry), 2) => after(2000),
             (Some(OnFailure::Retry), 3) => after(4000),
@@ -182,6 +184,7 @@ impl Turn<'_> {
                 cause: SkipCause::Failure,
                 reason: trouble.message.clone(),
                 error: Some((trouble.code, trouble.message)),
+                usage: trouble.usage,
                 carried: None,
             };
             return self.node(at, NodeEvent::Skipped(skip));

@@ -11,6 +11,7 @@ use crate::run::scope::RunScope;
 use crate::run::status::StepStatus;
 use crate::scope::{Found, resolve};
 use crate::value::type_name;
+use crate::violation::a;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Turn<'_> {
                     Found::Value(value) => match value.into_owned() {
                         Value::Array(items) => items,
                         other => {
-                            let kind = type_name(&other);
+                            let kind = a(type_name(&other));
                             let message = format!("`{path}` is {kind}, not a list");
                             return Err(Failure::new(Code::ItemsNotAList, message));
                         }
@@ -106,7 +107,7 @@ impl Turn<'_> {
             let event =
                 if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
             self.node(at, event);
-            return self.spread(at);
+            return self.cut_off_rest(at);
         }
         if let Some(one) = stopped {
             let (code, reason) = one.ending.as_ref().map_or_else(

@@ -14,14 +14,20 @@ use crate::run::status::StepStatus;
 impl Turn<'_> {
     /// A step or instance has failed for good.
     pub(super) fn spread(&mut self, at: StepAt) {
-        if !self.run.halts(at) {
-            return;
-        }
-        if self.run.step(at).parallel_failure_policy == ParallelFailure::FailFast {
+        let fail_fast = self.run.step(at).parallel_failure_policy == ParallelFailure::FailFast;
+        if self.run.halts(at) && fail_fast {
             let reason = format!("stopped because `{}` failed", self.run.name(at));
             for one in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
                 self.stop(one, Code::ConditionFailed, &reason);
             }
+        }
+        self.cut_off_rest(at);
+    }
+
+    /// Settles everything that the failure of a step leaves without a way to go on.
+    pub(super) fn cut_off_rest(&mut self, at: StepAt) {
+        if !self.run.halts(at) {
+            return;
         }
         self.fail_dependents(at);
         let alive = self.alive(at.step);
@@ -31,6 +37,11 @@ impl Turn<'_> {
                 self.stop(one, Code::RunHalted, &reason);
             }
         }
+    }
+
+    /// Whether the run was halted, and no surviving branch leads to this step.
+    pub(super) fn is_cut_off(&self, at: StepAt) -> bool {
+        self.run.halted_by.is_some_and(|by| !self.alive(by.step)[at.step as usize])
     }
 
     /// Everything not settled and not sent.
@@ -59,7 +70,7 @@ impl Turn<'_> {
                     OnParentFailure::Skip => {
                         let reason = format!("`{name}` failed");
                         let cause = SkipCause::ParentFailure;
-                        let skip = Skip { cause, reason, error: None, carried: None };
+                        let skip = Skip::new(cause, reason);
                         self.node(one, NodeEvent::Skipped(skip));
                     }
                     OnParentFailure::SubstituteDefault => {}

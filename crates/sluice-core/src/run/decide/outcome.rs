@@ -32,9 +32,23 @@ impl Turn<'_> {
             Work::Lens(work) => self.lens_outcome(at, work, answer),
             _ => {
                 let outputs = answer.outputs.unwrap_or_default();
-                self.step_outcome(at, outputs, answer.text, SourceClass::Agent)
+                self.work_outcome(at, outputs, answer.text)
             }
         }
+    }
+
+    /// What work that was dispatched comes to.
+    pub(super) fn work_outcome(
+        &self,
+        at: StepAt,
+        answer: Map<String, Value>,
+        stdout: Option<String>,
+    ) -> Result<(Outcome, Vec<Coercion>), Failure> {
+        let (mut outcome, coercions) = self.step_outcome(at, answer, stdout, SourceClass::Agent)?;
+        if self.run.step(at).approval.is_some() {
+            self.add_grant(at, &mut outcome);
+        }
+        Ok((outcome, coercions))
     }
 
     pub(super) fn step_outcome(

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 impl Turn<'_> {
     /// Everything that is not kept goes back to pending.
     pub(super) fn rewind(&mut self, by: &str, keep: &BTreeSet<u32>) -> Result<(), Refusal> {
-        if self.run.status == RunStatus::Cancelling {
+        // A cancel is final.
+        if matches!(self.run.status, RunStatus::Cancelling | RunStatus::Cancelled) {
             return Err(Refusal::Ended(self.run.status));
         }
         let touched = |state: &StepState| state.status != StepStatus::Pending;

@@ -10,7 +10,8 @@ use crate::journal::event::{
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
-use crate::run::state::{REMINDERS, Timer};
+use crate::run::index::Timer;
+use crate::run::state::REMINDERS;
 use crate::run::status::RunStatus;
 
 impl Turn<'_> {
@@ -73,6 +74,7 @@ impl Turn<'_> {
             comment: None,
         };
         self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+        self.go_on_after_people();
         match source {
             ApprovalSource::Escalation => self.abort(at),
             ApprovalSource::Step | ApprovalSource::Policy => {
@@ -84,6 +86,9 @@ impl Turn<'_> {
 
     /// The run has taken too long: everything stops at once.
     fn time_out_run(&mut self) {
+        if self.run.status == RunStatus::Cancelling {
+            return self.end_cancelled();
+        }
         let timeout_ms = self.run.definition.plan.timeout_ms.unwrap_or_default();
         let reason = format!("the run took longer than {}", crate::duration::format(timeout_ms));
         for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
@@ -95,5 +100,14 @@ impl Turn<'_> {
         self.gather_fan_outs();
         self.emit(Event::RunTimedOut { timeout_ms });
         self.tell_parent();
+    }
+
+    /// A cancel is final: what does not stop while there is time is left behind.
+    fn end_cancelled(&mut self) {
+        for at in self.run.index.in_flight.keys().copied().collect::<Vec<_>>() {
+            self.stop(at, Code::Cancelled, "it did not stop in time");
+        }
+        self.gather_fan_outs();
+        self.end_if_done();
     }
 }

@@ -222,7 +222,7 @@ fn a_node_between_two_attempts_keeps_the_last_error() {
             in_flight_count: 1
             executed_count: 1
             is_running: true
-            provenance: {"upstream":1,"downstream":0}
+            provenance: {"upstream":1,"downstream":1}
             node_results: {"node_id":"b","status":"retrying","waiting_reason":"rate_limit","unblock_hint":"next attempt at 2026-02-01T00:00:00.000Z","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Use 7","error_code":"rate_limit","error_message":"no answer","started_at":"2026-01-31T23:59:59.250Z","input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"a","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Count","stdout":"{\"n\":7}","output":"{\"n\":7}","outputs":{"n":7},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"c","status":"awaiting_dependency","waiting_reason":"dependency","unblock_hint":"waits for `b`","wave":2,"agent":"mock"}
@@ -251,7 +251,7 @@ fn at_work_again_a_node_shows_no_error() {
             in_flight_count: 1
             executed_count: 1
             is_running: true
-            provenance: {"upstream":1,"downstream":0}
+            provenance: {"upstream":1,"downstream":1}
             node_results: {"node_id":"b","status":"running","attempts":2,"dispatches":2,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Use 7","started_at":"2026-01-31T23:59:59.250Z","input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"a","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Count","stdout":"{\"n\":7}","output":"{\"n\":7}","outputs":{"n":7},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"c","status":"awaiting_dependency","waiting_reason":"dependency","unblock_hint":"waits for `b`","wave":2,"agent":"mock"}
@@ -279,7 +279,7 @@ fn a_false_condition_is_the_reason_of_a_skip_and_degrades_nothing() {
             output_tokens: 40
             executed_count: 3
             is_running: false
-            provenance: {"upstream":1,"downstream":0}
+            provenance: {"upstream":1,"downstream":1}
             node_results: {"node_id":"b","status":"completed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Use 5","stdout":"done","output":"done","started_at":"2026-01-31T23:59:59.250Z","completed_at":"2026-01-31T23:59:59.500Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"a","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Count","stdout":"{\"n\":5}","output":"{\"n\":5}","outputs":{"n":5},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"c","status":"skipped","waiting_reason":"condition_false","wave":2,"skip_reason":"its condition is false","completed_at":"2026-01-31T23:59:59.500Z"}
@@ -315,23 +315,23 @@ fn a_closed_question_is_not_shown_and_an_escalation_is() {
     check(
         script.fails("note", CallErrorCode::Timeout),
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "asks"
-        status: "paused"
-        pause_reason: "approval"
-        degraded: false
-        started_at: "2026-01-31T23:59:59.000Z"
-        cost: 0.0063
-        input_tokens: 30
-        output_tokens: 60
-        waiting_count: 1
-        executed_count: 1
-        is_running: true
-        provenance: {"upstream":0,"downstream":0}
-        node_results: {"node_id":"pay","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Pay 5 dollars","stdout":"paid","output":"paid","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"note","status":"awaiting_approval","waiting_reason":"human_input","unblock_hint":"`sluice approvals retry apr_019c167fcb0670038000000000000001`","attempts":2,"dispatches":2,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Note it","error_code":"timeout","error_message":"no answer","started_at":"2026-01-31T23:59:59.250Z","input_tokens":20,"output_tokens":40,"thinking_tokens":10,"cost":0.0042}
-        approvals: {"approval_id":"apr_019c167fcb0670038000000000000001","node_id":"note","source":"escalation","summary":"`note` failed: no answer. Retry, skip or abort?","digest":null,"status":"pending","requested_at":"2026-01-31T23:59:59.750Z","expires_at":"2026-02-07T23:59:59.750Z"}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "asks"
+            status: "paused"
+            pause_reason: "approval"
+            degraded: false
+            started_at: "2026-01-31T23:59:59.000Z"
+            cost: 0.0063
+            input_tokens: 30
+            output_tokens: 60
+            waiting_count: 1
+            executed_count: 1
+            is_running: true
+            provenance: {"upstream":0,"downstream":0}
+            node_results: {"node_id":"pay","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Pay 5 dollars","stdout":"paid","output":"paid","outputs":{"approved":true,"by":"bob","at":"2026-01-31T23:59:59.000Z","comment":null},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"note","status":"awaiting_approval","waiting_reason":"human_input","unblock_hint":"`sluice approvals retry apr_019c167fcb0670038000000000000001`","attempts":2,"dispatches":2,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Note it","error_code":"timeout","error_message":"no answer","started_at":"2026-01-31T23:59:59.250Z","input_tokens":20,"output_tokens":40,"thinking_tokens":10,"cost":0.0042}
+            approvals: {"approval_id":"apr_019c167fcb0670038000000000000001","node_id":"note","source":"escalation","summary":"`note` failed: no answer. Retry, skip or abort?","digest":null,"status":"pending","requested_at":"2026-01-31T23:59:59.750Z","expires_at":"2026-02-07T23:59:59.750Z"}
+        "#]],
     );
 }
 
@@ -395,25 +395,25 @@ fn an_instance_skipped_by_its_failure_degrades_the_run() {
     check(
         script,
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "each"
-        status: "completed"
-        degraded: true
-        started_at: "2026-01-31T23:59:59.000Z"
-        completed_at: "2026-02-01T00:00:00.000Z"
-        duration_ms: 1000
-        cost: 0.0063
-        input_tokens: 30
-        output_tokens: 60
-        executed_count: 5
-        is_running: false
-        provenance: {"upstream":1,"downstream":0}
-        node_results: {"node_id":"one","status":"completed","attempts":1,"dispatches":1,"gateway":"local","outputs":{"items":[{"done":true},null,{"done":false}]},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.750Z","duration_ms":750,"input_tokens":20,"output_tokens":40,"thinking_tokens":10,"cost":0.0042}
-        node_results: {"node_id":"one[0]","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Do x","stdout":"{\"done\":true}","output":"{\"done\":true}","outputs":{"done":true},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"one[1]","status":"skipped","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":null},"prompt":"Do y","outputs":{"_skipped":true},"error_code":"auth","error_message":"no answer","skip_reason":"no answer","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.500Z","duration_ms":500}
-        node_results: {"node_id":"one[2]","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Do z","stdout":"{\"done\":false}","output":"{\"done\":false}","outputs":{"done":false},"started_at":"2026-01-31T23:59:59.250Z","completed_at":"2026-01-31T23:59:59.750Z","duration_ms":500,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"all","status":"completed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Gather [{\"done\":true},null,{\"done\":false}]","stdout":"gathered","output":"gathered","started_at":"2026-01-31T23:59:59.750Z","completed_at":"2026-02-01T00:00:00.000Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "each"
+            status: "completed"
+            degraded: true
+            started_at: "2026-01-31T23:59:59.000Z"
+            completed_at: "2026-02-01T00:00:00.000Z"
+            duration_ms: 1000
+            cost: 0.0084
+            input_tokens: 40
+            output_tokens: 80
+            executed_count: 5
+            is_running: false
+            provenance: {"upstream":1,"downstream":1}
+            node_results: {"node_id":"one","status":"completed","attempts":1,"dispatches":1,"gateway":"local","outputs":{"items":[{"done":true},null,{"done":false}]},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.750Z","duration_ms":750,"input_tokens":30,"output_tokens":60,"thinking_tokens":15,"cost":0.0063}
+            node_results: {"node_id":"one[0]","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Do x","stdout":"{\"done\":true}","output":"{\"done\":true}","outputs":{"done":true},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"one[1]","status":"skipped","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Do y","outputs":{"_skipped":true},"error_code":"auth","error_message":"no answer","skip_reason":"no answer","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.500Z","duration_ms":500,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"one[2]","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Do z","stdout":"{\"done\":false}","output":"{\"done\":false}","outputs":{"done":false},"started_at":"2026-01-31T23:59:59.250Z","completed_at":"2026-01-31T23:59:59.750Z","duration_ms":500,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"all","status":"completed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"prompt":"Gather [{\"done\":true},null,{\"done\":false}]","stdout":"gathered","output":"gathered","started_at":"2026-01-31T23:59:59.750Z","completed_at":"2026-02-01T00:00:00.000Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+        "#]],
     );
 }
 
@@ -426,26 +426,26 @@ fn a_graph_that_went_on_around_a_broken_contract_is_degraded() {
     check(
         script,
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "graph"
-        status: "completed"
-        degraded: true
-        outputs: {"both":"joined"}
-        started_at: "2026-01-31T23:59:59.000Z"
-        completed_at: "2026-01-31T23:59:59.750Z"
-        duration_ms: 750
-        cost: 0.0063
-        input_tokens: 30
-        output_tokens: 60
-        executed_count: 3
-        failed_count: 1
-        is_running: false
-        provenance: {"upstream":2,"downstream":0}
-        node_results: {"node_id":"right","status":"failed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"topic":"tea"},"prompt":"About tea","error_code":"output_contract_violation","error_message":"output_contract_violation","contract_errors":[{"field":"score","reason":"above_max"}],"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.500Z","duration_ms":500,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"both","status":"completed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"left":"{\"score\":9}","right":"","topic":"tea"},"prompt":"Join {\"score\":9} ","stdout":"joined","output":"joined","started_at":"2026-01-31T23:59:59.500Z","completed_at":"2026-01-31T23:59:59.750Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"left","label":"Left side","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"topic":"tea"},"prompt":"About tea","stdout":"{\"score\":9}","output":"{\"score\":9}","outputs":{"score":9},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"after","status":"skipped","wave":1,"outputs":{"_skipped":true},"skip_reason":"`right` failed","completed_at":"2026-01-31T23:59:59.500Z"}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "graph"
+            status: "completed"
+            degraded: true
+            outputs: {"both":"joined"}
+            started_at: "2026-01-31T23:59:59.000Z"
+            completed_at: "2026-01-31T23:59:59.750Z"
+            duration_ms: 750
+            cost: 0.0063
+            input_tokens: 30
+            output_tokens: 60
+            executed_count: 3
+            failed_count: 1
+            is_running: false
+            provenance: {"upstream":2,"downstream":2}
+            node_results: {"node_id":"right","status":"failed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"topic":"tea"},"prompt":"About tea","error_code":"output_contract_violation","error_message":"output_contract_violation","contract_errors":[{"field":"score","reason":"above_max"}],"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.500Z","duration_ms":500,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"both","status":"completed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"left":"{\"score\":9}","right":"","topic":"tea"},"prompt":"Join {\"score\":9} ","stdout":"joined","output":"joined","started_at":"2026-01-31T23:59:59.500Z","completed_at":"2026-01-31T23:59:59.750Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"left","label":"Left side","status":"completed","attempts":1,"dispatches":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"topic":"tea"},"prompt":"About tea","stdout":"{\"score\":9}","output":"{\"score\":9}","outputs":{"score":9},"started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"after","status":"skipped","wave":1,"outputs":{"_skipped":true},"skip_reason":"`right` failed","completed_at":"2026-01-31T23:59:59.500Z"}
+        "#]],
     );
 }
 
@@ -455,27 +455,27 @@ fn a_broken_input_contract_is_told_field_by_field() {
     check(
         script.fails("both", CallErrorCode::Auth),
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "graph"
-        status: "failed"
-        degraded: false
-        error_code: "input_contract_violation"
-        error_message: "`left` failed: input_contract_violation"
-        started_at: "2026-01-31T23:59:59.000Z"
-        completed_at: "2026-01-31T23:59:59.250Z"
-        duration_ms: 250
-        cost: 0.0021
-        input_tokens: 10
-        output_tokens: 20
-        executed_count: 1
-        failed_count: 3
-        is_running: false
-        provenance: {"upstream":2,"downstream":0}
-        node_results: {"node_id":"right","status":"failed","error_code":"input_contract_violation","error_message":"input_contract_violation","contract_errors":[{"field":"topic","reason":"too_short"}],"completed_at":"2026-01-31T23:59:59.000Z"}
-        node_results: {"node_id":"both","status":"failed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"left":"","right":"","topic":"go"},"prompt":"Join  ","error_code":"auth","error_message":"no answer","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
-        node_results: {"node_id":"left","label":"Left side","status":"failed","error_code":"input_contract_violation","error_message":"input_contract_violation","contract_errors":[{"field":"topic","reason":"too_short"}],"completed_at":"2026-01-31T23:59:59.000Z"}
-        node_results: {"node_id":"after","status":"skipped","wave":1,"outputs":{"_skipped":true},"skip_reason":"`left` failed","completed_at":"2026-01-31T23:59:59.000Z"}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "graph"
+            status: "failed"
+            degraded: false
+            error_code: "input_contract_violation"
+            error_message: "`left` failed: input_contract_violation"
+            started_at: "2026-01-31T23:59:59.000Z"
+            completed_at: "2026-01-31T23:59:59.250Z"
+            duration_ms: 250
+            cost: 0.0021
+            input_tokens: 10
+            output_tokens: 20
+            executed_count: 1
+            failed_count: 3
+            is_running: false
+            provenance: {"upstream":2,"downstream":2}
+            node_results: {"node_id":"right","status":"failed","error_code":"input_contract_violation","error_message":"input_contract_violation","contract_errors":[{"field":"topic","reason":"too_short"}],"completed_at":"2026-01-31T23:59:59.000Z"}
+            node_results: {"node_id":"both","status":"failed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"left":"","right":"","topic":"go"},"prompt":"Join  ","error_code":"auth","error_message":"no answer","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
+            node_results: {"node_id":"left","label":"Left side","status":"failed","error_code":"input_contract_violation","error_message":"input_contract_violation","contract_errors":[{"field":"topic","reason":"too_short"}],"completed_at":"2026-01-31T23:59:59.000Z"}
+            node_results: {"node_id":"after","status":"skipped","wave":1,"outputs":{"_skipped":true},"skip_reason":"`left` failed","completed_at":"2026-01-31T23:59:59.000Z"}
+        "#]],
     );
 }
 

@@ -12,7 +12,7 @@ use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
-use crate::run::state::{Approval, End, FanOut, Grant, Pause, RunClock, StepState};
+use crate::run::state::{Approval, End, FanOut, Grant, Past, Pause, RunClock, StepState};
 use crate::run::status::{RunStatus, StepStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde::de::Error as _;
@@ -53,7 +53,9 @@ parts! {
         process = "pr",
         session = "se",
         fan_out = "f",
+        past = "pa",
     }
+    Past { dispatch_no = "d", deltas = "dn", }
     Usage(Usage::default()) {
         model = "m",
         input_tokens = "i",
@@ -73,7 +75,7 @@ parts! {
     }
     Ending { code = "c", message = "m", violations = "v", attempts = "n", usage = "u", }
     Violation { field = "f", reason = "r", message = "m", }
-    Skip { cause = "c", reason = "r", error = "e", carried = "x", }
+    Skip { cause = "c", reason = "r", error = "e", usage = "u", carried = "x", }
     Process { group = "g", started = "s", }
     Approval {
         at = "at",
@@ -86,6 +88,7 @@ parts! {
         reminders = "reminders",
         by = "by",
         comment = "comment",
+        resolved_at_ms = "resolved_at",
     }
     End { outputs = "outputs", error = "error", }
     RunClock { used_ms = "used", since_ms = "since", }

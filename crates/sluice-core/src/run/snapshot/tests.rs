@@ -42,12 +42,13 @@ fn assert_same(back: &Run, run: &Run) {
         approvals,
         provenance,
         clock,
+        args,
         index,
     } = run;
     assert!(Arc::ptr_eq(&back.definition, definition));
     assert_eq!(&back.index, index);
     assert_eq!(&back.steps, steps);
-    assert_eq!(&back.started, started);
+    assert_eq!((&back.started, &back.args), (started, args));
     assert_eq!(&back.approvals, approvals);
     assert_eq!((&back.end, &back.cancel_reason, &back.writers), (end, cancel_reason, writers));
     assert_eq!((back.id, back.version, back.status), (*id, *version, *status));

@@ -313,8 +313,9 @@ fn end() -> BoxedStrategy<NodeEvent> {
         SkipCause::Failure,
         SkipCause::Decision,
     ];
-    let skip = (select(causes), text(), error(), option::of(run()))
-        .prop_map(|(cause, reason, error, carried)| Skip { cause, reason, error, carried });
+    let skip = (select(causes), text(), error(), usage(), option::of(run())).prop_map(
+        |(cause, reason, error, usage, carried)| Skip { cause, reason, error, usage, carried },
+    );
     prop_oneof![
         completed().prop_map(|completed| NodeEvent::Completed(Box::new(completed))),
         ending().prop_map(NodeEvent::Failed),

@@ -163,6 +163,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         cause: SkipCause::Condition,
         reason: text("is false"),
         error: Some((text("timeout"), text("too long"))),
+        usage: usage(),
         carried: Some(RUN),
     };
     let provenance = Provenance {
@@ -338,7 +339,7 @@ fn bare_ends() -> Vec<NodeEvent> {
     };
     let resolution = Resolution::Expired;
     let resolved = ApprovalResolved { approval: APPROVAL, resolution, by: None, comment: None };
-    let skip = Skip { cause: SkipCause::Decision, reason: text(""), error: None, carried: None };
+    let skip = Skip::new(SkipCause::Decision, "");
     vec![
         NodeEvent::Completed(Box::new(completed)),
         NodeEvent::Failed(Box::new(ending.clone())),

@@ -1,0 +1,199 @@
+//! What the benchmarks of the engine stand on.
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use serde_json::Map;
+use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_core::doc::{self, Format, Registry};
+use sluice_core::port::adapter::Adapter;
+use sluice_core::port::store::Store;
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+use sluice_engine::Engine;
+use sluice_engine::agents::Agents;
+use sluice_engine::config::Config;
+use sluice_engine::definition::Stored;
+use sluice_engine::engine::Ground;
+use sluice_engine::start::Start;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_store::memory::MemoryStore;
+use sluice_store::sqlite::{Figures, SqliteStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where journals are kept while measuring.
+#[derive(Args, Clone)]
+pub(crate) struct Where {
+    /// Which store.
+    #[arg(long, value_enum, default_value_t = Kind::Sqlite)]
+    store: Kind,
+    /// Where the store keeps its files; a directory of its own when absent.
+    #[arg(long)]
+    pub(crate) data: Option<PathBuf>,
+}
+
+impl Where {
+    /// The same, in `dir` unless another directory was named.
+    pub(crate) fn within(&self, dir: &Path) -> Where {
+        let data = self.data.clone().unwrap_or_else(|| dir.to_owned());
+        Where { store: self.store, data: Some(data) }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Sqlite,
+    Memory,
+}
+
+/// An engine, its store and its directory.
+pub(crate) struct Plant {
+    pub(crate) engine: Engine,
+    sqlite: Option<Arc<SqliteStore>>,
+    dir: PathBuf,
+    _own: Option<tempfile::TempDir>,
+}
+
+impl Plant {
+    pub(crate) async fn open(place: &Where, mock: &str) -> anyhow::Result<Plant> {
+        let script = Script::parse(mock).map_err(|wrong| anyhow::anyhow!("{wrong:?}"))?;
+        let adapter = Arc::new(MockAdapter::new(script));
+        Plant::open_with(place, adapter, Config::default()).await
+    }
+
+    pub(crate) async fn open_with(
+        place: &Where,
+        adapter: Arc<dyn Adapter>,
+        config: Config,
+    ) -> anyhow::Result<Plant> {
+        let own = if place.data.is_none() { Some(tempfile::tempdir()?) } else { None };
+        let dir = place.data.clone().or_else(|| own.as_ref().map(|dir| dir.path().to_owned()));
+        let dir = dir.context("there is a directory")?;
+        let sqlite = match place.store {
+            Kind::Sqlite => Some(Arc::new(SqliteStore::open(&dir, Arc::new(SystemClock))?)),
+            Kind::Memory => None,
+        };
+        let store: Arc<dyn Store> = match &sqlite {
+            Some(sqlite) => Arc::clone(sqlite) as Arc<dyn Store>,
+            None => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+        };
+        let ground = Ground {
+            store,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(|| Box::new(SystemEntropy)),
+            agents: Agents::new().with("mock", adapter),
+        };
+        let engine = Engine::open(ground, config).await?;
+        Ok(Plant { engine, sqlite, dir, _own: own })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        self.sqlite.as_ref().map(|sqlite| sqlite.figures()).unwrap_or_default()
+    }
+
+    /// Starts a run and waits for its end.
+    pub(crate) async fn run(&self, stored: &Stored) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        let run = self.start(stored).await?;
+        self.ended(run).await?;
+        Ok(begun.elapsed())
+    }
+
+    pub(crate) async fn start(&self, stored: &Stored) -> anyhow::Result<RunId> {
+        let mut start = Start::new(stored.clone(), Map::new());
+        start.default_agent = Some("mock".to_owned());
+        Ok(self.engine.start(start).await?.run)
+    }
+
+    pub(crate) async fn ended(&self, run: RunId) -> anyhow::Result<()> {
+        let mut tips = self.engine.follow(run);
+        loop {
+            let status = tips.borrow_and_update().map(|tip| tip.status);
+            let status = match status {
+                Some(status) => status,
+                // It may have ended before it was followed.
+                None => self.engine.load(run).await?.status,
+            };
+            if status.is_terminal() {
+                anyhow::ensure!(status == RunStatus::Completed, "{run} is {status}");
+                return Ok(());
+            }
+            tips.changed().await?;
+        }
+    }
+}
+
+/// A document as the engine takes it.
+pub(crate) fn stored(document: &str) -> anyhow::Result<Stored> {
+    let checked = doc::check(document.as_bytes(), Some(Format::Lobsterx), &Registry::default());
+    let plan = checked.plan.with_context(|| format!("{:?}", checked.diagnostics))?;
+    Ok(Stored::new(plan, document))
+}
+
+/// A workflow of `steps` steps that do nothing, one after the other.
+pub(crate) fn chain(steps: usize) -> String {
+    let step = |at: usize| match at {
+        0 => "  - {id: s0, command: nothing}\n".to_owned(),
+        at => format!("  - {{id: s{at}, command: nothing, depends_on: [s{}]}}\n", at - 1),
+    };
+    let steps: String = (0..steps).map(step).collect();
+    format!("name: chain\nsteps:\n{steps}")
+}
+
+/// What the process used: memory at its highest and now, processor time.
+pub(crate) struct Used {
+    pub(crate) peak_mb: f64,
+    pub(crate) rss_mb: f64,
+    pub(crate) cpu_s: f64,
+}
+
+impl Used {
+    pub(crate) fn now() -> Used {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let kib = |key: &str| {
+            let line = status.lines().find(|line| line.starts_with(key))?;
+            line.split_whitespace().nth(1)?.parse::<f64>().ok()
+        };
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
+        let ticks = |at: usize| fields.get(at).and_then(|one| one.parse::<f64>().ok());
+        const TICKS_PER_S: f64 = 100.0;
+        Used {
+            peak_mb: kib("VmHWM").unwrap_or(0.0) / 1024.0,
+            rss_mb: kib("VmRSS").unwrap_or(0.0) / 1024.0,
+            cpu_s: (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS_PER_S,
+        }
+    }
+}
+
+/// The value below which this share of the times lies.
+pub(crate) fn quantile_ms(times: &mut [Duration], share: f64) -> f64 {
+    if times.is_empty() {
+        return 0.0;
+    }
+    times.sort_unstable();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a place in a list"
+    )]
+    let at = ((times.len() - 1) as f64 * share).round() as usize;
+    times[at].as_secs_f64() * 1000.0
+}
+
+/// How many in a second.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+pub(crate) fn per_s(count: usize, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64()
+}
+
+/// Two digits after the point are enough.
+pub(crate) fn brief(figure: f64) -> f64 {
+    (figure * 100.0).round() / 100.0
+}

@@ -1,0 +1,77 @@
+//! Steps whose results no longer count.
+
+use super::add;
+use crate::journal::event::StepAt;
+use crate::run::state::{Past, Run, StepState};
+use crate::run::status::StepStatus;
+use crate::run::transition::allowed;
+use std::sync::Arc;
+
+impl Run {
+    /// The step is as it was before it was ever done, but counts from where it was.
+    pub(super) fn invalidated(&mut self, at: StepAt) {
+        let was = self.state(at).status;
+        debug_assert!(at.item.is_none(), "instances are invalidated with their step");
+        self.retire_instances(at);
+        self.unlist(at);
+        let state = self.state_mut(at);
+        debug_assert!(allowed(was, StepStatus::Pending), "{was} is invalidated");
+        *state = StepState {
+            generation: state.generation + 1,
+            dispatch_no: state.dispatch_no,
+            deltas: state.deltas,
+            usage: std::mem::take(&mut state.usage),
+            past: std::mem::take(&mut state.past),
+            ..StepState::default()
+        };
+        if was.is_settled() {
+            self.unsettle(at.step, was);
+        }
+        if self.index.missing[at.step as usize] == 0 {
+            self.index.ready.insert(self.definition.rank(at.step));
+        }
+        self.writers.retain(|step| *step != at.step);
+        self.index.variables.clear();
+        for step in self.writers.clone() {
+            let names: Vec<String> = self.written_by(step).cloned().collect();
+            self.index.variables.extend(names.into_iter().map(|name| (name, step)));
+        }
+    }
+
+    /// Instances go; what they counted and cost stays with their step.
+    fn retire_instances(&mut self, at: StepAt) {
+        let count = self.state(at).fan_out.as_ref().map_or(0, |one| one.instances.len());
+        for item in (0u32..).take(count) {
+            self.unlist(StepAt::instance(at.step, item));
+        }
+        let state = self.state_mut(at);
+        let Some(fan_out) = state.fan_out.take() else { return };
+        if state.past.len() < count {
+            state.past.resize(count, Past::default());
+        }
+        for (past, one) in state.past.iter_mut().zip(&fan_out.instances) {
+            *past = Past { dispatch_no: one.dispatch_no, deltas: one.deltas };
+            add(&mut state.usage, &one.usage);
+        }
+    }
+
+    fn unsettle(&mut self, step: u32, was: StepStatus) {
+        match was {
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
+                self.index.failed -= 1;
+            }
+            StepStatus::Cancelled => self.index.cancelled -= 1,
+            _ => {}
+        }
+        self.index.unsettled += 1;
+        let definition = Arc::clone(&self.definition);
+        let graph = &definition.plan.graph;
+        let layer = graph.layer_of(step as usize);
+        self.index.layer_unsettled[layer as usize] += 1;
+        self.index.open_layer = self.index.open_layer.min(layer);
+        for dependent in graph.dependents(step as usize) {
+            self.index.missing[*dependent as usize] += 1;
+            self.index.ready.remove(&definition.rank(*dependent));
+        }
+    }
+}

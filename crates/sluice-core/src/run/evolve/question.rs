@@ -1,0 +1,94 @@
+//! Questions to people, asked and closed.
+
+use super::add;
+use crate::journal::event::{
+    ApprovalRequested, ApprovalResolved, ApprovalSource, Ending, Resolution, StepAt,
+};
+use crate::port::adapter::Usage;
+use crate::run::id::ApprovalId;
+use crate::run::index::Timer;
+use crate::run::state::{Approval, Grant, Run};
+use crate::run::status::{StepStatus, Waiting};
+use std::sync::Arc;
+
+impl Run {
+    pub(super) fn asked(&mut self, at: StepAt, asked: &ApprovalRequested, at_ms: u64) {
+        self.unlist(at);
+        let approval = Approval {
+            at,
+            source: asked.source,
+            summary: asked.summary.clone(),
+            approvers: asked.approvers.clone(),
+            resolution: None,
+            requested_at_ms: at_ms,
+            expires_at_ms: asked.expires_at_ms,
+            reminders: 0,
+            resolved_at_ms: None,
+            by: None,
+            comment: None,
+        };
+        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
+        self.approvals.insert(asked.approval, approval);
+        self.index.awaiting.insert(at);
+        let state = self.state_mut(at);
+        state.change(StepStatus::AwaitingApproval);
+        state.waiting = Some(Waiting::HumanInput);
+        state.approval = Some(asked.approval);
+        state.escalated |= asked.source == ApprovalSource::Escalation;
+        add(&mut state.usage, &asked.usage);
+        if let Some(prepared) = &asked.prepared {
+            state.prepared = Some(Arc::clone(prepared));
+            state.reask = false;
+        }
+        if let Some((code, message)) = &asked.error {
+            state.ending = Some(Arc::new(Ending {
+                code: code.clone(),
+                message: message.clone(),
+                violations: Arc::default(),
+                attempts: state.attempt,
+                usage: Usage::default(),
+            }));
+        }
+    }
+
+    pub(super) fn reminded(&mut self, id: ApprovalId) {
+        let Some(approval) = self.approvals.get_mut(&id) else { return };
+        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(id)));
+        approval.reminders += 1;
+        self.index.timers.insert((approval.due_at_ms(), Timer::Approval(id)));
+    }
+
+    pub(super) fn resolved(&mut self, at: StepAt, resolved: &ApprovalResolved, at_ms: u64) {
+        let Some(approval) = self.approvals.get_mut(&resolved.approval) else { return };
+        self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(resolved.approval)));
+        approval.resolution = Some(resolved.resolution);
+        approval.resolved_at_ms = Some(at_ms);
+        approval.by.clone_from(&resolved.by);
+        approval.comment.clone_from(&resolved.comment);
+        let covers = self.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
+        let state = self.state_mut(at);
+        state.approval = None;
+        match resolved.resolution {
+            Resolution::Approved | Resolution::Retry => {
+                // To try again after a failure is no grant of what needs one.
+                state.grant = match (resolved.resolution, state.grant) {
+                    (Resolution::Approved, _) if covers => Grant::Retries,
+                    (Resolution::Approved, _) => Grant::Attempt,
+                    (_, Grant::Retries) => Grant::Retries,
+                    (_, Grant::None | Grant::Attempt) => Grant::None,
+                };
+                self.unlist(at);
+                let state = self.state_mut(at);
+                state.change(StepStatus::Queued);
+                state.waiting = Some(Waiting::Queued);
+                self.list_queued(at);
+            }
+            // What follows settles the step.
+            Resolution::Rejected
+            | Resolution::Expired
+            | Resolution::Cancelled
+            | Resolution::Skip
+            | Resolution::Abort => {}
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The order of events, and what must hold of a run after each of them.
+
+use super::super::state::{Pause, Run};
+use super::super::status::{RunStatus, StepStatus};
+use super::super::transition::allowed;
+use crate::journal::event::{Event, NodeEvent, StepAt};
+
+/// Watches a journal go by.
+#[derive(Default)]
+pub(super) struct Order {
+    count: u64,
+    status: Option<StepStatus>,
+    /// The event before, if the next one must be of the same step.
+    pending: Option<(StepAt, &'static str)>,
+    run_status: Option<RunStatus>,
+}
+
+impl Order {
+    /// An event is about to be folded.
+    pub(super) fn before(&mut self, run: &Run, event: &Event) {
+        assert_eq!(matches!(event, Event::RunStarted(_)), self.count == 0, "run.started is first");
+        self.run_status = Some(run.status);
+        let reopens = matches!(event, Event::RunStatusChanged { .. });
+        assert!(!run.status.is_terminal() || reopens, "{} after the end", event.name());
+        if let Event::RunStatusChanged { status, .. } = event {
+            assert!(!status.is_terminal(), "run.status.changed to {status}");
+        }
+        self.follows(event);
+        let Event::Node(at, node) = event else { return };
+        let state = run.state(*at);
+        self.status = Some(state.status);
+        match node {
+            NodeEvent::Started(dispatch) => {
+                assert_ne!(run.status, RunStatus::Cancelling, "nothing starts while cancelling");
+                let again = state.status.is_dispatched();
+                assert!(again || run.pause != Some(Pause::Operator), "nothing starts in a pause");
+                assert_eq!(dispatch.dispatch_no, state.dispatch_no + 1);
+                let attempt = state.attempt + u32::from(!again);
+                assert_eq!(dispatch.attempt, attempt, "attempts are counted");
+                assert!(!run.must_ask(*at), "nothing starts without the grant it needs");
+            }
+            NodeEvent::Delta(delta) => {
+                assert_eq!(delta.index, state.deltas);
+                assert_eq!(delta.attempt, state.attempt);
+            }
+            NodeEvent::Provenance(row) => {
+                let ready = matches!(state.status, StepStatus::Queued | StepStatus::Retrying);
+                let from_child = row.source_run.is_some() && state.status.is_dispatched();
+                assert!(ready || from_child, "provenance of a step that is {}", state.status);
+            }
+            NodeEvent::ApprovalResolved(resolved) => {
+                assert_eq!(state.approval, Some(resolved.approval), "an open question is closed");
+            }
+            NodeEvent::Log { dispatch_no, .. } => assert_eq!(*dispatch_no, state.dispatch_no),
+            NodeEvent::Invalidated => {
+                assert_eq!(state.approval, None, "no question about nothing");
+            }
+            _ => assert!(!state.status.is_settled(), "{} after the end of a step", node.name()),
+        }
+    }
+
+    /// Some events are followed at once by others of the same step.
+    fn follows(&mut self, event: &Event) {
+        if let Some((at, was)) = self.pending.take() {
+            let Event::Node(then_at, then) = event else { panic!("{was}, then {}", event.name()) };
+            let expected: &[&str] = match was {
+                "node.retried" => &["node.waiting"],
+                _ => &["node.retried", "node.failed", "node.skipped", "approval.requested"],
+            };
+            assert!(*then_at == at && expected.contains(&then.name()), "{was}, {}", then.name());
+        }
+        if let Event::Node(at, NodeEvent::Retried(_) | NodeEvent::ContractViolated { .. }) = event {
+            self.pending = Some((*at, event.name()));
+        }
+    }
+
+    /// An event was folded.
+    pub(super) fn after(&mut self, run: &Run, event: &Event) {
+        self.count += 1;
+        assert_eq!(run.version, self.count, "events are numbered without gaps");
+        assert_eq!(run.pause.is_some(), run.status == RunStatus::Paused);
+        assert_eq!(run.end.is_some(), run.status.is_terminal());
+        if let Event::Node(at, node) = event {
+            let (from, to) = (self.status.expect("a status was noted"), run.state(*at).status);
+            let stays = from == to && !matches!(node, NodeEvent::Started(_));
+            assert!(stays || allowed(from, to), "{}: {from} to {to}", node.name());
+        }
+        assert!(run.index.in_flight.len() <= run.definition.plan.max_parallel as usize);
+        for (at, state) in run.all() {
+            self.waits(run, at);
+            let bound = run.step(at).for_each.as_ref().and_then(|each| each.max_parallel);
+            let flying = state.fan_out.as_ref().map_or(0, |fan_out| fan_out.in_flight);
+            assert!(flying <= bound.unwrap_or(u32::MAX), "no more instances than allowed");
+            assert_eq!(state.wake_at_ms.is_some(), state.status == StepStatus::Retrying);
+            let open = run.approvals.iter().filter(|(_, one)| one.at == at);
+            let open: Vec<_> = open.filter(|(_, one)| one.resolution.is_none()).collect();
+            assert_eq!(open.first().map(|(id, _)| **id), state.approval);
+            assert!(open.len() < 2, "one question at a time");
+        }
+    }
+
+    /// A reason to wait is there exactly while a step waits.
+    fn waits(&self, run: &Run, at: StepAt) {
+        use StepStatus as S;
+        let state = run.state(at);
+        let waits = state.waiting.is_some();
+        match state.status {
+            S::Queued | S::AwaitingApproval | S::Retrying => assert!(waits),
+            // A callback is waited for, a false condition is told.
+            S::Running | S::Streaming | S::Skipped | S::Blocked => {}
+            S::Pending | S::AwaitingDependency => assert!(!waits),
+            S::Completed | S::Failed | S::Cancelled | S::TimedOut => assert!(!waits),
+        }
+    }
+
+    /// The journal ends here for now.
+    pub(super) fn end(&self, run: &Run) {
+        assert_eq!(self.pending, None, "something must follow");
+        if run.status.is_terminal() {
+            assert!(run.due().next().is_none(), "nothing is due of a run that has ended");
+            assert_eq!(run.next_due_ms(), None, "no timer outlives the run");
+            let open = run.approvals.values().filter(|one| one.resolution.is_none());
+            assert_eq!(open.count(), 0, "no question outlives the run");
+            let stalled = run.end.as_ref().and_then(|end| end.error.as_ref());
+            if stalled.is_none_or(|(code, _)| code != "workflow_stalled") {
+                assert!(run.all().all(|(_, state)| state.status.is_settled()));
+            }
+        }
+        let waits = run.status.is_terminal()
+            || !run.index.in_flight.is_empty()
+            || run.next_due_ms().is_some()
+            || run.pause.is_some()
+            || !run.is_parked();
+        assert!(waits, "the run waits for nothing that has a name");
+    }
+}

@@ -1,0 +1,110 @@
+//! Events as short lines.
+
+use super::world::World;
+use crate::journal::event::{Event, Line, NodeEvent, Path, StepAt};
+
+impl World {
+    /// The line of an event, by number.
+    pub(super) fn line(&mut self, number: usize) -> String {
+        let event = self.journal[number - 1].1.clone();
+        let told = match &event {
+            Event::Node(at, node) => self.node_line(*at, node),
+            Event::RunStatusChanged { status, reason, by } => {
+                let by = by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+                format!("{status} ({reason}){by}")
+            }
+            Event::RunCompleted { outputs } => outputs.to_string(),
+            Event::RunFailed { code, message } => format!("{code}: {message}"),
+            Event::RunCancelled { reason } => reason.clone(),
+            Event::RunTimedOut { timeout_ms } => crate::duration::format(*timeout_ms),
+            Event::RunStarted(_) | Event::RunRecovered | Event::BudgetAlert(_) => String::new(),
+        };
+        let line = format!("{number} {} {told}", event.name());
+        self.shorten(line.trim_end())
+    }
+
+    fn node_line(&self, at: StepAt, node: &NodeEvent) -> String {
+        let told = match node {
+            NodeEvent::Queued { items } => {
+                items.as_ref().map_or(String::new(), |items| format!("items={}", items.len()))
+            }
+            NodeEvent::Waiting(wait) => {
+                let cause = wait.cause.as_ref().map_or(String::new(), |cause| format!(" {cause}"));
+                format!("{} attempt={}{cause} delay={}", wait.reason, wait.attempt, wait.delay_ms)
+            }
+            NodeEvent::Started(dispatch) => {
+                let path = match dispatch.path {
+                    Path::Edge => String::new(),
+                    Path::Bridge => " bridge".to_owned(),
+                    Path::Child(child) => format!(" {child}"),
+                    Path::FanOut => " fan_out".to_owned(),
+                };
+                format!("attempt={} dispatch={}{path}", dispatch.attempt, dispatch.dispatch_no)
+            }
+            NodeEvent::Delta(delta) => format!("index={} {:?}", delta.index, delta.part),
+            NodeEvent::Log { line: Line::Text(text), .. } => text.clone(),
+            NodeEvent::Log { line: Line::Process(process), .. } => {
+                format!("process {}", process.group)
+            }
+            NodeEvent::Retried(retried) => {
+                let reask = if retried.reask { " reask" } else { "" };
+                format!(
+                    "attempt={} {} delay={}{reask}",
+                    retried.attempt, retried.cause, retried.delay_ms
+                )
+            }
+            NodeEvent::Completed(completed) => {
+                let carried = completed.carried.map_or("", |_| " carried");
+                let coerced = if completed.coercions.is_empty() { "" } else { " coerced" };
+                let mut outputs = completed.outcome.outputs.clone();
+                // How a time is written is the wire's affair.
+                if let (Some(map), true) = (outputs.as_object_mut(), is_grant(node)) {
+                    map.shift_remove("at");
+                }
+                format!("{outputs}{coerced}{carried}")
+            }
+            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => {
+                format!("{}: {}", ending.code, ending.message)
+            }
+            NodeEvent::Cancelled { code, reason, .. } => format!("{code}: {reason}"),
+            NodeEvent::Skipped(skip) => {
+                let error = skip.error.as_ref();
+                let error = error.map_or(String::new(), |(code, _)| format!(" [{code}]"));
+                let carried = skip.carried.map_or("", |_| " carried");
+                format!("{}: {}{error}{carried}", skip.cause.as_str(), skip.reason)
+            }
+            other => self.gate_line(other),
+        };
+        format!("{} {told}", self.run.name(at)).trim_end().to_owned()
+    }
+
+    fn gate_line(&self, node: &NodeEvent) -> String {
+        match node {
+            NodeEvent::Blocked { code, message, .. } => format!("{code}: {message}"),
+            NodeEvent::Provenance(row) => {
+                let run = row.source_run.map_or(String::new(), |run| format!("{run} "));
+                let how = row.transform.as_ref().map_or(String::new(), |how| format!(" ({how})"));
+                let from = format!("{} {}", row.source_node, row.source_output_path);
+                format!("{} <- {run}{}{how}", row.target_input_path, from.trim_start())
+            }
+            NodeEvent::ContractViolated { phase, errors } => {
+                let errors: Vec<String> =
+                    errors.iter().map(|one| format!("{} {}", one.field, one.reason)).collect();
+                format!("{phase} {}", errors.join(", "))
+            }
+            NodeEvent::ApprovalRequested(asked) => {
+                format!("{} {} {:?}", asked.approval, asked.source.as_str(), asked.summary)
+            }
+            NodeEvent::ApprovalReminded { approval, level } => format!("{approval} {level}"),
+            NodeEvent::ApprovalResolved(resolved) => {
+                let by = resolved.by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+                format!("{} {}{by}", resolved.approval, resolved.resolution.as_str())
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+fn is_grant(node: &NodeEvent) -> bool {
+    matches!(node, NodeEvent::Completed(done) if done.outcome.outputs.get("approved").is_some())
+}

@@ -1,0 +1,305 @@
+//! A run, its journal, and the time.
+
+use super::super::command::{Command, Decision, Dispatching, Given, Resolve};
+use super::super::decide::{Decided, Turn};
+use super::super::definition::Definition;
+use super::super::due::Effect;
+use super::super::id::{ApprovalId, RunId};
+use super::super::start::{Carried, start};
+use super::super::state::Run;
+use super::super::status::RunStatus;
+use super::order;
+use super::outputs_of;
+use crate::journal::event::{Event, NodeEvent, Path, RunStarted, StepAt};
+use crate::plan::Plan;
+use crate::port::Entropy;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// When scripts begin.
+const START_MS: u64 = 1_700_000_000_000;
+
+/// Chance, the same every time.
+pub(super) struct Seeded(pub(super) u64);
+
+impl Entropy for Seeded {
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+}
+
+/// A run being played.
+pub(super) struct World {
+    pub(super) run: Run,
+    /// Every event so far, and when it happened.
+    pub(super) journal: Vec<(u64, Event)>,
+    /// What the script told so far.
+    pub(super) told: String,
+    pub(super) now_ms: u64,
+    pub(super) dispatching: Dispatching,
+    entropy: Seeded,
+    /// The time of the last line.
+    told_ms: u64,
+    /// Short names for ids, in order of appearance.
+    names: BTreeMap<u128, String>,
+}
+
+impl World {
+    pub(super) fn start(
+        plan: Plan,
+        document: String,
+        args: Map<String, Value>,
+        is_child: bool,
+        carried: Carried,
+    ) -> World {
+        let definition = Arc::new(Definition::new(plan, document));
+        let id = RunId(7);
+        let parent = RunId(3);
+        let started = RunStarted {
+            workflow: definition.plan.name.clone(),
+            definition_hash: definition.hash.clone(),
+            args: Arc::new(args),
+            default_agent: Some("mock".to_owned()),
+            gateway: "local".to_owned(),
+            initiator: "ada".to_owned(),
+            parent: is_child.then(|| (parent, "step".to_owned())),
+            ..RunStarted::default()
+        };
+        let mut entropy = Seeded(1);
+        let dispatching = Dispatching::Allowed;
+        let given = Given { now_ms: START_MS, entropy: &mut entropy, dispatching };
+        let (run, decided) = start(id, definition, started, carried, given);
+        let names = [(7, "run".to_owned()), (3, "parent".to_owned())];
+        let mut world = World {
+            run,
+            journal: Vec::new(),
+            told: String::new(),
+            now_ms: START_MS,
+            dispatching,
+            entropy,
+            told_ms: START_MS,
+            names: names.into_iter().collect(),
+        };
+        world.record(decided);
+        world
+    }
+
+    /// One turn.
+    pub(super) fn turn(&mut self, commands: Vec<Command>) {
+        let mut refused = Vec::new();
+        let given = Given {
+            now_ms: self.now_ms,
+            entropy: &mut self.entropy,
+            dispatching: self.dispatching,
+        };
+        let mut turn = Turn::new(&mut self.run, given);
+        for command in commands {
+            if let Err(refusal) = turn.apply(command) {
+                refused.push(format!("refused: {} ({refusal})", refusal.code()));
+            }
+        }
+        let decided = turn.finish();
+        for line in refused {
+            let line = self.shorten(&line);
+            self.say(&line);
+        }
+        self.record(decided);
+    }
+
+    /// Time passes.
+    pub(super) fn advance(&mut self, ms: u64) {
+        let until_ms = self.now_ms + ms;
+        while let Some(due_ms) = self.run.next_due_ms().filter(|due_ms| *due_ms <= until_ms) {
+            assert!(due_ms >= self.now_ms, "a timer that was due has not fired");
+            self.now_ms = due_ms;
+            let before = self.journal.len();
+            self.turn(Vec::new());
+            assert!(self.journal.len() > before, "a timer fired and nothing happened");
+        }
+        self.now_ms = until_ms;
+    }
+
+    /// Everything in flight answers.
+    pub(super) fn answer_all(&mut self) {
+        for _ in 0..1000 {
+            let Some(effect) = self.run.due().next() else { return };
+            let command = match effect {
+                Effect::Dispatch { at, dispatch_no } => {
+                    let answer = Box::new(outputs_of(json!({"n": at.step})));
+                    Command::Complete { at, dispatch_no, answer }
+                }
+                Effect::Child { child, .. } => Command::ChildEnded {
+                    child,
+                    status: RunStatus::Completed,
+                    outputs: Some(json!({})),
+                    error: None,
+                },
+            };
+            self.turn(vec![command]);
+        }
+        panic!("the run does not come to an end");
+    }
+
+    fn record(&mut self, decided: Decided) {
+        for event in decided.events {
+            self.journal.push((self.now_ms, event));
+            let line = self.line(self.journal.len());
+            if self.told_ms != self.now_ms {
+                let passed = crate::duration::format(self.now_ms - START_MS);
+                self.told.push_str(&format!("after {passed}\n"));
+                self.told_ms = self.now_ms;
+            }
+            self.say(&line);
+        }
+        for letter in decided.letters {
+            let body = super::super::letter::encode(&letter.command).expect("letters can be sent");
+            let read = super::super::letter::decode(&body).expect("letters can be read");
+            assert_eq!(read, letter.command);
+            let body = String::from_utf8(body).expect("letters are text");
+            let line = self.shorten(&format!("letter to {}: {body}", letter.run));
+            self.say(&line);
+        }
+        self.verify();
+    }
+
+    pub(super) fn say(&mut self, line: &str) {
+        self.told.push_str(line);
+        self.told.push('\n');
+    }
+
+    /// Replays the journal and compares.
+    pub(super) fn verify(&self) {
+        let definition = Arc::clone(&self.run.definition);
+        let mut replayed = Run::new(self.run.id, definition, Arc::clone(&self.run.started));
+        let mut order = order::Order::default();
+        for (at_ms, event) in &self.journal {
+            order.before(&replayed, event);
+            replayed.evolve(event, *at_ms);
+            assert_eq!(replayed.index, replayed.reindex(), "after {}", event.name());
+            order.after(&replayed, event);
+        }
+        assert_same(&replayed, &self.run);
+        order.end(&replayed);
+    }
+
+    pub(super) fn at(&self, step: &str) -> StepAt {
+        self.run.find(step).unwrap_or_else(|| panic!("there is no step {step}"))
+    }
+
+    pub(super) fn child_of(&self, step: &str) -> RunId {
+        match self.run.state(self.at(step)).path {
+            Some(Path::Child(child)) => child,
+            other => panic!("{step} has no child: {other:?}"),
+        }
+    }
+
+    pub(super) fn resolve(
+        &self,
+        step: &str,
+        decision: Decision,
+        comment: Option<String>,
+        values: Map<String, Value>,
+    ) -> Command {
+        let at = self.at(step);
+        let asked = self.journal.iter().rev().find_map(|(_, event)| match event {
+            Event::Node(one, NodeEvent::ApprovalRequested(asked)) if *one == at => {
+                Some(asked.approval)
+            }
+            _ => None,
+        });
+        let approval = asked.unwrap_or(ApprovalId(99));
+        let by = "bob".to_owned();
+        Command::Resolve(Box::new(Resolve { approval, decision, by, comment, values }))
+    }
+
+    pub(super) fn due(&self) -> String {
+        let effects = self.run.due().map(|effect| match effect {
+            Effect::Dispatch { at, dispatch_no } => {
+                let request = self.run.request(at);
+                let key = &request.idempotency_key[..6];
+                format!("{} dispatch={dispatch_no} key={key}", self.run.name(at))
+            }
+            Effect::Child { at, child } => {
+                format!("{} {}", self.run.name(at), self.shorten_known(&child.to_string()))
+            }
+        });
+        format!("due: {}", effects.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Names ids by their order of appearance.
+    pub(super) fn shorten(&mut self, text: &str) -> String {
+        let mut short = String::new();
+        let mut rest = text;
+        while let Some(at) = next_id(rest) {
+            let id = &rest[at..at + 36];
+            let (kind, digits) = id.split_at(4);
+            let number = u128::from_str_radix(digits, 16).expect("an id has digits");
+            let kind = if kind == "run_" { "child" } else { "apr" };
+            let known = self.names.values().filter(|name| name.starts_with(kind)).count();
+            let name = self.names.entry(number).or_insert_with(|| format!("{kind}{}", known + 1));
+            short.push_str(&rest[..at]);
+            short.push_str(name);
+            rest = &rest[at + 36..];
+        }
+        short.push_str(rest);
+        short
+    }
+
+    fn shorten_known(&self, id: &str) -> String {
+        let number = u128::from_str_radix(&id[4..], 16).expect("an id has digits");
+        self.names.get(&number).cloned().unwrap_or_else(|| id.to_owned())
+    }
+}
+
+/// Where the next id begins.
+fn next_id(text: &str) -> Option<usize> {
+    let is_id = |at: usize| {
+        let digits = text.get(at + 4..at + 36);
+        digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    let runs = text.match_indices("run_").map(|(at, _)| at);
+    let approvals = text.match_indices("apr_").map(|(at, _)| at);
+    runs.chain(approvals).filter(|at| is_id(*at)).min()
+}
+
+/// Two runs are the same, whatever can be read of them.
+fn assert_same(replayed: &Run, live: &Run) {
+    let Run {
+        id,
+        definition: _,
+        started,
+        version,
+        status,
+        pause,
+        started_at_ms,
+        ended_at_ms,
+        end,
+        cancel_reason,
+        halted_by,
+        reopened,
+        checkpoints,
+        writers,
+        steps,
+        approvals,
+        provenance,
+        clock,
+        args,
+        index,
+    } = replayed;
+    assert_eq!(*id, live.id);
+    assert_eq!((started, args), (&live.started, &live.args));
+    assert_eq!((*version, *status, *pause), (live.version, live.status, live.pause));
+    assert_eq!((*started_at_ms, *ended_at_ms), (live.started_at_ms, live.ended_at_ms));
+    assert_eq!((end, cancel_reason), (&live.end, &live.cancel_reason));
+    assert_eq!((*halted_by, *reopened), (live.halted_by, live.reopened));
+    assert_eq!((*checkpoints, writers), (live.checkpoints, &live.writers));
+    assert_eq!(*steps, live.steps);
+    assert_eq!(*approvals, live.approvals);
+    assert_eq!((*provenance, *clock), (live.provenance, live.clock));
+    assert_eq!(*index, live.index);
+}
