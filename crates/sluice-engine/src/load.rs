@@ -36,13 +36,13 @@ pub(crate) async fn load(
             {
                 let snapshot_bytes = bytes.len();
                 let folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes };
-                return fold(store, folded, &frames).await;
+                return fold(store, folded, &frames, u64::MAX).await;
             }
         }
         // A snapshot of another version is no loss: the journal has it all.
         return replay(store, definitions, id, u64::MAX).await;
     }
-    begin(store, definitions, id, &frames).await
+    begin(store, definitions, id, &frames, u64::MAX).await
 }
 
 /// The run as it was after the event `upto`, from its whole journal.
@@ -57,14 +57,14 @@ pub(crate) async fn replay(
     if first.is_empty() {
         return Err(LoadError::NoRun(id));
     }
-    let mut folded = begin(store, definitions, id, &until(first, upto)).await?;
+    let mut folded = begin(store, definitions, id, &until(first, upto), upto).await?;
     while folded.run.version < upto {
         let page = store.frames(id, folded.run.version, PAGE_BYTES).await?;
         if page.is_empty() {
             break;
         }
         let before = folded.run.version;
-        folded = fold(store, folded, &until(page, upto)).await?;
+        folded = fold(store, folded, &until(page, upto), upto).await?;
         if folded.run.version == before {
             break;
         }
@@ -82,6 +82,7 @@ async fn begin(
     definitions: &Definitions,
     id: RunId,
     frames: &[Frame],
+    upto: u64,
 ) -> Result<Folded, LoadError> {
     let poison = |reason: String| LoadError::Poison { run: id, reason };
     let first = frames.first().ok_or_else(|| poison("its journal is empty".to_owned()))?;
@@ -89,13 +90,16 @@ async fn begin(
     let started = wire::started(&first.body, &blobs).map_err(|error| poison(error.to_string()))?;
     let stored = definition(store, definitions, id, &started).await?;
     let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
-    fold(store, Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 }, frames).await
+    let folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 };
+    fold(store, folded, frames, upto).await
 }
 
+/// Folds frames into a run, up to and with the event `upto`.
 async fn fold(
     store: &dyn Store,
     mut folded: Folded,
     frames: &[Frame],
+    upto: u64,
 ) -> Result<Folded, LoadError> {
     let id = folded.run.id;
     let poison = |reason: String| LoadError::Poison { run: id, reason };
@@ -112,7 +116,8 @@ async fn fold(
         if decoded.events.len() != frame.count as usize {
             return Err(poison(format!("frame {} is not whole", frame.first)));
         }
-        for event in &decoded.events {
+        let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
+        for event in decoded.events.iter().take(wanted) {
             folded.run.evolve(event, decoded.at_ms);
         }
         folded.tail_events += u64::from(frame.count);

@@ -105,6 +105,9 @@ impl Resident {
         let standing = loop {
             let standing = self.turn(inputs).await;
             if standing != Standing::Kept {
+                if standing == Standing::Released {
+                    self.start_children();
+                }
                 break standing;
             }
             if self.dispatching == Dispatching::Deferred && self.run.is_stopping() {
@@ -117,7 +120,10 @@ impl Resident {
             if self.leaving || self.engine.hold(&self.run, now_ms) == Hold::Release {
                 match self.mailbox.try_recv() {
                     Ok(mail) if !self.leaving => inputs = self.sort(vec![mail]).await,
-                    _ => break self.give_up().await,
+                    _ => {
+                        self.start_children();
+                        break self.give_up().await;
+                    }
                 }
                 continue;
             }
@@ -134,6 +140,13 @@ impl Resident {
         tracing::trace!(run = %id, ?standing, "leaves memory");
         self.stop_calls(standing).await;
         self.engine.forget(id, self.mailbox, standing).await;
+    }
+
+    /// A parked run leaves memory, but not before its children exist.
+    fn start_children(&mut self) {
+        if self.dispatching == Dispatching::Allowed && !self.leaving {
+            self.perform();
+        }
     }
 
     /// Waits for something to do, then takes everything there is.

@@ -195,6 +195,8 @@ impl Inner {
         let new = request.brought().filter(|one| self.definitions.get(one.hash).is_none());
         let blobs = encoded.blobs.into_iter().chain(new.map(Stored::blob)).collect();
         let hold = match request.dispatching {
+            // A run that only waits for children stays until they are started.
+            Dispatching::Allowed if run.due().next().is_some() => Hold::Keep,
             Dispatching::Allowed => self.hold(&run, now_ms),
             Dispatching::Deferred => Hold::Release,
         };

@@ -1,7 +1,14 @@
 //! The command line's words. What they do is in `cmd`.
 
+pub(crate) mod approvals;
+pub(crate) mod run;
+pub(crate) mod runs;
+
+use approvals::Approvals;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use run::{Resume, Run};
+use runs::Runs;
 use std::ffi::OsString;
 
 /// A governed, durable workflow engine for AI agents.
@@ -48,6 +55,24 @@ pub(crate) enum Command {
         sluice eval 'review.outputs.score >= 5' --with -"
     )]
     Eval(Eval),
+    /// Run a workflow here
+    #[command(
+        after_help = "Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled, 4 waiting for an \
+        approval, 5 timed out.\n\nExample:\n  \
+        sluice run examples/vendor-review.lobsterx.yaml --arg vendor='Northwind Paper' \\\n    \
+        --mock examples/mocks/vendor-review.yaml"
+    )]
+    Run(Box<Run>),
+    /// Take an unfinished run up here
+    #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
+        sluice resume run_0198c7d2")]
+    Resume(Resume),
+    /// Look at runs, and change their course
+    #[command(subcommand, after_help = "Example:\n  sluice runs list")]
+    Runs(Runs),
+    /// Answer questions that runs ask
+    #[command(subcommand, after_help = "Example:\n  sluice approvals list")]
+    Approvals(Approvals),
 }
 
 impl Command {
@@ -60,7 +85,16 @@ impl Command {
             Command::Plan(args) => {
                 [&args.file].into_iter().chain(&args.registry.file).filter(stdin).count()
             }
-            Command::Schema(_) | Command::Eval(_) => 0,
+            Command::Run(args) => {
+                let files =
+                    [Some(&args.file), args.registry.file.as_ref(), args.here.mock.as_ref()];
+                files.into_iter().flatten().filter(stdin).count()
+            }
+            Command::Schema(_)
+            | Command::Eval(_)
+            | Command::Resume(_)
+            | Command::Runs(_)
+            | Command::Approvals(_) => 0,
         }
     }
 }

@@ -1,14 +1,22 @@
 //! What each command does.
 
+mod approvals;
 mod eval;
 mod plan;
+mod renew;
+mod resume;
+mod run;
+mod runs;
 mod schema;
+mod told;
 mod validate;
+mod work;
 
 use crate::Exit;
 use crate::cli::{self, Command, Reader};
 use crate::draw;
 use crate::input::Input;
+use crate::local;
 use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
 use sluice_core::diagnostic::Diagnostic;
@@ -20,6 +28,10 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(args, out),
         Command::Schema(args) => schema::run(args, out),
         Command::Eval(args) => eval::run(args, out),
+        Command::Run(args) => local::wait(run::run(args, out)),
+        Command::Resume(args) => local::wait(resume::run(args, out)),
+        Command::Runs(command) => local::wait(runs::run(command, out)),
+        Command::Approvals(command) => local::wait(approvals::run(command, out)),
     }
 }
 

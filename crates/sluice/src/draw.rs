@@ -1,6 +1,7 @@
 //! Problems as people see them: the code, the place, the line, the remedy.
 
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
+use crate::refused::Refused;
 use crate::visible;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::builder::styling::AnsiColor;
@@ -62,6 +63,16 @@ pub(crate) fn unreadable(file: &Unreadable) -> String {
             .element(Level::NOTE.message(visible::brief(&cause)))
             .element(Level::HELP.message(visible::brief(&remedy))),
     )
+}
+
+/// Something that is not done.
+pub(crate) fn refused(refused: &Refused) -> String {
+    let title = Level::ERROR.primary_title(visible::brief(&refused.message)).id(refused.code);
+    let mut group = Group::with_title(title);
+    for note in &refused.notes {
+        group = group.element(Level::NOTE.message(visible::brief(note)));
+    }
+    render(group.element(Level::HELP.message(visible::brief(&refused.remedy))))
 }
 
 /// What ended the command, with the chain of its causes.

@@ -1,14 +1,25 @@
 //! The one binary: arguments in, exit code out.
 
+mod amount;
+mod beside;
+mod checkpoint;
 mod cli;
 mod cmd;
 mod draw;
+mod environment;
+mod find;
+mod hands;
 mod input;
+mod live;
+mod local;
 mod out;
 mod problem;
+mod refused;
+mod table;
 mod visible;
 
 use out::Out;
+use refused::Refused;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -20,6 +31,10 @@ enum Exit {
     Done = 0,
     Failed = 1,
     Refused = 2,
+    Cancelled = 3,
+    Waiting = 4,
+    TimedOut = 5,
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -35,9 +50,13 @@ fn main() -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
+            let (drawn, exit) = match error.downcast_ref::<Refused>() {
+                Some(refused) => (draw::refused(refused), Exit::Refused),
+                None => (draw::error(&error), Exit::Failed),
+            };
             // Nobody is left to tell when even this cannot be written.
-            let _ = out.note(&draw::error(&error));
-            Exit::Failed.into()
+            let _ = out.note(&drawn);
+            exit.into()
         }
     }
 }

@@ -50,6 +50,21 @@ impl Out {
         self.print(&text)
     }
 
+    /// Writes a line that is JSON already.
+    pub(crate) fn json_text(&mut self, json: &str) -> anyhow::Result<()> {
+        let mut text = harmless(json.to_owned());
+        text.push('\n');
+        self.print(&text)
+    }
+
+    /// Writes a question whose answer is typed behind it.
+    pub(crate) fn ask(&mut self, question: &str) -> anyhow::Result<()> {
+        self.flush()?;
+        let written =
+            tolerate(write!(self.stderr, "{question}").and_then(|()| self.stderr.flush()));
+        written.map(drop).context("cannot write to standard error")
+    }
+
     /// Writes lines for people, after everything printed so far.
     pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
         self.flush()?;
@@ -91,7 +106,7 @@ fn tolerate(written: io::Result<()>) -> io::Result<Delivery> {
 
 /// The same JSON, with characters that a terminal would obey as escapes. In JSON
 /// such characters stand inside strings only, so the value stays what it was.
-fn harmless(json: String) -> String {
+pub(crate) fn harmless(json: String) -> String {
     let escaped = |c: char| c == '\u{7f}' || visible::hides(c);
     if !json.contains(escaped) {
         return json;

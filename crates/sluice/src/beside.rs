@@ -1,0 +1,167 @@
+//! A document and the documents that it refers to, which lie beside it.
+
+use crate::input::Input;
+use crate::refused::Refused;
+use sluice_core::code::Code;
+use sluice_core::diagnostic::{Diagnostic, Problems};
+use sluice_core::doc::{self, Checked, Format, Registry};
+use sluice_core::node::Kind;
+use sluice_core::plan::Plan;
+use sluice_core::plan::step::Work;
+use sluice_core::port::store::Hash;
+use sluice_core::yaml;
+use sluice_engine::definition::Stored;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+/// Most documents beside one that are looked at.
+const BESIDE_MAX: usize = 1000;
+
+/// A document ready to run.
+pub(crate) struct Documents {
+    pub(crate) main: Stored,
+    /// By reference, as documents write it.
+    pub(crate) children: BTreeMap<String, Hash>,
+    pub(crate) bring: Vec<Stored>,
+}
+
+/// What was found in one document, for people.
+pub(crate) struct Findings {
+    pub(crate) input: Input,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// A document that lies beside another.
+struct Beside {
+    path: PathBuf,
+    name: String,
+    version: Option<u64>,
+}
+
+/// Checks a document and all it refers to. What was found comes with it; if
+/// one of them is refused, there are no documents and its findings come last.
+pub(crate) fn gather(
+    input: Input,
+    mut registry: Registry,
+) -> Result<(Option<Documents>, Vec<Findings>), Refused> {
+    let mut checked = check(&input, &registry);
+    let mut beside = Vec::new();
+    if refers(&checked) {
+        beside = list(&input);
+        for one in &beside {
+            registry = registry.with_workflow(one.name.clone(), one.version);
+        }
+        checked = check(&input, &registry);
+    }
+    let place = input.name.clone();
+    let text = input.lossy().into_owned();
+    let mut findings = vec![Findings { input, diagnostics: checked.diagnostics }];
+    let Some(plan) = checked.plan else { return Ok((None, findings)) };
+    let mut wanted: VecDeque<(String, Option<u64>)> = references(&plan).collect();
+    let mut documents =
+        Documents { main: Stored::new(plan, &text), children: BTreeMap::new(), bring: Vec::new() };
+    while let Some((name, version)) = wanted.pop_front() {
+        let reference = reference(&name, version);
+        if documents.children.contains_key(&reference) {
+            continue;
+        }
+        let found = choose(&beside, &name, version, &place)?;
+        let input = Input::read(found.path.as_os_str()).map_err(|file| {
+            let message = format!("{}: {}", file.message(), file.cause);
+            Refused::new("document_unreadable", message, file.remedy())
+        })?;
+        let checked = check(&input, &registry);
+        let text = input.lossy().into_owned();
+        findings.push(Findings { input, diagnostics: checked.diagnostics });
+        let Some(plan) = checked.plan else { return Ok((None, findings)) };
+        wanted.extend(references(&plan));
+        let stored = Stored::new(plan, &text);
+        documents.children.insert(reference, stored.hash);
+        documents.bring.push(stored);
+    }
+    Ok((Some(documents), findings))
+}
+
+fn check(input: &Input, registry: &Registry) -> Checked {
+    doc::check(&input.bytes, Format::of_file(&input.name), registry)
+}
+
+/// Whether a document is about others.
+fn refers(checked: &Checked) -> bool {
+    let unknown =
+        |one: &Diagnostic| matches!(one.code, Code::UnknownWorkflow | Code::UnresolvedReference);
+    checked.diagnostics.iter().any(unknown)
+        || checked.plan.as_ref().is_some_and(|plan| references(plan).next().is_some())
+}
+
+fn references(plan: &Plan) -> impl Iterator<Item = (String, Option<u64>)> {
+    plan.steps.iter().filter_map(|step| match &step.work {
+        Work::Workflow(work) => Some((work.name.clone(), work.version)),
+        _ => None,
+    })
+}
+
+/// As documents write it.
+fn reference(name: &str, version: Option<u64>) -> String {
+    version.map_or_else(|| name.to_owned(), |version| format!("{name}@{version}"))
+}
+
+/// The documents in the directory of one, by their names inside.
+fn list(input: &Input) -> Vec<Beside> {
+    if input.name == "-" {
+        return Vec::new();
+    }
+    let dir = Path::new(&input.name).parent().filter(|dir| !dir.as_os_str().is_empty());
+    let dir = dir.unwrap_or(Path::new("."));
+    // A directory that cannot be listed has no documents; what is missed is named later.
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = files
+        .map(|file| file.path())
+        .filter(|path| path.to_str().and_then(Format::of_file).is_some())
+        .take(BESIDE_MAX)
+        .collect();
+    paths.sort();
+    paths.into_iter().filter_map(named).collect()
+}
+
+/// A document's own name and version. Whether it is right is looked at when it
+/// is needed.
+fn named(path: PathBuf) -> Option<Beside> {
+    let input = Input::read(path.as_os_str()).ok()?;
+    let text = input.text().ok()?;
+    let root = yaml::parse(text, &mut Problems::default())?;
+    let Kind::Text(name) = &root.get("name")?.kind else { return None };
+    let version = match root.get("version").map(|node| &node.kind) {
+        Some(Kind::Number(number)) => number.as_u64(),
+        _ => None,
+    };
+    Some(Beside { path, name: name.clone().into_owned(), version })
+}
+
+/// The document of this name and version; without a version, the newest.
+fn choose<'b>(
+    beside: &'b [Beside],
+    name: &str,
+    version: Option<u64>,
+    place: &str,
+) -> Result<&'b Beside, Refused> {
+    let fits = |one: &&Beside| one.name == name && (version.is_none() || one.version == version);
+    let newest = beside.iter().filter(fits).map(|one| one.version).max();
+    let found: Vec<&Beside> =
+        beside.iter().filter(fits).filter(|one| Some(one.version) == newest).collect();
+    let reference = reference(name, version);
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => {
+            let message = format!("the workflow `{reference}` is not at hand");
+            let remedy = format!("put its document beside `{place}`, named {name} inside");
+            Err(Refused::new("unknown_workflow", message, remedy))
+        }
+        several => {
+            let message = format!("several documents are the workflow `{reference}`");
+            let notes = several.iter().map(|one| one.path.display().to_string()).collect();
+            let remedy = "leave one of them beside the document that is run";
+            Err(Refused::new("unknown_workflow", message, remedy).with_notes(notes))
+        }
+    }
+}

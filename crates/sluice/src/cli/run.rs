@@ -1,0 +1,122 @@
+//! The words of `run` and `resume`, and what they share with their kin.
+
+use super::Registry;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Document to run; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: OsString,
+    #[command(flatten)]
+    pub(crate) given: Given,
+    #[command(flatten)]
+    pub(crate) registry: Registry,
+    /// Who does steps that name neither an agent nor a bound role
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Which agent stands for a role
+    #[arg(long, value_name = "ROLE=AGENT", value_parser = pair)]
+    pub(crate) bind: Vec<(String, String)>,
+    /// The same key within a day means the same run; `auto` makes one from the arguments
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    /// Take over what an earlier run of the document did, but do this step and all after it again
+    #[arg(long, value_name = "STEP", requires = "of")]
+    pub(crate) from_step: Vec<String>,
+    /// The earlier run, for `--from-step`
+    #[arg(long, value_name = "RUN", requires = "from_step")]
+    #[arg(conflicts_with_all = ["arg", "args_json", "agent", "bind", "idempotency_key"])]
+    pub(crate) of: Option<String>,
+    #[command(flatten)]
+    pub(crate) here: Here,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The run; a unique beginning of its id is enough
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) here: Here,
+}
+
+/// What a run is given.
+#[derive(Debug, Args)]
+pub(crate) struct Given {
+    /// An argument of the workflow; the text is read as the declared type
+    #[arg(id = "arg", long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
+    args: Vec<(String, String)>,
+    /// Arguments as a JSON object; `--arg` wins over it
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    args_json: Option<Object>,
+}
+
+impl Given {
+    /// All of it as one object.
+    pub(crate) fn args(&self) -> Map<String, Value> {
+        let mut args = self.args_json.clone().map(|object| object.0).unwrap_or_default();
+        let written = self.args.iter().map(|(name, text)| (name.clone(), text.clone().into()));
+        args.extend(written);
+        args
+    }
+}
+
+/// What every command that works on a run in this process takes.
+#[derive(Debug, Args)]
+pub(crate) struct Here {
+    /// Let a script answer instead of agents
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mock: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// Approve whatever is asked; what needs values or a choice is left to people
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// In whose name; by default the user's
+    #[arg(id = "as", long = "as", value_name = "NAME")]
+    pub(crate) who: Option<String>,
+}
+
+/// How a run that goes on is shown.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct View {
+    /// Print the run as one line of JSON when the command ends
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print every event of the run as a line of JSON when it is journalled
+    #[arg(long)]
+    pub(crate) events: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// Where runs are kept; by default what SLUICE_DATA says, else `.sluice`
+    #[arg(id = "data", long = "data", value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// A JSON object.
+#[derive(Debug, Clone)]
+pub(crate) struct Object(Map<String, Value>);
+
+/// `name=value`.
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as `name=value`".to_owned()),
+    }
+}
+
+fn object(text: &str) -> Result<Object, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(Object(object)),
+        Ok(_) => Err("a JSON object is needed, such as `{\"name\": \"value\"}`".to_owned()),
+        Err(error) => Err(format!("this is no JSON: {error}")),
+    }
+}

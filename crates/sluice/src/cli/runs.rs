@@ -1,0 +1,192 @@
+//! The words of `runs`.
+
+use super::Json;
+use super::run::{Data, Given, Here, View, pair};
+use clap::{Args, Subcommand};
+use sluice_core::choice::{Choice, find};
+use sluice_core::run::status::RunStatus;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List runs, newest first
+    #[command(after_help = "Example:\n  sluice runs list --status paused --status running")]
+    List(List),
+    /// Show a run: its steps, questions and checkpoints
+    #[command(after_help = "Example:\n  sluice runs show run_0198c7d2")]
+    Show(Show),
+    /// Follow a run until it ends, whoever works on it
+    #[command(after_help = "Exit code: as of `sluice run`, by how the run ended.\n\nExample:\n  \
+        sluice runs watch run_0198c7d2 --events")]
+    Watch(Watch),
+    /// Stop a run for good
+    #[command(after_help = "Example:\n  sluice runs cancel run_0198c7d2 --reason 'wrong vendor'")]
+    Cancel(Cancel),
+    /// Start nothing more in a run for now
+    #[command(after_help = "Example:\n  sluice runs pause run_0198c7d2")]
+    Pause(Told),
+    /// Let a paused run go on
+    #[command(after_help = "Example:\n  sluice runs unpause run_0198c7d2")]
+    Unpause(Told),
+    /// Take a failed run up again: its failed steps and all that depend on them
+    #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
+        sluice runs retry run_0198c7d2")]
+    Retry(Retry),
+    /// Start a new run that takes over what another did, and does some steps again
+    #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
+        sluice runs restart run_0198c7d2 --from write_offer")]
+    Restart(Restart),
+    /// Go back to a checkpoint in the same run; what came later is done again
+    #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
+        sluice runs rewind run_0198c7d2 --to 3")]
+    Rewind(Rewind),
+    /// Start a new run from a checkpoint of another, with changed arguments or outputs
+    #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
+        sluice runs branch run_0198c7d2 --at 2 --set assess_risk.risk_score=90")]
+    Branch(Branch),
+    /// Print everything there is about a run as one JSON object
+    #[command(after_help = "Example:\n  sluice runs export run_0198c7d2 --json > run.json")]
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only runs in this status; several may be named
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub(crate) status: Vec<RunStatus>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workflow: Option<String>,
+    /// Most runs to list
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) limit: u16,
+    /// Only runs older than this one: the `next_cursor` of the page before
+    #[arg(long, value_name = "RUN")]
+    pub(crate) before: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) view: View,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// Why, for the journal
+    #[arg(long, value_name = "TEXT", default_value = "cancelled at the command line")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) told: Told,
+}
+
+/// A run that is told something.
+#[derive(Debug, Args)]
+pub(crate) struct Told {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// In whose name; by default the user's
+    #[arg(id = "as", long = "as", value_name = "NAME")]
+    pub(crate) who: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restart {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    /// A step to do again, with all that depends on it; without it, the failed ones
+    #[arg(long, value_name = "STEP")]
+    pub(crate) from: Vec<String>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rewind {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    /// The number of the checkpoint, as `runs show` lists them; 0 is the beginning
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) to: usize,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Branch {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    /// The number of the checkpoint, as `runs show` lists them; 0 is the beginning
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) at: usize,
+    #[command(flatten)]
+    pub(crate) given: Given,
+    /// An output that a step is taken to have had
+    #[arg(long, value_name = "STEP.OUTPUT=JSON", value_parser = pair)]
+    pub(crate) set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// Here, or noted down for another process.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// Only note it down: whoever takes the run up does the work
+    #[arg(long)]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) here: Here,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// One run.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// The run; a unique beginning of its id is enough
+    #[arg(id = "run", value_name = "RUN")]
+    pub(crate) id: String,
+}
+
+fn status(word: &str) -> Result<RunStatus, String> {
+    find::<RunStatus>(word).ok_or_else(|| {
+        let words: Vec<&str> = RunStatus::WORDS.iter().map(|(word, _)| *word).collect();
+        format!("there is {}", words.join(", "))
+    })
+}

@@ -1,0 +1,65 @@
+//! An answer on its way to the run that asked; `retry`, `skip` and `abort` are
+//! no more than that.
+
+use crate::Exit;
+use crate::cli::approvals::{By, Choose};
+use crate::cmd::told::{self, Told};
+use crate::find;
+use crate::local::{self, Local};
+use crate::out::Out;
+use serde_json::{Map, Value};
+use sluice_core::run::command::{Command, Decision, Resolve};
+use sluice_core::run::state::Run;
+
+/// An answer.
+pub(super) struct Answer {
+    pub(super) decision: Decision,
+    pub(super) comment: Option<String>,
+    pub(super) values: Map<String, Value>,
+}
+
+/// An answer that is only a choice.
+pub(super) async fn choose(
+    args: &Choose,
+    decision: Decision,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let answer = Answer { decision, comment: args.comment.clone(), values: Map::new() };
+    give(&args.approval.id, answer, &args.by, out).await
+}
+
+/// Gives an answer and says how the run goes on.
+pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> anyhow::Result<Exit> {
+    let local = Local::look(&by.data).await?;
+    let (run, approval) = find::approval(&local, id).await?;
+    let decision = answer.decision;
+    let resolve = Resolve {
+        approval,
+        decision,
+        by: local::who(by.who.as_ref()),
+        comment: answer.comment,
+        values: answer.values,
+    };
+    let closed =
+        |run: &Run| run.approvals.get(&approval).is_some_and(|asked| asked.resolution.is_some());
+    let command = Command::Resolve(Box::new(resolve));
+    let told = told::tell(&local, run.id, command, closed, out).await?;
+    let word = match decision {
+        Decision::Approve => "approved",
+        Decision::Reject => "rejected",
+        Decision::Retry => "to be tried again",
+        Decision::Skip => "skipped",
+        Decision::Abort => "given up",
+    };
+    let step = run.approvals.get(&approval).map(|asked| run.name(asked.at)).unwrap_or_default();
+    let step = crate::visible::brief(&step);
+    let root = run.started.root.unwrap_or(run.id);
+    let next = match told {
+        Told::Here if find::load(&local, root).await?.status.is_terminal() => String::new(),
+        Told::Here => format!("\n`sluice resume {root}` goes on with the run"),
+        Told::There | Told::Sent => String::new(),
+    };
+    out.print(&format!("{step} is {word}{next}\n"))?;
+    local.close().await;
+    Ok(Exit::Done)
+}

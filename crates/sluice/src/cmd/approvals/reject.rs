@@ -1,0 +1,14 @@
+//! `sluice approvals reject`.
+
+use super::answer::{self, Answer};
+use crate::Exit;
+use crate::cli::approvals::Reject;
+use crate::out::Out;
+use serde_json::Map;
+use sluice_core::run::command::Decision;
+
+pub(super) async fn run(args: &Reject, out: &mut Out) -> anyhow::Result<Exit> {
+    let comment = Some(args.reason.clone());
+    let answer = Answer { decision: Decision::Reject, comment, values: Map::new() };
+    answer::give(&args.approval.id, answer, &args.by, out).await
+}

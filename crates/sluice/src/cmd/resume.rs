@@ -1,0 +1,34 @@
+//! `sluice resume`: an unfinished run goes on here.
+
+use super::work::Bench;
+use crate::Exit;
+use crate::cli::run::Resume;
+use crate::find;
+use crate::local;
+use crate::out::Out;
+use crate::refused::{self, Refused};
+use sluice_core::run::command::Refusal;
+use sluice_core::run::state::Pause;
+
+pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
+    local::existing(&args.here.data)?;
+    let Some(bench) = Bench::open(&args.here, out).await? else { return Ok(Exit::Refused) };
+    let row = find::run(&bench.local, &args.run).await?;
+    let run = find::load(&bench.local, row.run).await?;
+    if run.status.is_terminal() {
+        return Err(Refused::by_run(run.id, &Refusal::Ended(run.status)).into());
+    }
+    if row.owner.is_some() {
+        return Err(Refused::owned(run.id).into());
+    }
+    if run.pause == Some(Pause::Operator) {
+        let message = format!("{} is paused by an operator", run.id);
+        let remedy = format!("`sluice runs unpause {}` first", run.id);
+        return Err(Refused::new("run_paused", message, remedy).into());
+    }
+    bench.has_hands_for(&run)?;
+    let taken = bench.local.engine.take_up(run.id).await;
+    taken.map_err(|error| refused::take(run.id, error))?;
+    out.note(&format!("{} goes on", run.id))?;
+    bench.follow(run.id, run.version, out).await
+}

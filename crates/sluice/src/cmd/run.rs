@@ -1,0 +1,124 @@
+//! `sluice run`: a document becomes a run, here.
+
+use super::runs::restart;
+use super::work::Bench;
+use super::{registry, tell_people, tell_unreadable};
+use crate::Exit;
+use crate::beside::{self, Documents};
+use crate::cli::Reader;
+use crate::cli::run::Run;
+use crate::find;
+use crate::hands;
+use crate::input::Input;
+use crate::out::{Layout, Out};
+use crate::problem::Report;
+use crate::refused::{self, Refused};
+use crate::visible;
+use sluice_core::plan::Plan;
+use sluice_core::suggest::suggest;
+use sluice_engine::start::{Start, StartedRun};
+use std::collections::BTreeMap;
+
+pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
+    let reader = if args.here.view.json { Reader::Program } else { Reader::Person };
+    let Some(documents) = documents(args, reader, out)? else { return Ok(Exit::Refused) };
+    let plan = &documents.main.definition.plan;
+    let bindings = bindings(args, plan)?;
+    let Some(bench) = Bench::open(&args.here, out).await? else { return Ok(Exit::Refused) };
+    if let Some(source) = &args.of {
+        return again(args, source, &documents, bench, out).await;
+    }
+    let Documents { main, children, bring } = documents;
+    let mut start = Start::new(main, args.given.args());
+    start.children = children;
+    start.bring = bring;
+    start.initiator.clone_from(&bench.who);
+    start.role_bindings = bindings;
+    let scripted = || args.here.mock.is_some().then(|| hands::MOCK.to_owned());
+    start.default_agent = args.agent.clone().or_else(scripted);
+    start.key = match args.idempotency_key.as_deref() {
+        Some("auto") => Some(start.auto_key()),
+        key => key.map(str::to_owned),
+    };
+    let started = bench.local.engine.start(start).await;
+    let StartedRun { run, existed } = started.map_err(refused::start)?;
+    if existed {
+        return known(run, bench, out).await;
+    }
+    out.note(&format!("{run} started"))?;
+    bench.follow(run, 0, out).await
+}
+
+/// The run was there before, by its key: its end is told, or it is gone on with.
+async fn known(
+    run: sluice_core::run::id::RunId,
+    bench: Bench<'_>,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    out.note(&format!("{run} was started before with this key"))?;
+    let now = find::load(&bench.local, run).await?;
+    if !now.status.is_terminal() {
+        // Whoever has it goes on with it; here it is then only followed.
+        let _ = bench.local.engine.take_up(run).await;
+    }
+    bench.follow(run, 0, out).await
+}
+
+/// `--from-step … --of RUN`: the run's own document must be the one that is named.
+async fn again(
+    args: &Run,
+    source: &str,
+    documents: &Documents,
+    bench: Bench<'_>,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let row = find::run(&bench.local, source).await?;
+    let source = find::load(&bench.local, row.run).await?;
+    if source.definition.hash != documents.main.definition.hash {
+        let message =
+            format!("{} is a run of another document, or of an older state of it", row.run);
+        let remedy =
+            format!("`sluice runs restart {}` uses the document it was started with", row.run);
+        return Err(Refused::new("document_changed", message, remedy).into());
+    }
+    restart::again(&source, &args.from_step, bench, args.here.yes, out).await
+}
+
+/// The document and all it refers to; nothing if one is refused, which is told.
+fn documents(args: &Run, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Documents>> {
+    let Some(registry) = registry(&args.registry, reader, out)? else { return Ok(None) };
+    let input = match Input::read(&args.file) {
+        Ok(input) => input,
+        Err(unreadable) => {
+            tell_unreadable(&unreadable, reader, out)?;
+            return Ok(None);
+        }
+    };
+    let (documents, findings) = beside::gather(input, registry)?;
+    let last = findings.len() - 1;
+    for (at, found) in findings.iter().enumerate() {
+        let refused = documents.is_none() && at == last;
+        if refused && reader == Reader::Program {
+            out.json(Layout::Line, &Report::new(&found.input.name, &found.diagnostics))?;
+        } else {
+            tell_people(&found.input, &found.diagnostics, out)?;
+        }
+    }
+    Ok(documents)
+}
+
+/// Who stands for which role. A role that no step can have is a slip.
+fn bindings(args: &Run, plan: &Plan) -> Result<BTreeMap<String, String>, Refused> {
+    for (role, _) in &args.bind {
+        if !plan.roles.contains_key(role) {
+            let shown = visible::brief(role);
+            let message = format!("the document declares no role `{shown}`");
+            let remedy = match suggest(role, plan.roles.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "leave this `--bind` out".to_owned(),
+            };
+            return Err(Refused::new("unknown_role", message, remedy));
+        }
+    }
+    Ok(args.bind.iter().cloned().collect())
+}

@@ -1,0 +1,33 @@
+//! `sluice runs`: looking at runs, and changing their course.
+
+mod branch;
+mod cancel;
+mod export;
+mod list;
+mod pause;
+pub(super) mod restart;
+mod retry;
+mod rewind;
+mod show;
+mod unpause;
+mod watch;
+
+use crate::Exit;
+use crate::cli::runs::Runs;
+use crate::out::Out;
+
+pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
+    match command {
+        Runs::List(args) => list::run(args, out).await,
+        Runs::Show(args) => show::run(args, out).await,
+        Runs::Watch(args) => watch::run(args, out).await,
+        Runs::Cancel(args) => cancel::run(args, out).await,
+        Runs::Pause(args) => pause::run(args, out).await,
+        Runs::Unpause(args) => unpause::run(args, out).await,
+        Runs::Retry(args) => retry::run(args, out).await,
+        Runs::Restart(args) => restart::run(args, out).await,
+        Runs::Rewind(args) => rewind::run(args, out).await,
+        Runs::Branch(args) => branch::run(args, out).await,
+        Runs::Export(args) => export::run(args, out).await,
+    }
+}

@@ -1,0 +1,62 @@
+//! `sluice runs rewind`: back to a checkpoint in the same run.
+
+use crate::Exit;
+use crate::checkpoint;
+use crate::cli::runs::Rewind;
+use crate::cmd::told::{self, Told};
+use crate::cmd::work::Bench;
+use crate::find;
+use crate::local;
+use crate::out::Out;
+use sluice_core::run::command::Command;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::StepStatus;
+use std::collections::BTreeSet;
+
+pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
+    let here = &args.place.here;
+    local::existing(&here.data)?;
+    let bench = if args.place.detach {
+        Bench::aside(here).await?
+    } else {
+        match Bench::open(here, out).await? {
+            Some(bench) => bench,
+            None => return Ok(Exit::Refused),
+        }
+    };
+    let run = find::run(&bench.local, &args.run.id).await?.run;
+    let before = find::load(&bench.local, run).await?;
+    let then = checkpoint::at(&bench.local, &before, args.to).await?;
+    let rewind = Command::Rewind { by: bench.who.clone(), keep: kept(&then, &before) };
+    let generations = generations(&before);
+    let moved = |run: &Run| self::generations(run) > generations;
+    let told = told::tell(&bench.local, run, rewind, moved, out).await?;
+    let to = args.to;
+    if args.place.detach || told != Told::Here {
+        let next = match told {
+            Told::Here => format!("`sluice resume {run}` takes it up"),
+            Told::There | Told::Sent => format!("`sluice runs watch {run}` follows it"),
+        };
+        out.print(&format!("{run} is back at checkpoint {to}; {next}\n"))?;
+        bench.local.close().await;
+        return Ok(Exit::Done);
+    }
+    out.note(&format!("{run} is back at checkpoint {to}"))?;
+    bench.follow(run, before.version, out).await
+}
+
+/// The steps that were done at the checkpoint and have not been done anew since.
+fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
+    let steps = (0u32..).zip(then.steps.iter().zip(&now.steps));
+    steps
+        .filter(|(_, (then, now))| {
+            let done = matches!(then.status, StepStatus::Completed | StepStatus::Skipped);
+            done && then.generation == now.generation
+        })
+        .map(|(position, _)| position)
+        .collect()
+}
+
+fn generations(run: &Run) -> u64 {
+    run.steps.iter().map(|step| u64::from(step.generation)).sum()
+}

@@ -1,0 +1,24 @@
+//! `sluice runs watch`.
+
+use crate::Exit;
+use crate::cli::runs::Watch;
+use crate::find;
+use crate::live::{self, Follow, Part};
+use crate::local::Local;
+use crate::out::Out;
+
+pub(super) async fn run(args: &Watch, out: &mut Out) -> anyhow::Result<Exit> {
+    let local = Local::look(&args.data).await?;
+    let run = find::run(&local, &args.run.id).await?.run;
+    let follow = Follow {
+        local: &local,
+        run,
+        view: args.view,
+        part: Part::Watch,
+        after: 0,
+        again: String::new(),
+    };
+    let exit = live::follow(follow, out).await?;
+    local.close().await;
+    Ok(exit)
+}

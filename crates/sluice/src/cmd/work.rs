@@ -1,0 +1,136 @@
+//! What every command does that works on a run in this process.
+
+use super::{tell_people, tell_unreadable};
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::run::Here;
+use crate::hands;
+use crate::input::Input;
+use crate::live::{self, Follow, Part};
+use crate::local::{self, Local};
+use crate::out::Out;
+use crate::refused::Refused;
+use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_core::plan::step::Work;
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_engine::agents::Agents;
+use sluice_engine::config::Claims;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A data directory, opened to work in it.
+pub(super) struct Bench<'a> {
+    pub(super) local: Local,
+    pub(super) who: String,
+    /// Options that a next command needs too.
+    pub(super) again: String,
+    agents: Agents,
+    here: &'a Here,
+}
+
+impl<'a> Bench<'a> {
+    /// Opens the data directory; nothing if the script is refused, which is told.
+    pub(super) async fn open(here: &'a Here, out: &mut Out) -> anyhow::Result<Option<Bench<'a>>> {
+        let script = match &here.mock {
+            None => None,
+            Some(name) => match script(name, out)? {
+                Some(script) => Some(script),
+                None => return Ok(None),
+            },
+        };
+        Bench::with(here, hands::agents(here, script), Claims::Own).await.map(Some)
+    }
+
+    /// Opens it only to note things down. Whether there are agents for it is
+    /// then for whoever does the work to see.
+    pub(super) async fn aside(here: &'a Here) -> anyhow::Result<Bench<'a>> {
+        let anybody = Arc::new(MockAdapter::new(Script::default()));
+        Bench::with(here, Agents::new().with_fallback(anybody), Claims::None).await
+    }
+
+    async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
+        let local = Local::open(&here.data, agents.clone(), claims).await?;
+        let who = local::who(here.who.as_ref());
+        Ok(Bench { local, who, again: again(here), agents, here })
+    }
+
+    /// Follows a run that is worked on here, then lets everything go.
+    pub(super) async fn follow(
+        self,
+        run: RunId,
+        after: u64,
+        out: &mut Out,
+    ) -> anyhow::Result<Exit> {
+        let follow = Follow {
+            local: &self.local,
+            run,
+            view: self.here.view,
+            part: Part::Work { who: self.who, yes: self.here.yes },
+            after,
+            again: self.again,
+        };
+        let exit = live::follow(follow, out).await?;
+        if exit != Exit::Interrupted {
+            self.local.close().await;
+        }
+        Ok(exit)
+    }
+
+    /// Refuses a run with steps ahead that nobody here can do.
+    pub(super) fn has_hands_for(&self, run: &Run) -> Result<(), Refused> {
+        for (position, step) in (0u32..).zip(&run.definition.plan.steps) {
+            let settled = run.steps[position as usize].status.is_settled();
+            if settled || !matches!(step.work, Work::Command { .. } | Work::Lens(_)) {
+                continue;
+            }
+            let Some(agent) = run.agent_of(position) else { continue };
+            if self.agents.get(agent).is_none() {
+                let message =
+                    format!("step `{}` is for the agent `{agent}`, which is not here", step.id);
+                let remedy = "let a script answer for it with `--mock FILE`";
+                return Err(Refused::new("unknown_agent", message, remedy));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a script; nothing if it is refused, which is told.
+fn script(name: &std::ffi::OsStr, out: &mut Out) -> anyhow::Result<Option<Script>> {
+    let input = match Input::read(name) {
+        Ok(input) => input,
+        Err(unreadable) => {
+            tell_unreadable(&unreadable, Reader::Person, out)?;
+            return Ok(None);
+        }
+    };
+    match hands::script(&input) {
+        Ok(script) => Ok(Some(script)),
+        Err(diagnostics) => {
+            tell_people(&input, &diagnostics, out)?;
+            Ok(None)
+        }
+    }
+}
+
+fn again(here: &Here) -> String {
+    let mut text = String::new();
+    let options =
+        [("--data", here.data.dir.as_deref()), ("--mock", here.mock.as_ref().map(Path::new))];
+    for (name, value) in options {
+        if let Some(value) = value {
+            text = format!("{text} {name} {}", quoted(&value.to_string_lossy()));
+        }
+    }
+    text
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", crate::visible::line(word).replace('\'', r"'\''"))
+}

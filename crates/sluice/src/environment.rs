@@ -1,0 +1,19 @@
+//! Every environment variable that this program reads by itself. (`NO_COLOR`
+//! and its kin are read by the library that writes colours.)
+
+use std::path::PathBuf;
+
+/// `SLUICE_DATA`: where runs are kept, unless `--data` says.
+pub(crate) fn data() -> Option<PathBuf> {
+    std::env::var_os("SLUICE_DATA").filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// `USER`: in whose name things are done, unless `--as` says.
+pub(crate) fn user() -> Option<String> {
+    std::env::var("USER").ok().filter(|name| !name.trim().is_empty())
+}
+
+/// `TERM`: whether the terminal can do no more than print.
+pub(crate) fn terminal_is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|kind| kind == "dumb")
+}

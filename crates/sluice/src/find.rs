@@ -1,0 +1,140 @@
+//! Runs and questions by a beginning of their ids.
+
+use crate::local::Local;
+use crate::refused::{self, APPROVAL_UNKNOWN, ID_AMBIGUOUS, RUN_UNKNOWN, Refused};
+use sluice_core::port::store::{Filter, RunRow};
+use sluice_core::run::id::{ApprovalId, RunId};
+use sluice_core::run::state::Run;
+use sluice_core::run::status::RunStatus;
+
+/// Most ids that a refusal lists.
+const LISTED_MAX: usize = 5;
+/// Runs read at once.
+const PAGE: usize = 1000;
+/// Most ended runs that are searched for a question.
+const ENDED_MAX: usize = 1000;
+
+/// The statuses of runs that have not ended.
+pub(crate) const UNFINISHED: [RunStatus; 5] = [
+    RunStatus::Queued,
+    RunStatus::Running,
+    RunStatus::Paused,
+    RunStatus::Cancelling,
+    RunStatus::Recovered,
+];
+
+/// The run whose id is `text`, or the only one whose id begins so.
+pub(crate) async fn run(local: &Local, text: &str) -> anyhow::Result<RunRow> {
+    let unknown = || {
+        let remedy = "`sluice runs list` shows the runs there are";
+        Refused::new(RUN_UNKNOWN, format!("there is no run `{text}`"), remedy)
+    };
+    let (from, to) = range(text, "run_").ok_or_else(unknown)?;
+    let before = to.checked_add(1).map(RunId);
+    let filter = Filter { before, limit: LISTED_MAX + 1, ..Filter::default() };
+    let mut rows = local.store.list(filter).await?;
+    rows.retain(|row| row.run.0 >= from);
+    match rows.as_slice() {
+        [] => Err(unknown().into()),
+        [_] => Ok(rows.remove(0)),
+        several => Err(ambiguous(text, several.iter().map(|row| row.run.to_string())).into()),
+    }
+}
+
+/// A question and the run that asks it.
+pub(crate) async fn approval(local: &Local, text: &str) -> anyhow::Result<(Run, ApprovalId)> {
+    let unknown = || {
+        let remedy = "`sluice approvals list` shows the open ones";
+        Refused::new(APPROVAL_UNKNOWN, format!("there is no approval `{text}`"), remedy)
+    };
+    let (from, to) = range(text, "apr_").ok_or_else(unknown)?;
+    let mut found = Vec::new();
+    let mut look = |run: &Run| {
+        let here = run.approvals.range(ApprovalId(from)..=ApprovalId(to));
+        found.extend(here.map(|(id, _)| (run.clone(), *id)));
+    };
+    for row in unfinished(local).await? {
+        look(&load(local, row.run).await?);
+    }
+    if found.is_empty() {
+        let filter = Filter { limit: ENDED_MAX, ..Filter::default() };
+        let rows = local.store.list(filter).await?;
+        for row in rows.iter().filter(|row| row.status.is_terminal()) {
+            let run = load(local, row.run).await?;
+            found.extend(
+                run.approvals
+                    .range(ApprovalId(from)..=ApprovalId(to))
+                    .map(|(id, _)| (run.clone(), *id)),
+            );
+        }
+    }
+    match found.len() {
+        0 => Err(unknown().into()),
+        1 => Ok(found.remove(0)),
+        _ => Err(ambiguous(text, found.iter().map(|(_, id)| id.to_string())).into()),
+    }
+}
+
+/// Every run that has not ended, newest first.
+pub(crate) async fn unfinished(local: &Local) -> anyhow::Result<Vec<RunRow>> {
+    let mut rows: Vec<RunRow> = Vec::new();
+    loop {
+        let before = rows.last().map(|row| row.run);
+        let statuses = UNFINISHED.to_vec();
+        let page = Filter { statuses, before, limit: PAGE, ..Filter::default() };
+        let page = local.store.list(page).await?;
+        let last = page.len() < PAGE;
+        rows.extend(page);
+        if last {
+            return Ok(rows);
+        }
+    }
+}
+
+/// A run that is there.
+pub(crate) async fn load(local: &Local, run: RunId) -> anyhow::Result<Run> {
+    local.engine.load(run).await.map_err(refused::load)
+}
+
+/// The ids that begin with `text`, with or without their prefix.
+fn range(text: &str, prefix: &str) -> Option<(u128, u128)> {
+    const DIGITS: usize = 32;
+    let digits = text.strip_prefix(prefix).unwrap_or(text);
+    let hexadecimal = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if digits.is_empty() || digits.len() > DIGITS || !digits.bytes().all(hexadecimal) {
+        return None;
+    }
+    let filled = |with: &str| {
+        let rest = with.repeat(DIGITS - digits.len());
+        u128::from_str_radix(&format!("{digits}{rest}"), 16).ok()
+    };
+    Some((filled("0")?, filled("f")?))
+}
+
+fn ambiguous(text: &str, ids: impl ExactSizeIterator<Item = String>) -> Refused {
+    let more = ids.len() > LISTED_MAX;
+    let mut notes: Vec<String> = ids.take(LISTED_MAX).collect();
+    if more {
+        notes.push("…".to_owned());
+    }
+    let message = format!("several ids begin with `{text}`");
+    Refused::new(ID_AMBIGUOUS, message, "write more of the one that is meant").with_notes(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_is_a_range_of_ids() {
+        let all = u128::MAX;
+        assert_eq!(range("run_0", "run_"), Some((0, all >> 4)));
+        assert_eq!(range("f", "run_"), Some((15 << 124, all)));
+        let whole = "0198c7d2aaaaaaaabbbbbbbbcccccccc";
+        let id = u128::from_str_radix(whole, 16).unwrap();
+        assert_eq!(range(whole, "run_"), Some((id, id)));
+        for text in ["", "run_", "apr_01", "run_0198C7", "run_xyz", "run_+1", &"0".repeat(33)] {
+            assert_eq!(range(text, "run_"), None, "{text}");
+        }
+    }
+}

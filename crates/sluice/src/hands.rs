@@ -1,0 +1,74 @@
+//! Who does the work in this process: the shell, and a script if one is named.
+
+use crate::cli::run::{Data, Here};
+use crate::input::Input;
+use crate::local;
+use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
+use sluice_core::diagnostic::Diagnostic;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Call, Capabilities, Execution, Health, Process, Request,
+};
+use sluice_engine::agents::Agents;
+use std::sync::Arc;
+
+/// The agent that answers from a script.
+pub(crate) const MOCK: &str = "mock";
+
+/// The agents there are, or what is wrong with the script.
+pub(crate) fn agents(here: &Here, script: Option<Script>) -> Agents {
+    let shell = ShellAdapter::new(Config::new(workspaces(&here.data)));
+    let Some(script) = script else { return Agents::new().with("shell", Arc::new(shell)) };
+    let mock = Arc::new(MockAdapter::new(script.clone()));
+    let shell = ScriptedShell { script, mock: Arc::clone(&mock), shell };
+    Agents::new()
+        .with("shell", Arc::new(shell))
+        .with(MOCK, Arc::clone(&mock) as Arc<dyn Adapter>)
+        .with_fallback(mock)
+}
+
+/// Reads a script.
+pub(crate) fn script(input: &Input) -> Result<Script, Vec<Diagnostic>> {
+    Script::parse(input.text()?)
+}
+
+/// Each run works in a directory of its own. A relative one would be looked for
+/// from there.
+fn workspaces(data: &Data) -> Workspace {
+    let dir = local::directory(data).join("workspaces");
+    Workspace::PerRun(std::path::absolute(&dir).unwrap_or(dir))
+}
+
+/// A shell, but for the steps that a script names.
+struct ScriptedShell {
+    script: Script,
+    mock: Arc<MockAdapter>,
+    shell: ShellAdapter,
+}
+
+impl Adapter for ScriptedShell {
+    fn provider(&self) -> &'static str {
+        self.shell.provider()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.shell.capabilities()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        self.shell.health()
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        if self.script.names(&request.step) {
+            self.mock.execute(request, call)
+        } else {
+            self.shell.execute(request, call)
+        }
+    }
+
+    fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
+        self.shell.stop_survivor(process)
+    }
+}

@@ -1,0 +1,396 @@
+//! A run that goes on, shown while it does: by whoever works on it, or watches.
+//!
+//! The run is read from the store again and again, never from the engine's
+//! memory, so that a run in another process is shown by the same code.
+
+mod ask;
+mod ending;
+mod family;
+mod line;
+mod screen;
+
+use crate::Exit;
+use crate::cli::run::View;
+use crate::environment;
+use crate::find;
+use crate::local::Local;
+use crate::out::Out;
+use crate::refused;
+use crate::visible;
+use ask::Prompt;
+use family::Family;
+use screen::Screen;
+use sluice_core::port::Clock as _;
+use sluice_core::port::Entropy as _;
+use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
+use sluice_core::run::id::{ApprovalId, RunId};
+use sluice_core::run::state::{Pause, Run};
+use sluice_engine::error::CommandError;
+use sluice_engine::watch::Tip;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, stderr, stdin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How often a view that moves is drawn.
+const DRAW_MS: u64 = 100;
+/// How often the run is read again even if nothing seems to have happened.
+const LOOK_MS: u64 = 500;
+/// Shortest time between two readings; a run that takes long to read is read less often.
+const GAP_MS: u64 = 20;
+/// What a reading may cost of the time, as one part of so many.
+const SHARE: u32 = 5;
+/// How often in a row a run must be found waiting for people only.
+const PARKED_MIN: u32 = 2;
+
+/// What this process has to do with the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// It looks on.
+    Watch,
+    /// It does the work.
+    Work {
+        /// In whose name questions are answered.
+        who: String,
+        /// Whether whatever is asked is approved.
+        yes: bool,
+    },
+}
+
+/// A run to be followed.
+pub(crate) struct Follow<'a> {
+    pub(crate) local: &'a Local,
+    pub(crate) run: RunId,
+    pub(crate) view: View,
+    pub(crate) part: Part,
+    /// Events up to this one are not shown.
+    pub(crate) after: u64,
+    /// Options that a next command needs too, for hints.
+    pub(crate) again: String,
+}
+
+/// A key that no other command has.
+pub(crate) fn key(word: &str) -> String {
+    format!("{word}-{:016x}", SystemEntropy.bits())
+}
+
+/// Asks the person at the terminal whether to go on; no if there is nobody.
+pub(crate) fn confirm(out: &mut Out) -> anyhow::Result<bool> {
+    if !(stderr().is_terminal() && stdin().is_terminal()) {
+        return Ok(false);
+    }
+    out.ask("go on? [y/n] ")?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Follows a run until it ends, or waits for people who are not here.
+pub(crate) async fn follow(follow: Follow<'_>, out: &mut Out) -> anyhow::Result<Exit> {
+    Live::new(follow)?.go(out).await
+}
+
+struct Live<'a> {
+    follow: Follow<'a>,
+    screen: Option<Screen>,
+    prompt: Option<Prompt>,
+    interrupts: Option<Signal>,
+    interrupted: bool,
+    trouble: watch::Receiver<Option<String>>,
+    tips: watch::Receiver<Option<Tip>>,
+    /// Questions that are left to others.
+    left: BTreeSet<ApprovalId>,
+    parked: u32,
+    paused: bool,
+}
+
+impl<'a> Live<'a> {
+    fn new(follow: Follow<'a>) -> anyhow::Result<Live<'a>> {
+        let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
+        let drawn = on_terminal && !follow.view.json && !follow.view.events;
+        let works = follow.part != Part::Watch;
+        let asks = works && stderr().is_terminal() && stdin().is_terminal();
+        Ok(Live {
+            screen: drawn.then(Screen::new),
+            prompt: asks.then(Prompt::default),
+            interrupts: if works { Some(signal(SignalKind::interrupt())?) } else { None },
+            interrupted: false,
+            trouble: follow.local.engine.trouble(),
+            tips: follow.local.engine.follow(follow.run),
+            left: BTreeSet::new(),
+            parked: 0,
+            paused: false,
+            follow,
+        })
+    }
+
+    async fn go(mut self, out: &mut Out) -> anyhow::Result<Exit> {
+        loop {
+            let began = Instant::now();
+            let run = find::load(self.follow.local, self.follow.run).await?;
+            self.tell(&run, out).await?;
+            if run.status.is_terminal() {
+                return self.end(&run, out);
+            }
+            if let Part::Work { who, yes } = self.follow.part.clone()
+                && let Some(exit) = self.see_to(&run, &who, yes, out).await?
+            {
+                return Ok(exit);
+            }
+            let gap = (began.elapsed() * SHARE).max(Duration::from_millis(GAP_MS));
+            if let Some(exit) = self.wait(&run, gap, out).await? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Waits until the run may have changed, and keeps the view moving.
+    async fn wait(
+        &mut self,
+        run: &Run,
+        gap: Duration,
+        out: &mut Out,
+    ) -> anyhow::Result<Option<Exit>> {
+        let soonest = tokio::time::Instant::now() + gap;
+        let latest = soonest + Duration::from_millis(LOOK_MS);
+        let local = self.follow.local;
+        let changed = local.store.changed(LOOK_MS);
+        tokio::pin!(changed);
+        let mut wanted = false;
+        loop {
+            let moment = tokio::time::Instant::now();
+            if moment >= latest || (wanted && moment >= soonest) {
+                return Ok(None);
+            }
+            if let Some(screen) = &mut self.screen {
+                screen.draw(run, SystemClock.now_ms());
+            }
+            let tick = moment + Duration::from_millis(DRAW_MS);
+            let until = if wanted { soonest } else { latest }.min(tick);
+            tokio::select! {
+                biased;
+                () = interrupted(&mut self.interrupts) => {
+                    if let Some(exit) = self.interrupt(out)? {
+                        return Ok(Some(exit));
+                    }
+                }
+                Ok(()) = self.trouble.changed() => self.tell_trouble(out)?,
+                Ok(()) = self.tips.changed(), if !wanted => wanted = true,
+                () = &mut changed, if !wanted => wanted = true,
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// Shows what has happened since the last time.
+    async fn tell(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
+        let view = self.follow.view;
+        if let Some(screen) = &mut self.screen {
+            screen.draw(run, SystemClock.now_ms());
+        } else {
+            loop {
+                let events = self.follow.local.engine.events(run, self.follow.after).await;
+                let events = events.map_err(refused::load)?;
+                let Some(last) = events.last() else { break };
+                self.follow.after = last.id;
+                for event in &events {
+                    if view.events {
+                        out.json_text(&event.json)?;
+                    } else if let Some(line) = line::of(event) {
+                        out.note(&line)?;
+                    }
+                }
+                out.flush()?;
+            }
+        }
+        let paused = run.pause == Some(Pause::Operator);
+        if paused && !self.paused {
+            let again = &self.follow.again;
+            let text = format!("paused; `sluice runs unpause {}{again}` lets it go on", run.id);
+            self.note(&text, out)?;
+        }
+        self.paused = paused;
+        Ok(())
+    }
+
+    /// A line for people, outside the part that is drawn again and again.
+    fn note(&mut self, text: &str, out: &mut Out) -> anyhow::Result<()> {
+        if let Some(screen) = &mut self.screen {
+            screen.clear();
+        }
+        out.note(text)
+    }
+
+    fn tell_trouble(&mut self, out: &mut Out) -> anyhow::Result<()> {
+        let trouble = self.trouble.borrow_and_update().clone();
+        let text = match trouble {
+            Some(why) => format!("cannot write: {}; trying again", visible::brief(&why)),
+            None => "writing works again".to_owned(),
+        };
+        self.note(&text, out)
+    }
+
+    /// The first interrupt cancels the run, the second ends the process.
+    fn interrupt(&mut self, out: &mut Out) -> anyhow::Result<Option<Exit>> {
+        if self.interrupted {
+            let run = self.follow.run;
+            let again = &self.follow.again;
+            let text = format!("killed; `sluice resume {run}{again}` goes on with what is left");
+            self.note(&text, out)?;
+            return Ok(Some(Exit::Interrupted));
+        }
+        self.interrupted = true;
+        self.note("cancelling; interrupt once more to end at once", out)?;
+        let Part::Work { who, .. } = self.follow.part.clone() else { return Ok(None) };
+        let engine = Arc::clone(&self.follow.local.engine);
+        let run = self.follow.run;
+        tokio::spawn(async move {
+            let reason = "interrupted at the terminal".to_owned();
+            let cancel = Command::Cancel { by: who, reason };
+            // One that has just ended needs no cancelling.
+            let _ = engine.command(run, cancel, &key("cancel")).await;
+        });
+        Ok(None)
+    }
+
+    /// Keeps the family going and its questions answered.
+    async fn see_to(
+        &mut self,
+        run: &Run,
+        who: &str,
+        yes: bool,
+        out: &mut Out,
+    ) -> anyhow::Result<Option<Exit>> {
+        let family = Family::look(self.follow.local, run).await?;
+        let mut acted = family.taken_up;
+        for (asker, id) in &family.open {
+            if self.left.contains(id) || self.interrupted {
+                continue;
+            }
+            if yes && self.approve(asker, *id, who).await? {
+                acted = true;
+            } else if self.prompt.is_some() {
+                match self.ask(asker, *id, who, out).await? {
+                    Asked::Answered => acted = true,
+                    Asked::Left => drop(self.left.insert(*id)),
+                    Asked::Killed => return Ok(Some(Exit::Interrupted)),
+                }
+            } else {
+                self.left.insert(*id);
+            }
+        }
+        let idle = !acted && !family.retries && self.follow.local.engine.residents() == 0;
+        let waits = idle && !family.open.is_empty() && !self.interrupted;
+        self.parked = if waits { self.parked + 1 } else { 0 };
+        if self.parked < PARKED_MIN {
+            return Ok(None);
+        }
+        self.tell(run, out).await?;
+        self.wait_for_people(run, &family, out).map(Some)
+    }
+
+    /// Agrees, if a plain yes is an answer.
+    async fn approve(&self, run: &Run, id: ApprovalId, who: &str) -> anyhow::Result<bool> {
+        let approve = Resolve {
+            approval: id,
+            decision: Decision::Approve,
+            by: who.to_owned(),
+            comment: None,
+            values: serde_json::Map::new(),
+        };
+        match self.resolve(run.id, approve).await? {
+            Ok(()) | Err(Refusal::Resolved(_) | Refusal::Ended(_)) => Ok(true),
+            Err(_) => Ok(false),
+        }
+    }
+
+    async fn resolve(&self, run: RunId, resolve: Resolve) -> anyhow::Result<Result<(), Refusal>> {
+        let command = Command::Resolve(Box::new(resolve));
+        match self.follow.local.engine.command(run, command, &key("resolve")).await {
+            Ok(_) => Ok(Ok(())),
+            Err(CommandError::Refused(refusal)) => Ok(Err(refusal)),
+            Err(error) => Err(refused::command(run, error)),
+        }
+    }
+
+    /// Asks the person at the terminal, unless somebody else answers first.
+    async fn ask(
+        &mut self,
+        run: &Run,
+        id: ApprovalId,
+        who: &str,
+        out: &mut Out,
+    ) -> anyhow::Result<Asked> {
+        if let Some(screen) = &mut self.screen {
+            screen.draw(run, SystemClock.now_ms());
+            screen.keep();
+        }
+        let mut unfit: Option<Refusal> = None;
+        loop {
+            let Some(mut prompt) = self.prompt.take() else { return Ok(Asked::Left) };
+            let local = self.follow.local;
+            let answer = tokio::select! {
+                biased;
+                () = interrupted(&mut self.interrupts) => None,
+                () = closed(local, run.id, id) => return self.overtaken(prompt, out),
+                answer = prompt.ask(run, id, who, unfit.as_ref(), out) => Some(answer?),
+            };
+            match answer {
+                None => {
+                    self.prompt = Some(prompt);
+                    out.note("")?;
+                    let killed = self.interrupt(out)?.is_some();
+                    return Ok(if killed { Asked::Killed } else { Asked::Answered });
+                }
+                // The terminal is gone: nobody is left to ask.
+                Some(None) => return Ok(Asked::Left),
+                Some(Some(resolve)) => {
+                    self.prompt = Some(prompt);
+                    match self.resolve(run.id, resolve).await? {
+                        Ok(()) | Err(Refusal::Resolved(_) | Refusal::Ended(_)) => {
+                            return Ok(Asked::Answered);
+                        }
+                        Err(refusal) => unfit = Some(refusal),
+                    }
+                }
+            }
+        }
+    }
+
+    fn overtaken(&mut self, prompt: Prompt, out: &mut Out) -> anyhow::Result<Asked> {
+        self.prompt = Some(prompt);
+        out.note("\nanswered elsewhere")?;
+        Ok(Asked::Answered)
+    }
+}
+
+/// What became of a question.
+enum Asked {
+    Answered,
+    Left,
+    Killed,
+}
+
+/// Completes at the next interrupt; never where nobody listens for one.
+async fn interrupted(interrupts: &mut Option<Signal>) {
+    match interrupts {
+        Some(interrupts) => drop(interrupts.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes when the question needs no answer any more.
+async fn closed(local: &Local, run: RunId, id: ApprovalId) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+        if let Ok(run) = local.engine.load(run).await {
+            let open = run.approvals.get(&id).is_some_and(|asked| asked.resolution.is_none());
+            if !open || run.status.is_terminal() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! How a run ended, told.
+
+use super::Live;
+use super::family::Family;
+use crate::Exit;
+use crate::amount;
+use crate::out::{Layout, Out, harmless};
+use crate::visible;
+use serde_json::Value;
+use sluice_core::journal::event::ApprovalSource;
+use sluice_core::port::Clock as _;
+use sluice_core::run::projection::project;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::RunStatus;
+use sluice_engine::world::SystemClock;
+use std::fmt::Write as _;
+
+/// The exit code that a run's status means.
+pub(crate) fn exit(status: RunStatus) -> Exit {
+    match status {
+        RunStatus::Completed => Exit::Done,
+        RunStatus::Failed => Exit::Failed,
+        RunStatus::Cancelled => Exit::Cancelled,
+        RunStatus::TimedOut => Exit::TimedOut,
+        RunStatus::Queued
+        | RunStatus::Running
+        | RunStatus::Paused
+        | RunStatus::Cancelling
+        | RunStatus::Recovered => Exit::Waiting,
+    }
+}
+
+impl Live<'_> {
+    /// The run has ended.
+    pub(super) fn end(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Exit> {
+        if let Some(screen) = &mut self.screen {
+            screen.draw(run, SystemClock.now_ms());
+            screen.keep();
+        }
+        let view = self.follow.view;
+        if view.json {
+            out.note(&summary(run))?;
+            out.json(Layout::Line, &project(run))?;
+        } else if view.events {
+            out.note(&summary(run))?;
+        } else {
+            out.print(&format!("{}\n{}", summary(run), outputs(run)))?;
+        }
+        if run.status == RunStatus::Failed {
+            let (id, again) = (run.id, &self.follow.again);
+            out.note(&format!(
+                "look: sluice runs show {id}{data}\nretry: sluice runs retry {id}{again}",
+                data = data_part(again),
+            ))?;
+        }
+        Ok(exit(run.status))
+    }
+
+    /// Only people who are not here can make the run go on.
+    pub(super) fn wait_for_people(
+        &mut self,
+        run: &Run,
+        family: &Family,
+        out: &mut Out,
+    ) -> anyhow::Result<Exit> {
+        if let Some(screen) = &mut self.screen {
+            screen.draw(run, SystemClock.now_ms());
+            screen.keep();
+        }
+        let again = &self.follow.again;
+        let data = data_part(again);
+        let mut text = format!("{} waits for an answer", run.id);
+        for (asker, id) in &family.open {
+            let asked = &asker.approvals[id];
+            let step = asker.name(asked.at);
+            let summary = asked.summary.lines().next().unwrap_or_default();
+            let (step, summary) = (visible::brief(&step), visible::brief(summary));
+            let _ = write!(text, "\n{step}: {summary}");
+            let ways: &[&str] = match asked.source {
+                ApprovalSource::Escalation => &["retry", "skip", "abort"],
+                ApprovalSource::Step | ApprovalSource::Policy => &["approve", "reject"],
+            };
+            for way in ways {
+                let why = if *way == "reject" { " --reason TEXT" } else { "" };
+                let _ = write!(text, "\n  sluice approvals {way} {id}{why}{data}");
+            }
+        }
+        let _ = write!(text, "\nthen\n  sluice resume {}{again}", run.id);
+        out.note(&text)?;
+        if self.follow.view.json {
+            out.json(Layout::Line, &project(run))?;
+        }
+        Ok(Exit::Waiting)
+    }
+}
+
+/// The part of the options that commands take which do no work.
+fn data_part(again: &str) -> &str {
+    again.split(" --mock ").next().unwrap_or_default()
+}
+
+/// `completed in 1.2 s, 225 tokens, $0.0097`.
+fn summary(run: &Run) -> String {
+    let shown = project(run);
+    let mut parts = Vec::new();
+    if let Some(ms) = shown.duration_ms {
+        parts.push(format!("{} in {}", shown.status, amount::time(ms)).replace('_', " "));
+    }
+    let tokens = shown.input_tokens.saturating_add(shown.output_tokens);
+    parts.extend(amount::spent(0, tokens, shown.cost));
+    if shown.degraded {
+        parts.push("degraded: not everything in it went well".to_owned());
+    }
+    let mut text = parts.join(", ");
+    if let (Some(code), Some(message)) = (shown.error_code, shown.error_message) {
+        let _ = write!(text, "\n{}: {}", visible::brief(code), visible::brief(message));
+    }
+    text
+}
+
+/// The run's result, a name a line.
+fn outputs(run: &Run) -> String {
+    let mut text = String::new();
+    let outputs = run.end.as_ref().and_then(|end| end.outputs.as_deref());
+    let Some(outputs) = outputs else { return text };
+    let Value::Object(named) = outputs else {
+        return format!("  {}\n", harmless(outputs.to_string()));
+    };
+    for (name, value) in named {
+        let name = visible::brief(name);
+        match value {
+            Value::String(value) if value.trim_end().contains('\n') => {
+                let _ = writeln!(text, "  {name}:");
+                for line in value.lines() {
+                    let _ = writeln!(text, "    {}", visible::line(line));
+                }
+            }
+            Value::String(value) => {
+                let _ = writeln!(text, "  {name}: {}", visible::line(value.trim_end()));
+            }
+            value => {
+                let _ = writeln!(text, "  {name}: {}", harmless(value.to_string()));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,238 @@
+//! The view that is drawn again and again, in place.
+
+use crate::amount;
+use crate::visible;
+use anstream::{AutoStream, ColorChoice};
+use clap::builder::styling::{AnsiColor, Style};
+use sluice_core::run::projection::node::NodeResult;
+use sluice_core::run::projection::{Projection, project};
+use sluice_core::run::state::Run;
+use sluice_core::run::status::StepStatus;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use terminal_size::{Height, Width};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Widest id shown whole.
+const ID_COLUMNS_MAX: usize = 40;
+/// Lines beside those of the steps: title, bar, summary, and room for the prompt.
+const LINES_BESIDE: usize = 5;
+const BAR_COLUMNS: usize = 24;
+const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const SPIN_MS: u64 = 100;
+
+/// The lower part of the terminal.
+pub(super) struct Screen {
+    /// Lines drawn, which the next drawing replaces.
+    drawn: usize,
+    colours: bool,
+}
+
+/// A line, and how its parts look.
+#[derive(Debug, PartialEq)]
+struct Row {
+    mark: char,
+    style: Style,
+    text: String,
+    text_style: Style,
+}
+
+impl Screen {
+    pub(super) fn new() -> Screen {
+        let choice = AutoStream::choice(&std::io::stderr());
+        Screen { drawn: 0, colours: choice != ColorChoice::Never }
+    }
+
+    /// Draws the run over what was drawn before.
+    pub(super) fn draw(&mut self, run: &Run, now_ms: u64) {
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (columns, lines) = size.map_or((80, 24), |(Width(columns), Height(lines))| {
+            (usize::from(columns), usize::from(lines))
+        });
+        let rows = rows(&project(run), now_ms, lines.saturating_sub(LINES_BESIDE).max(1));
+        let mut text = self.back();
+        for row in &rows {
+            self.write(&mut text, row, columns);
+        }
+        text.push_str("\x1b[J");
+        self.drawn = rows.len();
+        put(&text);
+    }
+
+    /// Takes the view away, so that something can be written in its place.
+    pub(super) fn clear(&mut self) {
+        let mut text = self.back();
+        text.push_str("\x1b[J");
+        self.drawn = 0;
+        put(&text);
+    }
+
+    /// Leaves the view as it is and goes on below it.
+    pub(super) fn keep(&mut self) {
+        self.drawn = 0;
+    }
+
+    /// To where the last drawing began.
+    fn back(&self) -> String {
+        if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r", self.drawn) }
+    }
+
+    fn write(&self, text: &mut String, row: &Row, columns: usize) {
+        // A line that fills the last column would wrap on some terminals.
+        let clipped = clip(&row.text, columns.saturating_sub(3));
+        let (style, words) = (row.style, row.text_style);
+        // Writing to a string cannot fail.
+        let _ = if self.colours {
+            writeln!(text, "{style}{}{style:#} {words}{clipped}{words:#}\x1b[K", row.mark)
+        } else {
+            writeln!(text, "{} {clipped}\x1b[K", row.mark)
+        };
+    }
+}
+
+/// A terminal that is gone shows nothing, and the run goes on.
+fn put(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes());
+    let _ = stderr.flush();
+}
+
+/// Everything that is shown of a run.
+fn rows(shown: &Projection<'_>, now_ms: u64, lines: usize) -> Vec<Row> {
+    let title = format!("{}  {}", visible::brief(shown.workflow), shown.run_id);
+    let bold = Style::new().bold();
+    let mut rows = vec![Row { mark: '≡', style: bold, text: title, text_style: bold }];
+    let wide = shown.node_results.iter().map(|node| node.node_id.width()).max().unwrap_or(0);
+    let wide = wide.min(ID_COLUMNS_MAX);
+    let chosen = choose(&shown.node_results, lines);
+    rows.extend(chosen.iter().map(|node| step(node, wide, now_ms)));
+    let hidden = shown.node_results.len() - chosen.len();
+    if hidden > 0 {
+        let text = format!(
+            "… {hidden} more: {} pending, {} done, {} failed in all",
+            shown.pending_count + shown.waiting_count,
+            shown.executed_count,
+            shown.failed_count
+        );
+        let dim = Style::new().dimmed();
+        rows.push(Row { mark: ' ', style: dim, text, text_style: dim });
+    }
+    rows.push(bar(shown, now_ms));
+    rows
+}
+
+/// The steps there is room for, in their order: those at work first, then
+/// those that went wrong, then the last ones done, then the next ones.
+fn choose<'s, 'r>(nodes: &'s [NodeResult<'r>], lines: usize) -> Vec<&'s NodeResult<'r>> {
+    if nodes.len() <= lines {
+        return nodes.iter().collect();
+    }
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|at| {
+        let node = &nodes[*at];
+        let ended = node.completed_at.map_or(0, |time| time.0);
+        (urgency(node.status), std::cmp::Reverse(ended), *at)
+    });
+    order.truncate(lines);
+    order.sort_unstable();
+    order.into_iter().map(|at| &nodes[at]).collect()
+}
+
+fn urgency(status: StepStatus) -> u8 {
+    match status {
+        StepStatus::Running
+        | StepStatus::Streaming
+        | StepStatus::Retrying
+        | StepStatus::AwaitingApproval => 0,
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => 1,
+        StepStatus::Queued => 2,
+        StepStatus::Completed => 3,
+        StepStatus::Pending | StepStatus::AwaitingDependency => 4,
+        StepStatus::Skipped | StepStatus::Cancelled => 5,
+    }
+}
+
+fn step(node: &NodeResult<'_>, wide: usize, now_ms: u64) -> Row {
+    let (mark, style, word) = look(node.status, now_ms);
+    let id = clip(&visible::line(&node.node_id), wide);
+    let pad = wide.saturating_sub(id.width());
+    let running_ms = || Some(now_ms.saturating_sub(node.started_at?.0));
+    let ended = node.completed_at.is_some();
+    let time = node.duration_ms.or_else(|| running_ms().filter(|_| !ended)).map(amount::time);
+    let time = time.unwrap_or_default();
+    let tokens = node.input_tokens.saturating_add(node.output_tokens);
+    let mut about = amount::spent(node.attempts.into(), tokens, node.cost);
+    about.extend(remark(node));
+    let text = format!("{id}{:pad$}  {word:14}  {time:>9}  {}", "", about.join("  "));
+    let quiet = matches!(
+        node.status,
+        StepStatus::Pending | StepStatus::AwaitingDependency | StepStatus::Skipped
+    );
+    let text_style = if quiet { Style::new().dimmed() } else { Style::new() };
+    Row { mark, style, text: text.trim_end().to_owned(), text_style }
+}
+
+/// Why a step is where it is, where that is not plain.
+fn remark(node: &NodeResult<'_>) -> Option<String> {
+    let text = match node.status {
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => node.error_message?,
+        StepStatus::Retrying => node.error_message?,
+        StepStatus::Skipped => node.skip_reason?,
+        _ => return None,
+    };
+    Some(visible::brief(text).into_owned())
+}
+
+fn look(status: StepStatus, now_ms: u64) -> (char, Style, &'static str) {
+    let spin = usize::try_from(now_ms / SPIN_MS).unwrap_or(0) % SPINNER.len();
+    let colour = |colour: AnsiColor| colour.on_default();
+    let dim = Style::new().dimmed();
+    match status {
+        StepStatus::Pending => ('·', dim, "pending"),
+        StepStatus::AwaitingDependency => ('·', dim, "waiting"),
+        StepStatus::Queued => ('·', Style::new(), "queued"),
+        StepStatus::AwaitingApproval => ('?', colour(AnsiColor::Yellow).bold(), "needs approval"),
+        StepStatus::Running => (SPINNER[spin], colour(AnsiColor::Cyan), "running"),
+        StepStatus::Streaming => (SPINNER[spin], colour(AnsiColor::Cyan), "streaming"),
+        StepStatus::Retrying => ('↻', colour(AnsiColor::Yellow), "retrying"),
+        StepStatus::Completed => ('✓', colour(AnsiColor::Green), "completed"),
+        StepStatus::Failed => ('✗', colour(AnsiColor::Red).bold(), "failed"),
+        StepStatus::Skipped => ('-', dim, "skipped"),
+        StepStatus::Cancelled => ('×', colour(AnsiColor::Yellow), "cancelled"),
+        StepStatus::TimedOut => ('✗', colour(AnsiColor::Red).bold(), "timed out"),
+        StepStatus::Blocked => ('✗', colour(AnsiColor::Red).bold(), "blocked"),
+    }
+}
+
+/// How far the run is, by steps.
+fn bar(shown: &Projection<'_>, now_ms: u64) -> Row {
+    let all = shown.node_results.len().max(1);
+    let done = shown.executed_count + shown.failed_count;
+    let filled = BAR_COLUMNS * done / all;
+    let bar: String = (0..BAR_COLUMNS).map(|at| if at < filled { '█' } else { '░' }).collect();
+    let ms = shown.duration_ms.unwrap_or_else(|| now_ms.saturating_sub(shown.started_at.0));
+    let tokens = shown.input_tokens.saturating_add(shown.output_tokens);
+    let mut parts = vec![format!("{done}/{all}"), amount::time(ms)];
+    parts.extend(amount::spent(0, tokens, shown.cost));
+    let status = shown.status.as_str().replace('_', " ");
+    let text = format!("{bar} {}  {status}", parts.join("  "));
+    Row { mark: ' ', style: Style::new(), text, text_style: Style::new() }
+}
+
+/// As much of a text as fits the columns.
+fn clip(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut clipped = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        clipped.push(c);
+    }
+    clipped.push('…');
+    clipped
+}

@@ -1,0 +1,90 @@
+//! The data directory, opened: the store in it and an engine on it.
+
+use crate::cli::run::Data;
+use crate::environment;
+use crate::refused::{DATA_UNUSABLE, Refused};
+use anyhow::Context as _;
+use sluice_core::port::store::Store;
+use sluice_engine::Engine;
+use sluice_engine::agents::Agents;
+use sluice_engine::config::{Claims, Config};
+use sluice_engine::engine::Ground;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_store::sqlite::SqliteStore;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where runs are kept when nobody says.
+const DEFAULT: &str = ".sluice";
+/// How long what is left may take to end when the command does.
+const END_MS: u64 = 2000;
+
+/// Where runs are kept.
+pub(crate) fn directory(data: &Data) -> PathBuf {
+    data.dir.clone().or_else(environment::data).unwrap_or_else(|| PathBuf::from(DEFAULT))
+}
+
+/// In whose name things are done.
+pub(crate) fn who(named: Option<&String>) -> String {
+    named.cloned().or_else(environment::user).unwrap_or_else(|| "local".to_owned())
+}
+
+/// An engine on a data directory.
+pub(crate) struct Local {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) engine: Arc<Engine>,
+}
+
+impl Local {
+    /// Opens the data directory, and makes it where it is missing.
+    pub(crate) async fn open(data: &Data, agents: Agents, claims: Claims) -> anyhow::Result<Local> {
+        let dir = directory(data);
+        let opened = SqliteStore::open(&dir, Arc::new(SystemClock));
+        let store = opened.map_err(|error| Refused::by_store(&dir, &error))?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let ground = Ground {
+            store: Arc::clone(&store),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(|| Box::new(SystemEntropy)),
+            agents,
+        };
+        let config = Config { claims, ..Config::default() };
+        let engine = Engine::open(ground, config).await?;
+        Ok(Local { store, engine: Arc::new(engine) })
+    }
+
+    /// Opens a data directory that is there, to look and to note things down.
+    pub(crate) async fn look(data: &Data) -> anyhow::Result<Local> {
+        existing(data)?;
+        Local::open(data, Agents::new(), Claims::None).await
+    }
+
+    /// Leaves what is in flight to others and lets the directory go.
+    pub(crate) async fn close(self) {
+        self.engine.shutdown().await;
+    }
+}
+
+/// Refuses a data directory that nobody has run anything in: it would be made
+/// by looking at it.
+pub(crate) fn existing(data: &Data) -> Result<(), Refused> {
+    let dir = directory(data);
+    if dir.join("sluice.db").exists() {
+        return Ok(());
+    }
+    let message = format!("there are no runs in `{}`", dir.display());
+    let remedy = "name the directory with `--data DIR` or SLUICE_DATA; `sluice run` makes one";
+    Err(Refused::new(DATA_UNUSABLE, message, remedy))
+}
+
+/// Waits for `work` with everything an engine needs around it.
+pub(crate) fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("cannot start threads")?;
+    let done = runtime.block_on(work);
+    // Whatever is still under way is dropped, and with it what it started.
+    runtime.shutdown_timeout(Duration::from_millis(END_MS));
+    done
+}
