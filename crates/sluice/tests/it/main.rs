@@ -5,6 +5,7 @@
 mod error_pages;
 mod eval;
 mod guide;
+mod kill;
 mod markdown;
 mod plan;
 mod readme;
