@@ -1,4 +1,5 @@
 //! The engine on real stores.
 
+mod restart;
 mod runs;
 mod world;
