@@ -3,17 +3,17 @@
 //! A crash is an engine that is dropped; a restart is a new one on its directory.
 
 use crate::world::{
-    Life, PATIENCE, World, config, ended, happens, outputs, start, start_family, step, until,
+    Life, PATIENCE, World, cancel, config, ended, happens, outputs, resolve, start, start_family,
+    step, until,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_core::journal::event::Path;
 use sluice_core::port::store::{Filter, Store as _};
-use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
+use sluice_core::run::command::{Command, Decision, Refusal};
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::{Run, StepState};
 use sluice_core::run::status::{RunStatus, StepStatus};
 use sluice_engine::config::{Claims, Config};
-use sluice_engine::engine::Engine;
 use sluice_engine::error::{CommandError, Delivered};
 use std::time::Duration;
 
@@ -373,23 +373,4 @@ async fn children(life: &Life, parent: RunId) -> Vec<RunId> {
     let filter = Filter { parent: Some(parent), ..Filter::default() };
     let rows = life.store().list(filter).await.unwrap();
     rows.into_iter().map(|row| row.run).collect()
-}
-
-async fn cancel(engine: &Engine, run: RunId) -> Result<Delivered, CommandError> {
-    let command = Command::Cancel { by: "ada".to_owned(), reason: "not needed".to_owned() };
-    engine.command(run, command, "cancel").await
-}
-
-/// Answers the open question of a run.
-async fn resolve(
-    engine: &Engine,
-    run: &Run,
-    decision: Decision,
-    values: Value,
-) -> Result<Delivered, CommandError> {
-    let approval = *run.approvals.keys().next_back().expect("something was asked");
-    let values = values.as_object().expect("values by name").clone();
-    let by = "ada".to_owned();
-    let resolve = Resolve { approval, decision, by, comment: None, values };
-    engine.command(run.id, Command::Resolve(Box::new(resolve)), "answer").await
 }

@@ -1,8 +1,8 @@
 //! Whole runs.
 
-use crate::world::{World, config, ended, ground, memory, outputs, sqlite, start, until};
+use crate::world::{World, config, ended, ground, memory, outputs, resolve, sqlite, start, until};
 use serde_json::json;
-use sluice_core::run::command::{Command, Decision, Resolve};
+use sluice_core::run::command::Decision;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
 
@@ -46,15 +46,7 @@ steps:
     let id = engine.start(start(ASK)).await.unwrap().run;
     let run = until(&engine, id, |run| run.status == RunStatus::Paused).await;
     until(&engine, id, |_| engine.residents() == 0).await;
-    let approval = *run.approvals.keys().next().unwrap();
-    let resolve = Resolve {
-        approval,
-        decision: Decision::Approve,
-        by: "ada".to_owned(),
-        comment: None,
-        values: json!({"amount": "12"}).as_object().unwrap().clone(),
-    };
-    engine.command(id, Command::Resolve(Box::new(resolve)), "approve").await.unwrap();
+    resolve(&engine, &run, Decision::Approve, json!({"amount": "12"})).await.unwrap();
     let run = ended(&engine, id).await;
     assert_eq!(run.status, RunStatus::Completed);
     assert_eq!(outputs(&run), json!({"amount": 12, "paid": "ok"}));

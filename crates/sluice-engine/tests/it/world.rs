@@ -12,12 +12,14 @@ use sluice_core::port::adapter::{
 };
 use sluice_core::port::store::Store;
 use sluice_core::port::{Clock, Later};
+use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::{Run, StepState};
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::{Engine, Ground};
+use sluice_engine::error::{CommandError, Delivered};
 use sluice_engine::start::Start;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::memory::MemoryStore;
@@ -31,7 +33,9 @@ use tempfile::TempDir;
 
 /// A directory in which engines come and go.
 pub(crate) struct World {
-    dir: TempDir,
+    dir: PathBuf,
+    /// Removes the directory, where it is the test's own.
+    _temporary: Option<TempDir>,
     mock: Script,
     calls: Calls,
 }
@@ -45,15 +49,23 @@ pub(crate) struct Life {
 impl World {
     /// An empty directory, and a script for the mock.
     pub(crate) fn new(mock: &str) -> World {
+        let dir = tempfile::tempdir().expect("there is a place for temporary files");
+        let world = World::at(dir.path(), mock);
+        World { _temporary: Some(dir), ..world }
+    }
+
+    /// A directory that others use too.
+    pub(crate) fn at(dir: &Path, mock: &str) -> World {
         World {
-            dir: tempfile::tempdir().expect("there is a place for temporary files"),
+            dir: dir.to_owned(),
+            _temporary: None,
             mock: Script::parse(mock).expect("the script is one"),
             calls: Calls::default(),
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.dir.path()
+        &self.dir
     }
 
     /// The database, to be looked at or damaged.
@@ -123,6 +135,7 @@ impl Life {
         tokio::time::timeout(PATIENCE, gone).await.expect("a dead engine lets go of its store");
     }
 
+    /// Stops as it should.
     pub(crate) async fn leave(self) {
         self.engine.shutdown().await;
         self.crash().await;
@@ -279,4 +292,23 @@ pub(crate) fn outputs(run: &Run) -> Value {
 /// What a step is doing.
 pub(crate) fn step<'r>(run: &'r Run, name: &str) -> &'r StepState {
     run.state(run.find(name).expect("there is such a step"))
+}
+
+pub(crate) async fn cancel(engine: &Engine, run: RunId) -> Result<Delivered, CommandError> {
+    let command = Command::Cancel { by: "ada".to_owned(), reason: "not needed".to_owned() };
+    engine.command(run, command, "cancel").await
+}
+
+/// Answers the last question of a run.
+pub(crate) async fn resolve(
+    engine: &Engine,
+    run: &Run,
+    decision: Decision,
+    values: Value,
+) -> Result<Delivered, CommandError> {
+    let approval = *run.approvals.keys().next_back().expect("something was asked");
+    let values = values.as_object().expect("values by name").clone();
+    let by = "ada".to_owned();
+    let resolve = Resolve { approval, decision, by, comment: None, values };
+    engine.command(run.id, Command::Resolve(Box::new(resolve)), "answer").await
 }
