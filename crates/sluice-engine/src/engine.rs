@@ -20,7 +20,7 @@ use sluice_core::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Makes chance.
@@ -423,11 +423,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes up a run that was claimed.
-    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim) {
+    /// Takes up a run that was claimed, with a place for it.
+    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim, permit: OwnedSemaphorePermit) {
         let run = claim.run;
         let Ok(Some((sender, mailbox))) = self.reserve(run) else { return };
-        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
         match self.fold_or_quarantine(run).await {
             Ok(folded) => {
                 let dispatching = Dispatching::Allowed;
