@@ -168,9 +168,11 @@ impl Resident {
                 }
                 Err(StoreError::Unknown(reason)) => {
                     tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
+                    self.engine.troubled(&reason);
                     let store = std::sync::Arc::clone(&self.engine.store);
                     match version_in_store(store, append.run).await {
                         Some(version) if version >= append.after + u64::from(append.count) => {
+                            self.engine.untroubled();
                             return Appended::Done;
                         }
                         Some(_) => {}
