@@ -216,9 +216,15 @@ impl Run {
         state.waiting = Some(Waiting::Queued);
         if let Some(items) = items {
             let count = u32::try_from(items.len()).expect("items are bounded");
+            // Their dispatches are counted on from those of earlier generations.
+            let instance = StepState {
+                generation: state.generation,
+                dispatch_no: state.dispatch_no,
+                ..StepState::default()
+            };
             state.fan_out = Some(Box::new(FanOut {
                 items: Arc::clone(items),
-                instances: vec![StepState::default(); items.len()],
+                instances: vec![instance; items.len()],
                 unsettled: count,
                 in_flight: 0,
             }));
@@ -389,11 +395,17 @@ impl Run {
     /// The step is as it was before it was ever done, but counts from where it was.
     fn invalidated(&mut self, at: StepAt) {
         let was = self.state(at).status;
+        let instances = self.state(at).fan_out.as_ref().map_or(0, |one| one.instances.len());
+        for item in (0u32..).take(instances) {
+            self.unlist(StepAt::instance(at.step, item));
+        }
         self.unlist(at);
         let state = self.state_mut(at);
+        let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
+        let dispatch_no = instances.map(|one| one.dispatch_no).fold(state.dispatch_no, u32::max);
         *state = StepState {
             generation: state.generation + 1,
-            dispatch_no: state.dispatch_no,
+            dispatch_no,
             deltas: state.deltas,
             usage: std::mem::take(&mut state.usage),
             ..StepState::default()
