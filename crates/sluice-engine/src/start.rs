@@ -1,11 +1,11 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
 use crate::definition::Stored;
-use crate::engine::Inner;
+use crate::engine::{AGAIN_MS, Inner};
 use crate::error::StartError;
 use crate::load::Folded;
 use crate::resident::Seat;
-use crate::turn::letters;
+use crate::turn::{Offspring, letters};
 use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
@@ -16,12 +16,16 @@ use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
 use sluice_core::plan::step::Work;
 use sluice_core::port::Entropy;
-use sluice_core::port::store::{Append, Appended, Create, Hash, Key};
+use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
+use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
 use sluice_core::run::start::{Carried, start};
+use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 /// How long an idempotency key counts.
 const KEY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -105,21 +109,93 @@ pub struct StartedRun {
     pub existed: bool,
 }
 
+/// A run that is about to be created.
+struct Draft {
+    run: Run,
+    append: Append,
+    /// Runs that are written to with the append.
+    addressees: Vec<RunId>,
+}
+
+/// What became of a run that was to be created.
+enum Created {
+    /// It is durable.
+    New,
+    /// An answer was lost, and now it exists: perhaps by that, perhaps by
+    /// another process that was to start the same child.
+    There,
+    /// Its key was used before.
+    Before { run: RunId, same: bool },
+}
+
 impl Inner {
     /// Starts a run and answers when that is durable.
     pub(crate) async fn start(self: &Arc<Self>, request: Start) -> Result<StartedRun, StartError> {
         let plan = &request.stored.definition.plan;
         let args = check_args(plan, &request.args)?;
         self.check_agents(plan, &request)?;
-        let permit = Arc::clone(&self.room).acquire_owned().await;
-        let permit = permit.map_err(|_| StartError::Stopping)?;
+        let permit = self.room_for(&request).await?;
+        let mut hold = Hold::Keep;
+        if request.dispatching == Dispatching::Deferred || permit.is_none() {
+            hold = Hold::Release;
+        }
+        let Draft { run, append, addressees } = self.draft(&request, args, hold);
+        let (id, count, tail_bytes) = (append.run, append.count, append.body.len());
+        let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
+        let place = self.reserve(id).map_err(|_| StartError::Stopping)?;
+        let created = self.create(append).await;
+        let (place, permit) = match (&created, hold, place, permit) {
+            (Ok(Created::New), Hold::Keep, Some(place), Some(permit)) => (place, permit),
+            (_, _, place, _) => {
+                if let Some((_, mailbox)) = place {
+                    self.unreserve(id, mailbox);
+                }
+                if hold == Hold::Keep && matches!(created, Ok(Created::New | Created::There)) {
+                    self.insist(id);
+                }
+                for run in addressees {
+                    self.deliver(run);
+                }
+                return self.existing(&request, id, created?);
+            }
+        };
+        self.keep_definitions(&request);
+        for run in addressees {
+            self.deliver(run);
+        }
+        let folded = Folded { run, tail_events: u64::from(count), tail_bytes, snapshot_bytes: 0 };
+        let (sender, mailbox) = place;
+        let dispatching = Dispatching::Allowed;
+        let seat = Seat { epoch: 1, sender, mailbox, permit, dispatching };
+        self.seat(folded, seat, Vec::new());
+        Ok(StartedRun { run: id, existed: false })
+    }
+
+    /// Room in memory. A child does not wait for it: those above it would hold
+    /// the room it waits for. It is left to whoever has room first.
+    async fn room_for(&self, request: &Start) -> Result<Option<OwnedSemaphorePermit>, StartError> {
+        let room = Arc::clone(&self.room);
+        if request.parent.is_some() {
+            return match room.try_acquire_owned() {
+                Ok(permit) => Ok(Some(permit)),
+                Err(TryAcquireError::NoPermits) => Ok(None),
+                Err(TryAcquireError::Closed) => Err(StartError::Stopping),
+            };
+        }
+        room.acquire_owned().await.map(Some).map_err(|_| StartError::Stopping)
+    }
+
+    /// The first append, given up at once if `hold` says so, or if there is
+    /// nothing to do yet.
+    fn draft(&self, request: &Start, args: Map<String, Value>, hold: Hold) -> Draft {
+        let plan = &request.stored.definition.plan;
         let mut entropy = (self.entropy)();
         let now_ms = self.clock.now_ms();
         let id = request.id.unwrap_or_else(|| RunId::new(now_ms, &mut *entropy));
-        let started = self.started(&request, args, &mut *entropy);
+        let started = self.started(request, args, &mut *entropy);
         let key = request.key.as_ref().map(|key| Key {
             key: key.clone(),
-            fingerprint: fingerprint(&request),
+            fingerprint: fingerprint(request),
             expires_at_ms: now_ms.saturating_add(KEY_MS),
         });
         let create = Create {
@@ -133,58 +209,80 @@ impl Inner {
         let definition = Arc::clone(&request.stored.definition);
         let (run, decided) = start(id, definition, started, request.carried.clone(), given);
         let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
-        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let tail_bytes = encoded.body.len();
         let mut blobs = encoded.blobs;
-        let brought = || request.bring.iter().chain([&request.stored]);
-        blobs.extend(
-            brought().filter(|one| self.definitions.get(one.hash).is_none()).map(Stored::blob),
-        );
-        let mut hold = self.hold(&run, now_ms);
-        if request.dispatching == Dispatching::Deferred {
-            hold = sluice_core::port::store::Hold::Release;
-        }
+        let brought = request.bring.iter().chain([&request.stored]);
+        let unknown = brought.filter(|one| self.definitions.get(one.hash).is_none());
+        blobs.extend(unknown.map(Stored::blob));
+        let offspring = offspring(&run);
+        let hold = if hold == Hold::Keep { self.hold(&run, now_ms, offspring) } else { hold };
+        let addressees = decided.letters.iter().map(|letter| letter.run).collect();
         let append = Append {
             run: id,
             node: self.node,
             epoch: 1,
             after: 0,
-            count,
+            count: u32::try_from(decided.events.len()).expect("a turn is bounded"),
             body: encoded.body,
             create: Some(create),
-            head: Some(self.head(&run, now_ms, hold)),
+            head: Some(self.head(&run, now_ms, hold, offspring)),
             snapshot: None,
             blobs,
             read: Vec::new(),
-            letters: letters(decided.letters.clone()),
+            letters: letters(decided.letters),
             guards: Vec::new(),
         };
-        match self.store.append(append).await? {
-            Appended::Done => {}
-            Appended::Exists { run, same: true } => {
-                return Ok(StartedRun { run, existed: true });
+        Draft { run, append, addressees }
+    }
+
+    /// Appends the first frame. Once an answer was lost it is not left at that:
+    /// the run may be there, and nobody would look after it.
+    async fn create(&self, append: Append) -> Result<Created, StoreError> {
+        let mut doubt = false;
+        loop {
+            match self.store.append(append.clone()).await {
+                Ok(Appended::Done) => return Ok(Created::New),
+                Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
+                    return Ok(Created::There);
+                }
+                Ok(Appended::Exists { run, same }) => return Ok(Created::Before { run, same }),
+                Ok(other) => {
+                    let reason = format!("a new run was answered {other:?}");
+                    return Err(StoreError::Unavailable(reason));
+                }
+                Err(StoreError::Unknown(reason)) => {
+                    tracing::warn!(run = %append.run, reason, "a start was not acknowledged");
+                    doubt = true;
+                }
+                Err(error @ StoreError::Unavailable(_)) if doubt => {
+                    tracing::warn!(run = %append.run, %error, "a start is not certain yet");
+                }
+                Err(error) => return Err(error),
             }
-            Appended::Exists { run, same: false } => return Err(StartError::KeyConflict(run)),
-            other => {
-                let reason = format!("a new run was answered {other:?}");
-                return Err(sluice_core::port::store::StoreError::Unavailable(reason).into());
-            }
+            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
         }
-        for stored in brought() {
+    }
+
+    /// The answer about a run that is not in memory here.
+    fn existing(
+        &self,
+        request: &Start,
+        id: RunId,
+        created: Created,
+    ) -> Result<StartedRun, StartError> {
+        match created {
+            Created::New | Created::There => {
+                self.keep_definitions(request);
+                Ok(StartedRun { run: id, existed: false })
+            }
+            Created::Before { run, same: true } => Ok(StartedRun { run, existed: true }),
+            Created::Before { run, same: false } => Err(StartError::KeyConflict(run)),
+        }
+    }
+
+    fn keep_definitions(&self, request: &Start) {
+        for stored in request.bring.iter().chain([&request.stored]) {
             self.definitions.keep(stored);
         }
-        for letter in decided.letters {
-            self.deliver(letter.run);
-        }
-        if hold == sluice_core::port::store::Hold::Keep {
-            let (sender, mailbox) = self.mailbox();
-            let folded =
-                Folded { run, tail_events: u64::from(count), tail_bytes, snapshot_bytes: 0 };
-            let seat =
-                Seat { epoch: 1, sender, mailbox, permit, dispatching: Dispatching::Allowed };
-            self.seat(folded, seat, Vec::new());
-        }
-        Ok(StartedRun { run: id, existed: false })
     }
 
     fn started(
@@ -244,6 +342,12 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Children of a new run are started by whoever owns it.
+fn offspring(run: &Run) -> Offspring {
+    let awaited = run.due().any(|effect| matches!(effect, Effect::Child { .. }));
+    if awaited { Offspring::Awaited } else { Offspring::Known }
 }
 
 fn nobody(step: &sluice_core::plan::step::Step) -> String {
