@@ -67,7 +67,6 @@ impl Steps {
             NodeEvent::Invalidated => {
                 self.grants.retain(|one, _| one.step != at.step);
                 self.attempts.retain(|one, _| one.step != at.step);
-                self.deltas.retain(|one, _| one.step != at.step || one.item.is_none());
             }
             _ => {}
         }
