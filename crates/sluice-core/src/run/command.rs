@@ -186,22 +186,32 @@ pub enum Refusal {
     NothingToRewind,
 }
 
-impl Refusal {
-    /// The code of the refusal.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Refusal::Ended(_) => "run_ended",
-            Refusal::NotPaused => "run_not_paused",
-            Refusal::NoApproval(_) => "approval_unknown",
-            Refusal::Resolved(_) => "approval_resolved",
-            Refusal::WrongDecision(_) => "wrong_decision",
-            Refusal::CommentMissing => "comment_missing",
-            Refusal::BadValues(_) => "invalid_values",
-            Refusal::NotFailed(_) => "run_not_failed",
-            Refusal::Late => "completion_late",
-            Refusal::NothingToRewind => "nothing_to_rewind",
+macro_rules! refusal_codes {
+    ($($refusal:pat => $code:literal,)*) => {
+        impl Refusal {
+            /// All codes. Each has a page `docs/errors/CODE.md`; a test walks them.
+            pub const CODES: &'static [&'static str] = &[$($code),*];
+
+            /// The code of the refusal.
+            pub const fn code(&self) -> &'static str {
+                match self { $($refusal => $code,)* }
+            }
         }
-    }
+    };
+}
+
+// One list for both, so that a refusal without a listed code does not compile.
+refusal_codes! {
+    Refusal::Ended(_) => "run_ended",
+    Refusal::NotPaused => "run_not_paused",
+    Refusal::NoApproval(_) => "approval_unknown",
+    Refusal::Resolved(_) => "approval_resolved",
+    Refusal::WrongDecision(_) => "wrong_decision",
+    Refusal::CommentMissing => "comment_missing",
+    Refusal::BadValues(_) => "invalid_values",
+    Refusal::NotFailed(_) => "run_not_failed",
+    Refusal::Late => "completion_late",
+    Refusal::NothingToRewind => "nothing_to_rewind",
 }
 
 fn list(violations: &[Violation]) -> String {

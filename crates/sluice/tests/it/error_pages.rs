@@ -4,6 +4,7 @@ use crate::markdown::{Block, blocks};
 use crate::session::root;
 use sluice_core::code::{Code, Severity};
 use sluice_core::doc::{Format, Registry, check};
+use sluice_core::run::command::Refusal;
 use std::collections::BTreeSet;
 
 /// Codes of documents that would be too long for a page, or that no document gets.
@@ -19,6 +20,19 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 ];
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
+
+/// Every code there is, with what its page begins with.
+fn codes() -> Vec<(&'static str, &'static str)> {
+    let of_code = |code: &Code| match code.severity() {
+        Severity::Error => (code.as_str(), "Error. "),
+        Severity::Warning => (code.as_str(), "Warning. "),
+        Severity::Failure => (code.as_str(), "Failure. "),
+    };
+    let of_documents_and_steps = Code::ALL.iter().map(of_code);
+    let of_commands = Refusal::CODES.iter().map(|code| (*code, "Refusal. "));
+    let of_the_command_line = OF_THE_COMMAND_LINE.into_iter().map(|code| (code, "Error. "));
+    of_documents_and_steps.chain(of_commands).chain(of_the_command_line).collect()
+}
 
 fn page(code: &str) -> String {
     let path = root().join(format!("docs/errors/{code}.md"));
@@ -56,28 +70,28 @@ fn fault(code: Code, block: &Block, registry: &Registry) -> Option<String> {
 
 #[test]
 fn every_code_has_a_page_headed_by_it() {
-    for code in Code::ALL.iter().map(|code| code.as_str()).chain(OF_THE_COMMAND_LINE) {
+    for (code, kind) in codes() {
         let page = page(code);
-        assert!(page.starts_with(&format!("# `{code}`\n")), "{code}");
+        assert!(page.starts_with(&format!("# `{code}`\n\n{kind}")), "{code}: not headed `{kind}`");
         assert!(page.contains("\nWhat to do: "), "{code}: the page says no remedy");
     }
 }
 
 #[test]
-fn every_page_is_of_a_code_and_in_the_index() {
+fn every_page_is_of_one_code_and_in_the_index() {
     let index = page("README");
-    let codes: BTreeSet<&str> =
-        Code::ALL.iter().map(|code| code.as_str()).chain(OF_THE_COMMAND_LINE).collect();
-    for file in std::fs::read_dir(root().join("docs/errors")).unwrap() {
-        let name = file.unwrap().file_name().into_string().unwrap();
-        let code = name.trim_end_matches(".md");
-        assert!(code == "README" || codes.contains(code), "{name} is of no code");
-    }
-    for code in codes {
+    let mut known = BTreeSet::new();
+    for (code, _) in codes() {
+        assert!(known.insert(code), "{code} means two things");
         assert!(
             index.contains(&format!("| [`{code}`]({code}.md) |")),
             "{code} is not in the index"
         );
+    }
+    for file in std::fs::read_dir(root().join("docs/errors")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let code = name.trim_end_matches(".md");
+        assert!(code == "README" || known.contains(code), "{name} is of no code");
     }
 }
 
