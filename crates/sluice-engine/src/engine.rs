@@ -22,7 +22,7 @@ use std::future::Future;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Makes chance.
@@ -509,8 +509,8 @@ impl Inner {
         }
     }
 
-    /// Takes up a run that was claimed.
-    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim) {
+    /// Takes up a run that was claimed, with a place for it.
+    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim, permit: OwnedSemaphorePermit) {
         let run = claim.run;
         let Ok(reserved) = self.reserve(run) else { return };
         let Some((sender, mailbox)) = reserved else {
@@ -518,13 +518,8 @@ impl Inner {
             let _ = self.bring(run, Dispatching::Allowed, Some(Mail::Claimed(claim.epoch))).await;
             return;
         };
-        let taken = async {
-            let permit = Arc::clone(&self.room).acquire_owned().await;
-            let permit = permit.map_err(|_| TakeError::Stopping)?;
-            Ok::<_, TakeError>((permit, self.fold_or_quarantine(run).await?))
-        };
-        match taken.await {
-            Ok((permit, folded)) => {
+        match self.fold_or_quarantine(run).await {
+            Ok(folded) => {
                 let dispatching = Dispatching::Allowed;
                 let first = self.look_after(&folded.run, dispatching).await;
                 let seat = Seat { epoch: claim.epoch, sender, mailbox, permit, dispatching };
@@ -532,7 +527,7 @@ impl Inner {
             }
             Err(error) => {
                 self.unreserve(run, mailbox);
-                if let TakeError::Load(LoadError::Store(error)) = error {
+                if let LoadError::Store(error) = error {
                     tracing::warn!(%run, %error, "a claimed run cannot be loaded yet");
                     self.insist(run);
                 }

@@ -72,8 +72,12 @@ impl Inner {
     /// Takes up everything that is due, as far as there is room.
     async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
         loop {
+            // The places are taken first: what is claimed must not wait for one.
             let room = self.room.available_permits().min(CLAIM_MAX);
-            if room == 0 || self.stop.is_cancelled() {
+            let many = u32::try_from(room).expect("a claim is bounded");
+            let places = Arc::clone(&self.room).try_acquire_many_owned(many);
+            let Some(mut places) = places.ok().filter(|_| room > 0) else { return Ok(()) };
+            if self.stop.is_cancelled() {
                 return Ok(());
             }
             let claims = self.store.claim(self.node, self.clock.now_ms(), room).await;
@@ -83,14 +87,13 @@ impl Inner {
             let claims = claims?;
             let more = claims.len() == room;
             for claim in claims {
+                let place = places.split(1).expect("no more are claimed than there is room for");
                 let engine = Arc::clone(self);
-                self.spawn(async move { engine.take_claimed(claim).await });
+                self.spawn(async move { engine.take_claimed(claim, place).await });
             }
             if !more {
                 return Ok(());
             }
-            // Those just claimed take their places before more are claimed.
-            tokio::task::yield_now().await;
         }
     }
 
