@@ -214,6 +214,13 @@ fn lens(chance: &mut Chance) -> Value {
                 edges.push(edge);
             }
         }
+        // One more edge lets it run though the value it must have may be missing.
+        if lens == "must" && chance.permille(500) {
+            edges.push(json!({
+                "id": format!("o{number}"), "source_node_id": format!("n{}", number - 1),
+                "target_node_id": format!("n{number}"), "target_param_label": "other",
+            }));
+        }
     }
     let version = |template: &str| json!({"versions": {"1": {"template": template}}});
     json!({
