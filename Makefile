@@ -4,11 +4,12 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 10
 EXAMPLE = examples/vendor-review.lobsterx.yaml
+MOCK = examples/mocks/vendor-review.yaml
 
 .PHONY: help start test check lint fmt deny bench fuzz mutants clean
 
 help:
-	@echo 'make start    build Sluice and show it a workflow'
+	@echo 'make start    build Sluice, show it a workflow and run it'
 	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
@@ -22,6 +23,8 @@ start:
 	target/release/sluice validate --registry examples/registry.yaml $(wildcard examples/*.lobsterx.yaml examples/*.lens.yaml examples/*.lens.json)
 	@echo
 	target/release/sluice plan $(EXAMPLE)
+	@echo
+	target/release/sluice run $(EXAMPLE) --mock $(MOCK) --arg vendor='Northwind Paper' --yes
 	@echo
 	@echo 'Next: target/release/sluice --help, and docs/guide/README.md'
 

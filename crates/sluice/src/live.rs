@@ -131,6 +131,7 @@ impl<'a> Live<'a> {
         loop {
             let began = Instant::now();
             let run = find::load(self.follow.local, self.follow.run).await?;
+            let gap = (began.elapsed() * SHARE).max(Duration::from_millis(GAP_MS));
             self.tell(&run, out).await?;
             if run.status.is_terminal() {
                 return self.end(&run, out);
@@ -140,7 +141,6 @@ impl<'a> Live<'a> {
             {
                 return Ok(exit);
             }
-            let gap = (began.elapsed() * SHARE).max(Duration::from_millis(GAP_MS));
             if let Some(exit) = self.wait(&run, gap, out).await? {
                 return Ok(exit);
             }
@@ -325,8 +325,7 @@ impl<'a> Live<'a> {
         out: &mut Out,
     ) -> anyhow::Result<Asked> {
         if let Some(screen) = &mut self.screen {
-            screen.draw(run, SystemClock.now_ms());
-            screen.keep();
+            screen.clear();
         }
         let mut unfit: Option<Refusal> = None;
         loop {

@@ -25,6 +25,12 @@ pub(crate) const CHECKPOINT_UNKNOWN: &str = "checkpoint_unknown";
 pub(crate) const DATA_UNUSABLE: &str = "data_unusable";
 /// The idempotency key was used for something else.
 pub(crate) const KEY_CONFLICT: &str = "idempotency_conflict";
+/// The document is not the one that the run was started with.
+pub(crate) const DOCUMENT_CHANGED: &str = "document_changed";
+/// The run is paused by an operator.
+pub(crate) const RUN_PAUSED: &str = "run_paused";
+/// Nothing failed that could be done again.
+pub(crate) const NOTHING_FAILED: &str = "nothing_failed";
 /// Nobody is there to confirm it.
 pub(crate) const NOT_CONFIRMED: &str = "not_confirmed";
 /// A run's journal cannot be read.
@@ -67,7 +73,7 @@ impl Refused {
             Refusal::NoApproval(_) | Refusal::Resolved(_) => {
                 "`sluice approvals list` shows what is open".to_owned()
             }
-            Refusal::WrongDecision(_) => "answer with one of these commands".to_owned(),
+            Refusal::WrongDecision(_) => "`sluice approvals show` lists the answers".to_owned(),
             Refusal::CommentMissing => "say why with `--reason TEXT`".to_owned(),
             Refusal::BadValues(_) => "give each with `--set NAME=VALUE`".to_owned(),
             Refusal::NotFailed(_) => {

@@ -6,7 +6,7 @@ use crate::cli::run::Resume;
 use crate::find;
 use crate::local;
 use crate::out::Out;
-use crate::refused::{self, Refused};
+use crate::refused::{self, RUN_PAUSED, Refused};
 use sluice_core::run::command::Refusal;
 use sluice_core::run::state::Pause;
 
@@ -24,9 +24,9 @@ pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
     if run.pause == Some(Pause::Operator) {
         let message = format!("{} is paused by an operator", run.id);
         let remedy = format!("`sluice runs unpause {}` first", run.id);
-        return Err(Refused::new("run_paused", message, remedy).into());
+        return Err(Refused::new(RUN_PAUSED, message, remedy).into());
     }
-    bench.has_hands_for(&run)?;
+    bench.has_hands_for(&run, |_, status| !status.is_settled())?;
     let taken = bench.local.engine.take_up(run.id).await;
     taken.map_err(|error| refused::take(run.id, error))?;
     out.note(&format!("{} goes on", run.id))?;

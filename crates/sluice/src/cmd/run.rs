@@ -12,7 +12,7 @@ use crate::hands;
 use crate::input::Input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
-use crate::refused::{self, Refused};
+use crate::refused::{self, DOCUMENT_CHANGED, Refused};
 use crate::visible;
 use sluice_core::plan::Plan;
 use sluice_core::suggest::suggest;
@@ -79,7 +79,7 @@ async fn again(
             format!("{} is a run of another document, or of an older state of it", row.run);
         let remedy =
             format!("`sluice runs restart {}` uses the document it was started with", row.run);
-        return Err(Refused::new("document_changed", message, remedy).into());
+        return Err(Refused::new(DOCUMENT_CHANGED, message, remedy).into());
     }
     restart::again(&source, &args.from_step, bench, args.here.yes, out).await
 }

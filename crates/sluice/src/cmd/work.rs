@@ -14,6 +14,7 @@ use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
+use sluice_core::run::status::StepStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
 use std::path::Path;
@@ -77,11 +78,15 @@ impl<'a> Bench<'a> {
         Ok(exit)
     }
 
-    /// Refuses a run with steps ahead that nobody here can do.
-    pub(super) fn has_hands_for(&self, run: &Run) -> Result<(), Refused> {
+    /// Refuses a run if nobody here can do a step that is `ahead` of it.
+    pub(super) fn has_hands_for(
+        &self,
+        run: &Run,
+        ahead: impl Fn(u32, StepStatus) -> bool,
+    ) -> Result<(), Refused> {
         for (position, step) in (0u32..).zip(&run.definition.plan.steps) {
-            let settled = run.steps[position as usize].status.is_settled();
-            if settled || !matches!(step.work, Work::Command { .. } | Work::Lens(_)) {
+            let by_agent = matches!(step.work, Work::Command { .. } | Work::Lens(_));
+            if !by_agent || !ahead(position, run.steps[position as usize].status) {
                 continue;
             }
             let Some(agent) = run.agent_of(position) else { continue };

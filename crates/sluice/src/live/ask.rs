@@ -38,7 +38,7 @@ impl Prompt {
             Some(refusal) => out.note(&format!("  {}", visible::brief(&refusal.to_string())))?,
             None => {
                 let step = run.name(asked.at);
-                out.note(&format!("\n{} asks  ({id})", visible::brief(&step)))?;
+                out.note(&format!("{} asks  ({id})", visible::brief(&step)))?;
                 for line in asked.summary.lines().take(SUMMARY_LINES_MAX) {
                     out.note(&format!("  {}", visible::brief(line)))?;
                 }

@@ -9,11 +9,15 @@ use crate::visible;
 use serde_json::Value;
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::port::Clock as _;
+use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::world::SystemClock;
 use std::fmt::Write as _;
+
+/// Most steps whose texts are shown in place of outputs.
+const LAST_MAX: usize = 20;
 
 /// The exit code that a run's status means.
 pub(crate) fn exit(status: RunStatus) -> Exit {
@@ -118,29 +122,46 @@ fn summary(run: &Run) -> String {
     text
 }
 
-/// The run's result, a name a line.
+/// The run's result, a name a line. Where it has none, what its last steps said.
 fn outputs(run: &Run) -> String {
-    let mut text = String::new();
     let outputs = run.end.as_ref().and_then(|end| end.outputs.as_deref());
-    let Some(outputs) = outputs else { return text };
-    let Value::Object(named) = outputs else {
-        return format!("  {}\n", harmless(outputs.to_string()));
+    match outputs {
+        None => String::new(),
+        Some(Value::Object(named)) if named.is_empty() => last_words(run),
+        Some(Value::Object(named)) => {
+            named.iter().map(|(name, value)| output(name, value)).collect()
+        }
+        Some(value) => format!("  {}\n", harmless(value.to_string())),
+    }
+}
+
+fn output(name: &str, value: &Value) -> String {
+    let name = visible::brief(name);
+    match value {
+        Value::String(value) if value.trim_end().contains('\n') => {
+            let mut text = format!("  {name}:\n");
+            for line in value.trim_end().lines() {
+                text.push_str(format!("    {}", visible::line(line)).trim_end());
+                text.push('\n');
+            }
+            text
+        }
+        Value::String(value) => format!("  {name}: {}\n", visible::line(value.trim_end())),
+        value => format!("  {name}: {}\n", harmless(value.to_string())),
+    }
+}
+
+/// The texts of steps that nothing depends on.
+fn last_words(run: &Run) -> String {
+    let graph = &run.definition.plan.graph;
+    let last = |node: &&NodeResult<'_>| {
+        graph.position(&node.node_id).is_some_and(|at| graph.dependents(at).is_empty())
     };
-    for (name, value) in named {
-        let name = visible::brief(name);
-        match value {
-            Value::String(value) if value.trim_end().contains('\n') => {
-                let _ = writeln!(text, "  {name}:");
-                for line in value.lines() {
-                    let _ = writeln!(text, "    {}", visible::line(line));
-                }
-            }
-            Value::String(value) => {
-                let _ = writeln!(text, "  {name}: {}", visible::line(value.trim_end()));
-            }
-            value => {
-                let _ = writeln!(text, "  {name}: {}", harmless(value.to_string()));
-            }
+    let shown = project(run);
+    let mut text = String::new();
+    for node in shown.node_results.iter().filter(last).take(LAST_MAX) {
+        if let Some(said) = node.output.as_deref() {
+            text.push_str(&output(&node.node_id, said));
         }
     }
     text

@@ -109,7 +109,7 @@ fn rows(shown: &Projection<'_>, now_ms: u64, lines: usize) -> Vec<Row> {
     let hidden = shown.node_results.len() - chosen.len();
     if hidden > 0 {
         let text = format!(
-            "… {hidden} more: {} pending, {} done, {} failed in all",
+            "… {hidden} more; in all {} to come, {} done, {} failed or cancelled",
             shown.pending_count + shown.waiting_count,
             shown.executed_count,
             shown.failed_count

@@ -20,6 +20,21 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 ];
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
+/// What the command line refuses by itself.
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 12] = [
+    "run_unknown",
+    "id_ambiguous",
+    "run_owned",
+    "run_not_ended",
+    "run_paused",
+    "run_unreadable",
+    "checkpoint_unknown",
+    "data_unusable",
+    "idempotency_conflict",
+    "not_confirmed",
+    "nothing_failed",
+    "document_changed",
+];
 
 /// Every code there is, with what its page begins with.
 fn codes() -> Vec<(&'static str, &'static str)> {
@@ -31,7 +46,9 @@ fn codes() -> Vec<(&'static str, &'static str)> {
     let of_documents_and_steps = Code::ALL.iter().map(of_code);
     let of_commands = Refusal::CODES.iter().map(|code| (*code, "Refusal. "));
     let of_the_command_line = OF_THE_COMMAND_LINE.into_iter().map(|code| (code, "Error. "));
-    of_documents_and_steps.chain(of_commands).chain(of_the_command_line).collect()
+    let refused_by_it = REFUSED_BY_THE_COMMAND_LINE.into_iter().map(|code| (code, "Refusal. "));
+    let of_runs = of_documents_and_steps.chain(of_commands);
+    of_runs.chain(of_the_command_line).chain(refused_by_it).collect()
 }
 
 fn page(code: &str) -> String {

@@ -2,16 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod approvals;
 mod error_pages;
 mod eval;
 mod guide;
 mod kill;
 mod markdown;
 mod plan;
+mod processes;
 mod readme;
 mod rubbish;
+mod run;
+mod runs;
 mod schema;
 mod session;
 mod tidy;
 mod usage;
 mod validate;
+mod world;

@@ -14,11 +14,15 @@ fn help_names_every_command() {
         Usage: sluice <COMMAND>
 
         Commands:
-          validate  Check workflow documents and report every problem
-          plan      Show what a document becomes: its steps, wave by wave
-          schema    Print the JSON Schema of a format, for editors
-          eval      Evaluate an expression against values
-          help      Print this message or the help of the given subcommand(s)
+          validate   Check workflow documents and report every problem
+          plan       Show what a document becomes: its steps, wave by wave
+          schema     Print the JSON Schema of a format, for editors
+          eval       Evaluate an expression against values
+          run        Run a workflow here
+          resume     Take an unfinished run up here
+          runs       Look at runs, and change their course
+          approvals  Answer questions that runs ask
+          help       Print this message or the help of the given subcommand(s)
 
         Options:
           -h, --help     Print help
@@ -41,8 +45,17 @@ fn version_is_the_crates() {
 
 #[test]
 fn every_command_helps_with_an_example() {
-    for command in ["validate", "plan", "schema", "eval"] {
-        let help = Session::new().run(&[command, "--help"]);
+    let alone = ["validate", "plan", "schema", "eval", "run", "resume"];
+    let runs = ["list", "show", "watch", "cancel", "pause", "unpause", "retry", "restart"];
+    let runs = runs.into_iter().chain(["rewind", "branch", "export"]);
+    let approvals = ["list", "show", "approve", "reject", "retry", "skip", "abort"];
+    let alone = alone.into_iter().map(str::to_owned);
+    let runs = runs.map(|word| format!("runs {word}"));
+    let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
+    for command in alone.chain(runs).chain(approvals) {
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.push("--help");
+        let help = Session::new().run(&args);
         assert!(help.contains("Example:\n"), "{help}");
         assert!(help.contains(&format!("sluice {command} ")), "{help}");
         assert!(help.ends_with("exit 0\n"), "{help}");

@@ -8,7 +8,7 @@ use crate::find;
 use crate::live::confirm;
 use crate::local;
 use crate::out::Out;
-use crate::refused::{NOT_CONFIRMED, RUN_NOT_ENDED, Refused};
+use crate::refused::{NOT_CONFIRMED, NOTHING_FAILED, RUN_NOT_ENDED, Refused};
 use crate::table::Table;
 use sluice_core::run::start::Carried;
 use sluice_core::run::state::Run;
@@ -61,7 +61,7 @@ fn carried(source: &Run, from: &[String]) -> Result<Carried, Refused> {
     let carried = Carried::for_restart(source, again?);
     if carried.repeats(&source.definition.plan).is_empty() {
         let message = format!("nothing in {} failed, so nothing would be done again", source.id);
-        return Err(Refused::new(NOT_CONFIRMED, message, "say where to begin with `--from STEP`"));
+        return Err(Refused::new(NOTHING_FAILED, message, "say where to begin with `--from STEP`"));
     }
     Ok(carried)
 }

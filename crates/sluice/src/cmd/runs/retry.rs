@@ -9,7 +9,7 @@ use crate::local;
 use crate::out::Out;
 use crate::refused::Refused;
 use sluice_core::run::command::{Command, Refusal};
-use sluice_core::run::status::RunStatus;
+use sluice_core::run::status::{RunStatus, StepStatus};
 
 pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let here = &args.place.here;
@@ -27,6 +27,7 @@ pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     if before.status != RunStatus::Failed {
         return Err(Refused::by_run(run, &Refusal::NotFailed(before.status)).into());
     }
+    bench.has_hands_for(&before, |_, status| status != StepStatus::Completed)?;
     let retry = Command::Retry { by: bench.who.clone() };
     let reopened = before.reopened;
     let told = told::tell(&bench.local, run, retry, |run| run.reopened > reopened, out).await?;

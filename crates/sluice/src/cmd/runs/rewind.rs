@@ -27,7 +27,9 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
     let then = checkpoint::at(&bench.local, &before, args.to).await?;
-    let rewind = Command::Rewind { by: bench.who.clone(), keep: kept(&then, &before) };
+    let keep = kept(&then, &before);
+    bench.has_hands_for(&before, |position, _| !keep.contains(&position))?;
+    let rewind = Command::Rewind { by: bench.who.clone(), keep };
     let generations = generations(&before);
     let moved = |run: &Run| self::generations(run) > generations;
     let told = told::tell(&bench.local, run, rewind, moved, out).await?;
