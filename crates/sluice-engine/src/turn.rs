@@ -283,7 +283,8 @@ impl Inner {
         let soon = now_ms.saturating_add(self.config.park_after_ms);
         let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon);
         let retries = !run.status.is_terminal() && run.pause.is_none() && due_soon;
-        if retries { Hold::Keep } else { Hold::Release }
+        // One that waits for a child makes room: the child may need just that.
+        if retries && run.due().next().is_none() { Hold::Keep } else { Hold::Release }
     }
 
     pub(crate) fn head(&self, run: &Run, now_ms: u64, hold: Hold, offspring: Offspring) -> Head {

@@ -1,6 +1,6 @@
 //! More runs than there is room for.
 
-use crate::world::{Life, World, config, happens, start};
+use crate::world::{Life, PATIENCE, World, config, happens, start, start_family};
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::run::status::RunStatus;
 use sluice_engine::config::Config;
@@ -47,7 +47,7 @@ async fn all_complete(life: &Life, count: usize) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(crate::world::PATIENCE, counted).await.expect("every run completes");
+    tokio::time::timeout(PATIENCE, counted).await.expect("every run completes");
 }
 
 #[tokio::test]
@@ -83,4 +83,24 @@ async fn a_thousand_runs_at_once_all_end() {
     start_many(&life, 1000).await;
     all_complete(&life, 1000).await;
     assert_eq!((world.calls("a").len(), world.calls("b").len()), (1000, 1000));
+}
+
+/// A parent waits for its child to exist, and the child for room.
+#[tokio::test]
+async fn families_end_however_little_room_there_is() {
+    let parent = "
+name: parent
+steps: [{id: p, workflow_ref: other, timeout: 15s}, {id: b, command: go}]
+";
+    let child = "name: other\nsteps: [{id: c, command: go}]";
+    for room in [1, 3] {
+        let world = World::new("'*': {delay_ms: 1, text: done}");
+        let life = world.boot_with(Config { residents_max: room, ..config() }).await;
+        let family = start_family(parent, "other", child);
+        let starts = (0..10).map(|_| life.start(family.clone()));
+        let started = futures_util::future::join_all(starts);
+        let started = tokio::time::timeout(PATIENCE, started).await.expect("all find room");
+        assert!(started.into_iter().all(|one| one.is_ok()));
+        all_complete(&life, 20).await;
+    }
 }
