@@ -58,6 +58,18 @@ fn a_second_interrupt_ends_at_once() {
 }
 
 #[test]
+fn a_process_that_is_told_to_end_leaves_its_run_to_the_next() {
+    let world = world();
+    let running = world.start(&RUN);
+    let run = world.until_step("second", "running");
+    running.signal(Signal::TERM);
+    let told = running.told();
+    let again = "leaving; `sluice resume RUN-1 --mock mock.yaml` goes on\n";
+    assert!(told.contains(again) && told.ends_with("exit 143\n"), "{told}");
+    assert_eq!(world.output(&["resume", &run, "--mock", "quick.yaml"]).status.code(), Some(0));
+}
+
+#[test]
 fn another_process_lists_watches_and_cancels() {
     let world = world();
     let running = world.start(&RUN);

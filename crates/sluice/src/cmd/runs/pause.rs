@@ -4,7 +4,7 @@ use crate::Exit;
 use crate::cli::runs::Told;
 use crate::cmd::told;
 use crate::find;
-use crate::local::{self, Local};
+use crate::local::{self, Again, Local};
 use crate::out::Out;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Pause;
@@ -14,7 +14,8 @@ pub(super) async fn run(args: &Told, out: &mut Out) -> anyhow::Result<Exit> {
     let run = find::run(&local, &args.run.id).await?.run;
     let pause = Command::Pause { by: local::who(args.who.as_ref()) };
     told::tell(&local, run, pause, |run| run.pause == Some(Pause::Operator), out).await?;
-    out.print(&format!("{run} is paused; `sluice runs unpause {run}` lets it go on\n"))?;
+    let again = Again::of(&args.data, None).look;
+    out.print(&format!("{run} is paused; `sluice runs unpause {run}{again}` lets it go on\n"))?;
     local.close().await;
     Ok(Exit::Done)
 }

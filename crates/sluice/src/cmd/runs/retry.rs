@@ -32,7 +32,8 @@ pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let reopened = before.reopened;
     let told = told::tell(&bench.local, run, retry, |run| run.reopened > reopened, out).await?;
     if args.place.detach || told != Told::Here {
-        out.print(&format!("{run} is open again; `sluice resume {run}` takes it up here\n"))?;
+        let again = &bench.again.look;
+        out.print(&format!("{run} is open again; `sluice resume {run}{again}` takes it up\n"))?;
         bench.local.close().await;
         return Ok(Exit::Done);
     }

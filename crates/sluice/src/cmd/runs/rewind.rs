@@ -35,9 +35,10 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
     let told = told::tell(&bench.local, run, rewind, moved, out).await?;
     let to = args.to;
     if args.place.detach || told != Told::Here {
+        let again = &bench.again.look;
         let next = match told {
-            Told::Here => format!("`sluice resume {run}` takes it up"),
-            Told::There | Told::Sent => format!("`sluice runs watch {run}` follows it"),
+            Told::Here => format!("`sluice resume {run}{again}` takes it up"),
+            Told::There | Told::Sent => format!("`sluice runs watch {run}{again}` follows it"),
         };
         out.print(&format!("{run} is back at checkpoint {to}; {next}\n"))?;
         bench.local.close().await;
