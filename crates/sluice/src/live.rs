@@ -157,7 +157,9 @@ impl<'a> Live<'a> {
         out: &mut Out,
     ) -> anyhow::Result<Option<Exit>> {
         let soonest = tokio::time::Instant::now() + gap;
-        let latest = soonest + Duration::from_millis(LOOK_MS);
+        // Whether it really waits for people is seen at the second look.
+        let look_ms = if self.parked > 0 { GAP_MS } else { LOOK_MS };
+        let latest = soonest + Duration::from_millis(look_ms);
         let local = self.follow.local;
         let changed = local.store.changed(LOOK_MS);
         tokio::pin!(changed);

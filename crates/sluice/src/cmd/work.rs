@@ -4,6 +4,7 @@ use super::{tell_people, tell_unreadable};
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::run::Here;
+use crate::cli::runs::Place;
 use crate::hands;
 use crate::input::Input;
 use crate::live::{self, Follow, Part};
@@ -42,9 +43,18 @@ impl<'a> Bench<'a> {
         Bench::with(here, hands::agents(here, script), Claims::Own).await.map(Some)
     }
 
+    /// Opens a data directory that is there, to work in it or to note things down.
+    pub(super) async fn at(place: &'a Place, out: &mut Out) -> anyhow::Result<Option<Bench<'a>>> {
+        local::existing(&place.here.data)?;
+        if place.detach {
+            return Bench::aside(&place.here).await.map(Some);
+        }
+        Bench::open(&place.here, out).await
+    }
+
     /// Opens it only to note things down. Whether there are agents for it is
     /// then for whoever does the work to see.
-    pub(super) async fn aside(here: &'a Here) -> anyhow::Result<Bench<'a>> {
+    async fn aside(here: &'a Here) -> anyhow::Result<Bench<'a>> {
         let anybody = Arc::new(MockAdapter::new(Script::default()));
         Bench::with(here, Agents::new().with_fallback(anybody), Claims::None).await
     }

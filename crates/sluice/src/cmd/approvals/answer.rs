@@ -62,7 +62,8 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
         }
         Told::There | Told::Sent => String::new(),
     };
-    out.print(&format!("{step} is {word}{next}\n"))?;
+    let is = if told == Told::Sent { "will be" } else { "is" };
+    out.print(&format!("{step} {is} {word}{next}\n"))?;
     local.close().await;
     Ok(Exit::Done)
 }
