@@ -1,17 +1,20 @@
 //! Runs that runs start.
 
-use crate::engine::Inner;
-use crate::error::StartError;
+use crate::engine::{AGAIN_MS, Inner};
+use crate::error::{LoadError, StartError};
 use crate::load::stored;
 use crate::mail::Mail;
+use crate::resident::fold;
 use crate::start::Start;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
 use sluice_core::journal::event::StepAt;
 use sluice_core::limits::RECURSION_DEPTH_MAX;
-use sluice_core::port::store::Hash;
+use sluice_core::port::store::{Hash, Letter};
 use sluice_core::run::command::Command;
+use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
+use sluice_core::run::letter;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeMap;
@@ -52,34 +55,71 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
     }
 }
 
-/// How long to wait before a child is tried to be started again.
-const RETRY_MS: u64 = 500;
-
 impl Inner {
     /// Sees to it that a child run exists. Starting it twice is starting it once.
     pub(crate) fn start_child(self: Arc<Self>, parent: RunId, child: RunId, request: ChildRequest) {
         let engine = Arc::clone(&self);
         self.spawn(async move {
-            loop {
-                let failure = match engine.child(parent, child, &request).await {
-                    Ok(()) | Err(StartError::Stopping) => return,
-                    Err(StartError::Store(error)) => {
+            let failure = loop {
+                match engine.child(parent, child, &request).await {
+                    Ok(()) => break None,
+                    Err(StartError::Stopping) => return,
+                    Err(StartError::Store(error) | StartError::Load(LoadError::Store(error))) => {
                         tracing::warn!(%child, %error, "the child cannot be started yet");
-                        tokio::time::sleep(Duration::from_millis(RETRY_MS)).await;
-                        continue;
+                        tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
                     }
-                    Err(error) => error,
-                };
-                let command = Command::ChildEnded {
-                    child,
-                    status: RunStatus::Failed,
-                    outputs: None,
-                    error: Some((code(&failure).to_string(), failure.to_string())),
-                };
-                engine.mail(parent, Mail::Command(command, None)).await;
-                return;
+                    Err(error) => break Some(error),
+                }
+            };
+            match failure {
+                None => engine.stop_unwanted(parent, child).await,
+                Some(failure) => {
+                    let command = Command::ChildEnded {
+                        child,
+                        status: RunStatus::Failed,
+                        outputs: None,
+                        error: Some((code(&failure).to_string(), failure.to_string())),
+                    };
+                    engine.tell(parent, command, &format!("child:{child}:0")).await;
+                }
+            }
+            if let Some(sender) = engine.resident(parent) {
+                // If the parent has left memory, its next owner looks again.
+                let _ = sender.send(Mail::Child(child)).await;
             }
         });
+    }
+
+    /// A child that its parent gave up before it existed could not be told so.
+    async fn stop_unwanted(self: &Arc<Self>, parent: RunId, child: RunId) {
+        let run = loop {
+            match fold(self, parent).await {
+                Ok(folded) => break folded.run,
+                Err(LoadError::Store(error)) => {
+                    tracing::warn!(%parent, %error, "the parent cannot be looked at yet");
+                    tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+                }
+                Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => return,
+            }
+        };
+        let its = |effect| matches!(effect, Effect::Child { child: one, .. } if one == child);
+        if run.is_stopping() || !run.due().any(its) {
+            let reason = "the run that started it no longer waits for it".to_owned();
+            let command = Command::Cancel { by: parent.to_string(), reason };
+            self.tell(child, command, "cancel:parent").await;
+        }
+    }
+
+    /// Sees to it that a run hears something, however often that takes. By
+    /// letter: whoever waits for this holds room that the run may need.
+    async fn tell(self: &Arc<Self>, run: RunId, command: Command, key: &str) {
+        let body = letter::encode(&command).expect("what families say travels");
+        let letter = Letter { run, key: key.to_owned(), body };
+        while let Err(error) = self.store.post(letter.clone()).await {
+            tracing::warn!(%run, %error, "the run cannot be told yet");
+            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+        }
+        self.deliver(run);
     }
 
     async fn child(

@@ -19,8 +19,10 @@ use sluice_core::run::letter;
 use sluice_core::run::state::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use std::time::Duration;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Makes chance.
@@ -59,10 +61,18 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
     residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    /// Whether runs were claimed that nobody told us of.
+    pub(crate) missed: AtomicBool,
     /// Runs whose journals cannot be folded, and why.
     poisoned: Mutex<BTreeMap<RunId, String>>,
     trouble: watch::Sender<Option<String>>,
 }
+
+/// How long to wait before a run that is ours is tried again.
+pub(crate) const AGAIN_MS: u64 = 500;
+
+/// Both ends of a run's mailbox.
+pub(crate) type Mailbox = (mpsc::Sender<Mail>, mpsc::Receiver<Mail>);
 
 /// Why a run could not be taken up here.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +116,7 @@ impl Engine {
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
             residents: Mutex::default(),
+            missed: AtomicBool::new(false),
             poisoned: Mutex::default(),
             trouble: watch::channel(None).0,
             config,
@@ -122,7 +133,9 @@ impl Engine {
 
     /// Starts a run, and answers when that is durable.
     pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
-        self.inner.start(request).await
+        let inner = Arc::clone(&self.inner);
+        let started = self.inner.finish(async move { inner.start(request).await }).await;
+        started.unwrap_or(Err(StartError::Stopping))
     }
 
     /// Asks something of a run, and answers when it is durable. `key` names
@@ -231,14 +244,13 @@ impl Inner {
         });
     }
 
-    pub(crate) fn mailbox(&self) -> (mpsc::Sender<Mail>, mpsc::Receiver<Mail>) {
-        mpsc::channel(MAILBOX_MAX)
-    }
-
-    /// Puts a run into memory.
+    /// Puts a run into memory, into the place it has there.
     pub(crate) fn seat(self: &Arc<Self>, folded: Folded, seat: Seat, first: Vec<Input>) {
-        let id = folded.run.id;
-        self.residents().insert(id, seat.sender.clone());
+        if self.stop.is_cancelled() {
+            // Those who were told to leave did not include it. If its mailbox is
+            // full, what lies there asks for an owner that this is not any more.
+            let _ = seat.sender.try_send(Mail::Leave);
+        }
         let resident = Resident::new(Arc::clone(self), folded, seat);
         self.spawn(resident.live(first));
     }
@@ -252,17 +264,19 @@ impl Inner {
     ) {
         self.residents().remove(&run);
         mailbox.close();
-        let mut again = standing == Standing::Lost;
+        let poisoned = self.quarantined().contains(&run);
+        let mut again = standing == Standing::Lost && !poisoned;
         let mut rest = Vec::new();
         while let Some(mail) = mailbox.recv().await {
             match mail {
                 Mail::Command(..) => rest.push(mail),
-                Mail::Letters => again = true,
+                Mail::Letters | Mail::Claimed(_) => again = true,
                 // Of a call that is over with the run's stay in memory.
                 Mail::Text { .. }
                 | Mail::Media { .. }
                 | Mail::Log { .. }
                 | Mail::Process { .. }
+                | Mail::Child(_)
                 | Mail::Leave => {}
             }
         }
@@ -285,6 +299,25 @@ impl Inner {
             Claims::All | Claims::Own => Dispatching::Allowed,
             Claims::None => Dispatching::Deferred,
         }
+    }
+
+    /// Does something to its end, also when whoever waits for it stops waiting.
+    /// None if the process died meanwhile.
+    async fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, done) = oneshot::channel();
+        self.spawn(async move {
+            // Nobody may wait any more.
+            let _ = sender.send(work.await);
+        });
+        done.await.ok()
+    }
+
+    /// A resident of this run, if there is one.
+    pub(crate) fn resident(&self, run: RunId) -> Option<mpsc::Sender<Mail>> {
+        self.residents().get(&run).cloned()
     }
 
     /// Sends mail to a run, which is taken up if it is not in memory. If that
@@ -356,6 +389,39 @@ impl Inner {
         self: &Arc<Self>,
         run: RunId,
         dispatching: Dispatching,
+        mail: Option<Mail>,
+    ) -> Result<(), TakeError> {
+        let reached = self.bring(run, dispatching, mail).await;
+        // Whether it is ours is not known, or it is and could not be loaded.
+        if matches!(
+            reached,
+            Err(TakeError::Store(StoreError::Unknown(_)) | TakeError::Load(LoadError::Store(_)))
+        ) {
+            self.insist(run);
+        }
+        reached
+    }
+
+    /// Takes up a run that may be ours already, however often that takes.
+    pub(crate) fn insist(self: &Arc<Self>, run: RunId) {
+        let engine = Arc::clone(self);
+        self.spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+                match engine.bring(run, engine.dispatching(), Some(Mail::Letters)).await {
+                    Err(TakeError::Store(error) | TakeError::Load(LoadError::Store(error))) => {
+                        tracing::warn!(%run, %error, "the run cannot be taken up yet");
+                    }
+                    Ok(()) | Err(_) => return,
+                }
+            }
+        });
+    }
+
+    async fn bring(
+        self: &Arc<Self>,
+        run: RunId,
+        dispatching: Dispatching,
         mut mail: Option<Mail>,
     ) -> Result<(), TakeError> {
         loop {
@@ -363,11 +429,15 @@ impl Inner {
                 if let Some(mail) = mail {
                     sender.try_send(mail).expect("a new mailbox has room");
                 }
-                let taken = self.take(run, dispatching, sender, mailbox).await;
-                if taken.is_err() {
-                    self.residents().remove(&run);
-                }
-                return taken;
+                let engine = Arc::clone(self);
+                let taken = self.finish(async move {
+                    let taken = engine.take(run, dispatching, sender, mailbox).await;
+                    taken.map_err(|(error, mailbox)| {
+                        engine.unreserve(run, mailbox);
+                        error
+                    })
+                });
+                return taken.await.unwrap_or(Err(TakeError::Stopping));
             }
             let Some(unsent) = mail else { return Ok(()) };
             let sender = self.residents().get(&run).cloned();
@@ -384,11 +454,7 @@ impl Inner {
     }
 
     /// A place in memory for a run; none if it has one.
-    #[expect(clippy::type_complexity, reason = "both ends of one channel")]
-    fn reserve(
-        &self,
-        run: RunId,
-    ) -> Result<Option<(mpsc::Sender<Mail>, mpsc::Receiver<Mail>)>, TakeError> {
+    pub(crate) fn reserve(&self, run: RunId) -> Result<Option<Mailbox>, TakeError> {
         if self.stop.is_cancelled() {
             return Err(TakeError::Stopping);
         }
@@ -396,9 +462,22 @@ impl Inner {
         if residents.contains_key(&run) {
             return Ok(None);
         }
-        let (sender, mailbox) = self.mailbox();
+        let (sender, mailbox) = mpsc::channel(MAILBOX_MAX);
         residents.insert(run, sender.clone());
         Ok(Some((sender, mailbox)))
+    }
+
+    /// Gives a place in memory back that was not used. Whoever waits for an
+    /// answer from there is told by its being dropped.
+    pub(crate) fn unreserve(self: &Arc<Self>, run: RunId, mut mailbox: mpsc::Receiver<Mail>) {
+        self.residents().remove(&run);
+        let mut claimed = false;
+        while let Ok(mail) = mailbox.try_recv() {
+            claimed |= matches!(mail, Mail::Claimed(_));
+        }
+        if claimed {
+            self.insist(run);
+        }
     }
 
     async fn take(
@@ -407,27 +486,38 @@ impl Inner {
         dispatching: Dispatching,
         sender: mpsc::Sender<Mail>,
         mailbox: mpsc::Receiver<Mail>,
-    ) -> Result<(), TakeError> {
-        let permit = Arc::clone(&self.room).acquire_owned().await;
-        let permit = permit.map_err(|_| TakeError::Stopping)?;
-        let epoch = match self.store.take(run, self.node).await? {
-            Taken::Done(claim) => claim.epoch,
-            Taken::Already(epoch) => epoch,
-            Taken::Held(owner) => return Err(TakeError::Held(owner)),
-            Taken::NoRun => return Err(LoadError::NoRun(run).into()),
+    ) -> Result<(), (TakeError, mpsc::Receiver<Mail>)> {
+        let taken = async {
+            let permit = Arc::clone(&self.room).acquire_owned().await;
+            let permit = permit.map_err(|_| TakeError::Stopping)?;
+            let epoch = match self.store.take(run, self.node).await? {
+                Taken::Done(claim) => claim.epoch,
+                Taken::Already(epoch) => epoch,
+                Taken::Held(owner) => return Err(TakeError::Held(owner)),
+                Taken::NoRun => return Err(LoadError::NoRun(run).into()),
+            };
+            Ok((epoch, permit, self.fold_or_quarantine(run).await?))
         };
-        let folded = self.fold_or_quarantine(run).await?;
-        let first = self.look_after(&folded.run, dispatching).await;
-        let seat = Seat { epoch, sender, mailbox, permit, dispatching };
-        self.seat(folded, seat, first);
-        Ok(())
+        match taken.await {
+            Ok((epoch, permit, folded)) => {
+                let first = self.look_after(&folded.run, dispatching).await;
+                let seat = Seat { epoch, sender, mailbox, permit, dispatching };
+                self.seat(folded, seat, first);
+                Ok(())
+            }
+            Err(error) => Err((error, mailbox)),
+        }
     }
 
-    /// Takes up a run that was claimed.
-    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim) {
+    /// Takes up a run that was claimed, with a place for it.
+    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim, permit: OwnedSemaphorePermit) {
         let run = claim.run;
-        let Ok(Some((sender, mailbox))) = self.reserve(run) else { return };
-        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
+        let Ok(reserved) = self.reserve(run) else { return };
+        let Some((sender, mailbox)) = reserved else {
+            // It was lost, came back, and is still here as it was.
+            let _ = self.bring(run, Dispatching::Allowed, Some(Mail::Claimed(claim.epoch))).await;
+            return;
+        };
         match self.fold_or_quarantine(run).await {
             Ok(folded) => {
                 let dispatching = Dispatching::Allowed;
@@ -436,17 +526,26 @@ impl Inner {
                 self.seat(folded, seat, first);
             }
             Err(error) => {
-                tracing::error!(%run, %error, "a claimed run cannot be loaded");
-                self.residents().remove(&run);
+                self.unreserve(run, mailbox);
+                if let LoadError::Store(error) = error {
+                    tracing::warn!(%run, %error, "a claimed run cannot be loaded yet");
+                    self.insist(run);
+                }
             }
         }
+    }
+
+    /// A run that cannot be read is left alone.
+    pub(crate) fn quarantine(&self, run: RunId, reason: &str) {
+        tracing::error!(%run, reason, "the run is left alone");
+        let mut poisoned = self.poisoned.lock().expect("nobody panics while holding it");
+        poisoned.insert(run, reason.to_owned());
     }
 
     async fn fold_or_quarantine(&self, run: RunId) -> Result<Folded, LoadError> {
         let folded = fold(self, run).await;
         if let Err(LoadError::Poison { reason, .. }) = &folded {
-            let mut poisoned = self.poisoned.lock().expect("nobody panics while holding it");
-            poisoned.insert(run, reason.clone());
+            self.quarantine(run, reason);
         }
         folded
     }

@@ -4,7 +4,7 @@ use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
 use sluice_core::journal::event::RunStarted;
 use sluice_core::journal::wire;
-use sluice_core::port::store::{Frame, Hash, Loaded, Store};
+use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
 use sluice_core::run::id::RunId;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
@@ -27,7 +27,8 @@ pub(crate) async fn load(
     definitions: &Definitions,
     id: RunId,
 ) -> Result<Folded, LoadError> {
-    let Loaded { snapshot, frames } = store.load(id).await?.ok_or(LoadError::NoRun(id))?;
+    let loaded = readable(id, store.load(id).await)?;
+    let Loaded { snapshot, frames } = loaded.ok_or(LoadError::NoRun(id))?;
     if let Some((version, bytes)) = snapshot {
         if let Some((_, started)) = snapshot::started(&bytes) {
             let stored = definition(store, definitions, id, &started).await?;
@@ -53,13 +54,13 @@ pub(crate) async fn replay(
     upto: u64,
 ) -> Result<Folded, LoadError> {
     const PAGE_BYTES: usize = 4 * 1024 * 1024;
-    let first = store.frames(id, 0, PAGE_BYTES).await?;
+    let first = readable(id, store.frames(id, 0, PAGE_BYTES).await)?;
     if first.is_empty() {
         return Err(LoadError::NoRun(id));
     }
     let mut folded = begin(store, definitions, id, &until(first, upto), upto).await?;
     while folded.run.version < upto {
-        let page = store.frames(id, folded.run.version, PAGE_BYTES).await?;
+        let page = readable(id, store.frames(id, folded.run.version, PAGE_BYTES).await)?;
         if page.is_empty() {
             break;
         }
@@ -126,6 +127,14 @@ async fn fold(
     Ok(folded)
 }
 
+/// What cannot be read today cannot be read tomorrow: the run is left alone.
+fn readable<T>(id: RunId, answer: Result<T, StoreError>) -> Result<T, LoadError> {
+    answer.map_err(|error| match error {
+        StoreError::Corrupt(reason) => LoadError::Poison { run: id, reason },
+        StoreError::Unavailable(_) | StoreError::Unknown(_) => error.into(),
+    })
+}
+
 /// Everything a frame refers to by hash.
 pub(crate) async fn blobs(
     store: &dyn Store,
@@ -135,7 +144,7 @@ pub(crate) async fn blobs(
     let poison = |reason: String| LoadError::Poison { run: id, reason };
     let mut found = BTreeMap::new();
     for hash in wire::blobs(body).map_err(|error| poison(error.to_string()))? {
-        let blob = store.blob(hash).await?;
+        let blob = readable(id, store.blob(hash).await)?;
         found.insert(hash, blob.ok_or_else(|| poison(format!("blob {hash} is missing")))?);
     }
     Ok(found)
@@ -161,8 +170,11 @@ pub(crate) async fn stored(
     if let Some(stored) = definitions.get(hash) {
         return Ok(Ok(stored));
     }
-    let Some(body) = store.blob(hash).await? else {
-        return Ok(Err(format!("definition {hash} is missing")));
+    let body = match store.blob(hash).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return Ok(Err(format!("definition {hash} is missing"))),
+        Err(StoreError::Corrupt(reason)) => return Ok(Err(reason)),
+        Err(error) => return Err(error.into()),
     };
     let stored = Stored::read(hash, body);
     if let Ok(stored) = &stored {

@@ -3,6 +3,7 @@
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::adapter::Process;
 use sluice_core::run::command::{Command, Refusal};
+use sluice_core::run::id::RunId;
 use tokio::sync::oneshot;
 
 /// Answers when the append that a command led to is durable.
@@ -23,6 +24,10 @@ pub(crate) enum Mail {
     Log { at: StepAt, dispatch_no: u32, text: String },
     /// A process that waits until it is journalled.
     Process { at: StepAt, dispatch_no: u32, process: Process, reply: Reply },
+    /// The run was given to this process under this epoch.
+    Claimed(u64),
+    /// A child exists, and has heard what it must.
+    Child(RunId),
     /// What is in flight is stopped, what waits is left to others.
     Leave,
 }

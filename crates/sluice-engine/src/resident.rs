@@ -5,7 +5,7 @@ use crate::error::LoadError;
 use crate::load::{Folded, load};
 use crate::mail::Mail;
 use crate::perform::{Done, call};
-use crate::turn::{Input, Standing};
+use crate::turn::{Committed, Input, Offspring, Standing};
 use crate::watch::Tip;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -13,12 +13,13 @@ use futures_util::stream::FuturesUnordered;
 use sluice_core::journal::event::{DeltaPart, StepAt};
 use sluice_core::port::Entropy;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
-use sluice_core::port::store::{Appended, Hold, Inbox};
+use sluice_core::port::store::{Hold, Inbox, LetterId};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::state::Run;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
@@ -46,6 +47,10 @@ pub(crate) struct Resident {
     pub(crate) dispatching: Dispatching,
     /// Whether the next append gives the run up.
     pub(crate) leaving: bool,
+    /// Whether the run was given away and came back: what is known of it is old.
+    stale: bool,
+    /// Letters that say nothing, to be put away with the next append.
+    pub(crate) unreadable: Vec<LetterId>,
     pub(crate) tail_events: u64,
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
@@ -54,7 +59,8 @@ pub(crate) struct Resident {
     sender: mpsc::Sender<Mail>,
     calls: FuturesUnordered<BoxFuture<'static, Done>>,
     performing: BTreeMap<StepAt, (u32, CancellationToken)>,
-    children: BTreeSet<RunId>,
+    /// Children that are being seen to, and whether they are known to exist.
+    children: BTreeMap<RunId, bool>,
     /// Results that came while an append was under way.
     results: Vec<Done>,
     /// Text that waits to be journalled, and since when.
@@ -81,6 +87,8 @@ impl Resident {
             epoch: seat.epoch,
             dispatching: seat.dispatching,
             leaving: false,
+            stale: false,
+            unreadable: Vec::new(),
             tail_events: folded.tail_events,
             tail_bytes: folded.tail_bytes,
             snapshot_bytes: folded.snapshot_bytes,
@@ -88,7 +96,7 @@ impl Resident {
             sender: seat.sender,
             calls: FuturesUnordered::new(),
             performing: BTreeMap::new(),
-            children: BTreeSet::new(),
+            children: BTreeMap::new(),
             results: Vec::new(),
             text: BTreeMap::new(),
             text_due: None,
@@ -105,25 +113,23 @@ impl Resident {
         let standing = loop {
             let standing = self.turn(inputs).await;
             if standing != Standing::Kept {
-                if standing == Standing::Released {
-                    self.start_children();
-                }
                 break standing;
             }
-            if self.dispatching == Dispatching::Deferred && self.run.is_stopping() {
+            if self.stale {
+                break Standing::Lost;
+            }
+            let noted = self.dispatching == Dispatching::Deferred && !self.leaving;
+            if noted && self.run.is_stopping() && self.run.has_edge_work() {
                 // Whoever had it in flight is gone; what it left running is stopped.
                 self.engine.stop_survivors(&self.run).await;
                 inputs = vec![Input::new(Command::TakeOver)];
                 continue;
             }
             let now_ms = self.engine.clock.now_ms();
-            if self.leaving || self.engine.hold(&self.run, now_ms) == Hold::Release {
+            if self.leaving || self.hold(now_ms) == Hold::Release {
                 match self.mailbox.try_recv() {
                     Ok(mail) if !self.leaving => inputs = self.sort(vec![mail]).await,
-                    _ => {
-                        self.start_children();
-                        break self.give_up().await;
-                    }
+                    _ => break self.give_up().await,
                 }
                 continue;
             }
@@ -140,13 +146,6 @@ impl Resident {
         tracing::trace!(run = %id, ?standing, "leaves memory");
         self.stop_calls(standing).await;
         self.engine.forget(id, self.mailbox, standing).await;
-    }
-
-    /// A parked run leaves memory, but not before its children exist.
-    fn start_children(&mut self) {
-        if self.dispatching == Dispatching::Allowed && !self.leaving {
-            self.perform();
-        }
     }
 
     /// Waits for something to do, then takes everything there is.
@@ -220,7 +219,13 @@ impl Resident {
                     let command = Command::Process { at, dispatch_no, process };
                     inputs.push(Input { command, reply: Some(reply), letter: None });
                 }
-                Mail::Leave => self.leaving = true,
+                Mail::Claimed(epoch) => self.stale |= epoch != self.epoch,
+                Mail::Child(child) => drop(self.children.insert(child, true)),
+                Mail::Leave => {
+                    self.leaving = true;
+                    // What would be sent now would be stopped at once.
+                    self.dispatching = Dispatching::Deferred;
+                }
             }
         }
         let due = self.text_due.is_some_and(|due| due <= Instant::now());
@@ -263,8 +268,8 @@ impl Resident {
         let letters = match self.engine.store.letters(Inbox::Run(self.run.id)).await {
             Ok(letters) => letters,
             Err(error) => {
+                // The next sweep finds them again.
                 tracing::warn!(run = %self.run.id, %error, "the inbox cannot be read now");
-                self.engine.deliver(self.run.id);
                 return;
             }
         };
@@ -274,7 +279,8 @@ impl Resident {
                     inputs.push(Input { command, reply: None, letter: Some(received.id) });
                 }
                 Err(error) => {
-                    tracing::error!(run = %self.run.id, %error, "a letter is left unread");
+                    tracing::error!(run = %self.run.id, %error, "a letter is put away unread");
+                    self.unreadable.push(received.id);
                 }
             }
         }
@@ -319,7 +325,8 @@ impl Resident {
                     }
                 }
                 Effect::Child { at, child } => {
-                    if !stopping && self.children.insert(child) {
+                    if let Entry::Vacant(entry) = self.children.entry(child) {
+                        entry.insert(false);
                         let request = crate::children::request(&self.run, at, child);
                         Arc::clone(&self.engine).start_child(self.run.id, child, request);
                     }
@@ -354,14 +361,28 @@ impl Resident {
         self.calls.push(Box::pin(call(adapter, at, request, sender, cancel, grace_ms)));
     }
 
+    /// Whether a child that must exist is not known to.
+    pub(crate) fn offspring(&self) -> Offspring {
+        let mut effects = self.run.due();
+        let open = effects.any(|effect| match effect {
+            Effect::Child { child, .. } => self.children.get(&child) != Some(&true),
+            Effect::Dispatch { .. } => false,
+        });
+        if open { Offspring::Awaited } else { Offspring::Known }
+    }
+
+    pub(crate) fn hold(&self, now_ms: u64) -> Hold {
+        self.engine.hold(&self.run, now_ms, self.offspring())
+    }
+
     /// Gives a parked run up without an event.
     async fn give_up(&mut self) -> Standing {
         match self.release().await {
-            Appended::Done => {
+            Committed::Done | Committed::Left => {
                 self.publish(Hold::Release);
                 Standing::Released
             }
-            _ => Standing::Lost,
+            Committed::Not => Standing::Lost,
         }
     }
 

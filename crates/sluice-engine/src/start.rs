@@ -1,11 +1,11 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
 use crate::definition::Stored;
-use crate::engine::Inner;
+use crate::engine::{AGAIN_MS, Inner};
 use crate::error::StartError;
 use crate::load::Folded;
 use crate::resident::Seat;
-use crate::turn::letters;
+use crate::turn::{Offspring, letters};
 use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
@@ -18,11 +18,14 @@ use sluice_core::plan::step::Work;
 use sluice_core::port::Entropy;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
+use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
 use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 /// How long an idempotency key counts.
 const KEY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -89,28 +92,6 @@ impl Start {
         }
     }
 
-    /// Every definition it needs.
-    fn brought(&self) -> impl Iterator<Item = &Stored> {
-        self.bring.iter().chain([&self.stored])
-    }
-
-    /// What the lists need of it.
-    fn create(&self, now_ms: u64) -> Create {
-        let plan = &self.stored.definition.plan;
-        let key = self.key.as_ref().map(|key| Key {
-            key: key.clone(),
-            fingerprint: fingerprint(self),
-            expires_at_ms: now_ms.saturating_add(KEY_MS),
-        });
-        Create {
-            workflow: plan.name.clone(),
-            version: plan.version,
-            started_at_ms: now_ms,
-            parent: self.parent.as_ref().map(|(run, _)| *run),
-            key,
-        }
-    }
-
     /// The key that the inputs themselves make.
     pub fn auto_key(&self) -> String {
         let name = &self.stored.definition.plan.name;
@@ -128,14 +109,23 @@ pub struct StartedRun {
     pub existed: bool,
 }
 
-/// A run that is about to be made durable.
-struct Begun {
+/// A run that is about to be created.
+struct Draft {
     run: Run,
     append: Append,
-    hold: Hold,
+    /// Runs that are written to with the append.
     addressees: Vec<RunId>,
-    tail_events: u64,
-    tail_bytes: usize,
+}
+
+/// What became of a run that was to be created.
+enum Created {
+    /// It is durable.
+    New,
+    /// An answer was lost, and now it exists: perhaps by that, perhaps by
+    /// another process that was to start the same child.
+    There,
+    /// Its key was used before.
+    Before { run: RunId, same: bool },
 }
 
 impl Inner {
@@ -144,79 +134,155 @@ impl Inner {
         let plan = &request.stored.definition.plan;
         let args = check_args(plan, &request.args)?;
         self.check_agents(plan, &request)?;
-        let permit = Arc::clone(&self.room).acquire_owned().await;
-        let permit = permit.map_err(|_| StartError::Stopping)?;
-        let begun = self.begin(&request, args);
-        let id = begun.run.id;
-        match self.store.append(begun.append).await? {
-            Appended::Done => {}
-            Appended::Exists { run, same: true } => {
-                return Ok(StartedRun { run, existed: true });
-            }
-            Appended::Exists { run, same: false } => return Err(StartError::KeyConflict(run)),
-            other => {
-                let reason = format!("a new run was answered {other:?}");
-                return Err(StoreError::Unavailable(reason).into());
-            }
+        let permit = self.room_for(&request).await?;
+        let mut hold = Hold::Keep;
+        if request.dispatching == Dispatching::Deferred || permit.is_none() {
+            hold = Hold::Release;
         }
-        for stored in request.brought() {
-            self.definitions.keep(stored);
-        }
-        for run in begun.addressees {
+        let Draft { run, append, addressees } = self.draft(&request, args, hold);
+        let (id, count, tail_bytes) = (append.run, append.count, append.body.len());
+        let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
+        let place = self.reserve(id).map_err(|_| StartError::Stopping)?;
+        let created = self.create(append).await;
+        let (place, permit) = match (&created, hold, place, permit) {
+            (Ok(Created::New), Hold::Keep, Some(place), Some(permit)) => (place, permit),
+            (_, _, place, _) => {
+                if let Some((_, mailbox)) = place {
+                    self.unreserve(id, mailbox);
+                }
+                if hold == Hold::Keep && matches!(created, Ok(Created::New | Created::There)) {
+                    self.insist(id);
+                }
+                for run in addressees {
+                    self.deliver(run);
+                }
+                return self.existing(&request, id, created?);
+            }
+        };
+        self.keep_definitions(&request);
+        for run in addressees {
             self.deliver(run);
         }
-        if begun.hold == Hold::Keep {
-            let (sender, mailbox) = self.mailbox();
-            let folded = Folded {
-                run: begun.run,
-                tail_events: begun.tail_events,
-                tail_bytes: begun.tail_bytes,
-                snapshot_bytes: 0,
-            };
-            let dispatching = Dispatching::Allowed;
-            let seat = Seat { epoch: 1, sender, mailbox, permit, dispatching };
-            self.seat(folded, seat, Vec::new());
-        }
+        let folded = Folded { run, tail_events: u64::from(count), tail_bytes, snapshot_bytes: 0 };
+        let (sender, mailbox) = place;
+        let dispatching = Dispatching::Allowed;
+        let seat = Seat { epoch: 1, sender, mailbox, permit, dispatching };
+        self.seat(folded, seat, Vec::new());
         Ok(StartedRun { run: id, existed: false })
     }
 
-    /// The run's first turn, and the append it makes.
-    fn begin(&self, request: &Start, args: Map<String, Value>) -> Begun {
+    /// Room in memory. A child does not wait for it: those above it would hold
+    /// the room it waits for. It is left to whoever has room first.
+    async fn room_for(&self, request: &Start) -> Result<Option<OwnedSemaphorePermit>, StartError> {
+        let room = Arc::clone(&self.room);
+        if request.parent.is_some() {
+            return match room.try_acquire_owned() {
+                Ok(permit) => Ok(Some(permit)),
+                Err(TryAcquireError::NoPermits) => Ok(None),
+                Err(TryAcquireError::Closed) => Err(StartError::Stopping),
+            };
+        }
+        room.acquire_owned().await.map(Some).map_err(|_| StartError::Stopping)
+    }
+
+    /// The first append, given up at once if `hold` says so, or if there is
+    /// nothing to do yet.
+    fn draft(&self, request: &Start, args: Map<String, Value>, hold: Hold) -> Draft {
+        let plan = &request.stored.definition.plan;
         let mut entropy = (self.entropy)();
         let now_ms = self.clock.now_ms();
         let id = request.id.unwrap_or_else(|| RunId::new(now_ms, &mut *entropy));
         let started = self.started(request, args, &mut *entropy);
+        let key = request.key.as_ref().map(|key| Key {
+            key: key.clone(),
+            fingerprint: fingerprint(request),
+            expires_at_ms: now_ms.saturating_add(KEY_MS),
+        });
+        let create = Create {
+            workflow: plan.name.clone(),
+            version: plan.version,
+            started_at_ms: now_ms,
+            parent: request.parent.as_ref().map(|(run, _)| *run),
+            key,
+        };
         let given = Given { now_ms, entropy: &mut *entropy, dispatching: request.dispatching };
         let definition = Arc::clone(&request.stored.definition);
         let (run, decided) = start(id, definition, started, request.carried.clone(), given);
         let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
-        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let tail_bytes = encoded.body.len();
-        let new = request.brought().filter(|one| self.definitions.get(one.hash).is_none());
-        let blobs = encoded.blobs.into_iter().chain(new.map(Stored::blob)).collect();
-        let hold = match request.dispatching {
-            // A run that only waits for children stays until they are started.
-            Dispatching::Allowed if run.due().next().is_some() => Hold::Keep,
-            Dispatching::Allowed => self.hold(&run, now_ms),
-            Dispatching::Deferred => Hold::Release,
-        };
+        let mut blobs = encoded.blobs;
+        let brought = request.bring.iter().chain([&request.stored]);
+        let unknown = brought.filter(|one| self.definitions.get(one.hash).is_none());
+        blobs.extend(unknown.map(Stored::blob));
+        let offspring = offspring(&run);
+        let hold = if hold == Hold::Keep { self.hold(&run, now_ms, offspring) } else { hold };
         let addressees = decided.letters.iter().map(|letter| letter.run).collect();
         let append = Append {
             run: id,
             node: self.node,
             epoch: 1,
             after: 0,
-            count,
+            count: u32::try_from(decided.events.len()).expect("a turn is bounded"),
             body: encoded.body,
-            create: Some(request.create(now_ms)),
-            head: Some(self.head(&run, now_ms, hold)),
+            create: Some(create),
+            head: Some(self.head(&run, now_ms, hold, offspring)),
             snapshot: None,
             blobs,
             read: Vec::new(),
             letters: letters(decided.letters),
             guards: Vec::new(),
         };
-        Begun { run, append, hold, addressees, tail_events: u64::from(count), tail_bytes }
+        Draft { run, append, addressees }
+    }
+
+    /// Appends the first frame. Once an answer was lost it is not left at that:
+    /// the run may be there, and nobody would look after it.
+    async fn create(&self, append: Append) -> Result<Created, StoreError> {
+        let mut doubt = false;
+        loop {
+            match self.store.append(append.clone()).await {
+                Ok(Appended::Done) => return Ok(Created::New),
+                Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
+                    return Ok(Created::There);
+                }
+                Ok(Appended::Exists { run, same }) => return Ok(Created::Before { run, same }),
+                Ok(other) => {
+                    let reason = format!("a new run was answered {other:?}");
+                    return Err(StoreError::Unavailable(reason));
+                }
+                Err(StoreError::Unknown(reason)) => {
+                    tracing::warn!(run = %append.run, reason, "a start was not acknowledged");
+                    doubt = true;
+                }
+                Err(error @ StoreError::Unavailable(_)) if doubt => {
+                    tracing::warn!(run = %append.run, %error, "a start is not certain yet");
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+        }
+    }
+
+    /// The answer about a run that is not in memory here.
+    fn existing(
+        &self,
+        request: &Start,
+        id: RunId,
+        created: Created,
+    ) -> Result<StartedRun, StartError> {
+        match created {
+            Created::New | Created::There => {
+                self.keep_definitions(request);
+                Ok(StartedRun { run: id, existed: false })
+            }
+            Created::Before { run, same: true } => Ok(StartedRun { run, existed: true }),
+            Created::Before { run, same: false } => Err(StartError::KeyConflict(run)),
+        }
+    }
+
+    fn keep_definitions(&self, request: &Start) {
+        for stored in request.bring.iter().chain([&request.stored]) {
+            self.definitions.keep(stored);
+        }
     }
 
     fn started(
@@ -276,6 +342,12 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Children of a new run are started by whoever owns it.
+fn offspring(run: &Run) -> Offspring {
+    let awaited = run.due().any(|effect| matches!(effect, Effect::Child { .. }));
+    if awaited { Offspring::Awaited } else { Offspring::Known }
 }
 
 fn nobody(step: &sluice_core::plan::step::Step) -> String {

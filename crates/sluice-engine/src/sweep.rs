@@ -6,6 +6,7 @@ use sluice_core::port::store::{Filter, Inbox, StoreError};
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Most runs claimed at once.
@@ -55,6 +56,10 @@ impl Inner {
         if self.config.claims != Claims::All {
             return Ok(());
         }
+        if self.missed.load(Ordering::Relaxed) {
+            self.find_own().await?;
+            self.missed.store(false, Ordering::Relaxed);
+        }
         self.claim().await?;
         let now_ms = self.clock.now_ms();
         if now_ms.saturating_sub(*watched_at_ms) >= self.config.watchdog_ms {
@@ -67,21 +72,44 @@ impl Inner {
     /// Takes up everything that is due, as far as there is room.
     async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
         loop {
+            // The places are taken first: what is claimed must not wait for one.
             let room = self.room.available_permits().min(CLAIM_MAX);
-            if room == 0 || self.stop.is_cancelled() {
+            let many = u32::try_from(room).expect("a claim is bounded");
+            let places = Arc::clone(&self.room).try_acquire_many_owned(many);
+            let Some(mut places) = places.ok().filter(|_| room > 0) else { return Ok(()) };
+            if self.stop.is_cancelled() {
                 return Ok(());
             }
-            let claims = self.store.claim(self.node, self.clock.now_ms(), room).await?;
+            let claims = self.store.claim(self.node, self.clock.now_ms(), room).await;
+            if let Err(StoreError::Unknown(_)) = claims {
+                self.missed.store(true, Ordering::Relaxed);
+            }
+            let claims = claims?;
             let more = claims.len() == room;
             for claim in claims {
+                let place = places.split(1).expect("no more are claimed than there is room for");
                 let engine = Arc::clone(self);
-                self.spawn(async move { engine.take_claimed(claim).await });
+                self.spawn(async move { engine.take_claimed(claim, place).await });
             }
             if !more {
                 return Ok(());
             }
-            // Those just claimed take their places before more are claimed.
-            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Takes up runs that are ours without our knowing: claimed, and the answer lost.
+    async fn find_own(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut before = None;
+        loop {
+            let filter = Filter { limit: WATCH_MAX, before, ..Filter::default() };
+            let rows = self.store.list(filter).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            before = Some(last.run);
+            for row in rows {
+                if row.owner == Some(self.node) && self.resident(row.run).is_none() {
+                    self.insist(row.run);
+                }
+            }
         }
     }
 
@@ -92,7 +120,9 @@ impl Inner {
             [RunStatus::Queued, RunStatus::Running, RunStatus::Cancelling, RunStatus::Recovered];
         let filter = Filter { statuses: statuses.to_vec(), limit: WATCH_MAX, ..Filter::default() };
         for row in self.store.list(filter).await? {
-            if row.owner.is_none() && row.due_at_ms.is_none() {
+            let forgotten = row.owner.is_none() && row.due_at_ms.is_none();
+            let lost = row.owner == Some(self.node) && self.resident(row.run).is_none();
+            if forgotten || lost {
                 self.deliver(row.run);
             }
         }

@@ -6,13 +6,13 @@ use crate::engine::Inner;
 use crate::mail::Reply;
 use crate::resident::Resident;
 use sluice_core::journal::wire;
-use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, Store, StoreError};
+use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, StoreError};
 use sluice_core::run::command::{Command, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
-use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A command on its way into a turn.
@@ -29,9 +29,6 @@ impl Input {
     }
 }
 
-/// What becomes of commands, for those who wait for them.
-type Replies = Vec<(Reply, Result<(), Refusal>)>;
-
 /// Whether the run goes on being ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -41,6 +38,26 @@ pub(crate) enum Standing {
     Released,
     /// Another process has it, or what we know of it is stale: let go.
     Lost,
+}
+
+/// What became of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Committed {
+    /// It is durable.
+    Done,
+    /// It is durable, and the run has moved on from there without us.
+    Left,
+    /// It is not, and never will be.
+    Not,
+}
+
+/// Whether every child that a run has in flight is known to exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offspring {
+    /// They are.
+    Known,
+    /// Somebody must see to one: until then the run needs an owner.
+    Awaited,
 }
 
 /// The events a snapshot may be behind, at least.
@@ -53,7 +70,8 @@ impl Resident {
     pub(crate) async fn turn(&mut self, inputs: Vec<Input>) -> Standing {
         let now_ms = self.engine.clock.now_ms();
         let status = self.run.status;
-        let (decided, replies, read) = self.decide(inputs, now_ms);
+        let (decided, replies, mut read) = self.decide(inputs, now_ms);
+        read.append(&mut self.unreadable);
         if decided.events.is_empty() && read.is_empty() {
             answer(replies);
             return Standing::Kept;
@@ -65,23 +83,26 @@ impl Resident {
         if self.engine.config.sabotage.dispatch_before_log {
             self.perform();
         }
-        match self.commit(append).await {
-            Appended::Done => {}
-            Appended::Conflict | Appended::NotOwner | Appended::Exists { .. } => {
-                return Standing::Lost;
-            }
-            // Guards come with governance; nothing is guarded yet.
-            Appended::Refused { .. } => return Standing::Lost,
+        let committed = self.commit(append).await;
+        if committed == Committed::Not {
+            return Standing::Lost;
         }
         answer(replies);
-        self.publish(hold);
         for run in addressees {
             self.engine.deliver(run);
         }
+        if committed == Committed::Left {
+            return Standing::Lost;
+        }
+        self.publish(hold);
         if hold == Hold::Release { Standing::Released } else { Standing::Kept }
     }
 
-    fn decide(&mut self, inputs: Vec<Input>, now_ms: u64) -> (Decided, Replies, Vec<LetterId>) {
+    fn decide(
+        &mut self,
+        inputs: Vec<Input>,
+        now_ms: u64,
+    ) -> (Decided, Vec<(Reply, Result<(), Refusal>)>, Vec<LetterId>) {
         let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
@@ -133,10 +154,10 @@ impl Resident {
 
     /// What the lists show, if this turn changed it.
     fn head(&self, now_ms: u64, before: sluice_core::run::status::RunStatus) -> Option<Head> {
-        let hold = self.engine.hold(&self.run, now_ms);
+        let hold = self.hold(now_ms);
         let changed = self.run.status != before || hold == Hold::Release || self.leaving;
         let hold = if self.leaving { Hold::Release } else { hold };
-        changed.then(|| self.engine.head(&self.run, now_ms, hold))
+        changed.then(|| self.engine.head(&self.run, now_ms, hold, self.offspring()))
     }
 
     fn snapshot(&mut self) -> Option<Vec<u8>> {
@@ -155,31 +176,37 @@ impl Resident {
 
     /// Appends, however long the store takes to be able to. Calls in flight go
     /// on meanwhile; what they come to is kept for the next turn.
-    async fn commit(&mut self, append: Append) -> Appended {
+    async fn commit(&mut self, append: Append) -> Committed {
         let mut wait_ms = RETRY_MS.0;
+        // Whether an answer was lost: what was sent then may yet be written.
+        let mut doubt = false;
         loop {
-            let store = std::sync::Arc::clone(&self.engine.store);
+            let store = Arc::clone(&self.engine.store);
             let attempt = append.clone();
             let appended = self.while_calling(async move { store.append(attempt).await }).await;
             match appended {
                 Ok(appended) => {
                     self.engine.untroubled();
-                    return appended;
+                    return match appended {
+                        Appended::Done => Committed::Done,
+                        _ if doubt && self.is_written(&append).await => Committed::Left,
+                        // Guards come with governance; nothing is guarded yet.
+                        Appended::Conflict
+                        | Appended::NotOwner
+                        | Appended::Exists { .. }
+                        | Appended::Refused { .. } => Committed::Not,
+                    };
                 }
                 Err(StoreError::Unknown(reason)) => {
                     tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
-                    let store = std::sync::Arc::clone(&self.engine.store);
-                    match version_in_store(store, append.run).await {
-                        Some(version) if version >= append.after + u64::from(append.count) => {
-                            return Appended::Done;
-                        }
-                        Some(_) => {}
-                        None => return Appended::Conflict,
+                    doubt = true;
+                    if self.is_written(&append).await {
+                        return Committed::Done;
                     }
                 }
-                Err(error @ StoreError::Corrupt(_)) => {
-                    tracing::error!(run = %append.run, %error, "the run is left alone");
-                    return Appended::NotOwner;
+                Err(StoreError::Corrupt(reason)) => {
+                    self.engine.quarantine(append.run, &reason);
+                    return Committed::Not;
                 }
                 Err(StoreError::Unavailable(reason)) => {
                     tracing::warn!(run = %append.run, reason, wait_ms, "the store is unavailable");
@@ -192,8 +219,38 @@ impl Resident {
         }
     }
 
+    /// Whether the journal has this very frame. An append without one is not
+    /// to be seen, and harmless to repeat.
+    async fn is_written(&mut self, append: &Append) -> bool {
+        if append.count == 0 {
+            return false;
+        }
+        let mut wait_ms = RETRY_MS.0;
+        loop {
+            let store = Arc::clone(&self.engine.store);
+            let (run, after) = (append.run, append.after);
+            let frames = self.while_calling(async move { store.frames(run, after, 1).await }).await;
+            match frames {
+                Ok(frames) => {
+                    let frame = frames.first();
+                    return frame.is_some_and(|frame| {
+                        frame.first == after + 1 && frame.body == append.body
+                    });
+                }
+                Err(StoreError::Corrupt(reason)) => {
+                    self.engine.quarantine(run, &reason);
+                    return false;
+                }
+                Err(error) => tracing::warn!(%run, %error, "the journal cannot be looked at yet"),
+            }
+            let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
+            self.while_calling(pause).await;
+            wait_ms = (wait_ms * 2).min(RETRY_MS.1);
+        }
+    }
+
     /// Gives the run up without an event.
-    pub(crate) async fn release(&mut self) -> Appended {
+    pub(crate) async fn release(&mut self) -> Committed {
         let now_ms = self.engine.clock.now_ms();
         let append = Append {
             run: self.run.id,
@@ -203,7 +260,7 @@ impl Resident {
             count: 0,
             body: Vec::new(),
             create: None,
-            head: Some(self.engine.head(&self.run, now_ms, Hold::Release)),
+            head: Some(self.engine.head(&self.run, now_ms, Hold::Release, self.offspring())),
             snapshot: None,
             blobs: Vec::new(),
             read: Vec::new(),
@@ -216,8 +273,9 @@ impl Resident {
 
 impl Inner {
     /// Whether a run is kept in memory: not if it only waits, and long enough.
-    pub(crate) fn hold(&self, run: &Run, now_ms: u64) -> Hold {
-        if !run.is_parked() {
+    pub(crate) fn hold(&self, run: &Run, now_ms: u64, offspring: Offspring) -> Hold {
+        let awaits = offspring == Offspring::Awaited && !run.status.is_terminal();
+        if !run.is_parked() || awaits {
             return Hold::Keep;
         }
         let soon = now_ms.saturating_add(self.config.park_after_ms);
@@ -226,12 +284,12 @@ impl Inner {
         if retries { Hold::Keep } else { Hold::Release }
     }
 
-    pub(crate) fn head(&self, run: &Run, now_ms: u64, hold: Hold) -> Head {
+    pub(crate) fn head(&self, run: &Run, now_ms: u64, hold: Hold, offspring: Offspring) -> Head {
         let due_at_ms = match hold {
             Hold::Keep => None,
             Hold::Release if run.status.is_terminal() => None,
             // Left behind with work to do: whoever can takes it up.
-            Hold::Release if !run.is_parked() => Some(now_ms),
+            Hold::Release if !run.is_parked() || offspring == Offspring::Awaited => Some(now_ms),
             Hold::Release => run.next_due_ms(),
         };
         #[cfg(feature = "sabotage")]
@@ -251,13 +309,7 @@ impl Inner {
     }
 }
 
-async fn version_in_store(store: std::sync::Arc<dyn Store>, run: RunId) -> Option<u64> {
-    let loaded = store.load(run).await.ok()??;
-    let frames = loaded.frames.last().map(|frame| frame.first + u64::from(frame.count) - 1);
-    frames.or(loaded.snapshot.map(|(version, _)| version))
-}
-
-fn answer(replies: Replies) {
+fn answer(replies: Vec<(Reply, Result<(), Refusal>)>) {
     for (reply, applied) in replies {
         // Whoever asked may have stopped waiting.
         let _ = reply.send(applied);

@@ -1,8 +1,8 @@
 //! Whole runs.
 
-use crate::world::{config, ended, ground, memory, outputs, sqlite, start, until};
+use crate::world::{World, config, ended, ground, memory, outputs, resolve, sqlite, start, until};
 use serde_json::json;
-use sluice_core::run::command::{Command, Decision, Resolve};
+use sluice_core::run::command::Decision;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
 
@@ -22,9 +22,9 @@ b: {echo: true, outputs: {y: yes}}
 
 #[tokio::test]
 async fn a_chain_of_mock_and_shell_steps_completes_on_both_stores() {
-    let dir = tempfile::tempdir().unwrap();
-    for store in [memory(), sqlite(dir.path())] {
-        let engine = Engine::open(ground(store, MOCK, dir.path()), config()).await.unwrap();
+    let world = World::new(MOCK);
+    for store in [memory(), sqlite(world.path())] {
+        let engine = Engine::open(ground(store, &world), config()).await.unwrap();
         let run = engine.start(start(CHAIN)).await.unwrap().run;
         let run = ended(&engine, run).await;
         assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
@@ -41,22 +41,12 @@ steps:
   - {id: sure, approval: required, outputs: {amount: integer}}
   - {id: pay, command: 'pay ${amount}', depends_on: [sure], outputs: {paid: string}}
 ";
-    let dir = tempfile::tempdir().unwrap();
-    let mock = "pay: {echo: true, outputs: {paid: ok}}";
-    let engine =
-        Engine::open(ground(sqlite(dir.path()), mock, dir.path()), config()).await.unwrap();
+    let world = World::new("pay: {echo: true, outputs: {paid: ok}}");
+    let engine = world.boot().await;
     let id = engine.start(start(ASK)).await.unwrap().run;
     let run = until(&engine, id, |run| run.status == RunStatus::Paused).await;
     until(&engine, id, |_| engine.residents() == 0).await;
-    let approval = *run.approvals.keys().next().unwrap();
-    let resolve = Resolve {
-        approval,
-        decision: Decision::Approve,
-        by: "ada".to_owned(),
-        comment: None,
-        values: json!({"amount": "12"}).as_object().unwrap().clone(),
-    };
-    engine.command(id, Command::Resolve(Box::new(resolve)), "approve").await.unwrap();
+    resolve(&engine, &run, Decision::Approve, json!({"amount": "12"})).await.unwrap();
     let run = ended(&engine, id).await;
     assert_eq!(run.status, RunStatus::Completed);
     assert_eq!(outputs(&run), json!({"amount": 12, "paid": "ok"}));

@@ -1,23 +1,199 @@
 //! An engine on a store, with the mock and the shell for agents.
+//!
+//! A [`World`] is a directory in which engines come and go. What its agents were
+//! asked is kept beside them, so that a test can tell what was done twice.
 
 use serde_json::{Map, Value};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::port::adapter::{
+    Adapter, Call, Capabilities, Execution, Health, Process, Request,
+};
 use sluice_core::port::store::Store;
+use sluice_core::port::{Clock, Later};
+use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::id::RunId;
-use sluice_core::run::state::Run;
+use sluice_core::run::state::{Run, StepState};
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::{Engine, Ground};
+use sluice_engine::error::{CommandError, Delivered};
 use sluice_engine::start::Start;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::SqliteStore;
-use std::path::Path;
-use std::sync::Arc;
+use std::future::pending;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
+use tempfile::TempDir;
+
+/// A directory in which engines come and go.
+pub(crate) struct World {
+    dir: PathBuf,
+    /// Removes the directory, where it is the test's own.
+    _temporary: Option<TempDir>,
+    mock: Script,
+    calls: Calls,
+}
+
+/// An engine, from its start to its end.
+pub(crate) struct Life {
+    engine: Engine,
+    store: Weak<SqliteStore>,
+}
+
+impl World {
+    /// An empty directory, and a script for the mock.
+    pub(crate) fn new(mock: &str) -> World {
+        let dir = tempfile::tempdir().expect("there is a place for temporary files");
+        let world = World::at(dir.path(), mock);
+        World { _temporary: Some(dir), ..world }
+    }
+
+    /// A directory that others use too.
+    pub(crate) fn at(dir: &Path, mock: &str) -> World {
+        World {
+            dir: dir.to_owned(),
+            _temporary: None,
+            mock: Script::parse(mock).expect("the script is one"),
+            calls: Calls::default(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The database, to be looked at or damaged.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.path().join("sluice.db")
+    }
+
+    pub(crate) fn agents(&self) -> Agents {
+        let shell = ShellConfig::new(Workspace::Shared(self.path().to_owned()));
+        let witness = |adapter: Arc<dyn Adapter>| {
+            Arc::new(Witness { adapter, calls: Arc::clone(&self.calls) }) as Arc<dyn Adapter>
+        };
+        Agents::new()
+            .with("mock", witness(Arc::new(MockAdapter::new(self.mock.clone()))))
+            .with("shell", witness(Arc::new(ShellAdapter::new(shell))))
+            .with("deaf", witness(Arc::new(Deaf)))
+    }
+
+    /// Starts an engine with the usual settings.
+    pub(crate) async fn boot(&self) -> Life {
+        self.boot_with(config()).await
+    }
+
+    pub(crate) async fn boot_with(&self, config: Config) -> Life {
+        self.boot_at(config, Arc::new(SystemClock)).await
+    }
+
+    pub(crate) async fn boot_at(&self, config: Config, clock: Arc<dyn Clock>) -> Life {
+        let store = SqliteStore::open(self.path(), Arc::clone(&clock)).expect("the store opens");
+        let store = Arc::new(store);
+        let weak = Arc::downgrade(&store);
+        let entropy = Arc::new(|| Box::new(SystemEntropy) as Box<_>);
+        let ground = Ground { store, clock, entropy, agents: self.agents() };
+        let engine = Engine::open(ground, config).await.expect("the engine starts");
+        Life { engine, store: weak }
+    }
+
+    /// What the agents were asked about a step: dispatch, attempt, key.
+    pub(crate) fn calls(&self, step: &str) -> Vec<(u32, u32, String)> {
+        let calls = self.calls.lock().expect("nobody panics while holding it");
+        let of = calls.iter().filter(|one| one.step == step);
+        of.map(|one| (one.dispatch_no, one.attempt, one.idempotency_key.clone())).collect()
+    }
+}
+
+impl Deref for Life {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl Life {
+    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+        self.store.upgrade().expect("the engine holds it")
+    }
+
+    /// Dies without a word. Completes when nothing of it is left.
+    pub(crate) async fn crash(self) {
+        drop(self.engine);
+        let gone = async {
+            while self.store.strong_count() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.expect("a dead engine lets go of its store");
+    }
+
+    /// Stops as it should.
+    pub(crate) async fn leave(self) {
+        self.engine.shutdown().await;
+        self.crash().await;
+    }
+}
+
+type Calls = Arc<Mutex<Vec<Request>>>;
+
+/// Writes down what an agent is asked.
+struct Witness {
+    adapter: Arc<dyn Adapter>,
+    calls: Calls,
+}
+
+impl Adapter for Witness {
+    fn provider(&self) -> &'static str {
+        self.adapter.provider()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.adapter.capabilities()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        self.adapter.health()
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        let mut calls = self.calls.lock().expect("nobody panics while holding it");
+        calls.push(request.clone());
+        self.adapter.execute(request, call)
+    }
+
+    fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
+        self.adapter.stop_survivor(process)
+    }
+}
+
+/// Never answers, whatever it is told.
+struct Deaf;
+
+impl Adapter for Deaf {
+    fn provider(&self) -> &'static str {
+        "deaf"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(std::future::ready(Health::Healthy))
+    }
+
+    fn execute<'a>(&'a self, _: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(pending())
+    }
+}
 
 /// Stores that forget nothing while a test lasts.
 pub(crate) fn memory() -> Arc<dyn Store> {
@@ -28,16 +204,13 @@ pub(crate) fn sqlite(dir: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(dir, Arc::new(SystemClock)).expect("the store opens"))
 }
 
-pub(crate) fn ground(store: Arc<dyn Store>, mock: &str, workspace: &Path) -> Ground {
-    let script = Script::parse(mock).expect("the script is one");
-    let shell = ShellConfig::new(Workspace::Shared(workspace.to_owned()));
+/// What an engine on any store stands on.
+pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
     Ground {
         store,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(|| Box::new(SystemEntropy)),
-        agents: Agents::new()
-            .with("mock", Arc::new(MockAdapter::new(script)))
-            .with("shell", Arc::new(ShellAdapter::new(shell))),
+        agents: world.agents(),
     }
 }
 
@@ -46,8 +219,12 @@ pub(crate) fn config() -> Config {
 }
 
 pub(crate) fn stored(document: &str) -> Stored {
+    stored_with(document, &Registry::default())
+}
+
+fn stored_with(document: &str, registry: &Registry) -> Stored {
     let format = if document.contains("nodes") { Format::Lens } else { Format::Lobsterx };
-    let checked = doc::check(document.as_bytes(), Some(format), &Registry::default());
+    let checked = doc::check(document.as_bytes(), Some(format), registry);
     let plan = checked.plan.unwrap_or_else(|| panic!("{:?}", checked.diagnostics));
     Stored::new(plan, document)
 }
@@ -58,7 +235,21 @@ pub(crate) fn start(document: &str) -> Start {
     start
 }
 
-/// Waits until the run is as wanted, for at most ten seconds.
+/// A start of a workflow that refers to another.
+pub(crate) fn start_family(parent: &str, name: &str, child: &str) -> Start {
+    let child = stored(child);
+    let registry = Registry::default().with_workflow(name, None);
+    let mut start = Start::new(stored_with(parent, &registry), Map::new());
+    start.default_agent = Some("mock".to_owned());
+    start.children.insert(name.to_owned(), child.hash);
+    start.bring.push(child);
+    start
+}
+
+/// How long a test waits for what must happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until the run is as wanted.
 pub(crate) async fn until(engine: &Engine, run: RunId, wanted: impl Fn(&Run) -> bool) -> Run {
     let mut tips = engine.follow(run);
     let looked = async {
@@ -67,17 +258,57 @@ pub(crate) async fn until(engine: &Engine, run: RunId, wanted: impl Fn(&Run) -> 
             if wanted(&now) {
                 return now;
             }
-            let _ = tokio::time::timeout(Duration::from_millis(100), tips.changed()).await;
+            let _ = tokio::time::timeout(Duration::from_millis(50), tips.changed()).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), looked).await.expect("it happens in time")
+    let Ok(run) = tokio::time::timeout(PATIENCE, looked).await else {
+        let run = engine.load(run).await.expect("the run can be read");
+        let steps: Vec<_> = run.all().map(|(at, one)| (run.name(at), one.status)).collect();
+        panic!("it does not happen in time: {} {steps:?} {:?}", run.status, run.end)
+    };
+    run
 }
 
 pub(crate) async fn ended(engine: &Engine, run: RunId) -> Run {
     until(engine, run, |run| run.status.is_terminal()).await
 }
 
+/// Waits for something that no run tells of.
+pub(crate) async fn happens(what: &str, happened: impl Fn() -> bool) {
+    let looked = async {
+        while !happened() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let looked = tokio::time::timeout(PATIENCE, looked).await;
+    looked.unwrap_or_else(|_| panic!("{what} does not happen in time"));
+}
+
 pub(crate) fn outputs(run: &Run) -> Value {
     let end = run.end.as_ref().expect("it has ended");
     end.outputs.as_ref().map_or(Value::Null, |outputs| (**outputs).clone())
+}
+
+/// What a step is doing.
+pub(crate) fn step<'r>(run: &'r Run, name: &str) -> &'r StepState {
+    run.state(run.find(name).expect("there is such a step"))
+}
+
+pub(crate) async fn cancel(engine: &Engine, run: RunId) -> Result<Delivered, CommandError> {
+    let command = Command::Cancel { by: "ada".to_owned(), reason: "not needed".to_owned() };
+    engine.command(run, command, "cancel").await
+}
+
+/// Answers the last question of a run.
+pub(crate) async fn resolve(
+    engine: &Engine,
+    run: &Run,
+    decision: Decision,
+    values: Value,
+) -> Result<Delivered, CommandError> {
+    let approval = *run.approvals.keys().next_back().expect("something was asked");
+    let values = values.as_object().expect("values by name").clone();
+    let by = "ada".to_owned();
+    let resolve = Resolve { approval, decision, by, comment: None, values };
+    engine.command(run.id, Command::Resolve(Box::new(resolve)), "answer").await
 }

@@ -6,6 +6,7 @@ mod approvals;
 mod error_pages;
 mod eval;
 mod guide;
+mod kill;
 mod markdown;
 mod plan;
 mod processes;

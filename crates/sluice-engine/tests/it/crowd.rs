@@ -1,0 +1,86 @@
+//! More runs than there is room for.
+
+use crate::world::{Life, World, config, happens, start};
+use sluice_core::port::store::{Filter, Store as _};
+use sluice_core::run::status::RunStatus;
+use sluice_engine::config::Config;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const FLOW: &str = "
+name: flow
+steps: [{id: a, command: go}, {id: b, command: go, depends_on: [a]}]
+";
+const MOCK: &str = "a: {delay_ms: 1, text: done}\nb: {text: done}";
+const ROOM: usize = 8;
+
+fn small() -> Config {
+    Config { residents_max: ROOM, ..config() }
+}
+
+/// Starts runs all at once, and answers with the most that were in memory.
+async fn start_many(life: &Life, count: usize) -> usize {
+    let flow = start(FLOW);
+    let most = AtomicUsize::new(0);
+    let watched = async {
+        loop {
+            most.fetch_max(life.residents(), Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+    };
+    let starts = (0..count).map(|_| life.start(flow.clone()));
+    tokio::select! {
+        started = futures_util::future::join_all(starts) => {
+            assert!(started.into_iter().all(|one| one.is_ok()));
+        }
+        () = watched => {}
+    }
+    most.into_inner()
+}
+
+async fn all_complete(life: &Life, count: usize) {
+    happens("everything leaves memory", || life.residents() == 0).await;
+    let statuses = vec![RunStatus::Completed];
+    let filter = Filter { statuses, limit: 1000, ..Filter::default() };
+    let counted = async {
+        while life.store().list(filter.clone()).await.unwrap_or_default().len() < count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, counted).await.expect("every run completes");
+}
+
+#[tokio::test]
+async fn starts_wait_for_room_and_all_runs_end() {
+    let world = World::new(MOCK);
+    let life = world.boot_with(small()).await;
+    let most = start_many(&life, 200).await;
+    assert!((1..=ROOM).contains(&most), "{most} in memory");
+    all_complete(&life, 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_runs_than_room_are_taken_over_a_few_at_a_time() {
+    let world = World::new("a: {delay_ms: 600, text: done}\nb: {text: done}");
+    let life = world.boot().await;
+    start_many(&life, 100).await;
+    life.crash().await;
+    let life = world.boot_with(small()).await;
+    let most = AtomicUsize::new(0);
+    let done = happens("every run", || {
+        most.fetch_max(life.residents(), Ordering::SeqCst);
+        world.calls("b").len() == 100
+    });
+    done.await;
+    assert!(most.into_inner() <= ROOM);
+    all_complete(&life, 100).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_runs_at_once_all_end() {
+    let world = World::new(MOCK);
+    let life = world.boot().await;
+    start_many(&life, 1000).await;
+    all_complete(&life, 1000).await;
+    assert_eq!((world.calls("a").len(), world.calls("b").len()), (1000, 1000));
+}

@@ -1,0 +1,365 @@
+//! What must hold of journals, looked at after every append.
+//!
+//! The checkers keep their own fold of every journal. They know what the store
+//! was told and what adapters were asked, and nothing of the engine.
+
+mod step;
+mod table;
+
+use crate::tally::Tally;
+use sluice_core::journal::event::{Event, Path, StepAt};
+use sluice_core::journal::wire;
+use sluice_core::port::adapter::Request;
+use sluice_core::port::store::{Append, Hash, LetterId, NodeId, Received};
+use sluice_core::run::definition::Definition;
+use sluice_core::run::id::{ApprovalId, RunId};
+use sluice_core::run::snapshot;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::RunStatus;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use step::Steps;
+
+/// Everything that was written, and what follows from it.
+#[derive(Default)]
+pub(crate) struct Journal {
+    pub(crate) definitions: BTreeMap<Hash, Arc<Definition>>,
+    pub(crate) tracks: BTreeMap<RunId, Track>,
+    /// The newest epoch of each run that anyone was given.
+    epochs: BTreeMap<RunId, u64>,
+    /// Runs by the key they were started with.
+    keys: BTreeMap<String, RunId>,
+    letters: BTreeMap<LetterId, (RunId, String)>,
+    /// Letters that were read, by key, and whether something came of them.
+    read: BTreeMap<(RunId, String), (LetterId, bool)>,
+    executed: BTreeSet<(RunId, String, u32)>,
+    /// What each idempotency key was for.
+    idempotency: BTreeMap<String, (RunId, String, u32, u32)>,
+    /// Children that some journal says are started.
+    children: BTreeSet<RunId>,
+}
+
+/// One run's journal.
+pub(crate) struct Track {
+    pub(crate) run: Run,
+    pub(crate) events: Vec<(Event, u64)>,
+    /// Who wrote under each epoch.
+    writers: BTreeMap<u64, NodeId>,
+    steps: Steps,
+    /// Children whose results were taken over.
+    heard: BTreeSet<RunId>,
+    asked: BTreeSet<ApprovalId>,
+}
+
+impl Journal {
+    /// Somebody was given a run.
+    pub(crate) fn owned(&mut self, run: RunId, epoch: u64) {
+        let newest = self.epochs.entry(run).or_default();
+        *newest = (*newest).max(epoch);
+    }
+
+    pub(crate) fn received(&mut self, letters: &[Received]) {
+        for one in letters {
+            self.letters.insert(one.id, (one.letter.run, one.letter.key.clone()));
+        }
+    }
+
+    pub(crate) fn find(&self, run: RunId, step: &str) -> Option<StepAt> {
+        self.tracks.get(&run)?.run.find(step)
+    }
+
+    /// An append was acknowledged by the store.
+    pub(crate) fn appended(
+        &mut self,
+        append: &Append,
+        tally: &mut Tally,
+        now_ms: u64,
+    ) -> Result<(), String> {
+        let run = append.run;
+        let about = |what: String| format!("{run} after event {}: {what}", append.after);
+        self.create(append, tally).map_err(about)?;
+        self.owner(append).map_err(about)?;
+        self.letters_read(append).map_err(about)?;
+        tally.snapshots += u64::from(append.snapshot.is_some());
+        if append.count == 0 {
+            return Ok(());
+        }
+        let track = self.tracks.get_mut(&run).ok_or_else(|| about("it was not created".into()))?;
+        if append.after != track.run.version {
+            let version = track.run.version;
+            return Err(about(format!("ids are dense: the journal ends at {version}")));
+        }
+        let blobs = append.blobs.iter().map(|blob| (blob.hash, blob.body.clone())).collect();
+        let plan = Arc::clone(&track.run.definition);
+        let decoded = wire::decode(&append.body, Some(&plan.plan), &blobs);
+        let decoded = decoded.map_err(|error| about(format!("a frame decodes: {error}")))?;
+        if decoded.events.len() != append.count as usize {
+            return Err(about("a frame holds as many events as it says".into()));
+        }
+        for event in decoded.events {
+            let id = track.run.version + 1;
+            let about = |what: String| format!("{run} event {id} {}: {what}", event.name());
+            track.event(&event, decoded.at_ms, tally).map_err(about)?;
+            if let Event::Node(_, sluice_core::journal::event::NodeEvent::Started(started)) = &event
+                && let Path::Child(child) = started.path
+                && !self.children.insert(child)
+            {
+                return Err(about("a child belongs to one dispatch".into()));
+            }
+            track.events.push((event, decoded.at_ms));
+        }
+        let track = &self.tracks[&run];
+        track.settled(now_ms).map_err(about)
+    }
+
+    fn create(&mut self, append: &Append, tally: &mut Tally) -> Result<(), String> {
+        let Some(create) = &append.create else { return Ok(()) };
+        if self.tracks.contains_key(&append.run) {
+            return Err("a run is created once".into());
+        }
+        if let Some(key) = &create.key
+            && let Some(other) = self.keys.insert(key.key.clone(), append.run)
+        {
+            return Err(format!("a key starts one run: {} started {other}", key.key));
+        }
+        let blobs = append.blobs.iter().map(|blob| (blob.hash, blob.body.clone())).collect();
+        let started = wire::started(&append.body, &blobs).map_err(|error| error.to_string())?;
+        if let Some((parent, step)) = &started.parent {
+            let known = self.children.contains(&append.run);
+            if !known || !self.tracks.contains_key(parent) {
+                return Err(format!(
+                    "log before dispatch: `{step}` of {parent} names no such child"
+                ));
+            }
+        }
+        let hash = started.definition.ok_or("a run names its definition")?;
+        let definition = self.definitions.get(&hash).ok_or("the definition is known")?;
+        let run = Run::new(append.run, Arc::clone(definition), Arc::new(started));
+        self.owned(append.run, append.epoch);
+        tally.runs += 1;
+        self.tracks.insert(
+            append.run,
+            Track {
+                run,
+                events: Vec::new(),
+                writers: BTreeMap::new(),
+                steps: Steps::default(),
+                heard: BTreeSet::new(),
+                asked: BTreeSet::new(),
+            },
+        );
+        Ok(())
+    }
+
+    fn owner(&mut self, append: &Append) -> Result<(), String> {
+        let newest = self.epochs.get(&append.run).copied().unwrap_or_default();
+        if append.epoch < newest {
+            let epoch = append.epoch;
+            return Err(format!("only the owner writes: epoch {epoch} after {newest} was given"));
+        }
+        let Some(track) = self.tracks.get_mut(&append.run) else { return Ok(()) };
+        let writer = *track.writers.entry(append.epoch).or_insert(append.node);
+        if writer != append.node {
+            return Err(format!("one process writes under epoch {}", append.epoch));
+        }
+        Ok(())
+    }
+
+    fn letters_read(&mut self, append: &Append) -> Result<(), String> {
+        for id in &append.read {
+            let Some((run, key)) = self.letters.get(id) else { continue };
+            // Putting a letter away that led to nothing may be repeated.
+            let now = (*id, append.count > 0);
+            let before = self.read.insert((*run, key.clone()), now);
+            if before.is_some_and(|before| before.0 != *id || before.1) {
+                return Err(format!("a letter is applied once: {key}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// An adapter is asked to do something.
+    pub(crate) fn executes(&mut self, request: &Request) -> Result<(), String> {
+        let Request { run, step, dispatch_no, .. } = request;
+        let about = |what: &str| format!("{run} `{step}` dispatch {dispatch_no}: {what}");
+        let track = self.tracks.get(run).ok_or_else(|| about("log before dispatch: no run"))?;
+        let at = track.run.find(step).ok_or_else(|| about("log before dispatch: no step"))?;
+        if track.steps.dispatched(at) < *dispatch_no {
+            return Err(about("log before dispatch: the journal does not have it"));
+        }
+        if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
+            return Err(about("a dispatch is sent once"));
+        }
+        let state = track.run.state(at);
+        if state.dispatch_no == *dispatch_no {
+            let generation = track.run.steps[at.step as usize].generation;
+            let purpose = (*run, step.clone(), generation, request.attempt);
+            let known = self.idempotency.entry(request.idempotency_key.clone());
+            if *known.or_insert_with(|| purpose.clone()) != purpose {
+                return Err(about("an idempotency key is for one attempt"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs that have not ended.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Run> {
+        self.tracks.values().map(|track| &track.run).filter(|run| !run.status.is_terminal())
+    }
+
+    /// Whether a run as it was loaded is the fold of its journal.
+    pub(crate) fn compare(&self, loaded: &Run) -> Result<(), String> {
+        let track = self.tracks.get(&loaded.id).ok_or("a loaded run was created")?;
+        let folded = track.at(loaded.version);
+        let same = snapshot::encode(loaded) == snapshot::encode(&folded)
+            && loaded.next_due_ms() == folded.next_due_ms()
+            && loaded.is_parked() == folded.is_parked()
+            && loaded.due().eq(folded.due());
+        if same {
+            return Ok(());
+        }
+        let (id, version) = (loaded.id, loaded.version);
+        Err(format!("{id} at {version}: what is loaded is the fold of the journal"))
+    }
+
+    /// A digest of every journal.
+    pub(crate) fn digest(&self) -> String {
+        let mut text = String::new();
+        for (id, track) in &self.tracks {
+            text.push_str(&id.to_string());
+            for (event, at_ms) in &track.events {
+                text.push_str(&format!("{at_ms} {event:?}\n"));
+            }
+        }
+        Hash::of(text.as_bytes()).to_string()
+    }
+
+    /// The end of a run's journal, for people.
+    pub(crate) fn tail(&self, run: RunId) -> String {
+        let Some(track) = self.tracks.get(&run) else { return String::new() };
+        let skipped = track.events.len().saturating_sub(40);
+        let lines = track.events.iter().enumerate().skip(skipped).map(|(index, (event, at_ms))| {
+            let text = format!("{event:?}");
+            let text: String = text.chars().take(230).collect();
+            format!("  {} @{at_ms} {text}\n", index + 1)
+        });
+        lines.collect()
+    }
+}
+
+impl Track {
+    /// The run as it was after the event `version`, folded anew.
+    pub(crate) fn at(&self, version: u64) -> Run {
+        let started = Arc::clone(&self.run.started);
+        let mut run = Run::new(self.run.id, Arc::clone(&self.run.definition), started);
+        let count = usize::try_from(version).expect("journals are short");
+        for (event, at_ms) in self.events.iter().take(count) {
+            run.evolve(event, *at_ms);
+        }
+        run
+    }
+
+    fn event(&mut self, event: &Event, at_ms: u64, tally: &mut Tally) -> Result<(), String> {
+        tally.events += 1;
+        let before = self.run.status;
+        if let Event::Node(at, node) = event {
+            self.steps.before(&self.run, *at, node)?;
+            self.approval(node)?;
+            self.hears(node)?;
+        }
+        let was = match event {
+            Event::Node(at, _) => self.run.get(*at).map(|state| state.status),
+            _ => None,
+        };
+        self.run.evolve(event, at_ms);
+        let after = self.run.status;
+        if before.is_terminal() && !reopens(event) {
+            return Err(format!("nothing follows the end: it was {before}"));
+        }
+        if before != after {
+            *tally.run_statuses.entry(after).or_default() += 1;
+            if !table::run_may(before, after) {
+                return Err(format!("a run goes from {before} to {after}"));
+            }
+        }
+        if let (Event::Node(at, node), Some(was)) = (event, was) {
+            let now = self.run.state(*at).status;
+            let started = matches!(node, sluice_core::journal::event::NodeEvent::Started(_));
+            if was != now || started {
+                *tally.step_statuses.entry(now).or_default() += 1;
+                *tally.moves.entry((was, now)).or_default() += 1;
+                if !table::step_may(was, now) {
+                    let name = self.run.name(*at);
+                    return Err(format!("`{name}` goes from {was} to {now}"));
+                }
+            }
+            self.steps.after(&self.run, *at, node)?;
+        }
+        Ok(())
+    }
+
+    fn approval(&mut self, node: &sluice_core::journal::event::NodeEvent) -> Result<(), String> {
+        use sluice_core::journal::event::NodeEvent;
+        match node {
+            NodeEvent::ApprovalRequested(asked) if !self.asked.insert(asked.approval) => {
+                Err("a question is asked once".into())
+            }
+            NodeEvent::ApprovalResolved(resolved) => {
+                let open = self.run.approvals.get(&resolved.approval);
+                let open = open.is_some_and(|one| one.resolution.is_none());
+                if open { Ok(()) } else { Err("a question is closed once".into()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn hears(&mut self, node: &sluice_core::journal::event::NodeEvent) -> Result<(), String> {
+        if let sluice_core::journal::event::NodeEvent::Provenance(one) = node
+            && one.source_output_path == "outputs"
+            && let Some(child) = one.source_run
+            && !self.heard.insert(child)
+        {
+            return Err(format!("the end of {child} is heard once"));
+        }
+        Ok(())
+    }
+
+    /// What holds between appends.
+    fn settled(&self, _now_ms: u64) -> Result<(), String> {
+        let run = &self.run;
+        let flies = |path: Option<Path>| path != Some(Path::FanOut);
+        let in_flight = run.all().filter(|(_, one)| one.status.is_dispatched() && flies(one.path));
+        let bound = run.definition.plan.max_parallel as usize;
+        let in_flight = in_flight.count();
+        if in_flight > bound {
+            return Err(format!("at most {bound} steps are in flight: {in_flight} are"));
+        }
+        for (step, whole) in run.definition.plan.steps.iter().zip(&run.steps) {
+            let bound = step.for_each.as_ref().and_then(|each| each.max_parallel);
+            if let (Some(bound), Some(fan_out)) = (bound, &whole.fan_out) {
+                let busy = fan_out.instances.iter().filter(|one| one.status.is_dispatched());
+                if busy.count() > bound as usize {
+                    return Err(format!(
+                        "at most {bound} instances of `{}` are in flight",
+                        step.id
+                    ));
+                }
+            }
+        }
+        if run.status.is_terminal() && run.status != RunStatus::TimedOut {
+            let open = run.all().find(|(_, one)| !one.status.is_settled());
+            if let Some((at, one)) = open.filter(|_| {
+                run.end.as_ref().is_some_and(|end| {
+                    !end.error.as_ref().is_some_and(|(code, _)| code == "workflow_stalled")
+                })
+            }) {
+                return Err(format!("it ended with `{}` {}", run.name(at), one.status));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reopens(event: &Event) -> bool {
+    matches!(event, Event::RunStatusChanged { reason, .. } if reason == "rewind" || reason == "retry")
+}

@@ -1,0 +1,53 @@
+//! Which changes of status there are.
+
+use sluice_core::run::status::{RunStatus, StepStatus};
+
+pub(super) fn run_may(from: RunStatus, to: RunStatus) -> bool {
+    use RunStatus as R;
+    match from {
+        R::Queued => to != R::Recovered,
+        R::Running | R::Paused => to != R::Queued,
+        R::Cancelling => matches!(to, R::Cancelled | R::TimedOut),
+        R::Recovered => to == R::Completed,
+        R::Completed | R::Failed | R::Cancelled | R::TimedOut => to == R::Running,
+    }
+}
+
+pub(super) fn step_may(from: StepStatus, to: StepStatus) -> bool {
+    use StepStatus as S;
+    match from {
+        S::Pending => matches!(to, S::Queued | S::Skipped | S::Failed | S::Cancelled),
+        // A question that is granted queues the step; if that was all it does, it is done.
+        S::Queued => matches!(
+            to,
+            S::Completed
+                | S::Running
+                | S::AwaitingApproval
+                | S::Failed
+                | S::Skipped
+                | S::Cancelled
+                | S::Blocked
+                | S::Pending
+        ),
+        S::AwaitingApproval => matches!(
+            to,
+            S::Queued
+                | S::Completed
+                | S::Failed
+                | S::TimedOut
+                | S::Skipped
+                | S::Cancelled
+                | S::Pending
+        ),
+        S::Running => to != S::Queued && to != S::Blocked,
+        S::Streaming => to != S::Queued && to != S::Blocked && to != S::Streaming,
+        S::Retrying => matches!(
+            to,
+            S::Running | S::Queued | S::Failed | S::Skipped | S::Cancelled | S::Pending
+        ),
+        S::Completed | S::Failed | S::Skipped | S::Cancelled | S::TimedOut | S::Blocked => {
+            to == S::Pending
+        }
+        S::AwaitingDependency => false,
+    }
+}

@@ -1,0 +1,220 @@
+//! One seed, played: processes, clients, people, faults, and then calm.
+
+mod client;
+mod end;
+
+use crate::adapter::{Async, Edge};
+use crate::chance::Chance;
+use crate::fault::Fault;
+use crate::flow::{Flow, flows};
+use crate::store::FaultyStore;
+use crate::tally::Tally;
+use crate::world::{Safeguards, SimClock, World};
+use sluice_core::port::Entropy;
+use sluice_engine::agents::Agents;
+use sluice_engine::config::{Claims, Config};
+use sluice_engine::engine::{Engine, Ground};
+use sluice_store::memory::MemoryStore;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What a seed came to.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) tally: Tally,
+    /// Of all journals.
+    pub(crate) digest: String,
+    /// What did not hold.
+    pub(crate) failure: Option<String>,
+}
+
+/// Everything that stays the same over one seed.
+pub(crate) struct Scene {
+    pub(crate) world: Arc<World>,
+    pub(crate) store: MemoryStore,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) configs: Vec<Config>,
+    skews: Vec<i64>,
+}
+
+/// How long faults go on.
+const FAULTS_MS: (u64, u64) = (15_000, 45_000);
+
+/// Plays a seed.
+pub(crate) fn play(seed: u64, safeguards: Safeguards) -> Played {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let mut runtime = runtime;
+    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime is built");
+    runtime.block_on(async { whole(seed, safeguards).await })
+}
+
+async fn whole(seed: u64, safeguards: Safeguards) -> Played {
+    let mut chance = Chance::of(&[seed, 2]);
+    let processes = usize::try_from(chance.between(1, 3)).expect("a few");
+    let (sender, crashes) = mpsc::unbounded_channel();
+    let world = Arc::new(World::new(seed, processes, sender));
+    let clock = Arc::new(SimClock { world: Arc::clone(&world), skew_ms: 0 });
+    let flows = flows(&mut chance);
+    for flow in &flows {
+        for stored in flow.bring.iter().chain([&flow.stored]) {
+            let definition = Arc::clone(&stored.definition);
+            world.journal().definitions.insert(stored.hash, definition);
+        }
+    }
+    let skew = |chance: &mut Chance| i64::try_from(chance.below(400)).expect("small") - 200;
+    let configs = (0..processes).map(|process| config(&mut chance, process, safeguards)).collect();
+    let skews = (0..processes).map(|_| skew(&mut chance)).collect();
+    let store = MemoryStore::with_checks(clock, safeguards.checks);
+    let scene = Arc::new(Scene { world: Arc::clone(&world), store, flows, configs, skews });
+    for process in 0..processes {
+        scene.open(process).await;
+    }
+    tokio::spawn(Arc::clone(&scene).undertake(crashes));
+    let played = async {
+        let faults_ms = chance.between(FAULTS_MS.0, FAULTS_MS.1);
+        let started = scene.clients(&mut chance, faults_ms);
+        tokio::time::sleep(Duration::from_millis(faults_ms)).await;
+        scene.stop_faults(&mut chance).await;
+        scene.settle(started).await;
+    };
+    tokio::select! {
+        biased;
+        () = world.broken.cancelled() => {}
+        () = played => {}
+    }
+    let mut tally = world.tally().clone();
+    tally.seeds = 1;
+    tally.virtual_ms = world.elapsed_ms();
+    let digest = world.journal().digest();
+    Played { tally, digest, failure: world.verdict() }
+}
+
+fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config {
+    let claims = if process > 0 && chance.permille(200) { Claims::None } else { Claims::All };
+    Config {
+        lease_ms: chance.between(2000, 8000),
+        sweep_ms: chance.between(200, 1500),
+        watchdog_ms: 120_000,
+        park_after_ms: *chance.pick(&[0, 500, 5000, 30_000]),
+        residents_max: *chance.pick(&[6, 12, 1000, 1000]),
+        claims,
+        grace_ms: chance.between(100, 3000),
+        delta_ms: chance.between(0, 100),
+        sabotage: safeguards.sabotage,
+    }
+}
+
+impl Scene {
+    /// Starts a process, however often that takes.
+    async fn open(&self, process: usize) {
+        let world = &self.world;
+        loop {
+            let dead = CancellationToken::new();
+            let number = world.number();
+            let seed = world.seed;
+            let entropy = Chance::of(&[seed, 4, number]);
+            let entropy = std::sync::Mutex::new(entropy);
+            let source = move || {
+                let mut entropy = entropy.lock().expect("nobody panics while holding it");
+                Box::new(Chance::of(&[entropy.next()])) as Box<dyn Entropy>
+            };
+            let store = self.store.beside();
+            let store = FaultyStore::new(store, Arc::clone(world), process, dead.clone());
+            let skew_ms = self.skews[process];
+            let ground = Ground {
+                store: Arc::new(store),
+                clock: Arc::new(SimClock { world: Arc::clone(world), skew_ms }),
+                entropy: Arc::new(source),
+                agents: Agents::new()
+                    .with("edge", Arc::new(Edge(Arc::clone(world))))
+                    .with("async", Arc::new(Async(Arc::clone(world)))),
+            };
+            if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
+                let mut slots = world.slots();
+                slots[process].engine = Some(Arc::new(engine));
+                slots[process].dead = dead;
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Buries processes that crashed and starts them again.
+    async fn undertake(self: Arc<Self>, mut crashes: mpsc::UnboundedReceiver<usize>) {
+        while let Some(process) = crashes.recv().await {
+            // Dropped outside the lock.
+            let gone = self.world.slots()[process].engine.take();
+            drop(gone);
+            let scene = Arc::clone(&self);
+            let pause_ms = self.world.chance().between(1, 6000);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                scene.open(process).await;
+            });
+        }
+    }
+
+    /// Stops a process in good order, and starts it again.
+    pub(crate) async fn restart(&self, process: usize) {
+        let (engine, dead) = {
+            let mut slots = self.world.slots();
+            (slots[process].engine.take(), slots[process].dead.clone())
+        };
+        let Some(engine) = engine else { return };
+        let patience = Duration::from_secs(30);
+        tokio::select! {
+            biased;
+            () = dead.cancelled() => {}
+            stopped = tokio::time::timeout(patience, engine.shutdown()) => {
+                if stopped.is_err() && !self.world.is_faulty() {
+                    self.world.fails("a process that is asked to stop does".to_owned());
+                }
+            }
+        }
+        let crashed = dead.is_cancelled();
+        dead.cancel();
+        drop(engine);
+        if crashed {
+            // Whoever saw the crash starts it again.
+            return;
+        }
+        self.world.chance().next();
+        self.open(process).await;
+    }
+
+    /// Everything that goes wrong by itself, now and then.
+    pub(crate) async fn trouble(self: Arc<Self>) {
+        while self.world.is_faulty() {
+            let pause_ms = self.world.chance().between(500, 4000);
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            let world = &self.world;
+            if world.strikes(Fault::ClockForward) {
+                let by_ms = world.chance().between(10, 30_000);
+                world.jump(i64::try_from(by_ms).expect("small"));
+            }
+            if world.strikes(Fault::ClockBackward) {
+                let by_ms = world.chance().between(10, 8000);
+                world.jump(-i64::try_from(by_ms).expect("small"));
+            }
+            let process = world.chance().below(self.configs.len() as u64);
+            let process = usize::try_from(process).expect("small");
+            if world.strikes(Fault::Shutdown) {
+                self.restart(process).await;
+            } else if world.strikes(Fault::CrashAtStop) {
+                self.kill(process);
+            }
+        }
+    }
+
+    /// Kills a process between two of its calls.
+    fn kill(&self, process: usize) {
+        let slots = self.world.slots();
+        if slots[process].engine.is_some() && !slots[process].dead.is_cancelled() {
+            slots[process].dead.cancel();
+            // The receiver is gone only when the seed is over.
+            let _ = self.world.crashes.send(process);
+        }
+    }
+}

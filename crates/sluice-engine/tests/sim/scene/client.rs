@@ -1,0 +1,218 @@
+//! Those who use the engine: they start runs, answer questions, and interfere.
+
+use super::Scene;
+use crate::chance::{Chance, halves};
+use crate::fault::Fault;
+use serde_json::Map;
+use sluice_core::journal::event::ApprovalSource;
+use sluice_core::port::store::{Letter, Store as _};
+use sluice_core::run::command::{Command, Decision, Resolve};
+use sluice_core::run::id::{ApprovalId, RunId};
+use sluice_core::run::state::Pause;
+use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_engine::error::StartError;
+use sluice_engine::start::Start;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Fewest runs of a seed, children not counted.
+const RUNS_MIN: u64 = 20;
+
+impl Scene {
+    /// Starts everybody. What is returned are those who start runs.
+    pub(crate) fn clients(
+        self: &Arc<Self>,
+        chance: &mut Chance,
+        faults_ms: u64,
+    ) -> Vec<JoinHandle<()>> {
+        tokio::spawn(Arc::clone(self).people());
+        tokio::spawn(Arc::clone(self).trouble());
+        tokio::spawn(Arc::clone(self).readers());
+        let runs = chance.between(RUNS_MIN, RUNS_MIN + 5);
+        let starts = (0..runs).map(|number| {
+            let chance = Chance::of(&[chance.next()]);
+            tokio::spawn(Arc::clone(self).starter(chance, number, faults_ms))
+        });
+        starts.collect()
+    }
+
+    /// Starts one run, twice if it is not sure, and interferes with it.
+    async fn starter(self: Arc<Self>, mut chance: Chance, number: u64, faults_ms: u64) {
+        let wait_ms = chance.below(faults_ms / 2);
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        let flow = chance.pick(&self.flows).clone();
+        let mut start = Start::new(flow.stored, Map::new());
+        start.children = flow.children;
+        start.bring = flow.bring;
+        start.default_agent = Some("edge".to_owned());
+        start.key = Some(format!("start-{number}"));
+        if self.world.strikes(Fault::StartTwice) {
+            let (scene, start) = (Arc::clone(&self), start.clone());
+            tokio::spawn(async move { scene.start(start).await });
+        }
+        let Some(run) = self.start(start).await else { return };
+        for _ in 0..chance.below(3) {
+            let wait_ms = chance.below(faults_ms / 2);
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            self.interfere(&mut chance, run).await;
+        }
+    }
+
+    /// Starts a run through whichever process answers, until one does.
+    async fn start(&self, start: Start) -> Option<RunId> {
+        loop {
+            if let Some((engine, dead)) = self.world.anyone() {
+                let asked = engine.start(start.clone());
+                let asked = tokio::time::timeout(Duration::from_secs(60), asked);
+                let answer = tokio::select! {
+                    biased;
+                    () = dead.cancelled() => None,
+                    answer = asked => answer.ok(),
+                };
+                match answer {
+                    Some(Ok(started)) => return Some(started.run),
+                    Some(Err(StartError::Store(_) | StartError::Stopping)) | None => {}
+                    Some(Err(error)) => {
+                        self.world.fails(format!("a run can be started: {error}"));
+                        return None;
+                    }
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+
+    async fn interfere(self: &Arc<Self>, chance: &mut Chance, run: RunId) {
+        let by = "operator".to_owned();
+        let number = self.world.number();
+        let key = format!("op-{number}");
+        let command = match chance.below(10) {
+            0 => Command::Cancel { by, reason: "enough".to_owned() },
+            1 | 2 => Command::Pause { by },
+            3 | 4 => Command::Unpause { by },
+            5 | 6 => Command::Retry { by },
+            7 => {
+                if self.world.strikes(Fault::LetterUnreadable) {
+                    let letter = Letter { run, key, body: b"{\"v\":99}".to_vec() };
+                    // Whether it came is for the checkers to see.
+                    drop(self.store.post(letter).await);
+                }
+                return;
+            }
+            _ => Command::Rewind { by, keep: self.keep(chance, run) },
+        };
+        if self.world.strikes(Fault::CommandTwice) {
+            let (scene, command, key) = (Arc::clone(self), command.clone(), key.clone());
+            tokio::spawn(async move { scene.world.command(run, command, &key).await });
+        }
+        self.world.command(run, command, &key).await;
+    }
+
+    /// The steps that were done at some earlier time.
+    fn keep(&self, chance: &mut Chance, run: RunId) -> BTreeSet<u32> {
+        let journal = self.world.journal();
+        let Some(track) = journal.tracks.get(&run) else { return BTreeSet::new() };
+        let then = track.at(chance.below(track.run.version + 1));
+        let done = |status| matches!(status, StepStatus::Completed | StepStatus::Skipped);
+        let steps = (0u32..).zip(&then.steps).filter(|(_, state)| done(state.status));
+        steps.map(|(step, _)| step).collect()
+    }
+
+    /// People answer questions: some late, some never until the end.
+    async fn people(self: Arc<Self>) {
+        let mut seen = BTreeSet::new();
+        loop {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            let calm = !self.world.is_faulty();
+            for (run, approval, source) in self.questions() {
+                let [high, low] = halves(approval.0);
+                let mut chance = Chance::of(&[self.world.seed, 5, high, low]);
+                let never = chance.permille(250);
+                if (never && !calm) || !seen.insert((approval, calm)) {
+                    continue;
+                }
+                let wait_ms = if calm { 10 } else { chance.between(0, 12_000) };
+                let resolve = resolve(&mut chance, approval, source);
+                tokio::spawn(Arc::clone(&self).answers(run, resolve, wait_ms));
+            }
+            if calm {
+                for run in self.paused() {
+                    let command = Command::Unpause { by: "operator".to_owned() };
+                    let key = format!("unpause-{}", self.world.number());
+                    let scene = Arc::clone(&self);
+                    tokio::spawn(async move { scene.world.command(run, command, &key).await });
+                }
+            }
+        }
+    }
+
+    async fn answers(self: Arc<Self>, run: RunId, resolve: Resolve, wait_ms: u64) {
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+        let key = format!("resolve:{}", resolve.approval);
+        let command = Command::Resolve(Box::new(resolve));
+        if self.world.strikes(Fault::CommandTwice) {
+            let (scene, command, key) = (Arc::clone(&self), command.clone(), key.clone());
+            tokio::spawn(async move { scene.world.command(run, command, &key).await });
+        }
+        self.world.command(run, command, &key).await;
+    }
+
+    fn questions(&self) -> Vec<(RunId, ApprovalId, ApprovalSource)> {
+        let journal = self.world.journal();
+        let open = journal.open().flat_map(|run| {
+            let open = run.approvals.iter().filter(|(_, one)| one.resolution.is_none());
+            open.map(|(id, one)| (run.id, *id, one.source))
+        });
+        open.collect()
+    }
+
+    fn paused(&self) -> Vec<RunId> {
+        let journal = self.world.journal();
+        let paused = journal
+            .open()
+            .filter(|run| run.status == RunStatus::Paused && run.pause == Some(Pause::Operator));
+        paused.map(|run| run.id).collect()
+    }
+
+    /// Looks at runs now and then: what is loaded must be what was written.
+    async fn readers(self: Arc<Self>) {
+        while self.world.is_faulty() {
+            let pause_ms = self.world.chance().between(500, 3000);
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            let runs: Vec<RunId> = self.world.journal().tracks.keys().copied().collect();
+            if runs.is_empty() {
+                continue;
+            }
+            let run = *self.world.chance().pick(&runs);
+            let Some((engine, dead)) = self.world.anyone() else { continue };
+            let loaded = tokio::select! {
+                biased;
+                () = dead.cancelled() => None,
+                loaded = engine.load(run) => loaded.ok(),
+            };
+            if let Some(loaded) = loaded {
+                let checked = self.world.journal().compare(&loaded);
+                self.world.holds(checked);
+            }
+        }
+    }
+}
+
+fn resolve(chance: &mut Chance, approval: ApprovalId, source: ApprovalSource) -> Resolve {
+    let decision = match source {
+        ApprovalSource::Escalation => {
+            *chance.pick(&[Decision::Retry, Decision::Skip, Decision::Abort])
+        }
+        ApprovalSource::Step | ApprovalSource::Policy if chance.permille(250) => Decision::Reject,
+        ApprovalSource::Step | ApprovalSource::Policy => Decision::Approve,
+    };
+    Resolve {
+        approval,
+        decision,
+        by: "ada".to_owned(),
+        comment: Some("because".to_owned()),
+        values: Map::new(),
+    }
+}

@@ -1,0 +1,149 @@
+//! After the faults: everything must come to an end, and leave nothing behind.
+
+use super::Scene;
+use crate::chance::Chance;
+use sluice_core::port::store::{Filter, Inbox, Store as _};
+use sluice_core::run::id::RunId;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// How long everything may take to end once faults have stopped.
+const CALM_MS: u64 = 20 * 60 * 1000;
+/// How late a timer may be, beyond lease and sweep: calls that do not listen
+/// and a full house delay it too.
+const SLACK_MS: u64 = 45_000;
+
+impl Scene {
+    /// Ends all faults; every process is there again.
+    pub(crate) async fn stop_faults(&self, chance: &mut Chance) {
+        self.world.calm();
+        for process in 0..self.configs.len() {
+            // One that crashed comes back by itself.
+            while self.world.slots()[process].engine.is_none() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        if chance.permille(200) {
+            self.restart(0).await;
+        }
+    }
+
+    /// Waits until every run has ended, and looks at what is left.
+    pub(crate) async fn settle(&self, mut starts: Vec<JoinHandle<()>>) {
+        let began_ms = self.world.elapsed_ms();
+        let lease_ms = self.configs.iter().map(|one| one.lease_ms + one.sweep_ms).max();
+        let patience_ms = lease_ms.unwrap_or_default() + SLACK_MS;
+        loop {
+            tokio::time::sleep(Duration::from_millis(1000)).await;
+            starts.retain(|start| !start.is_finished());
+            let waited_ms = self.world.elapsed_ms() - began_ms;
+            if waited_ms > patience_ms {
+                self.overdue(patience_ms).await;
+            }
+            let open: Vec<RunId> = self.world.journal().open().map(|run| run.id).collect();
+            if open.is_empty() && starts.is_empty() {
+                break;
+            }
+            if waited_ms > CALM_MS {
+                return self.stuck(&open).await;
+            }
+        }
+        // Whatever was said to runs that had ended is read by then.
+        let rest_ms = patience_ms.max(15_000);
+        tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+        self.rest().await;
+    }
+
+    async fn overdue(&self, patience_ms: u64) {
+        let now_ms = self.world.now_ms();
+        let late = self.world.journal().open().find_map(|run| {
+            let due_ms = run.next_due_ms().filter(|due_ms| due_ms + patience_ms < now_ms)?;
+            Some((run.id, now_ms - due_ms))
+        });
+        if let Some((id, late_ms)) = late {
+            let about = self.about(id).await;
+            self.world.fails(format!("{id}: a timer is {late_ms} ms late\n{about}"));
+        }
+    }
+
+    async fn stuck(&self, open: &[RunId]) {
+        let Some(id) = open.first() else {
+            return self.world.fails("every start is answered".to_owned());
+        };
+        let about = self.about(*id).await;
+        self.world.fails(format!("{id} comes to an end\n{about}"));
+    }
+
+    /// What there is to know of a run, for people.
+    pub(crate) async fn about(&self, run: RunId) -> String {
+        let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
+        let rows = self.store.list(filter).await.expect("memory answers");
+        let letters = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
+        let keys: Vec<&str> = letters.iter().map(|one| one.letter.key.as_str()).collect();
+        let nodes: Vec<String> = (self.world.slots().iter().zip(&self.configs))
+            .map(|(slot, config)| match &slot.engine {
+                Some(engine) => format!("{} {} {config:?}", engine.node(), engine.residents()),
+                None => format!("gone {config:?}"),
+            })
+            .collect();
+        let (nodes, tail) = (nodes.join("\n"), self.world.journal().tail(run));
+        let mut open = String::new();
+        for run in self.world.journal().open() {
+            let (id, status, due) = (run.id, run.status, run.next_due_ms());
+            open.push_str(&format!("{id} {status} {due:?} {:?}\n", run.due().collect::<Vec<_>>()));
+        }
+        let nodes = format!("{}\n{open}{nodes}", self.world.now_ms());
+        format!("{rows:?}\nunread: {keys:?}\n{nodes}\n{tail}")
+    }
+
+    /// Nothing is left in memory or in the inbox, and what is stored is right.
+    async fn rest(&self) {
+        let engines: Vec<_> = self.world.slots().iter().map(|slot| slot.engine.clone()).collect();
+        for engine in engines.into_iter().flatten() {
+            let residents = engine.residents();
+            if residents != 0 {
+                return self.world.fails(format!("memory is given back: {residents} are left"));
+            }
+            let poisoned = engine.poisoned();
+            if let Some((run, why)) = poisoned.first_key_value() {
+                return self.world.fails(format!("{run} can be read: {why}"));
+            }
+            let runs: Vec<RunId> = self.world.journal().tracks.keys().copied().collect();
+            for run in runs {
+                match engine.load(run).await {
+                    Ok(loaded) => {
+                        let checked = self.world.journal().compare(&loaded);
+                        self.world.holds(checked);
+                    }
+                    Err(error) => self.world.fails(format!("{run} can be read: {error}")),
+                }
+            }
+        }
+        self.rows().await;
+    }
+
+    async fn rows(&self) {
+        let filter = Filter { limit: 1000, ..Filter::default() };
+        let rows = self.store.list(filter).await.expect("memory answers");
+        let journal = self.world.journal();
+        if rows.len() != journal.tracks.len() {
+            self.world.fails("every run is listed".to_owned());
+        }
+        let wrong = rows
+            .into_iter()
+            .find(|row| row.status != journal.tracks[&row.run].run.status || row.owner.is_some());
+        let runs: Vec<RunId> = journal.tracks.keys().copied().collect();
+        drop(journal);
+        if let Some(row) = wrong {
+            let about = self.about(row.run).await;
+            self.world.fails(format!("{} is listed as it is\n{about}", row.run));
+        }
+        for run in runs {
+            let letters = self.store.letters(Inbox::Run(run)).await.expect("memory answers");
+            if let Some(letter) = letters.first() {
+                let key = &letter.letter.key;
+                self.world.fails(format!("{run}: a letter is read: {key}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A store that is slow, fails, loses answers, and takes its process with it.
+
+use crate::fault::Fault;
+use crate::world::World;
+use sluice_core::port::Later;
+use sluice_core::port::store::{
+    Answer, Append, Appended, Claim, Filter, Frame, Hash, Hold, Inbox, Letter, Loaded, NodeId,
+    Posted, Received, RunRow, Store, StoreError, Taken,
+};
+use sluice_core::run::id::RunId;
+use sluice_store::memory::MemoryStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// One process's way to the store.
+pub(crate) struct FaultyStore {
+    inner: Arc<MemoryStore>,
+    world: Arc<World>,
+    process: usize,
+    dead: CancellationToken,
+    /// Until when renewals are lost.
+    cut_until_ms: AtomicU64,
+}
+
+impl FaultyStore {
+    pub(crate) fn new(
+        inner: MemoryStore,
+        world: Arc<World>,
+        process: usize,
+        dead: CancellationToken,
+    ) -> FaultyStore {
+        let inner = Arc::new(inner);
+        FaultyStore { inner, world, process, dead, cut_until_ms: AtomicU64::new(0) }
+    }
+
+    /// What lies before every call: a dead process gets no answer.
+    async fn ask(&self, slow: Fault) -> Result<(), StoreError> {
+        if self.world.spins() {
+            self.world.fails(format!("time goes on: process {} spins", self.process));
+        }
+        if self.dead.is_cancelled() || self.world.broken.is_cancelled() {
+            return std::future::pending().await;
+        }
+        if self.world.strikes(slow) {
+            self.pause(2500).await;
+        }
+        if self.world.strikes(Fault::Unavailable) {
+            return Err(StoreError::Unavailable("scripted".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What lies after every call that writes.
+    async fn answer(&self) -> Result<(), StoreError> {
+        if self.world.strikes(Fault::SlowAnswer) {
+            self.pause(2500).await;
+        }
+        if self.world.strikes(Fault::UnknownWritten) {
+            return Err(StoreError::Unknown("scripted, written".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn pause(&self, longest_ms: u64) {
+        let pause_ms = self.world.chance().between(1, longest_ms);
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+    }
+
+    async fn crash(&self) -> ! {
+        self.dead.cancel();
+        // The receiver is gone only when the seed is over.
+        let _ = self.world.crashes.send(self.process);
+        std::future::pending().await
+    }
+
+    /// Tells the other processes.
+    fn notify(&self) {
+        for (process, notice) in self.world.notices.iter().enumerate() {
+            if process != self.process && !self.world.strikes(Fault::NoticeLost) {
+                notice.notify_one();
+            }
+        }
+    }
+
+    fn owns(&self, run: RunId, epoch: u64) {
+        self.world.journal().owned(run, epoch);
+    }
+}
+
+/// Writes, and checks what was written.
+async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<Appended, StoreError> {
+    let copy = append.clone();
+    let appended = inner.append(append).await?;
+    if appended == Appended::Done {
+        let now_ms = world.now_ms();
+        let checked = world.journal().appended(&copy, &mut world.tally(), now_ms);
+        world.holds(checked);
+    }
+    Ok(appended)
+}
+
+impl Store for FaultyStore {
+    fn append(&self, append: Append) -> Answer<'_, Appended> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            if self.world.strikes(Fault::CrashBeforeAppend) {
+                self.crash().await;
+            }
+            if self.world.strikes(Fault::UnknownUnwritten) {
+                return Err(StoreError::Unknown("scripted, not written".to_owned()));
+            }
+            if self.world.strikes(Fault::UnknownWrittenLate) {
+                let (inner, world) = (Arc::clone(&self.inner), Arc::clone(&self.world));
+                let late_ms = world.chance().between(1, 3000);
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(late_ms)).await;
+                    // Nobody waits for this answer any more.
+                    drop(write(&inner, &world, append).await);
+                });
+                return Err(StoreError::Unknown("scripted, written later".to_owned()));
+            }
+            let matters = !append.letters.is_empty()
+                || append.head.as_ref().is_some_and(|head| head.hold == Hold::Release);
+            let appended = write(&self.inner, &self.world, append).await?;
+            if matters {
+                self.notify();
+            }
+            if self.world.strikes(Fault::CrashAfterAppend) {
+                self.crash().await;
+            }
+            self.answer().await?;
+            Ok(appended)
+        })
+    }
+
+    fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
+        Box::pin(async move {
+            self.ask(Fault::SlowRead).await?;
+            self.inner.load(run).await
+        })
+    }
+
+    fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
+        Box::pin(async move {
+            self.ask(Fault::SlowRead).await?;
+            self.inner.frames(run, after, bytes_max).await
+        })
+    }
+
+    fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
+        Box::pin(async move {
+            self.ask(Fault::SlowRead).await?;
+            self.inner.blob(hash).await
+        })
+    }
+
+    fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            let posted = self.inner.post(letter).await?;
+            self.notify();
+            self.answer().await?;
+            Ok(posted)
+        })
+    }
+
+    fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
+        Box::pin(async move {
+            self.ask(Fault::SlowRead).await?;
+            let letters = self.inner.letters(of).await?;
+            self.world.journal().received(&letters);
+            Ok(letters)
+        })
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            let now_ms = self.world.elapsed_ms();
+            if self.world.strikes(Fault::LeaseLost) {
+                self.cut_until_ms.store(now_ms + 2 * ttl_ms, Ordering::Relaxed);
+            }
+            if self.world.is_faulty() && now_ms < self.cut_until_ms.load(Ordering::Relaxed) {
+                return Err(StoreError::Unavailable("scripted, the lease is lost".to_owned()));
+            }
+            self.inner.renew(node, ttl_ms).await
+        })
+    }
+
+    fn leave(&self, node: NodeId) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            self.inner.leave(node).await
+        })
+    }
+
+    fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            let claims = self.inner.claim(node, due_by_ms, limit).await?;
+            for claim in &claims {
+                self.owns(claim.run, claim.epoch);
+            }
+            if !claims.is_empty() {
+                self.answer().await?;
+            }
+            Ok(claims)
+        })
+    }
+
+    fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            let taken = self.inner.take(run, node).await?;
+            if let Taken::Done(claim) = taken {
+                self.owns(claim.run, claim.epoch);
+            }
+            self.answer().await?;
+            Ok(taken)
+        })
+    }
+
+    fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
+        Box::pin(async move {
+            self.ask(Fault::SlowRead).await?;
+            self.inner.list(filter).await
+        })
+    }
+
+    fn changed(&self, patience_ms: u64) -> Later<'_, ()> {
+        Box::pin(async move {
+            let patience = Duration::from_millis(patience_ms);
+            let noticed = self.world.notices[self.process].notified();
+            // Whether one came or not makes no difference to the caller.
+            let _ = tokio::time::timeout(patience, noticed).await;
+            let late_ms = self.world.chance().between(1, 40);
+            tokio::time::sleep(Duration::from_millis(late_ms)).await;
+        })
+    }
+}

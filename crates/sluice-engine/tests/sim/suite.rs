@@ -1,0 +1,196 @@
+//! Which seeds are played, and what is asked of them together.
+
+use crate::adapter::SCRIPTED;
+use crate::scene::{Played, play};
+use crate::tally::Tally;
+use crate::world::Safeguards;
+use sluice_engine::config::Sabotage;
+use sluice_store::memory::Checks;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+
+/// Seeds of `cargo test`: as many as fit in well under a minute unoptimised.
+const SEEDS: std::ops::Range<u64> = 1..161;
+/// Seeds within which each missing safeguard must be noticed.
+const SABOTAGED_SEEDS: u64 = 300;
+/// Seeds that once failed, and what they found.
+const FOUND: [u64; 0] = [];
+
+thread_local! {
+    /// Panics of this thread's seed, apart from those in its script.
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static QUIET: RefCell<bool> = const { RefCell::new(false) };
+}
+
+/// Panics in tasks are swallowed by the runtime: they are kept here instead.
+fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.with_borrow(|quiet| *quiet) {
+                return usual(info);
+            }
+            let told = info.to_string();
+            if !told.contains(SCRIPTED) {
+                let told = match std::env::var_os("SIM_TRACE") {
+                    Some(_) => format!("{told}\n{}", std::backtrace::Backtrace::force_capture()),
+                    None => told,
+                };
+                PANICS.with_borrow_mut(|panics| panics.push(told));
+            }
+        }));
+    });
+}
+
+/// Plays one seed. What does not hold comes back as its failure.
+fn one(seed: u64, safeguards: Safeguards) -> Played {
+    watch_panics();
+    QUIET.set(true);
+    PANICS.with_borrow_mut(Vec::clear);
+    let played = catch_unwind(AssertUnwindSafe(|| play(seed, safeguards)));
+    QUIET.set(false);
+    let panic = PANICS.with_borrow_mut(std::mem::take).into_iter().next();
+    let panic = panic.map(|panic| format!("nothing panics: {panic}"));
+    let mut played = played.unwrap_or_else(|_| Played {
+        tally: Tally::default(),
+        digest: String::new(),
+        failure: Some("nothing panics".to_owned()),
+    });
+    played.failure = panic.or(played.failure);
+    played
+}
+
+/// Plays seeds on all cores. The failure with the lowest seed ends it.
+fn all(seeds: std::ops::Range<u64>) -> (Tally, Option<(u64, String)>) {
+    let next = AtomicU64::new(seeds.start);
+    let stop = AtomicBool::new(false);
+    let tally = Mutex::new(Tally::default());
+    let failures = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        break;
+                    }
+                    let played = one(seed, Safeguards::default());
+                    if std::env::var_os("SIM_GO_ON").is_some() {
+                        let failure = played.failure.as_deref().unwrap_or("holds");
+                        eprintln!("seed {seed}: {}", failure.lines().next().unwrap_or_default());
+                    }
+                    tally.lock().expect("no panic").add(&played.tally);
+                    if let Some(failure) = played.failure {
+                        failures.lock().expect("no panic").push((seed, failure));
+                        stop.store(std::env::var_os("SIM_GO_ON").is_none(), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().expect("no panic");
+    failures.sort();
+    (tally.into_inner().expect("no panic"), failures.into_iter().next())
+}
+
+fn check(seeds: std::ops::Range<u64>) -> Tally {
+    let (tally, failure) = all(seeds);
+    if let Some((seed, what)) = failure {
+        panic!("seed {seed}: {what}\n\nreplay: make sim SEED={seed} RUNS=1\n");
+    }
+    tally
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Without `SIM_SEED` the fixed seeds of every build; with it those asked for.
+#[test]
+fn every_run_ends_and_every_journal_holds_whatever_fails() {
+    let asked = number("SIM_SEED");
+    let seeds = asked.map_or(SEEDS, |seed| seed..seed + number("SIM_RUNS").unwrap_or(1));
+    let began = std::time::Instant::now();
+    let count = seeds.end - seeds.start;
+    let tally = check(seeds);
+    let took = began.elapsed();
+    println!("{tally}{count} seeds in {took:.1?}");
+    assert!(tally.faults() >= 10 * tally.seeds, "seeds have too few faults");
+    if asked.is_none() {
+        assert_eq!(tally.missing(), Vec::<String>::new(), "never reached");
+    }
+}
+
+#[test]
+fn seeds_that_once_failed_still_hold() {
+    for seed in FOUND {
+        check(seed..seed + 1);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_journals() {
+    for seed in [3, 17, 40] {
+        let (first, second) = (one(seed, Safeguards::default()), one(seed, Safeguards::default()));
+        assert_eq!(first.failure, second.failure);
+        assert_eq!(first.digest, second.digest, "seed {seed}");
+    }
+}
+
+/// Without the safeguard some seed must fail.
+fn caught(what: &str, safeguards: Safeguards) {
+    for seed in 1..=SABOTAGED_SEEDS {
+        if let Some(failure) = one(seed, safeguards).failure {
+            let line = failure.lines().next().unwrap_or_default();
+            println!("without {what}: seed {seed}: {line}");
+            return;
+        }
+    }
+    panic!("nobody missed {what} in {SABOTAGED_SEEDS} seeds");
+}
+
+fn without(checks: impl FnOnce(&mut Checks)) -> Safeguards {
+    let mut safeguards = Safeguards::default();
+    checks(&mut safeguards.checks);
+    safeguards
+}
+
+fn sabotaged(sabotage: impl FnOnce(&mut Sabotage)) -> Safeguards {
+    let mut safeguards = Safeguards::default();
+    sabotage(&mut safeguards.sabotage);
+    safeguards
+}
+
+#[test]
+fn the_expected_version_is_needed() {
+    caught("the expected version", without(|checks| checks.version = false));
+}
+
+#[test]
+fn the_owner_epoch_is_needed() {
+    caught("the owner epoch", without(|checks| checks.epoch = false));
+}
+
+#[test]
+fn dropping_letters_that_came_before_is_needed() {
+    caught("dropping second letters", without(|checks| checks.dedupe = false));
+}
+
+#[test]
+fn refusing_late_results_is_needed() {
+    caught("refusing late results", sabotaged(|sabotage| sabotage.accept_late = true));
+}
+
+#[test]
+fn durable_timers_are_needed() {
+    caught("durable timers", sabotaged(|sabotage| sabotage.forget_timers = true));
+}
+
+#[test]
+fn logging_before_dispatching_is_needed() {
+    caught("log before dispatch", sabotaged(|sabotage| sabotage.dispatch_before_log = true));
+}

@@ -1,0 +1,217 @@
+//! Everything the processes of one seed share, and what they know nothing of.
+
+use crate::chance::Chance;
+use crate::check::Journal;
+use crate::fault::{Fault, Rates};
+use crate::tally::Tally;
+use sluice_core::port::Clock;
+use sluice_core::run::command::{Command, Refusal};
+use sluice_core::run::id::RunId;
+use sluice_engine::Engine;
+use sluice_engine::config::Sabotage;
+use sluice_engine::error::{CommandError, Delivered, LoadError};
+use sluice_store::memory::Checks;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The time at which every seed begins.
+const BEGIN_MS: u64 = 1_700_000_000_000;
+
+/// Which safeguards are there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Safeguards {
+    pub(crate) checks: Checks,
+    pub(crate) sabotage: Sabotage,
+}
+
+/// A process, alive or not.
+#[derive(Default)]
+pub(crate) struct Slot {
+    pub(crate) engine: Option<Arc<Engine>>,
+    /// Cancelled when the process dies.
+    pub(crate) dead: CancellationToken,
+}
+
+/// One seed's world.
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) slots: Mutex<Vec<Slot>>,
+    pub(crate) journal: Mutex<Journal>,
+    pub(crate) tally: Mutex<Tally>,
+    /// Cancelled when something does not hold.
+    pub(crate) broken: CancellationToken,
+    /// One for each process: something happened by another's hand.
+    pub(crate) notices: Vec<Notify>,
+    /// Processes that crash.
+    pub(crate) crashes: mpsc::UnboundedSender<usize>,
+    verdict: Mutex<Option<String>>,
+    chance: Mutex<Chance>,
+    rates: Rates,
+    faulty: AtomicBool,
+    began: Instant,
+    offset_ms: AtomicI64,
+    ids: AtomicU64,
+    /// The time of the last call of the store, and how many came at that time.
+    calls: Mutex<(u64, u64)>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, processes: usize, crashes: mpsc::UnboundedSender<usize>) -> World {
+        let mut chance = Chance::of(&[seed, 1]);
+        World {
+            seed,
+            slots: Mutex::new((0..processes).map(|_| Slot::default()).collect()),
+            journal: Mutex::default(),
+            tally: Mutex::default(),
+            broken: CancellationToken::new(),
+            notices: (0..processes).map(|_| Notify::new()).collect(),
+            crashes,
+            verdict: Mutex::default(),
+            rates: Rates::of(&mut chance),
+            chance: Mutex::new(chance),
+            faulty: AtomicBool::new(true),
+            began: Instant::now(),
+            offset_ms: AtomicI64::new(0),
+            ids: AtomicU64::new(0),
+            calls: Mutex::new((0, 0)),
+        }
+    }
+
+    pub(crate) fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.slots.lock().expect("nobody panics while holding it")
+    }
+
+    pub(crate) fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().expect("nobody panics while holding it")
+    }
+
+    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().expect("nobody panics while holding it")
+    }
+
+    pub(crate) fn chance(&self) -> MutexGuard<'_, Chance> {
+        self.chance.lock().expect("nobody panics while holding it")
+    }
+
+    /// A number that comes once.
+    pub(crate) fn number(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether a fault happens now.
+    pub(crate) fn strikes(&self, fault: Fault) -> bool {
+        let strikes = self.is_faulty() && self.chance().permille(self.rates.get(fault));
+        if strikes {
+            *self.tally().faults.entry(fault).or_default() += 1;
+        }
+        strikes
+    }
+
+    /// Counts a call of the store: time must go on, else something spins.
+    pub(crate) fn spins(&self) -> bool {
+        const CALLS_MAX: u64 = 5000;
+        let now_ms = self.elapsed_ms();
+        let mut calls = self.calls.lock().expect("nobody panics while holding it");
+        *calls = if calls.0 == now_ms { (now_ms, calls.1 + 1) } else { (now_ms, 1) };
+        calls.1 > CALLS_MAX
+    }
+
+    /// Ends all faults.
+    pub(crate) fn calm(&self) {
+        self.faulty.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_faulty(&self) -> bool {
+        self.faulty.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something does not hold; the first such thing ends the seed.
+    pub(crate) fn fails(&self, what: String) {
+        self.verdict.lock().expect("nobody panics while holding it").get_or_insert(what);
+        self.broken.cancel();
+    }
+
+    pub(crate) fn holds(&self, checked: Result<(), String>) {
+        if let Err(what) = checked {
+            self.fails(what);
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> Option<String> {
+        self.verdict.lock().expect("nobody panics while holding it").clone()
+    }
+
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).expect("a seed is short")
+    }
+
+    pub(crate) fn jump(&self, by_ms: i64) {
+        self.offset_ms.fetch_add(by_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        let now_ms = BEGIN_MS + self.elapsed_ms();
+        now_ms.saturating_add_signed(self.offset_ms.load(Ordering::Relaxed))
+    }
+
+    /// Some process that lives.
+    pub(crate) fn anyone(&self) -> Option<(Arc<Engine>, CancellationToken)> {
+        let slots = self.slots();
+        let alive = slots.iter().filter_map(|slot| Some((slot.engine.clone()?, slot.dead.clone())));
+        let alive: Vec<_> = alive.collect();
+        if alive.is_empty() {
+            return None;
+        }
+        Some(self.chance().pick(&alive).clone())
+    }
+
+    /// Asks something of a run through whichever process answers, and again
+    /// if none does. None when that stays so.
+    pub(crate) async fn command(
+        &self,
+        run: RunId,
+        command: Command,
+        key: &str,
+    ) -> Option<Result<Delivered, Refusal>> {
+        const TRIES: usize = 40;
+        for _ in 0..TRIES {
+            if let Some((engine, dead)) = self.anyone() {
+                let asked = engine.command(run, command.clone(), key);
+                let asked = tokio::time::timeout(Duration::from_secs(60), asked);
+                let answer = tokio::select! {
+                    biased;
+                    () = dead.cancelled() => None,
+                    answer = asked => answer.ok(),
+                };
+                match answer {
+                    Some(Ok(delivered)) => return Some(Ok(delivered)),
+                    Some(Err(CommandError::Refused(refusal))) => return Some(Err(refusal)),
+                    Some(Err(CommandError::Load(error @ LoadError::Poison { .. }))) => {
+                        self.fails(format!("{run}: a command finds it poisoned: {error}"));
+                        return None;
+                    }
+                    Some(Err(_)) | None => {}
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(400)).await;
+        }
+        None
+    }
+}
+
+/// The clock of one process, or of the store.
+pub(crate) struct SimClock {
+    pub(crate) world: Arc<World>,
+    /// How far it is off.
+    pub(crate) skew_ms: i64,
+}
+
+impl Clock for SimClock {
+    fn now_ms(&self) -> u64 {
+        self.world.now_ms().saturating_add_signed(self.skew_ms)
+    }
+}
