@@ -514,7 +514,9 @@ impl Inner {
         let run = claim.run;
         let Ok(reserved) = self.reserve(run) else { return };
         let Some((sender, mailbox)) = reserved else {
-            // It was lost, came back, and is still here as it was.
+            // It was lost, came back, and is still here as it was. If it leaves
+            // just now it takes a place of its own, which might be this one.
+            drop(permit);
             let _ = self.bring(run, Dispatching::Allowed, Some(Mail::Claimed(claim.epoch))).await;
             return;
         };

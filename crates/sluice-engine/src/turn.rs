@@ -199,8 +199,10 @@ impl Resident {
                 }
                 Err(StoreError::Unknown(reason)) => {
                     tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
+                    self.engine.troubled(&reason);
                     doubt = true;
                     if self.is_written(&append).await {
+                        self.engine.untroubled();
                         return Committed::Done;
                     }
                 }

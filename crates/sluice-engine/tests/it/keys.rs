@@ -26,7 +26,7 @@ impl Clock for Ahead {
     }
 }
 
-fn keyed(key: &str, args: Value) -> Start {
+fn keyed(key: &str, args: &Value) -> Start {
     let args = args.as_object().expect("arguments by name").clone();
     Start { key: Some(key.to_owned()), args, ..start(FLOW) }
 }
@@ -36,25 +36,25 @@ async fn a_key_names_one_run_for_a_day_also_over_a_restart() {
     let world = World::new("a: {text: done}");
     let clock = Arc::new(Ahead::default());
     let life = world.boot_at(config(), Arc::clone(&clock) as _).await;
-    let first = life.start(keyed("k", json!({"n": 1}))).await.unwrap();
+    let first = life.start(keyed("k", &json!({"n": 1}))).await.unwrap();
     assert!(!first.existed);
-    let same = life.start(keyed("k", json!({"n": 1}))).await.unwrap();
+    let same = life.start(keyed("k", &json!({"n": 1}))).await.unwrap();
     assert_eq!((same.run, same.existed), (first.run, true));
-    let other = life.start(keyed("k", json!({"n": 2}))).await;
+    let other = life.start(keyed("k", &json!({"n": 2}))).await;
     assert!(matches!(other, Err(StartError::KeyConflict(run)) if run == first.run), "{other:?}");
-    assert_ne!(life.start(keyed("l", json!({"n": 2}))).await.unwrap().run, first.run);
+    assert_ne!(life.start(keyed("l", &json!({"n": 2}))).await.unwrap().run, first.run);
     life.crash().await;
 
     let life = world.boot_at(config(), Arc::clone(&clock) as _).await;
-    let same = life.start(keyed("k", json!({"n": 1}))).await.unwrap();
+    let same = life.start(keyed("k", &json!({"n": 1}))).await.unwrap();
     assert_eq!((same.run, same.existed), (first.run, true));
     clock.0.store(DAY_MS - 60_000, Ordering::SeqCst);
-    let same = life.start(keyed("k", json!({"n": 1}))).await.unwrap();
+    let same = life.start(keyed("k", &json!({"n": 1}))).await.unwrap();
     assert_eq!((same.run, same.existed), (first.run, true));
     clock.0.store(DAY_MS + 1, Ordering::SeqCst);
-    let next = life.start(keyed("k", json!({"n": 2}))).await.unwrap();
+    let next = life.start(keyed("k", &json!({"n": 2}))).await.unwrap();
     assert!(!next.existed && next.run != first.run);
-    let same = life.start(keyed("k", json!({"n": 2}))).await.unwrap();
+    let same = life.start(keyed("k", &json!({"n": 2}))).await.unwrap();
     assert_eq!((same.run, same.existed), (next.run, true));
 }
 
@@ -62,7 +62,7 @@ async fn a_key_names_one_run_for_a_day_also_over_a_restart() {
 async fn starts_at_once_with_one_key_start_one_run() {
     let world = World::new("a: {text: done}");
     let life = world.boot().await;
-    let starts = (0..20).map(|_| life.start(keyed("k", json!({"n": 1}))));
+    let starts = (0..20).map(|_| life.start(keyed("k", &json!({"n": 1}))));
     let started = futures_util::future::join_all(starts).await;
     let started: Vec<_> = started.into_iter().map(Result::unwrap).collect();
     assert!(started.iter().all(|one| one.run == started[0].run));
@@ -72,13 +72,13 @@ async fn starts_at_once_with_one_key_start_one_run() {
 
 #[tokio::test]
 async fn inputs_make_a_key_whatever_their_order() {
-    let one = keyed("", json!({"n": 1, "deep": {"b": 1, "a": [2, {"d": 1, "c": 2}]}}));
-    let other = keyed("", json!({"deep": {"a": [2, {"c": 2, "d": 1}], "b": 1}, "n": 1}));
+    let one = keyed("", &json!({"n": 1, "deep": {"b": 1, "a": [2, {"d": 1, "c": 2}]}}));
+    let other = keyed("", &json!({"deep": {"a": [2, {"c": 2, "d": 1}], "b": 1}, "n": 1}));
     assert_eq!(one.auto_key(), other.auto_key());
-    assert_ne!(one.auto_key(), keyed("", json!({"n": 1})).auto_key());
+    assert_ne!(one.auto_key(), keyed("", &json!({"n": 1})).auto_key());
     let written = r#"keyed{"n":1}"#;
     let hash = sluice_core::port::store::Hash::of(written.as_bytes()).to_string();
-    assert_eq!(keyed("", json!({"n": 1})).auto_key(), hash);
+    assert_eq!(keyed("", &json!({"n": 1})).auto_key(), hash);
 
     let world = World::new("a: {text: done}");
     let life = world.boot().await;

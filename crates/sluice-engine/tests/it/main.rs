@@ -2,6 +2,7 @@
 
 mod care;
 mod crowd;
+mod disk;
 mod keys;
 mod orphan;
 mod poison;

@@ -1,8 +1,11 @@
 //! Commands that outlive the engine that started them.
 
 use crate::victim::Victim;
-use crate::world::{World, cancel, ended, happens, until};
+use crate::world::{World, cancel, config, ended, happens, until};
+use rustix::process::{Pid, test_kill_process_group};
+use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_engine::config::{Claims, Config};
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,6 +31,9 @@ async fn a_command_that_survives_a_crash_is_killed_before_it_is_sent_again() {
     let id = victim.run(SLOW).await;
     happens("the command", || !log(world.path()).is_empty()).await;
     victim.kill().await;
+    let reader = world.boot_with(clerk()).await;
+    assert!(lives(&reader.load(id).await.unwrap()), "the command survives");
+    reader.crash().await;
     let life = world.boot().await;
     let run = ended(&life, id).await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
@@ -49,11 +55,8 @@ async fn a_cancel_after_a_crash_kills_what_survived() {
     let id = victim.run(SLOW).await;
     happens("the command", || !log(world.path()).is_empty()).await;
     victim.kill().await;
-    let clerk = sluice_engine::config::Config {
-        claims: sluice_engine::config::Claims::None,
-        ..crate::world::config()
-    };
-    let life = world.boot_with(clerk).await;
+    let life = world.boot_with(clerk()).await;
+    assert!(lives(&life.load(id).await.unwrap()), "the command survives");
     cancel(&life, id).await.unwrap();
     let run = until(&life, id, |run| run.status.is_terminal()).await;
     assert_eq!(run.status, RunStatus::Cancelled);
@@ -86,6 +89,18 @@ steps:
     // One that had done its work when it was killed may do it once more.
     log.dedup();
     assert_eq!(log, ["a", "b", "c"]);
+}
+
+/// Does no work, and so stops nothing.
+fn clerk() -> Config {
+    Config { claims: Claims::None, ..config() }
+}
+
+/// Whether the process that the run tells of is still there.
+fn lives(run: &Run) -> bool {
+    let (_, process) = run.processes().next().expect("a process is on record");
+    let group = i32::try_from(process.group).ok().and_then(Pid::from_raw);
+    test_kill_process_group(group.expect("it has a number")).is_ok()
 }
 
 fn log(dir: &Path) -> Vec<String> {

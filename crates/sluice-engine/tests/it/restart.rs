@@ -371,6 +371,6 @@ async fn a_run_that_an_operator_stopped_stays_stopped() {
 
 async fn children(life: &Life, parent: RunId) -> Vec<RunId> {
     let filter = Filter { parent: Some(parent), ..Filter::default() };
-    let rows = life.store().list(filter).await.unwrap();
+    let rows = life.store().list(filter).await.expect("they can be listed");
     rows.into_iter().map(|row| row.run).collect()
 }

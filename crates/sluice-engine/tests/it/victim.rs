@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// Where the other process works; without it the test does nothing.
-const DIR: &str = "SLUICE_IT_DIR";
+pub(crate) const DIR: &str = "SLUICE_IT_DIR";
 /// What its mock says.
 const MOCK: &str = "SLUICE_IT_MOCK";
 /// Tells its answers from what the test harness prints.
@@ -26,14 +26,14 @@ pub(crate) struct Victim {
 
 impl Victim {
     pub(crate) fn start(dir: &Path, mock: &str) -> Victim {
-        Victim::start_under(dir, mock, "")
+        Victim::start_under(dir, mock, &["/usr/bin/env"])
     }
 
-    /// Started by a shell that does `first` before.
-    pub(crate) fn start_under(dir: &Path, mock: &str, first: &str) -> Victim {
+    /// Started by a command that becomes what it is given.
+    pub(crate) fn start_under(dir: &Path, mock: &str, launcher: &[&str]) -> Victim {
         let binary = std::env::current_exe().expect("a test is a file");
-        let mut child = Command::new("/bin/sh")
-            .args(["-c", &format!("{first}\nexec \"$0\" \"$@\"")])
+        let mut child = Command::new(launcher[0])
+            .args(&launcher[1..])
             .arg(binary)
             .args(["victim::obeys", "--exact", "--ignored", "--nocapture"])
             .env(DIR, dir)

@@ -1,0 +1,124 @@
+//! A disk that has no room: runs wait, say why, and go on.
+
+mod gate;
+
+use crate::victim::{DIR, Victim};
+use crate::world::{PATIENCE, World, config, ended, ground, happens, memory, start};
+use gate::Gate;
+use sluice_core::port::store::StoreError;
+use sluice_core::run::status::RunStatus;
+use sluice_engine::Engine;
+use sluice_engine::error::StartError;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[tokio::test]
+async fn runs_wait_for_a_store_that_cannot_write_and_lose_nothing() {
+    let world = World::new("a: {delay_ms: 100, outputs: {x: 1}}\nb: {text: done}");
+    let flow = "
+name: flow
+steps: [{id: a, command: go}, {id: b, command: 'with ${a.outputs.x}'}]
+";
+    let gate = Arc::new(Gate::new(memory()));
+    let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), config()).await.unwrap();
+    let trouble = engine.trouble();
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(engine.start(start(flow)).await.unwrap().run);
+    }
+    gate.close("the disk is full");
+    happens("the trouble", || trouble.borrow().is_some()).await;
+    assert_eq!(trouble.borrow().as_deref(), Some("the disk is full"));
+    let refused = engine.start(start(flow)).await;
+    let unavailable = matches!(refused, Err(StartError::Store(StoreError::Unavailable(_))));
+    assert!(unavailable, "{refused:?}");
+    assert!(world.calls("b").is_empty(), "nothing is sent that is not written");
+    gate.open();
+    for id in runs {
+        assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
+    }
+    assert!(trouble.borrow().is_none());
+    assert_eq!((world.calls("a").len(), world.calls("b").len()), (3, 3));
+}
+
+/// Waits as long as it is told to, then has much to say.
+const LOUD: &str = "
+name: loud
+steps:
+  - id: a
+    agent: shell
+    command: |
+      while [ -e wait ]; do sleep 0.02; done
+      head -c 1000000 /dev/zero | tr '\\0' x
+  - {id: b, agent: shell, command: 'echo after', depends_on: [a]}
+";
+
+/// Waits until the other process says that something troubles it, or nothing.
+async fn trouble(victim: &mut Victim, wanted: impl Fn(&str) -> bool) -> String {
+    let asked = async {
+        loop {
+            let trouble = victim.ask("trouble").await;
+            if wanted(&trouble) {
+                return trouble;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked).await.expect("it says so in time")
+}
+
+/// The directory is a small disk that only the other process sees.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_run_waits_while_the_disk_is_full_and_goes_on_when_there_is_room() {
+    const MOUNT: &str = "mount -t tmpfs -o size=3m tmpfs";
+    let world = World::new("{}");
+    let mount = format!("{MOUNT} \"${DIR}\" && exec \"$0\" \"$@\"");
+    let launcher = ["unshare", "-rm", "/bin/sh", "-c", &mount];
+    let probe = std::process::Command::new(launcher[0]);
+    let works = { probe }.args(&launcher[1..]).arg("true").env(DIR, world.path()).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        println!("skipped: this user cannot mount a small disk");
+        return;
+    }
+    let mut victim = Victim::start_under(world.path(), "{}", &launcher);
+    victim.ask("node").await;
+    let seen = PathBuf::from(format!("/proc/{}/root{}", victim.pid(), world.path().display()));
+    std::fs::write(seen.join("wait"), "").unwrap();
+    let id = victim.run(LOUD).await;
+    // Whatever room is left is taken; the last write is cut short.
+    std::fs::write(seen.join("ballast"), vec![0; 4_000_000]).unwrap_err();
+    std::fs::remove_file(seen.join("wait")).unwrap();
+    assert_eq!(trouble(&mut victim, |trouble| !trouble.is_empty()).await, "the disk is full");
+    std::fs::remove_file(seen.join("ballast")).unwrap();
+    assert_eq!(victim.ask(&format!("ended {id}")).await, "completed");
+    trouble(&mut victim, str::is_empty).await;
+}
+
+/// No file of the other process may grow beyond a bound.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_run_waits_while_files_cannot_grow_and_goes_on_when_they_can() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let world = World::new("{}");
+    // Without the signal, a write beyond the bound is an error like any other.
+    let ignore = "trap '' XFSZ; exec \"$0\" \"$@\"";
+    let mut victim = Victim::start_under(world.path(), "{}", &["/bin/sh", "-c", ignore]);
+    std::fs::write(world.path().join("wait"), "").unwrap();
+    let id = victim.run(LOUD).await;
+    let pid = Pid::from_raw(i32::try_from(victim.pid()).unwrap());
+    let bound = |current| Rlimit { current, maximum: None };
+    prlimit(pid, Resource::Fsize, bound(Some(300_000))).unwrap();
+    std::fs::remove_file(world.path().join("wait")).unwrap();
+    let told = trouble(&mut victim, |trouble| !trouble.is_empty()).await;
+    assert!(told.contains("writing the disk failed"), "{told}");
+    prlimit(pid, Resource::Fsize, bound(None)).unwrap();
+    assert_eq!(victim.ask(&format!("ended {id}")).await, "completed");
+    trouble(&mut victim, str::is_empty).await;
+    victim.kill().await;
+    let life = world.boot().await;
+    let run = life.load(id).await.unwrap();
+    let said = crate::world::step(&run, "a").outcome.clone().unwrap().stdout.clone();
+    assert_eq!(said.map(|text| text.len()), Some(1_000_000));
+}
