@@ -50,8 +50,7 @@ impl Run {
         // Children report by letter.
         let waits_here = |at: &StepAt| matches!(self.state(*at).path, Some(Path::Edge));
         let idle = !index.in_flight.keys().any(waits_here);
-        let nothing_ready =
-            index.ready.is_empty() && index.queue.is_empty() && index.asks.is_empty();
+        let nothing_ready = !self.can_begin() && index.queue.is_empty() && index.asks.is_empty();
         self.status.is_terminal() || (idle && (nothing_ready || self.pause.is_some()))
     }
 

@@ -516,6 +516,12 @@ impl Run {
         }
     }
 
+    /// Whether a step is ready that the scheduling lets start.
+    pub(crate) fn can_begin(&self) -> bool {
+        let mut ready = self.index.ready.iter().map(|rank| self.definition.at_rank(*rank));
+        ready.any(|step| self.wave_is_open(step))
+    }
+
     /// Whether the scheduling lets a step start.
     pub(crate) fn wave_is_open(&self, step: u32) -> bool {
         let plan = &self.definition.plan;

@@ -317,7 +317,7 @@ impl Turn<'_> {
         let only_people = !index.awaiting.is_empty()
             && index.in_flight.is_empty()
             && index.queue.is_empty()
-            && index.ready.is_empty()
+            && !self.run.can_begin()
             && index.retrying.is_empty();
         if only_people && matches!(self.run.status, RunStatus::Running | RunStatus::Queued) {
             self.emit(Event::RunStatusChanged {
