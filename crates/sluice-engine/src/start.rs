@@ -118,6 +118,7 @@ struct Draft {
 }
 
 /// What became of a run that was to be created.
+#[derive(Clone, Copy)]
 enum Created {
     /// It is durable.
     New,
