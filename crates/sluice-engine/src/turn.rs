@@ -102,11 +102,7 @@ impl Resident {
         if hold == Hold::Release { Standing::Released } else { Standing::Kept }
     }
 
-    fn decide(
-        &mut self,
-        inputs: Vec<Input>,
-        now_ms: u64,
-    ) -> (Decided, Replies, Vec<LetterId>) {
+    fn decide(&mut self, inputs: Vec<Input>, now_ms: u64) -> (Decided, Replies, Vec<LetterId>) {
         let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
