@@ -3,10 +3,12 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 10
+SEED ?= 1
+RUNS ?= 1000
 EXAMPLE = examples/vendor-review.lobsterx.yaml
 MOCK = examples/mocks/vendor-review.yaml
 
-.PHONY: help start test check lint fmt deny bench fuzz mutants clean
+.PHONY: help start test check lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice, show it a workflow and run it'
@@ -14,6 +16,8 @@ help:
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
 	@echo 'make bench    measure the hot paths'
+	@echo 'make sim      play the engine under faults: make sim SEED=1 RUNS=10000'
+	@echo 'make kill     kill the binary with -9 again and again: make kill KILLS=200'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
 	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
 
@@ -49,7 +53,23 @@ deny:
 	$(CARGO) deny --offline --log-level error check bans licenses sources
 
 bench:
-	$(CARGO) run --release --locked -p bench -- documents
+	$(CARGO) build --release --locked -p bench
+	target/release/bench documents
+	target/release/bench chain --runs 2000 --steps 10 --concurrency 64
+	target/release/bench chain --runs 300 --steps 10 --concurrency 1
+	target/release/bench fanout
+	target/release/bench parked
+	target/release/bench recover
+	target/release/bench history
+	target/release/bench flat
+
+# The real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
+sim:
+	SIM_SEED=$(SEED) SIM_RUNS=$(RUNS) $(CARGO) test --release --locked -p sluice-engine --test sim \
+	  every_run_ends -- --nocapture
+
+kill:
+	KILLS=$(or $(KILLS),200) $(CARGO) test --release --locked -p sluice --test it kill -- --nocapture
 
 # Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
 fuzz:

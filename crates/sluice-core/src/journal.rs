@@ -5,3 +5,5 @@
 pub mod envelope;
 pub mod event;
 pub mod wire;
+
+mod name;

@@ -74,6 +74,13 @@ pub(crate) const AGAIN_MS: u64 = 500;
 /// Both ends of a run's mailbox.
 pub(crate) type Mailbox = (mpsc::Sender<Mail>, mpsc::Receiver<Mail>);
 
+/// Whether somebody wants a run to be here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    No,
+    Here,
+}
+
 /// Why a run could not be taken up here.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
@@ -251,6 +258,7 @@ impl Inner {
             // full, what lies there asks for an owner that this is not any more.
             let _ = seat.sender.try_send(Mail::Leave);
         }
+        tracing::trace!(run = %folded.run.id, node = %self.node, epoch = seat.epoch, "enters memory");
         let resident = Resident::new(Arc::clone(self), folded, seat);
         self.spawn(resident.live(first));
     }
@@ -265,12 +273,14 @@ impl Inner {
         self.residents().remove(&run);
         mailbox.close();
         let poisoned = self.quarantined().contains(&run);
-        let mut again = standing == Standing::Lost && !poisoned;
+        let mut ours = standing == Standing::Lost && !poisoned;
+        let mut letters = false;
         let mut rest = Vec::new();
         while let Some(mail) = mailbox.recv().await {
             match mail {
                 Mail::Command(..) => rest.push(mail),
-                Mail::Letters | Mail::Claimed(_) => again = true,
+                Mail::Letters => letters = true,
+                Mail::Claimed(_) => ours = true,
                 // Of a call that is over with the run's stay in memory.
                 Mail::Text { .. }
                 | Mail::Media { .. }
@@ -288,7 +298,10 @@ impl Inner {
                 }
             });
         }
-        if again {
+        if ours {
+            // Unless another process has it, nobody else would look after it.
+            self.insist(run);
+        } else if letters {
             self.deliver(run);
         }
     }
@@ -384,41 +397,19 @@ impl Inner {
         Err(StoreError::Unavailable(reason).into())
     }
 
-    /// Brings a run into memory, if no other process owns it, and mail to it.
-    pub(crate) async fn reach(
-        self: &Arc<Self>,
-        run: RunId,
-        dispatching: Dispatching,
-        mail: Option<Mail>,
-    ) -> Result<(), TakeError> {
-        let reached = self.bring(run, dispatching, mail).await;
-        // Whether it is ours is not known, or it is and could not be loaded.
-        if matches!(
-            reached,
-            Err(TakeError::Store(StoreError::Unknown(_)) | TakeError::Load(LoadError::Store(_)))
-        ) {
-            self.insist(run);
-        }
-        reached
-    }
-
     /// Takes up a run that may be ours already, however often that takes.
     pub(crate) fn insist(self: &Arc<Self>, run: RunId) {
         let engine = Arc::clone(self);
         self.spawn(async move {
-            loop {
-                tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
-                match engine.bring(run, engine.dispatching(), Some(Mail::Letters)).await {
-                    Err(TakeError::Store(error) | TakeError::Load(LoadError::Store(error))) => {
-                        tracing::warn!(%run, %error, "the run cannot be taken up yet");
-                    }
-                    Ok(()) | Err(_) => return,
-                }
-            }
+            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+            // The mail goes with the place it waits in: whoever fails to take the
+            // run up finds it there and insists again.
+            engine.mail(run, Mail::Letters).await;
         });
     }
 
-    async fn bring(
+    /// Brings a run into memory, if no other process owns it, and mail to it.
+    pub(crate) async fn reach(
         self: &Arc<Self>,
         run: RunId,
         dispatching: Dispatching,
@@ -433,7 +424,7 @@ impl Inner {
                 let taken = self.finish(async move {
                     let taken = engine.take(run, dispatching, sender, mailbox).await;
                     taken.map_err(|(error, mailbox)| {
-                        engine.unreserve(run, mailbox);
+                        engine.vacate(run, mailbox, &error);
                         error
                     })
                 });
@@ -469,13 +460,27 @@ impl Inner {
 
     /// Gives a place in memory back that was not used. Whoever waits for an
     /// answer from there is told by its being dropped.
-    pub(crate) fn unreserve(self: &Arc<Self>, run: RunId, mut mailbox: mpsc::Receiver<Mail>) {
+    pub(crate) fn unreserve(&self, run: RunId, mut mailbox: mpsc::Receiver<Mail>) -> Wanted {
         self.residents().remove(&run);
-        let mut claimed = false;
+        let mut wanted = Wanted::No;
         while let Ok(mail) = mailbox.try_recv() {
-            claimed |= matches!(mail, Mail::Claimed(_));
+            if matches!(mail, Mail::Letters | Mail::Claimed(_)) {
+                wanted = Wanted::Here;
+            }
         }
-        if claimed {
+        wanted
+    }
+
+    /// Gives a place in memory back because the run could not be taken up.
+    fn vacate(self: &Arc<Self>, run: RunId, mailbox: mpsc::Receiver<Mail>, error: &TakeError) {
+        let wanted = self.unreserve(run, mailbox);
+        tracing::trace!(%run, node = %self.node, %error, ?wanted, "is not taken up");
+        let insist = match error {
+            TakeError::Store(StoreError::Unavailable(_)) => wanted == Wanted::Here,
+            TakeError::Store(StoreError::Unknown(_)) | TakeError::Load(LoadError::Store(_)) => true,
+            _ => false,
+        };
+        if insist {
             self.insist(run);
         }
     }
@@ -517,7 +522,7 @@ impl Inner {
             // It was lost, came back, and is still here as it was. If it leaves
             // just now it takes a place of its own, which might be this one.
             drop(permit);
-            let _ = self.bring(run, Dispatching::Allowed, Some(Mail::Claimed(claim.epoch))).await;
+            let _ = self.reach(run, Dispatching::Allowed, Some(Mail::Claimed(claim.epoch))).await;
             return;
         };
         match self.fold_or_quarantine(run).await {
@@ -528,11 +533,8 @@ impl Inner {
                 self.seat(folded, seat, first);
             }
             Err(error) => {
-                self.unreserve(run, mailbox);
-                if let LoadError::Store(error) = error {
-                    tracing::warn!(%run, %error, "a claimed run cannot be loaded yet");
-                    self.insist(run);
-                }
+                tracing::warn!(%run, %error, "a claimed run cannot be loaded");
+                self.vacate(run, mailbox, &error.into());
             }
         }
     }

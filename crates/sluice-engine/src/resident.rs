@@ -143,7 +143,7 @@ impl Resident {
             self.perform();
             inputs = self.gather().await;
         };
-        tracing::trace!(run = %id, ?standing, "leaves memory");
+        tracing::trace!(run = %id, node = %self.engine.node, ?standing, "leaves memory");
         self.stop_calls(standing).await;
         self.engine.forget(id, self.mailbox, standing).await;
     }

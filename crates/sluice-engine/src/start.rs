@@ -1,7 +1,7 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
 use crate::definition::Stored;
-use crate::engine::{AGAIN_MS, Inner};
+use crate::engine::{AGAIN_MS, Inner, Wanted};
 use crate::error::StartError;
 use crate::load::Folded;
 use crate::resident::Seat;
@@ -118,6 +118,7 @@ struct Draft {
 }
 
 /// What became of a run that was to be created.
+#[derive(Clone, Copy)]
 enum Created {
     /// It is durable.
     New,
@@ -147,10 +148,10 @@ impl Inner {
         let (place, permit) = match (&created, hold, place, permit) {
             (Ok(Created::New), Hold::Keep, Some(place), Some(permit)) => (place, permit),
             (_, _, place, _) => {
-                if let Some((_, mailbox)) = place {
-                    self.unreserve(id, mailbox);
-                }
-                if hold == Hold::Keep && matches!(created, Ok(Created::New | Created::There)) {
+                let wanted = place.map(|(_, mailbox)| self.unreserve(id, mailbox));
+                let kept = hold == Hold::Keep;
+                let there = matches!(created, Ok(Created::New | Created::There));
+                if (kept && there) || wanted == Some(Wanted::Here) {
                     self.insist(id);
                 }
                 for run in addressees {

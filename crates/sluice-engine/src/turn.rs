@@ -29,6 +29,9 @@ impl Input {
     }
 }
 
+/// What becomes of commands, for those who wait for them.
+type Replies = Vec<(Reply, Result<(), Refusal>)>;
+
 /// Whether the run goes on being ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -72,10 +75,11 @@ impl Resident {
         let status = self.run.status;
         let (decided, replies, mut read) = self.decide(inputs, now_ms);
         read.append(&mut self.unreadable);
-        if decided.events.is_empty() && read.is_empty() {
-            answer(replies);
+        if decided.events.is_empty() && read.is_empty() && replies.is_empty() {
             return Standing::Kept;
         }
+        // A refusal is the owner's to give: even without events it is appended at,
+        // so that what is not ours any more, or has moved on, is noticed.
         let append = self.append(decided, read, now_ms, status);
         let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
         let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
@@ -98,11 +102,7 @@ impl Resident {
         if hold == Hold::Release { Standing::Released } else { Standing::Kept }
     }
 
-    fn decide(
-        &mut self,
-        inputs: Vec<Input>,
-        now_ms: u64,
-    ) -> (Decided, Vec<(Reply, Result<(), Refusal>)>, Vec<LetterId>) {
+    fn decide(&mut self, inputs: Vec<Input>, now_ms: u64) -> (Decided, Replies, Vec<LetterId>) {
         let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
@@ -203,7 +203,7 @@ impl Resident {
                     doubt = true;
                     if self.is_written(&append).await {
                         self.engine.untroubled();
-                        return Committed::Done;
+                        return self.still_ours(&append).await;
                     }
                 }
                 Err(StoreError::Corrupt(reason)) => {
@@ -213,6 +213,28 @@ impl Resident {
                 Err(StoreError::Unavailable(reason)) => {
                     tracing::warn!(run = %append.run, reason, wait_ms, "the store is unavailable");
                     self.engine.troubled(&reason);
+                }
+            }
+            let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
+            self.while_calling(pause).await;
+            wait_ms = (wait_ms * 2).min(RETRY_MS.1);
+        }
+    }
+
+    /// The frame is there. If the run is still ours after it, we wrote it; else
+    /// another owner may have, who decided the same at the same time.
+    async fn still_ours(&mut self, append: &Append) -> Committed {
+        let after = append.after + u64::from(append.count);
+        let fence = Append { after, ..self.empty() };
+        let mut wait_ms = RETRY_MS.0;
+        loop {
+            let store = Arc::clone(&self.engine.store);
+            let attempt = fence.clone();
+            match self.while_calling(async move { store.append(attempt).await }).await {
+                Ok(Appended::Done) => return Committed::Done,
+                Ok(_) => return Committed::Left,
+                Err(error) => {
+                    tracing::warn!(run = %fence.run, %error, "ownership is not certain yet");
                 }
             }
             let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
@@ -254,7 +276,14 @@ impl Resident {
     /// Gives the run up without an event.
     pub(crate) async fn release(&mut self) -> Committed {
         let now_ms = self.engine.clock.now_ms();
-        let append = Append {
+        let head = self.engine.head(&self.run, now_ms, Hold::Release, self.offspring());
+        let append = Append { head: Some(head), ..self.empty() };
+        self.commit(append).await
+    }
+
+    /// An append that says nothing.
+    fn empty(&self) -> Append {
+        Append {
             run: self.run.id,
             node: self.engine.node,
             epoch: self.epoch,
@@ -262,14 +291,13 @@ impl Resident {
             count: 0,
             body: Vec::new(),
             create: None,
-            head: Some(self.engine.head(&self.run, now_ms, Hold::Release, self.offspring())),
+            head: None,
             snapshot: None,
             blobs: Vec::new(),
             read: Vec::new(),
             letters: Vec::new(),
             guards: Vec::new(),
-        };
-        self.commit(append).await
+        }
     }
 }
 
@@ -312,7 +340,7 @@ impl Inner {
     }
 }
 
-fn answer(replies: Vec<(Reply, Result<(), Refusal>)>) {
+fn answer(replies: Replies) {
     for (reply, applied) in replies {
         // Whoever asked may have stopped waiting.
         let _ = reply.send(applied);

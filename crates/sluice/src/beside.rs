@@ -117,6 +117,7 @@ fn list(input: &Input) -> Vec<Beside> {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = files
         .map(|file| file.path())
+        .map(|path| path.strip_prefix("./").map(Path::to_owned).unwrap_or(path))
         .filter(|path| path.to_str().and_then(Format::of_file).is_some())
         .take(BESIDE_MAX)
         .collect();

@@ -6,6 +6,8 @@ use sluice_core::port::store::{Filter, RunRow};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_engine::error::LoadError;
+use std::ops::RangeInclusive;
 
 /// Most ids that a refusal lists.
 const LISTED_MAX: usize = 5;
@@ -48,31 +50,35 @@ pub(crate) async fn approval(local: &Local, text: &str) -> anyhow::Result<(Run, 
         Refused::new(APPROVAL_UNKNOWN, format!("there is no approval `{text}`"), remedy)
     };
     let (from, to) = range(text, "apr_").ok_or_else(unknown)?;
-    let mut found = Vec::new();
-    let mut look = |run: &Run| {
-        let here = run.approvals.range(ApprovalId(from)..=ApprovalId(to));
-        found.extend(here.map(|(id, _)| (run.clone(), *id)));
-    };
-    for row in unfinished(local).await? {
-        look(&load(local, row.run).await?);
-    }
+    let wanted = ApprovalId(from)..=ApprovalId(to);
+    let mut found = among(local, unfinished(local).await?, &wanted).await?;
     if found.is_empty() {
         let filter = Filter { limit: ENDED_MAX, ..Filter::default() };
-        let rows = local.store.list(filter).await?;
-        for row in rows.iter().filter(|row| row.status.is_terminal()) {
-            let run = load(local, row.run).await?;
-            found.extend(
-                run.approvals
-                    .range(ApprovalId(from)..=ApprovalId(to))
-                    .map(|(id, _)| (run.clone(), *id)),
-            );
-        }
+        let mut rows = local.store.list(filter).await?;
+        rows.retain(|row| row.status.is_terminal());
+        found = among(local, rows, &wanted).await?;
     }
     match found.len() {
         0 => Err(unknown().into()),
         1 => Ok(found.remove(0)),
         _ => Err(ambiguous(text, found.iter().map(|(_, id)| id.to_string())).into()),
     }
+}
+
+/// The questions of some runs with ids in a range. A run that cannot be read
+/// does not hide the questions of others.
+async fn among(
+    local: &Local,
+    rows: Vec<RunRow>,
+    wanted: &RangeInclusive<ApprovalId>,
+) -> anyhow::Result<Vec<(Run, ApprovalId)>> {
+    let mut found = Vec::new();
+    for row in rows {
+        let Some(run) = load_if_readable(local, row.run).await? else { continue };
+        let ids: Vec<ApprovalId> = run.approvals.range(wanted.clone()).map(|(id, _)| *id).collect();
+        found.extend(ids.into_iter().map(|id| (run.clone(), id)));
+    }
+    Ok(found)
 }
 
 /// Every run that has not ended, newest first.
@@ -88,6 +94,15 @@ pub(crate) async fn unfinished(local: &Local) -> anyhow::Result<Vec<RunRow>> {
         if last {
             return Ok(rows);
         }
+    }
+}
+
+/// A run that is there; none if its journal makes no sense.
+pub(crate) async fn load_if_readable(local: &Local, run: RunId) -> anyhow::Result<Option<Run>> {
+    match local.engine.load(run).await {
+        Ok(run) => Ok(Some(run)),
+        Err(LoadError::Poison { .. }) => Ok(None),
+        Err(error) => Err(refused::load(error)),
     }
 }
 

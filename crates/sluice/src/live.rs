@@ -13,7 +13,7 @@ use crate::Exit;
 use crate::cli::run::View;
 use crate::environment;
 use crate::find;
-use crate::local::Local;
+use crate::local::{Again, Local};
 use crate::out::Out;
 use crate::refused;
 use crate::visible;
@@ -69,7 +69,7 @@ pub(crate) struct Follow<'a> {
     /// Events up to this one are not shown.
     pub(crate) after: u64,
     /// Options that a next command needs too, for hints.
-    pub(crate) again: String,
+    pub(crate) again: Again,
 }
 
 /// A key that no other command has.
@@ -98,6 +98,7 @@ struct Live<'a> {
     screen: Option<Screen>,
     prompt: Option<Prompt>,
     interrupts: Option<Signal>,
+    endings: Option<Signal>,
     interrupted: bool,
     trouble: watch::Receiver<Option<String>>,
     tips: watch::Receiver<Option<Tip>>,
@@ -117,6 +118,7 @@ impl<'a> Live<'a> {
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
             interrupts: if works { Some(signal(SignalKind::interrupt())?) } else { None },
+            endings: if works { Some(signal(SignalKind::terminate())?) } else { None },
             interrupted: false,
             trouble: follow.local.engine.trouble(),
             tips: follow.local.engine.follow(follow.run),
@@ -155,7 +157,9 @@ impl<'a> Live<'a> {
         out: &mut Out,
     ) -> anyhow::Result<Option<Exit>> {
         let soonest = tokio::time::Instant::now() + gap;
-        let latest = soonest + Duration::from_millis(LOOK_MS);
+        // Whether it really waits for people is seen at the second look.
+        let look_ms = if self.parked > 0 { GAP_MS } else { LOOK_MS };
+        let latest = soonest + Duration::from_millis(look_ms);
         let local = self.follow.local;
         let changed = local.store.changed(LOOK_MS);
         tokio::pin!(changed);
@@ -177,6 +181,7 @@ impl<'a> Live<'a> {
                         return Ok(Some(exit));
                     }
                 }
+                () = interrupted(&mut self.endings) => return self.leave(out).map(Some),
                 Ok(()) = self.trouble.changed() => self.tell_trouble(out)?,
                 Ok(()) = self.tips.changed(), if !wanted => wanted = true,
                 () = &mut changed, if !wanted => wanted = true,
@@ -208,7 +213,7 @@ impl<'a> Live<'a> {
         }
         let paused = run.pause == Some(Pause::Operator);
         if paused && !self.paused {
-            let again = &self.follow.again;
+            let again = &self.follow.again.look;
             let text = format!("paused; `sluice runs unpause {}{again}` lets it go on", run.id);
             self.note(&text, out)?;
         }
@@ -237,7 +242,7 @@ impl<'a> Live<'a> {
     fn interrupt(&mut self, out: &mut Out) -> anyhow::Result<Option<Exit>> {
         if self.interrupted {
             let run = self.follow.run;
-            let again = &self.follow.again;
+            let again = &self.follow.again.work;
             let text = format!("killed; `sluice resume {run}{again}` goes on with what is left");
             self.note(&text, out)?;
             return Ok(Some(Exit::Interrupted));
@@ -254,6 +259,14 @@ impl<'a> Live<'a> {
             let _ = engine.command(run, cancel, &key("cancel")).await;
         });
         Ok(None)
+    }
+
+    /// Somebody wants the process to end: what it had is left to the next one.
+    fn leave(&mut self, out: &mut Out) -> anyhow::Result<Exit> {
+        let again = &self.follow.again.work;
+        let text = format!("leaving; `sluice resume {}{again}` goes on", self.follow.run);
+        self.note(&text, out)?;
+        Ok(Exit::Terminated)
     }
 
     /// Keeps the family going and its questions answered.
@@ -277,6 +290,7 @@ impl<'a> Live<'a> {
                     Asked::Answered => acted = true,
                     Asked::Left => drop(self.left.insert(*id)),
                     Asked::Killed => return Ok(Some(Exit::Interrupted)),
+                    Asked::Ended => return self.leave(out).map(Some),
                 }
             } else {
                 self.left.insert(*id);
@@ -334,6 +348,7 @@ impl<'a> Live<'a> {
             let answer = tokio::select! {
                 biased;
                 () = interrupted(&mut self.interrupts) => None,
+                () = interrupted(&mut self.endings) => return Ok(Asked::Ended),
                 () = closed(local, run.id, id) => return self.overtaken(prompt, out),
                 answer = prompt.ask(run, id, who, unfit.as_ref(), out) => Some(answer?),
             };
@@ -371,6 +386,7 @@ enum Asked {
     Answered,
     Left,
     Killed,
+    Ended,
 }
 
 /// Completes at the next interrupt; never where nobody listens for one.

@@ -3,6 +3,7 @@
 use crate::cli::run::Data;
 use crate::environment;
 use crate::refused::{DATA_UNUSABLE, Refused};
+use crate::visible;
 use anyhow::Context as _;
 use sluice_core::port::store::Store;
 use sluice_engine::Engine;
@@ -11,6 +12,7 @@ use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::sqlite::SqliteStore;
+use std::ffi::{OsStr, OsString};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +26,35 @@ const END_MS: u64 = 2000;
 /// Where runs are kept.
 pub(crate) fn directory(data: &Data) -> PathBuf {
     data.dir.clone().or_else(environment::data).unwrap_or_else(|| PathBuf::from(DEFAULT))
+}
+
+/// Options that a next command needs too, for hints.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Again {
+    /// Where the runs are: for every command.
+    pub(crate) look: String,
+    /// Who does the work, too: for those that do some.
+    pub(crate) work: String,
+}
+
+impl Again {
+    pub(crate) fn of(data: &Data, mock: Option<&OsString>) -> Again {
+        let option =
+            |name: &str, value: &OsStr| format!(" {name} {}", quoted(&value.to_string_lossy()));
+        let look = data.dir.as_ref().map(|dir| option("--data", dir.as_os_str()));
+        let look = look.unwrap_or_default();
+        let mock = mock.map(|mock| option("--mock", mock)).unwrap_or_default();
+        Again { work: format!("{look}{mock}"), look }
+    }
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", visible::line(word).replace('\'', r"'\''"))
 }
 
 /// In whose name things are done.

@@ -35,6 +35,7 @@ enum Exit {
     Waiting = 4,
     TimedOut = 5,
     Interrupted = 130,
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {

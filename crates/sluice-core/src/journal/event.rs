@@ -1,6 +1,6 @@
 //! Everything that can happen to a run, as the core works with it.
 //!
-//! One enum is the single source of every event name. It is not `Serialize`:
+//! One enum names every event. It is not `Serialize`:
 //! only [`wire`](super::wire) knows how events are written down.
 
 use crate::contract::envelope::Envelope;
@@ -512,90 +512,4 @@ pub enum Resolution {
     Skip,
     /// Of an escalation: give up.
     Abort,
-}
-
-/// Declares the word of each variant, both ways.
-macro_rules! words {
-    ($name:ident { $($variant:ident = $word:literal,)* }) => {
-        impl $name {
-            /// The word on every wire.
-            pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $word,)* }
-            }
-
-            /// Reads the word.
-            pub fn parse(word: &str) -> Option<$name> {
-                match word { $($word => Some($name::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-words! { SkipCause {
-    Condition = "condition_false",
-    Dependencies = "dependencies_skipped",
-    ParentFailure = "parent_failure",
-    Failure = "failure",
-    Decision = "decision",
-} }
-
-words! { ApprovalSource {
-    Step = "step",
-    Policy = "policy",
-    Escalation = "escalation",
-} }
-
-words! { Resolution {
-    Approved = "approved",
-    Rejected = "rejected",
-    Expired = "expired",
-    Cancelled = "cancelled",
-    Retry = "retry",
-    Skip = "skip",
-    Abort = "abort",
-} }
-
-impl Event {
-    /// The event's name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Event::RunStarted(_) => "run.started",
-            Event::RunStatusChanged { .. } => "run.status.changed",
-            Event::RunCompleted { .. } => "run.completed",
-            Event::RunFailed { .. } => "run.failed",
-            Event::RunCancelled { .. } => "run.cancelled",
-            Event::RunTimedOut { .. } => "run.timed_out",
-            Event::RunRecovered => "run.recovered",
-            Event::Node(_, event) => event.name(),
-            Event::BudgetAlert(_) => "budget.alert",
-        }
-    }
-}
-
-impl NodeEvent {
-    /// The event's name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            NodeEvent::Queued { .. } => "node.queued",
-            NodeEvent::Waiting(_) => "node.waiting",
-            NodeEvent::Started(_) => "node.started",
-            NodeEvent::Delta(_) => "node.stream.delta",
-            NodeEvent::Log { .. } => "node.log",
-            NodeEvent::Retried(_) => "node.retried",
-            NodeEvent::Completed(_) => "node.completed",
-            NodeEvent::Failed(_) => "node.failed",
-            NodeEvent::TimedOut(_) => "node.timed_out",
-            NodeEvent::Cancelled { .. } => "node.cancelled",
-            NodeEvent::Skipped(_) => "node.skipped",
-            NodeEvent::Blocked { .. } => "node.blocked",
-            NodeEvent::Invalidated => "node.invalidated",
-            NodeEvent::Provenance(_) => "node.provenance",
-            NodeEvent::ModerationFlagged { .. } => "moderation.flagged",
-            NodeEvent::ContractViolated { .. } => "contract.violated",
-            NodeEvent::GovernanceDecided(_) => "governance.decided",
-            NodeEvent::ApprovalRequested(_) => "approval.requested",
-            NodeEvent::ApprovalReminded { .. } => "approval.reminded",
-            NodeEvent::ApprovalResolved(_) => "approval.resolved",
-        }
-    }
 }

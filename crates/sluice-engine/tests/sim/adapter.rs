@@ -111,8 +111,7 @@ impl Adapter for Edge {
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
-            let checked = self.0.journal().executes(request);
-            self.0.holds(checked);
+            self.0.executes(request);
             let mut script = Script::of(self.0.seed, request);
             let cancelled = || {
                 let answer = Answer::failed(CallErrorCode::Cancelled, "stopped");
@@ -171,8 +170,7 @@ impl Adapter for Async {
 
     fn execute<'a>(&'a self, request: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
-            let checked = self.0.journal().executes(request);
-            self.0.holds(checked);
+            self.0.executes(request);
             let mut script = Script::of(self.0.seed, request);
             tokio::spawn(call_back(Arc::clone(&self.0), request.clone()));
             let accepted_ms = script.chance.below(300);

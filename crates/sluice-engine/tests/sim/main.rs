@@ -13,4 +13,5 @@ mod scene;
 mod store;
 mod suite;
 mod tally;
+mod trace;
 mod world;

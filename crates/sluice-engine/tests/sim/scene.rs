@@ -9,6 +9,7 @@ use crate::fault::Fault;
 use crate::flow::{Flow, flows};
 use crate::store::FaultyStore;
 use crate::tally::Tally;
+use crate::trace::Printer;
 use crate::world::{Safeguards, SimClock, World};
 use sluice_core::port::Entropy;
 use sluice_engine::agents::Agents;
@@ -47,7 +48,11 @@ pub(crate) fn play(seed: u64, safeguards: Safeguards) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let mut runtime = runtime;
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime is built");
-    runtime.block_on(async { whole(seed, safeguards).await })
+    runtime.block_on(async {
+        let trace = Printer { began: tokio::time::Instant::now() };
+        let _guard = Printer::is_wanted().then(|| tracing::subscriber::set_default(trace));
+        whole(seed, safeguards).await
+    })
 }
 
 async fn whole(seed: u64, safeguards: Safeguards) -> Played {

@@ -69,9 +69,11 @@ impl FaultyStore {
     }
 
     async fn crash(&self) -> ! {
-        self.dead.cancel();
-        // The receiver is gone only when the seed is over.
-        let _ = self.world.crashes.send(self.process);
+        if !self.dead.is_cancelled() {
+            self.dead.cancel();
+            // The receiver is gone only when the seed is over.
+            let _ = self.world.crashes.send(self.process);
+        }
         std::future::pending().await
     }
 

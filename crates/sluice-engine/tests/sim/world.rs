@@ -5,6 +5,7 @@ use crate::check::Journal;
 use crate::fault::{Fault, Rates};
 use crate::tally::Tally;
 use sluice_core::port::Clock;
+use sluice_core::port::adapter::Request;
 use sluice_core::run::command::{Command, Refusal};
 use sluice_core::run::id::RunId;
 use sluice_engine::Engine;
@@ -138,6 +139,14 @@ impl World {
     pub(crate) fn holds(&self, checked: Result<(), String>) {
         if let Err(what) = checked {
             self.fails(what);
+        }
+    }
+
+    /// An adapter is asked to do something.
+    pub(crate) fn executes(&self, request: &Request) {
+        let mut journal = self.journal();
+        if let Err(what) = journal.executes(request) {
+            self.fails(format!("{what}\n{}", journal.tail(request.run)));
         }
     }
 

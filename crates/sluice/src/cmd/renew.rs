@@ -55,7 +55,8 @@ pub(super) async fn note_down(
     let (kind, source) = (renewal.kind, renewal.source.id);
     let run = start(renewal, &bench, Dispatching::Deferred).await?;
     out.note(&format!("{run} started, a {kind} of {source}"))?;
-    out.print(&format!("{run} waits; `sluice resume {run}` takes it up\n"))?;
+    let again = &bench.again.look;
+    out.print(&format!("{run} waits; `sluice resume {run}{again}` takes it up\n"))?;
     bench.local.close().await;
     Ok(Exit::Done)
 }

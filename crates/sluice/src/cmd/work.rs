@@ -4,10 +4,11 @@ use super::{tell_people, tell_unreadable};
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::run::Here;
+use crate::cli::runs::Place;
 use crate::hands;
 use crate::input::Input;
 use crate::live::{self, Follow, Part};
-use crate::local::{self, Local};
+use crate::local::{self, Again, Local};
 use crate::out::Out;
 use crate::refused::Refused;
 use sluice_bridge::mock::{MockAdapter, Script};
@@ -17,7 +18,6 @@ use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A data directory, opened to work in it.
@@ -25,7 +25,7 @@ pub(super) struct Bench<'a> {
     pub(super) local: Local,
     pub(super) who: String,
     /// Options that a next command needs too.
-    pub(super) again: String,
+    pub(super) again: Again,
     agents: Agents,
     here: &'a Here,
 }
@@ -43,9 +43,18 @@ impl<'a> Bench<'a> {
         Bench::with(here, hands::agents(here, script), Claims::Own).await.map(Some)
     }
 
+    /// Opens a data directory that is there, to work in it or to note things down.
+    pub(super) async fn at(place: &'a Place, out: &mut Out) -> anyhow::Result<Option<Bench<'a>>> {
+        local::existing(&place.here.data)?;
+        if place.detach {
+            return Bench::aside(&place.here).await.map(Some);
+        }
+        Bench::open(&place.here, out).await
+    }
+
     /// Opens it only to note things down. Whether there are agents for it is
     /// then for whoever does the work to see.
-    pub(super) async fn aside(here: &'a Here) -> anyhow::Result<Bench<'a>> {
+    async fn aside(here: &'a Here) -> anyhow::Result<Bench<'a>> {
         let anybody = Arc::new(MockAdapter::new(Script::default()));
         Bench::with(here, Agents::new().with_fallback(anybody), Claims::None).await
     }
@@ -53,7 +62,8 @@ impl<'a> Bench<'a> {
     async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
         let local = Local::open(&here.data, agents.clone(), claims).await?;
         let who = local::who(here.who.as_ref());
-        Ok(Bench { local, who, again: again(here), agents, here })
+        let again = Again::of(&here.data, here.mock.as_ref());
+        Ok(Bench { local, who, again, agents, here })
     }
 
     /// Follows a run that is worked on here, then lets everything go.
@@ -117,25 +127,4 @@ fn script(name: &std::ffi::OsStr, out: &mut Out) -> anyhow::Result<Option<Script
             Ok(None)
         }
     }
-}
-
-fn again(here: &Here) -> String {
-    let mut text = String::new();
-    let options =
-        [("--data", here.data.dir.as_deref()), ("--mock", here.mock.as_ref().map(Path::new))];
-    for (name, value) in options {
-        if let Some(value) = value {
-            text = format!("{text} {name} {}", quoted(&value.to_string_lossy()));
-        }
-    }
-    text
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", crate::visible::line(word).replace('\'', r"'\''"))
 }

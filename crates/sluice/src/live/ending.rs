@@ -4,6 +4,7 @@ use super::Live;
 use super::family::Family;
 use crate::Exit;
 use crate::amount;
+use crate::local::Again;
 use crate::out::{Layout, Out, harmless};
 use crate::visible;
 use serde_json::Value;
@@ -51,10 +52,9 @@ impl Live<'_> {
             out.print(&format!("{}\n{}", summary(run), outputs(run)))?;
         }
         if run.status == RunStatus::Failed {
-            let (id, again) = (run.id, &self.follow.again);
+            let (id, Again { look, work }) = (run.id, &self.follow.again);
             out.note(&format!(
-                "look: sluice runs show {id}{data}\nretry: sluice runs retry {id}{again}",
-                data = data_part(again),
+                "look: sluice runs show {id}{look}\nretry: sluice runs retry {id}{work}"
             ))?;
         }
         Ok(exit(run.status))
@@ -71,8 +71,7 @@ impl Live<'_> {
             screen.draw(run, SystemClock.now_ms());
             screen.keep();
         }
-        let again = &self.follow.again;
-        let data = data_part(again);
+        let Again { look, work } = &self.follow.again;
         let mut text = format!("{} waits for an answer", run.id);
         for (asker, id) in &family.open {
             let asked = &asker.approvals[id];
@@ -86,21 +85,16 @@ impl Live<'_> {
             };
             for way in ways {
                 let why = if *way == "reject" { " --reason TEXT" } else { "" };
-                let _ = write!(text, "\n  sluice approvals {way} {id}{why}{data}");
+                let _ = write!(text, "\n  sluice approvals {way} {id}{why}{look}");
             }
         }
-        let _ = write!(text, "\nthen\n  sluice resume {}{again}", run.id);
+        let _ = write!(text, "\nthen\n  sluice resume {}{work}", run.id);
         out.note(&text)?;
         if self.follow.view.json {
             out.json(Layout::Line, &project(run))?;
         }
         Ok(Exit::Waiting)
     }
-}
-
-/// The part of the options that commands take which do no work.
-fn data_part(again: &str) -> &str {
-    again.split(" --mock ").next().unwrap_or_default()
 }
 
 /// `completed in 1.2 s, 225 tokens, $0.0097`.

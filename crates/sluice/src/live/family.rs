@@ -42,13 +42,19 @@ impl Family {
             if quiet || seen > FAMILY_MAX {
                 continue;
             }
-            let run = if own { root.clone() } else { find::load(local, row.run).await? };
-            if has_children(&run) {
+            let loaded;
+            let run = if own {
+                root
+            } else {
+                loaded = find::load(local, row.run).await?;
+                &loaded
+            };
+            if has_children(run) {
                 let statuses = UNFINISHED.to_vec();
                 let below = Filter { parent: Some(run.id), statuses, ..Filter::default() };
                 rows.extend(local.store.list(below).await?);
             }
-            family.add(&run);
+            family.add(run);
         }
         family.open.sort_by_key(|(_, id)| *id);
         Ok(family)

@@ -16,6 +16,7 @@ mod run;
 mod runs;
 mod schema;
 mod session;
+mod terminal;
 mod tidy;
 mod usage;
 mod validate;

@@ -58,6 +58,18 @@ fn a_second_interrupt_ends_at_once() {
 }
 
 #[test]
+fn a_process_that_is_told_to_end_leaves_its_run_to_the_next() {
+    let world = world();
+    let running = world.start(&RUN);
+    let run = world.until_step("second", "running");
+    running.signal(Signal::TERM);
+    let told = running.told();
+    let again = "leaving; `sluice resume RUN-1 --mock mock.yaml` goes on\n";
+    assert!(told.contains(again) && told.ends_with("exit 143\n"), "{told}");
+    assert_eq!(world.output(&["resume", &run, "--mock", "quick.yaml"]).status.code(), Some(0));
+}
+
+#[test]
 fn another_process_lists_watches_and_cancels() {
     let world = world();
     let running = world.start(&RUN);
@@ -108,19 +120,30 @@ fn another_process_lists_watches_and_cancels() {
 
 #[test]
 fn another_process_pauses_and_lets_go_on() {
-    let world = World::new()
-        .file("slow.lobsterx.yaml", DOCUMENT)
-        .file("mock.yaml", "second: {outputs: {y: 1}, delay_ms: 300}");
+    let document = "name: gated\nsteps:\n  - {id: gate, agent: shell, \
+                    command: 'while [ ! -e ../../../go ]; do sleep 0.02; done'}\n  \
+                    - {id: after, command: go on, depends_on: [gate]}\n";
+    let world =
+        World::new().file("slow.lobsterx.yaml", document).file("mock.yaml", "after: {text: ok}");
     let running = world.start(&RUN);
-    let run = world.until_step("second", "running");
-    assert_eq!(world.output(&["runs", "pause", &run]).status.code(), Some(0));
-    world.until("it is paused", |world| {
-        (world.state(&run)["pause_reason"] == "operator").then_some(())
-    });
-    let unpaused = world.output(&["runs", "unpause", &run]);
-    assert_eq!(unpaused.status.code(), Some(0), "{}", shown(&unpaused));
-    let output = running.output();
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let run = world.until_step("gate", "running");
+    let paused = world.told(&["runs", "pause", &run]);
+    expect![[r#"
+        stderr:
+        sent to the process that runs it
+        stdout:
+        RUN-1 is paused; `sluice runs unpause RUN-1` lets it go on
+        exit 0
+    "#]]
+    .assert_eq(&paused);
+    let world = world.file("go", "");
+    world.until_step("gate", "completed");
+    let state = world.state(&run);
+    assert_eq!((&state["status"], &state["pause_reason"]), (&"paused".into(), &"operator".into()));
+    assert_eq!(world.output(&["runs", "unpause", &run]).status.code(), Some(0));
+    let told = running.told();
+    assert!(told.contains("\npaused; `sluice runs unpause RUN-1` lets it go on\n"), "{told}");
+    assert!(told.ends_with("exit 0\n"), "{told}");
 }
 
 #[test]

@@ -414,7 +414,7 @@ fn a_sub_workflow_is_found_beside_its_parent() {
         &expect![[r#"
         stderr:
         error[missing_command]: step `a` has no command
-         --> ./new.lobsterx.yaml:3:14
+         --> new.lobsterx.yaml:3:14
           |
         3 | steps: [{id: a}]
           |  ^ steps[0]

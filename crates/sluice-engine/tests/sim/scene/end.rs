@@ -102,7 +102,13 @@ impl Scene {
         for engine in engines.into_iter().flatten() {
             let residents = engine.residents();
             if residents != 0 {
-                return self.world.fails(format!("memory is given back: {residents} are left"));
+                let open = self.store.list(Filter::default()).await.expect("memory answers");
+                let open: Vec<_> = open.iter().filter(|row| row.owner.is_some()).collect();
+                return self.world.fails(format!(
+                    "memory is given back: {residents} are left\n{} {:?}\n{open:?}",
+                    engine.node(),
+                    self.configs
+                ));
             }
             let poisoned = engine.poisoned();
             if let Some((run, why)) = poisoned.first_key_value() {

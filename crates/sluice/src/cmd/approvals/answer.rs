@@ -5,7 +5,7 @@ use crate::Exit;
 use crate::cli::approvals::{By, Choose};
 use crate::cmd::told::{self, Told};
 use crate::find;
-use crate::local::{self, Local};
+use crate::local::{self, Again, Local};
 use crate::out::Out;
 use serde_json::{Map, Value};
 use sluice_core::run::command::{Command, Decision, Resolve};
@@ -54,12 +54,16 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
     let step = run.approvals.get(&approval).map(|asked| run.name(asked.at)).unwrap_or_default();
     let step = crate::visible::brief(&step);
     let root = run.started.root.unwrap_or(run.id);
+    let again = Again::of(&by.data, None);
     let next = match told {
         Told::Here if find::load(&local, root).await?.status.is_terminal() => String::new(),
-        Told::Here => format!("\n`sluice resume {root}` goes on with the run"),
+        Told::Here => {
+            format!("\n`sluice resume {root}{again}` goes on with the run", again = again.look)
+        }
         Told::There | Told::Sent => String::new(),
     };
-    out.print(&format!("{step} is {word}{next}\n"))?;
+    let is = if told == Told::Sent { "will be" } else { "is" };
+    out.print(&format!("{step} {is} {word}{next}\n"))?;
     local.close().await;
     Ok(Exit::Done)
 }

@@ -17,7 +17,10 @@ pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
     let mut open: Vec<(Run, ApprovalId)> = Vec::new();
     for row in find::unfinished(&local).await? {
-        let run = find::load(&local, row.run).await?;
+        let Some(run) = find::load_if_readable(&local, row.run).await? else {
+            out.note(&format!("{} cannot be read and is left out", row.run))?;
+            continue;
+        };
         let asked = run.approvals.iter().filter(|(_, asked)| asked.resolution.is_none());
         let ids: Vec<ApprovalId> = asked.map(|(id, _)| *id).collect();
         open.extend(ids.into_iter().map(|id| (run.clone(), id)));

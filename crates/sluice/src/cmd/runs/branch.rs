@@ -6,7 +6,6 @@ use crate::cli::runs::Branch;
 use crate::cmd::renew::{self, Renewal};
 use crate::cmd::work::Bench;
 use crate::find;
-use crate::local;
 use crate::out::Out;
 use crate::refused::Refused;
 use serde_json::{Map, Value};
@@ -16,16 +15,7 @@ use sluice_core::run::status::StepStatus;
 use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Branch, out: &mut Out) -> anyhow::Result<Exit> {
-    let here = &args.place.here;
-    local::existing(&here.data)?;
-    let bench = if args.place.detach {
-        Bench::aside(here).await?
-    } else {
-        match Bench::open(here, out).await? {
-            Some(bench) => bench,
-            None => return Ok(Exit::Refused),
-        }
-    };
+    let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let row = find::run(&bench.local, &args.run.id).await?;
     let now = find::load(&bench.local, row.run).await?;
     let source = checkpoint::at(&bench.local, &now, args.at).await?;

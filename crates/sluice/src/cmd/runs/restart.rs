@@ -6,7 +6,6 @@ use crate::cmd::renew::{self, Renewal};
 use crate::cmd::work::Bench;
 use crate::find;
 use crate::live::confirm;
-use crate::local;
 use crate::out::Out;
 use crate::refused::{NOT_CONFIRMED, NOTHING_FAILED, RUN_NOT_ENDED, Refused};
 use crate::table::Table;
@@ -15,20 +14,11 @@ use sluice_core::run::state::Run;
 use std::collections::BTreeSet;
 
 pub(super) async fn run(args: &Restart, out: &mut Out) -> anyhow::Result<Exit> {
-    let here = &args.place.here;
-    local::existing(&here.data)?;
-    let bench = if args.place.detach {
-        Bench::aside(here).await?
-    } else {
-        match Bench::open(here, out).await? {
-            Some(bench) => bench,
-            None => return Ok(Exit::Refused),
-        }
-    };
+    let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let row = find::run(&bench.local, &args.run.id).await?;
     let source = find::load(&bench.local, row.run).await?;
     let carried = carried(&source, &args.from)?;
-    agree(&source, &carried, here.yes, out)?;
+    agree(&source, &carried, args.place.here.yes, out)?;
     let renewal = Renewal::new(&source, "restart", carried);
     if args.place.detach {
         return renew::note_down(renewal, bench, out).await;

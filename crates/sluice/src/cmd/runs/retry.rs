@@ -5,23 +5,13 @@ use crate::cli::runs::Retry;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
 use crate::find;
-use crate::local;
 use crate::out::Out;
 use crate::refused::Refused;
 use sluice_core::run::command::{Command, Refusal};
 use sluice_core::run::status::{RunStatus, StepStatus};
 
 pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
-    let here = &args.place.here;
-    local::existing(&here.data)?;
-    let bench = if args.place.detach {
-        Bench::aside(here).await?
-    } else {
-        match Bench::open(here, out).await? {
-            Some(bench) => bench,
-            None => return Ok(Exit::Refused),
-        }
-    };
+    let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
     if before.status != RunStatus::Failed {
@@ -32,7 +22,8 @@ pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let reopened = before.reopened;
     let told = told::tell(&bench.local, run, retry, |run| run.reopened > reopened, out).await?;
     if args.place.detach || told != Told::Here {
-        out.print(&format!("{run} is open again; `sluice resume {run}` takes it up here\n"))?;
+        let again = &bench.again.look;
+        out.print(&format!("{run} is open again; `sluice resume {run}{again}` takes it up\n"))?;
         bench.local.close().await;
         return Ok(Exit::Done);
     }

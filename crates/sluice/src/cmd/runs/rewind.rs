@@ -6,7 +6,6 @@ use crate::cli::runs::Rewind;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
 use crate::find;
-use crate::local;
 use crate::out::Out;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
@@ -14,16 +13,7 @@ use sluice_core::run::status::StepStatus;
 use std::collections::BTreeSet;
 
 pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
-    let here = &args.place.here;
-    local::existing(&here.data)?;
-    let bench = if args.place.detach {
-        Bench::aside(here).await?
-    } else {
-        match Bench::open(here, out).await? {
-            Some(bench) => bench,
-            None => return Ok(Exit::Refused),
-        }
-    };
+    let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
     let then = checkpoint::at(&bench.local, &before, args.to).await?;
@@ -35,9 +25,10 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
     let told = told::tell(&bench.local, run, rewind, moved, out).await?;
     let to = args.to;
     if args.place.detach || told != Told::Here {
+        let again = &bench.again.look;
         let next = match told {
-            Told::Here => format!("`sluice resume {run}` takes it up"),
-            Told::There | Told::Sent => format!("`sluice runs watch {run}` follows it"),
+            Told::Here => format!("`sluice resume {run}{again}` takes it up"),
+            Told::There | Told::Sent => format!("`sluice runs watch {run}{again}` follows it"),
         };
         out.print(&format!("{run} is back at checkpoint {to}; {next}\n"))?;
         bench.local.close().await;

@@ -4,7 +4,7 @@ use crate::Exit;
 use crate::cli::runs::Watch;
 use crate::find;
 use crate::live::{self, Follow, Part};
-use crate::local::Local;
+use crate::local::{Again, Local};
 use crate::out::Out;
 
 pub(super) async fn run(args: &Watch, out: &mut Out) -> anyhow::Result<Exit> {
@@ -16,7 +16,7 @@ pub(super) async fn run(args: &Watch, out: &mut Out) -> anyhow::Result<Exit> {
         view: args.view,
         part: Part::Watch,
         after: 0,
-        again: String::new(),
+        again: Again::of(&args.data, None),
     };
     let exit = live::follow(follow, out).await?;
     local.close().await;
