@@ -4,10 +4,11 @@ mod gate;
 
 use crate::victim::{DIR, Victim};
 use crate::world::{PATIENCE, World, config, ended, ground, happens, memory, start};
-use gate::Gate;
-use sluice_core::port::store::StoreError;
+use gate::{Gate, Way};
+use sluice_core::port::store::{Filter, Store as _, StoreError};
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
+use sluice_engine::config::Config;
 use sluice_engine::error::StartError;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ steps: [{id: a, command: go}, {id: b, command: 'with ${a.outputs.x}'}]
     for _ in 0..3 {
         runs.push(engine.start(start(flow)).await.unwrap().run);
     }
-    gate.close("the disk is full");
+    gate.close(Way::Write, "the disk is full");
     happens("the trouble", || trouble.borrow().is_some()).await;
     assert_eq!(trouble.borrow().as_deref(), Some("the disk is full"));
     let refused = engine.start(start(flow)).await;
@@ -40,6 +41,32 @@ steps: [{id: a, command: go}, {id: b, command: 'with ${a.outputs.x}'}]
     }
     assert!(trouble.borrow().is_none());
     assert_eq!((world.calls("a").len(), world.calls("b").len()), (3, 3));
+}
+
+#[tokio::test]
+async fn a_run_that_was_claimed_and_cannot_be_read_yet_is_not_forgotten() {
+    let world = World::new("a: [{hang: true}, {text: done}]");
+    let flow = "name: flow\nsteps: [{id: a, command: go}]";
+    let gate = Arc::new(Gate::new(memory()));
+    let short = || Config { lease_ms: 300, ..config() };
+    let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short()).await.unwrap();
+    let id = engine.start(start(flow)).await.unwrap().run;
+    happens("the step", || world.calls("a").len() == 1).await;
+    drop(engine);
+    gate.close(Way::Read, "the disk does not answer");
+    let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short()).await.unwrap();
+    let claimed = async {
+        let filter = Filter { run: Some(id), ..Filter::default() };
+        while gate.list(filter.clone()).await.unwrap()[0].owner != Some(engine.node()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, claimed).await.expect("the lease of the first runs out");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(world.calls("a").len(), 1);
+    gate.open();
+    assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
+    assert_eq!(world.calls("a").len(), 2);
 }
 
 /// Waits as long as it is told to, then has much to say.

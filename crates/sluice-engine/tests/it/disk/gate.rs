@@ -1,4 +1,4 @@
-//! A store that can be kept from writing.
+//! A store that can be kept from writing, or from reading.
 
 use sluice_core::port::Later;
 use sluice_core::port::store::{
@@ -9,10 +9,19 @@ use sluice_core::run::id::RunId;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-/// Passes everything on, but writes only while it is open.
+/// Passes on what it is not closed for.
 pub(super) struct Gate {
     store: Arc<dyn Store>,
-    closed: Mutex<Option<String>>,
+    closed: Mutex<Option<(Way, String)>>,
+}
+
+/// What a store is asked to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Read journals and what they refer to.
+    Read,
+    /// Write anything.
+    Write,
 }
 
 impl Gate {
@@ -20,42 +29,49 @@ impl Gate {
         Gate { store, closed: Mutex::default() }
     }
 
-    pub(super) fn close(&self, reason: &str) {
-        *self.closed.lock().expect("nobody panics while holding it") = Some(reason.to_owned());
+    pub(super) fn close(&self, way: Way, reason: &str) {
+        let mut closed = self.closed.lock().expect("nobody panics while holding it");
+        *closed = Some((way, reason.to_owned()));
     }
 
     pub(super) fn open(&self) {
         *self.closed.lock().expect("nobody panics while holding it") = None;
     }
 
-    fn pass<'a, T: Send + 'a>(&'a self, write: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
+    fn pass<'a, T: Send + 'a>(
+        &'a self,
+        way: Way,
+        ask: impl FnOnce() -> Answer<'a, T>,
+    ) -> Answer<'a, T> {
         let closed = self.closed.lock().expect("nobody panics while holding it").clone();
         match closed {
-            Some(reason) => Box::pin(ready(Err(StoreError::Unavailable(reason)))),
-            None => write(),
+            Some((closed, reason)) if closed == way => {
+                Box::pin(ready(Err(StoreError::Unavailable(reason))))
+            }
+            _ => ask(),
         }
     }
 }
 
 impl Store for Gate {
     fn append(&self, append: Append) -> Answer<'_, Appended> {
-        self.pass(|| self.store.append(append))
+        self.pass(Way::Write, || self.store.append(append))
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
-        self.store.load(run)
+        self.pass(Way::Read, || self.store.load(run))
     }
 
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
-        self.store.frames(run, after, bytes_max)
+        self.pass(Way::Read, || self.store.frames(run, after, bytes_max))
     }
 
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
-        self.store.blob(hash)
+        self.pass(Way::Read, || self.store.blob(hash))
     }
 
     fn post(&self, letter: Letter) -> Answer<'_, Posted> {
-        self.pass(|| self.store.post(letter))
+        self.pass(Way::Write, || self.store.post(letter))
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
@@ -63,19 +79,19 @@ impl Store for Gate {
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {
-        self.pass(|| self.store.renew(node, ttl_ms))
+        self.pass(Way::Write, || self.store.renew(node, ttl_ms))
     }
 
     fn leave(&self, node: NodeId) -> Answer<'_, ()> {
-        self.pass(|| self.store.leave(node))
+        self.pass(Way::Write, || self.store.leave(node))
     }
 
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
-        self.pass(|| self.store.claim(node, due_by_ms, limit))
+        self.pass(Way::Write, || self.store.claim(node, due_by_ms, limit))
     }
 
     fn take(&self, run: RunId, node: NodeId) -> Answer<'_, Taken> {
-        self.pass(|| self.store.take(run, node))
+        self.pass(Way::Write, || self.store.take(run, node))
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
