@@ -75,7 +75,7 @@ kill:
 fuzz:
 	@command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
 	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --version 0.13.2 cargo-fuzz
-	@for target in document expression template; do \
+	@for target in document expression template journal; do \
 	  mkdir -p fuzz/corpus/$$target; \
 	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target examples \
 	    -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 || exit 1; \
