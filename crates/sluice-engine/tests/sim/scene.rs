@@ -12,6 +12,7 @@ use crate::tally::Tally;
 use crate::trace::Printer;
 use crate::world::{Safeguards, SimClock, World};
 use sluice_core::port::Entropy;
+use sluice_core::port::store::Hash;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::{Engine, Ground};
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Played {
     pub(crate) tally: Tally,
     /// Of all journals.
-    pub(crate) digest: String,
+    pub(crate) digest: Hash,
     /// What did not hold.
     pub(crate) failure: Option<String>,
 }

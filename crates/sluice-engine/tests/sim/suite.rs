@@ -4,6 +4,7 @@ use crate::adapter::SCRIPTED;
 use crate::scene::{Played, play};
 use crate::tally::Tally;
 use crate::world::Safeguards;
+use sluice_core::port::store::Hash;
 use sluice_engine::config::Sabotage;
 use sluice_store::memory::Checks;
 use std::cell::RefCell;
@@ -56,7 +57,7 @@ fn one(seed: u64, safeguards: Safeguards) -> Played {
     let panic = panic.map(|panic| format!("nothing panics: {panic}"));
     let mut played = played.unwrap_or_else(|_| Played {
         tally: Tally::default(),
-        digest: String::new(),
+        digest: Hash::of(b""),
         failure: Some("nothing panics".to_owned()),
     });
     played.failure = panic.or(played.failure);
