@@ -3,15 +3,18 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 10
+SEED ?= 1
+RUNS ?= 1000
 EXAMPLE = examples/vendor-review.lobsterx.yaml
 
-.PHONY: help start test check lint fmt deny bench fuzz mutants clean
+.PHONY: help start test check sim lint fmt deny bench fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and show it a workflow'
 	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
+	@echo 'make sim      play the engine under faults: make sim SEED=123 RUNS=1'
 	@echo 'make bench    measure the hot paths'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
 	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
@@ -30,6 +33,11 @@ test: lint check fuzz
 check:
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
+
+# Each seed decides everything that happens; a failure names the seed that replays it.
+sim:
+	SIM_SEED=$(SEED) SIM_RUNS=$(RUNS) $(CARGO) test --profile sim --locked -p sluice-engine --test sim \
+	  every_run -- --nocapture
 
 lint: deny
 	$(CARGO) fmt --all --check

@@ -225,6 +225,35 @@ impl Journal {
         Ok(())
     }
 
+    /// Each end of a child was heard by its parent, once.
+    pub(crate) fn families(&self) -> Result<(), String> {
+        for (id, track) in &self.tracks {
+            let Some((parent, _)) = &track.run.started.parent else { continue };
+            let ends = track.events.iter().filter(|(event, _)| {
+                matches!(
+                    event,
+                    Event::RunCompleted { .. }
+                        | Event::RunFailed { .. }
+                        | Event::RunCancelled { .. }
+                        | Event::RunTimedOut { .. }
+                )
+            });
+            let prefix = format!("child:{id}:");
+            let first = (*parent, prefix.clone());
+            let heard = self
+                .read
+                .range(first..)
+                .take_while(|((run, key), _)| run == parent && key.starts_with(&prefix));
+            // One that could not be started here, but was elsewhere, was given up at 0.
+            let heard = heard.filter(|((_, key), _)| !key.ends_with(":0"));
+            let (ends, heard) = (ends.count(), heard.count());
+            if ends != heard {
+                return Err(format!("{parent} heard {heard} of {ends} ends of {id}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs that have not ended.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Run> {
         self.tracks.values().map(|track| &track.run).filter(|run| !run.status.is_terminal())
