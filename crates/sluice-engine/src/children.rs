@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sluice_core::code::Code;
 use sluice_core::journal::event::StepAt;
 use sluice_core::limits::RECURSION_DEPTH_MAX;
-use sluice_core::port::store::{Hash, Letter};
+use sluice_core::port::store::{Filter, Hash, Letter, StoreError};
 use sluice_core::run::command::Command;
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
@@ -68,7 +68,15 @@ impl Inner {
                         tracing::warn!(%child, %error, "the child cannot be started yet");
                         tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
                     }
-                    Err(error) => break Some(error),
+                    // What keeps us from starting it may not have kept others.
+                    Err(error) => match engine.exists(child).await {
+                        Ok(true) => break None,
+                        Ok(false) => break Some(error),
+                        Err(error) => {
+                            tracing::warn!(%child, %error, "the child cannot be looked for yet");
+                            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
+                        }
+                    },
                 }
             };
             match failure {
@@ -88,6 +96,11 @@ impl Inner {
                 let _ = sender.send(Mail::Child(child)).await;
             }
         });
+    }
+
+    async fn exists(&self, run: RunId) -> Result<bool, StoreError> {
+        let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
+        Ok(!self.store.list(filter).await?.is_empty())
     }
 
     /// A child that its parent gave up before it existed could not be told so.

@@ -74,11 +74,15 @@ pub(crate) const AGAIN_MS: u64 = 500;
 /// Both ends of a run's mailbox.
 pub(crate) type Mailbox = (mpsc::Sender<Mail>, mpsc::Receiver<Mail>);
 
-/// Whether somebody wants a run to be here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a run is wanted here that found no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wanted {
+    /// By nobody.
     No,
+    /// By somebody who believes that it may be ours.
     Here,
+    /// By the store: it was given to us meanwhile.
+    Ours,
 }
 
 /// Why a run could not be taken up here.
@@ -464,9 +468,11 @@ impl Inner {
         self.residents().remove(&run);
         let mut wanted = Wanted::No;
         while let Ok(mail) = mailbox.try_recv() {
-            if matches!(mail, Mail::Letters | Mail::Claimed(_)) {
-                wanted = Wanted::Here;
-            }
+            wanted = wanted.max(match mail {
+                Mail::Claimed(_) => Wanted::Ours,
+                Mail::Letters => Wanted::Here,
+                _ => Wanted::No,
+            });
         }
         wanted
     }
@@ -476,9 +482,10 @@ impl Inner {
         let wanted = self.unreserve(run, mailbox);
         tracing::trace!(%run, node = %self.node, %error, ?wanted, "is not taken up");
         let insist = match error {
-            TakeError::Store(StoreError::Unavailable(_)) => wanted == Wanted::Here,
             TakeError::Store(StoreError::Unknown(_)) | TakeError::Load(LoadError::Store(_)) => true,
-            _ => false,
+            TakeError::Store(_) => wanted != Wanted::No,
+            TakeError::Held(_) => wanted == Wanted::Ours,
+            TakeError::Load(_) | TakeError::Stopping => false,
         };
         if insist {
             self.insist(run);

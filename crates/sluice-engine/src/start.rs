@@ -151,7 +151,7 @@ impl Inner {
                 let wanted = place.map(|(_, mailbox)| self.unreserve(id, mailbox));
                 let kept = hold == Hold::Keep;
                 let there = matches!(created, Ok(Created::New | Created::There));
-                if (kept && there) || wanted == Some(Wanted::Here) {
+                if (kept && there) || wanted.is_some_and(|wanted| wanted != Wanted::No) {
                     self.insist(id);
                 }
                 for run in addressees {

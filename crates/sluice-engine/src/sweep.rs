@@ -105,8 +105,14 @@ impl Inner {
             let rows = self.store.list(filter).await?;
             let Some(last) = rows.last() else { return Ok(()) };
             before = Some(last.run);
+            let now_ms = self.clock.now_ms();
             for row in rows {
-                if row.owner == Some(self.node) && self.resident(row.run).is_none() {
+                let ours = match row.owner {
+                    Some(owner) => owner == self.node,
+                    // Ours too, if our lease has just run out.
+                    None => row.due_at_ms.map_or(!row.status.is_terminal(), |due| due <= now_ms),
+                };
+                if ours && self.resident(row.run).is_none() {
                     self.insist(row.run);
                 }
             }

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use step::Steps;
 
 /// Everything that was written, and what follows from it.
-#[derive(Default)]
 pub(crate) struct Journal {
     pub(crate) definitions: BTreeMap<Hash, Arc<Definition>>,
     pub(crate) tracks: BTreeMap<RunId, Track>,
@@ -37,6 +36,7 @@ pub(crate) struct Journal {
     idempotency: BTreeMap<String, (RunId, String, u32, u32)>,
     /// Children that some journal says are started.
     children: BTreeSet<RunId>,
+    digest: Hash,
 }
 
 /// One run's journal.
@@ -49,6 +49,23 @@ pub(crate) struct Track {
     /// Children whose results were taken over.
     heard: BTreeSet<RunId>,
     asked: BTreeSet<ApprovalId>,
+}
+
+impl Default for Journal {
+    fn default() -> Journal {
+        Journal {
+            definitions: BTreeMap::new(),
+            tracks: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            letters: BTreeMap::new(),
+            read: BTreeMap::new(),
+            executed: BTreeSet::new(),
+            idempotency: BTreeMap::new(),
+            children: BTreeSet::new(),
+            digest: Hash::of(b""),
+        }
+    }
 }
 
 impl Journal {
@@ -76,6 +93,11 @@ impl Journal {
         now_ms: u64,
     ) -> Result<(), String> {
         let run = append.run;
+        let mut written = self.digest.0.to_vec();
+        written.extend(run.0.to_be_bytes());
+        written.extend(append.epoch.to_be_bytes());
+        written.extend(&append.body);
+        self.digest = Hash::of(&written);
         let about = |what: String| format!("{run} after event {}: {what}", append.after);
         self.create(append, tally).map_err(about)?;
         self.owner(append).map_err(about)?;
@@ -183,20 +205,50 @@ impl Journal {
         let Request { run, step, dispatch_no, .. } = request;
         let about = |what: &str| format!("{run} `{step}` dispatch {dispatch_no}: {what}");
         let track = self.tracks.get(run).ok_or_else(|| about("log before dispatch: no run"))?;
-        let at = track.run.find(step).ok_or_else(|| about("log before dispatch: no step"))?;
+        let at = place(&track.run, step).ok_or_else(|| about("there is such a step"))?;
         if track.steps.dispatched(at) < *dispatch_no {
             return Err(about("log before dispatch: the journal does not have it"));
         }
         if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
             return Err(about("a dispatch is sent once"));
         }
-        let state = track.run.state(at);
-        if state.dispatch_no == *dispatch_no {
+        // A step that was rewound meanwhile has other instances, or none.
+        let state = track.run.get(at);
+        if state.is_some_and(|state| state.dispatch_no == *dispatch_no) {
             let generation = track.run.steps[at.step as usize].generation;
             let purpose = (*run, step.clone(), generation, request.attempt);
             let known = self.idempotency.entry(request.idempotency_key.clone());
             if *known.or_insert_with(|| purpose.clone()) != purpose {
                 return Err(about("an idempotency key is for one attempt"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each end of a child was heard by its parent, once.
+    pub(crate) fn families(&self) -> Result<(), String> {
+        for (id, track) in &self.tracks {
+            let Some((parent, _)) = &track.run.started.parent else { continue };
+            let ends = track.events.iter().filter(|(event, _)| {
+                matches!(
+                    event,
+                    Event::RunCompleted { .. }
+                        | Event::RunFailed { .. }
+                        | Event::RunCancelled { .. }
+                        | Event::RunTimedOut { .. }
+                )
+            });
+            let prefix = format!("child:{id}:");
+            let first = (*parent, prefix.clone());
+            let heard = self
+                .read
+                .range(first..)
+                .take_while(|((run, key), _)| run == parent && key.starts_with(&prefix));
+            // One that could not be started here, but was elsewhere, was given up at 0.
+            let heard = heard.filter(|((_, key), _)| !key.ends_with(":0"));
+            let (ends, heard) = (ends.count(), heard.count());
+            if ends != heard {
+                return Err(format!("{parent} heard {heard} of {ends} ends of {id}"));
             }
         }
         Ok(())
@@ -222,16 +274,9 @@ impl Journal {
         Err(format!("{id} at {version}: what is loaded is the fold of the journal"))
     }
 
-    /// A digest of every journal.
-    pub(crate) fn digest(&self) -> String {
-        let mut text = String::new();
-        for (id, track) in &self.tracks {
-            text.push_str(&id.to_string());
-            for (event, at_ms) in &track.events {
-                text.push_str(&format!("{at_ms} {event:?}\n"));
-            }
-        }
-        Hash::of(text.as_bytes()).to_string()
+    /// A digest of everything that was written, in the order it was.
+    pub(crate) fn digest(&self) -> Hash {
+        self.digest
     }
 
     /// The end of a run's journal, for people.
@@ -358,6 +403,15 @@ impl Track {
         }
         Ok(())
     }
+}
+
+/// The step of this name; an instance need not exist any more.
+fn place(run: &Run, name: &str) -> Option<StepAt> {
+    let (id, item) = match name.strip_suffix(']').and_then(|name| name.rsplit_once('[')) {
+        Some((id, item)) => (id, Some(item.parse().ok()?)),
+        None => (name, None),
+    };
+    Some(StepAt { item, ..run.find(id)? })
 }
 
 fn reopens(event: &Event) -> bool {

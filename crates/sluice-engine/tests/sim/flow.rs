@@ -197,27 +197,15 @@ fn lens(chance: &mut Chance) -> Value {
         let lens = if number == 0 { "say" } else { lens };
         nodes.push(json!({"id": format!("n{number}"), "lens_id": lens, "config": config}));
         for from in 0..number {
-            let last = from + 1 == number && edges.is_empty();
-            if lens == "must" && from + 1 == number || last || chance.permille(300) {
-                let mut edge = json!({
-                    "id": format!("e{from}-{number}"), "source_node_id": format!("n{from}"),
-                    "target_node_id": format!("n{number}"), "target_param_label": "text",
-                });
-                if chance.permille(300) {
-                    edge["source_output_key"] = json!("x");
-                    edge["condition"] = match chance.below(3) {
-                        0 => json!({"type": "truthy"}),
-                        1 => json!({"type": "equals", "value": chance.below(10).to_string()}),
-                        _ => json!({"type": "present"}),
-                    };
-                }
-                edges.push(edge);
+            let last = from + 1 == number;
+            if last || chance.permille(300) {
+                edges.push(edge(chance, from, number, lens));
             }
         }
-        // One more edge lets it run though the value it must have may be missing.
-        if lens == "must" && chance.permille(500) {
+        if lens == "must" {
+            // It runs for this edge, whatever becomes of the one it needs.
             edges.push(json!({
-                "id": format!("o{number}"), "source_node_id": format!("n{}", number - 1),
+                "id": format!("other-{number}"), "source_node_id": "n0",
                 "target_node_id": format!("n{number}"), "target_param_label": "other",
             }));
         }
@@ -225,8 +213,24 @@ fn lens(chance: &mut Chance) -> Value {
     let version = |template: &str| json!({"versions": {"1": {"template": template}}});
     json!({
         "name": "graph", "nodes": nodes, "edges": edges,
-        "lenses": {"say": version("Say [[text!]]"), "must": version("Say [[text]]")},
+        "lenses": {"say": version("Say [[text!]]"), "must": version("Say [[text]] [[other!]]")},
     })
+}
+
+fn edge(chance: &mut Chance, from: u64, to: u64, lens: &str) -> Value {
+    let mut edge = json!({
+        "id": format!("e{from}-{to}"), "source_node_id": format!("n{from}"),
+        "target_node_id": format!("n{to}"), "target_param_label": "text",
+    });
+    if chance.permille(if lens == "must" { 700 } else { 300 }) {
+        edge["source_output_key"] = json!("x");
+        edge["condition"] = match chance.below(3) {
+            0 => json!({"type": "truthy"}),
+            1 => json!({"type": "equals", "value": chance.below(10).to_string()}),
+            _ => json!({"type": "present"}),
+        };
+    }
+    edge
 }
 
 /// Enough events for a snapshot.

@@ -12,6 +12,7 @@ use crate::tally::Tally;
 use crate::trace::Printer;
 use crate::world::{Safeguards, SimClock, World};
 use sluice_core::port::Entropy;
+use sluice_core::port::store::Hash;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::{Engine, Ground};
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Played {
     pub(crate) tally: Tally,
     /// Of all journals.
-    pub(crate) digest: String,
+    pub(crate) digest: Hash,
     /// What did not hold.
     pub(crate) failure: Option<String>,
 }
@@ -38,6 +39,8 @@ pub(crate) struct Scene {
     pub(crate) flows: Vec<Flow>,
     pub(crate) configs: Vec<Config>,
     skews: Vec<i64>,
+    /// A process that lacks an agent, if there is one.
+    lacking: Option<usize>,
 }
 
 /// How long faults go on.
@@ -72,7 +75,9 @@ async fn whole(seed: u64, safeguards: Safeguards) -> Played {
     let configs = (0..processes).map(|process| config(&mut chance, process, safeguards)).collect();
     let skews = (0..processes).map(|_| skew(&mut chance)).collect();
     let store = MemoryStore::with_checks(clock, safeguards.checks);
-    let scene = Arc::new(Scene { world: Arc::clone(&world), store, flows, configs, skews });
+    let lacking = (processes > 1 && chance.permille(150)).then_some(1);
+    let world_of_it = Arc::clone(&world);
+    let scene = Arc::new(Scene { world: world_of_it, store, flows, configs, skews, lacking });
     for process in 0..processes {
         scene.open(process).await;
     }
@@ -97,7 +102,8 @@ async fn whole(seed: u64, safeguards: Safeguards) -> Played {
 }
 
 fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config {
-    let claims = if process > 0 && chance.permille(200) { Claims::None } else { Claims::All };
+    let claims = *chance.pick(&[Claims::All, Claims::All, Claims::None, Claims::Own]);
+    let claims = if process == 0 { Claims::All } else { claims };
     Config {
         lease_ms: chance.between(2000, 8000),
         sweep_ms: chance.between(200, 1500),
@@ -132,9 +138,7 @@ impl Scene {
                 store: Arc::new(store),
                 clock: Arc::new(SimClock { world: Arc::clone(world), skew_ms }),
                 entropy: Arc::new(source),
-                agents: Agents::new()
-                    .with("edge", Arc::new(Edge(Arc::clone(world))))
-                    .with("async", Arc::new(Async(Arc::clone(world)))),
+                agents: self.agents(process),
             };
             if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
                 let mut slots = world.slots();
@@ -144,6 +148,14 @@ impl Scene {
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
+    }
+
+    fn agents(&self, process: usize) -> Agents {
+        let edge = Agents::new().with("edge", Arc::new(Edge(Arc::clone(&self.world))));
+        if self.lacking == Some(process) {
+            return edge;
+        }
+        edge.with("async", Arc::new(Async(Arc::clone(&self.world))))
     }
 
     /// Buries processes that crashed and starts them again.

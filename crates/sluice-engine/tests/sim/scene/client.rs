@@ -73,7 +73,10 @@ impl Scene {
                 };
                 match answer {
                     Some(Ok(started)) => return Some(started.run),
-                    Some(Err(StartError::Store(_) | StartError::Stopping)) | None => {}
+                    Some(Err(
+                        StartError::Store(_) | StartError::Stopping | StartError::Agent(_),
+                    ))
+                    | None => {}
                     Some(Err(error)) => {
                         self.world.fails(format!("a run can be started: {error}"));
                         return None;

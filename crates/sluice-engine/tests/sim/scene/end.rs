@@ -125,6 +125,8 @@ impl Scene {
                 }
             }
         }
+        let checked = self.world.journal().families();
+        self.world.holds(checked);
         self.rows().await;
     }
 
