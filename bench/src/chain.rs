@@ -1,9 +1,8 @@
 //! Many runs of a chain of steps that do nothing: what a step costs.
 
-use crate::ground::{Plant, Used, Where, brief, chain, per_s, quantile_ms, stored};
-use crate::limit::Bare;
+use crate::ground::{Plant, Tally, Where, Work, brief, chain, quantile_ms, stored};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_engine::definition::Stored;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,50 +65,25 @@ pub(crate) async fn round(
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let plant = Arc::new(Plant::open(&options.place, "'*': {text: done}").await?);
     let stored = stored(&chain(options.steps))?;
-    let mut bare = Bare::open(plant.dir())?;
     round(&plant, &stored, options.concurrency, options.concurrency).await?;
-    let (before, cpu_before) = (plant.figures(), Used::now().cpu_s);
-    let mut times = Vec::new();
-    let mut commits = Vec::new();
-    let (mut engine_s, mut bare_s, mut cpu_bare_s) = (Duration::ZERO, Duration::ZERO, 0.0);
     let per_round = options.runs.div_ceil(options.rounds);
     let rows = per_round * options.steps;
-    for _ in 0..options.rounds {
-        let cpu = Used::now().cpu_s;
-        bare_s += bare.rows(rows)?;
-        for _ in 0..50 {
-            commits.push(bare.commit()?);
+    let mut tally = Tally::new(&plant, rows)?;
+    let mut work = Work { steps: 0, runs: 0, took: Duration::ZERO, times: Vec::new() };
+    for at in 0..options.rounds {
+        if at > 0 {
+            tally.yardstick(rows)?;
         }
-        cpu_bare_s += Used::now().cpu_s - cpu;
         let round = round(&plant, &stored, per_round, options.concurrency).await?;
-        engine_s += round.took;
-        times.extend(round.times);
+        work.took += round.took;
+        work.times.extend(round.times);
     }
-    let after = plant.figures();
-    let used = Used::now();
-    let runs = per_round * options.rounds;
-    let steps_per_s = per_s(runs * options.steps, engine_s);
-    let limit_per_s = per_s(rows * options.rounds, bare_s);
-    let commits_made = after.commits - before.commits;
-    let commit_ms = quantile_ms(&mut commits, 0.5);
-    let p50_ms = quantile_ms(&mut times, 0.5);
-    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-    let mean_group = (after.appends - before.appends) as f64 / commits_made.max(1) as f64;
-    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-    let bare_commits_ms = commit_ms * (options.steps + 1) as f64;
-    Ok(json!({
-        "bench": "chain",
-        "steps_per_s": brief(steps_per_s),
-        "runs_per_s": brief(per_s(runs, engine_s)),
-        "p50_ms": brief(p50_ms),
-        "p99_ms": brief(quantile_ms(&mut times, 0.99)),
-        "rss_mb": brief(used.rss_mb),
-        "cpu_s": brief(used.cpu_s - cpu_before - cpu_bare_s),
-        "commits": commits_made,
-        "mean_group": brief(mean_group),
-        "limit_per_s": brief(limit_per_s),
-        "ratio_to_limit": brief(steps_per_s / limit_per_s),
-        "bare_commit_ms": brief(commit_ms),
-        "p50_to_bare_commits": brief(p50_ms / bare_commits_ms),
-    }))
+    work.runs = per_round * options.rounds;
+    work.steps = work.runs * options.steps;
+    let p50_ms = quantile_ms(&mut work.times, 0.5);
+    let mut figures = tally.json("chain", &plant, work);
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let bare_ms = tally.commit_ms() * (options.steps + 1) as f64;
+    figures.insert("p50_to_bare_commits".to_owned(), brief(p50_ms / bare_ms).into());
+    Ok(Value::Object(figures))
 }

@@ -1,8 +1,9 @@
 //! One step, then many at once, then one that waits for all of them.
 
-use crate::ground::{Plant, Used, Where, brief, quantile_ms, stored};
+use crate::ground::{Plant, Tally, Where, Work, stored};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
+use std::time::Duration;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -32,19 +33,17 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let plant = Plant::open(&options.place, "'*': {text: done}").await?;
     let stored = stored(&document(options.width))?;
     plant.run(&stored).await?;
-    let before = plant.figures();
-    let mut times = Vec::new();
+    let mut tally = Tally::new(&plant, ROWS)?;
+    let mut work = Work { steps: 0, runs: options.runs, took: Duration::ZERO, times: Vec::new() };
     for _ in 0..options.runs {
-        times.push(plant.run(&stored).await?);
+        let took = plant.run(&stored).await?;
+        work.took += took;
+        work.times.push(took);
+        tally.yardstick(ROWS)?;
     }
-    let after = plant.figures();
-    Ok(json!({
-        "bench": "fanout",
-        "width": options.width,
-        "p50_ms": brief(quantile_ms(&mut times, 0.5)),
-        "p99_ms": brief(quantile_ms(&mut times, 0.99)),
-        "appends": after.appends - before.appends,
-        "commits": after.commits - before.commits,
-        "rss_mb": brief(Used::now().rss_mb),
-    }))
+    work.steps = options.runs * (options.width + 2);
+    Ok(Value::Object(tally.json("fanout", &plant, work)))
 }
+
+/// Rows of each turn of the yardstick.
+const ROWS: usize = 6400;

@@ -1,8 +1,9 @@
 //! What the benchmarks of the engine stand on.
 
+use crate::limit::Bare;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::port::adapter::Adapter;
@@ -143,6 +144,102 @@ pub(crate) fn chain(steps: usize) -> String {
     };
     let steps: String = (0..steps).map(step).collect();
     format!("name: chain\nsteps:\n{steps}")
+}
+
+/// What a benchmark counted, and the figures that every one of them prints.
+pub(crate) struct Tally {
+    figures: Figures,
+    cpu_s: f64,
+    bare: Bare,
+    bare_rows: usize,
+    bare_took: Duration,
+    bare_cpu_s: f64,
+    commits: Vec<Duration>,
+}
+
+/// What was done, and how long it took.
+pub(crate) struct Work {
+    pub(crate) steps: usize,
+    pub(crate) runs: usize,
+    pub(crate) took: Duration,
+    /// How long each run took.
+    pub(crate) times: Vec<Duration>,
+}
+
+impl Tally {
+    /// Begins to count, with a first turn of the yardstick.
+    pub(crate) fn new(plant: &Plant, rows: usize) -> anyhow::Result<Tally> {
+        let mut tally = Tally {
+            figures: plant.figures(),
+            cpu_s: Used::now().cpu_s,
+            bare: Bare::open(plant.dir())?,
+            bare_rows: 0,
+            bare_took: Duration::ZERO,
+            bare_cpu_s: 0.0,
+            commits: Vec::new(),
+        };
+        tally.yardstick(rows)?;
+        Ok(tally)
+    }
+
+    /// Counts what was done since the process began.
+    pub(crate) fn since_the_beginning(&mut self) {
+        self.figures = Figures::default();
+        self.cpu_s = 0.0;
+    }
+
+    /// The yardstick's turn: so many rows, 64 in a commit, and some commits of one.
+    pub(crate) fn yardstick(&mut self, rows: usize) -> anyhow::Result<()> {
+        const COMMITS: usize = 50;
+        let cpu_s = Used::now().cpu_s;
+        self.bare_took += self.bare.rows(rows)?;
+        self.bare_rows += rows;
+        for _ in 0..COMMITS {
+            self.commits.push(self.bare.commit()?);
+        }
+        self.bare_cpu_s += Used::now().cpu_s - cpu_s;
+        Ok(())
+    }
+
+    /// The time of one commit of one row, usually.
+    pub(crate) fn commit_ms(&mut self) -> f64 {
+        quantile_ms(&mut self.commits, 0.5)
+    }
+
+    /// Everything, for the last line.
+    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
+    pub(crate) fn json(
+        &mut self,
+        bench: &str,
+        plant: &Plant,
+        mut work: Work,
+    ) -> Map<String, Value> {
+        let after = plant.figures();
+        let used = Used::now();
+        let commits = after.commits - self.figures.commits;
+        let appends = after.appends - self.figures.appends;
+        let steps_per_s = per_s(work.steps, work.took);
+        let limit_per_s = per_s(self.bare_rows, self.bare_took);
+        let figures = json!({
+            "bench": bench,
+            "steps_per_s": brief(steps_per_s),
+            "runs_per_s": brief(per_s(work.runs, work.took)),
+            "p50_ms": brief(quantile_ms(&mut work.times, 0.5)),
+            "p99_ms": brief(quantile_ms(&mut work.times, 0.99)),
+            "rss_mb": brief(used.rss_mb),
+            "peak_mb": brief(used.peak_mb),
+            "cpu_s": brief(used.cpu_s - self.cpu_s - self.bare_cpu_s),
+            "commits": commits,
+            "mean_group": brief(appends as f64 / commits.max(1) as f64),
+            "limit_per_s": brief(limit_per_s),
+            "ratio_to_limit": brief(steps_per_s / limit_per_s),
+            "bare_commit_ms": brief(self.commit_ms()),
+        });
+        match figures {
+            Value::Object(figures) => figures,
+            _ => Map::new(),
+        }
+    }
 }
 
 /// What the process used: memory at its highest and now, processor time.

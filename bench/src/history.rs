@@ -1,6 +1,6 @@
 //! A run that grows: what an append and a load cost early and late.
 
-use crate::ground::{Plant, Used, Where, brief, per_s, stored};
+use crate::ground::{Plant, Tally, Where, Work, brief, per_s, stored};
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -33,6 +33,7 @@ fn document(options: &Options) -> String {
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let plant = Plant::open(&options.place, "'*': {text: done}").await?;
     let stored = stored(&document(options))?;
+    let mut tally = Tally::new(&plant, ROWS)?;
     let begun = Instant::now();
     let run = plant.start(&stored).await?;
     let mut tips = plant.engine.follow(run);
@@ -52,6 +53,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         }
     }
     plant.ended(run).await?;
+    let whole = begun.elapsed();
+    tally.yardstick(ROWS)?;
     let took: Vec<Duration> = done
         .iter()
         .scan(Duration::ZERO, |before, at| Some(*at - std::mem::replace(before, *at)))
@@ -64,14 +67,20 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let begun = Instant::now();
     plant.engine.load_at(run, u64::MAX).await?;
     let replay = begun.elapsed();
-    Ok(json!({
-        "bench": "history",
+    let work =
+        Work { steps: options.items * options.parts, runs: 1, took: whole, times: vec![whole] };
+    let mut figures = tally.json("history", &plant, work);
+    let extra = json!({
         "events": loaded.version,
         "steps_per_s_first": brief(first),
         "steps_per_s_last": brief(last),
         "last_to_first": brief(last / first),
         "load_ms": brief(load.as_secs_f64() * 1000.0),
         "replay_ms": brief(replay.as_secs_f64() * 1000.0),
-        "rss_mb": brief(Used::now().rss_mb),
-    }))
+    });
+    figures.extend(extra.as_object().cloned().unwrap_or_default());
+    Ok(Value::Object(figures))
 }
+
+/// Rows of each turn of the yardstick.
+const ROWS: usize = 64_000;

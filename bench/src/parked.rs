@@ -1,8 +1,8 @@
 //! Runs that wait for people: what they cost while nothing happens.
 
-use crate::ground::{Plant, Used, Where, brief, per_s, stored};
+use crate::ground::{Plant, Tally, Where, Work, stored};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ steps:
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let plant = Arc::new(Plant::open(&options.place, "'*': {text: done}").await?);
     let stored = stored(DOCUMENT)?;
+    let mut tally = Tally::new(&plant, ROWS)?;
     let left = Arc::new(AtomicUsize::new(options.runs));
     let begun = Instant::now();
     let mut workers = Vec::new();
@@ -52,13 +53,12 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let took = begun.elapsed();
-    let used = Used::now();
-    Ok(json!({
-        "bench": "parked",
-        "runs": options.runs,
-        "runs_per_s": brief(per_s(options.runs, took)),
-        "rss_mb": brief(used.rss_mb),
-        "peak_mb": brief(used.peak_mb),
-        "cpu_s": brief(used.cpu_s),
-    }))
+    tally.yardstick(ROWS)?;
+    let work = Work { steps: options.runs, runs: options.runs, took, times: Vec::new() };
+    let mut figures = tally.json("parked", &plant, work);
+    figures.insert("runs".to_owned(), options.runs.into());
+    Ok(Value::Object(figures))
 }
+
+/// Rows of each turn of the yardstick.
+const ROWS: usize = 64_000;

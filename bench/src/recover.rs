@@ -1,9 +1,9 @@
 //! A process dies with many runs in flight: how long until another has them all.
 
-use crate::ground::{Plant, Used, Where, brief, per_s, stored};
+use crate::ground::{Plant, Tally, Where, Work, brief, stored};
 use anyhow::Context as _;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{Adapter, Call, Capabilities, Execution, Health, Request};
 use sluice_engine::config::Config;
@@ -84,17 +84,19 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let took = begun.elapsed();
-    let used = Used::now();
     anyhow::ensure!(plant.engine.residents() == options.runs, "every run is in memory");
-    Ok(json!({
-        "bench": "recover",
-        "runs": options.runs,
-        "took_s": brief(took.as_secs_f64()),
-        "runs_per_s": brief(per_s(options.runs, took)),
-        "rss_mb": brief(used.rss_mb),
-        "cpu_s": brief(used.cpu_s),
-    }))
+    // Nothing was counted before the store was open: it did nothing else.
+    let mut tally = Tally::new(&plant, ROWS)?;
+    tally.since_the_beginning();
+    let work = Work { steps: options.runs, runs: options.runs, took, times: vec![took] };
+    let mut figures = tally.json("recover", &plant, work);
+    figures.insert("runs".to_owned(), options.runs.into());
+    figures.insert("took_s".to_owned(), brief(took.as_secs_f64()).into());
+    Ok(Value::Object(figures))
 }
+
+/// Rows of the yardstick's turn.
+const ROWS: usize = 64_000;
 
 /// Starts the runs, says when all are in flight, and waits to be killed.
 async fn die(options: &Options) -> anyhow::Result<Value> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Most runs claimed at once.
 const CLAIM_MAX: usize = 512;
-/// Most runs the watchdog looks at in one go.
+/// Runs on a page of the watchdog's list.
 const WATCH_MAX: usize = 1000;
 
 impl Inner {
@@ -124,14 +124,21 @@ impl Inner {
     async fn watch(self: &Arc<Self>) -> Result<(), StoreError> {
         let statuses =
             [RunStatus::Queued, RunStatus::Running, RunStatus::Cancelling, RunStatus::Recovered];
-        let filter = Filter { statuses: statuses.to_vec(), limit: WATCH_MAX, ..Filter::default() };
-        for row in self.store.list(filter).await? {
-            let forgotten = row.owner.is_none() && row.due_at_ms.is_none();
-            let lost = row.owner == Some(self.node) && self.resident(row.run).is_none();
-            if forgotten || lost {
-                self.deliver(row.run);
+        let mut filter =
+            Filter { statuses: statuses.to_vec(), limit: WATCH_MAX, ..Filter::default() };
+        loop {
+            let page = self.store.list(filter.clone()).await?;
+            for row in &page {
+                let forgotten = row.owner.is_none() && row.due_at_ms.is_none();
+                let lost = row.owner == Some(self.node) && self.resident(row.run).is_none();
+                if forgotten || lost {
+                    self.deliver(row.run);
+                }
+            }
+            filter.before = page.last().map(|row| row.run);
+            if page.len() < WATCH_MAX || self.stop.is_cancelled() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
