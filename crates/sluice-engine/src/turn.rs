@@ -29,6 +29,9 @@ impl Input {
     }
 }
 
+/// Somebody who waits, and what they are told once it is durable.
+type Answered = (Reply, Result<(), Refusal>);
+
 /// Whether the run goes on being ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -103,7 +106,7 @@ impl Resident {
         &mut self,
         inputs: Vec<Input>,
         now_ms: u64,
-    ) -> (Decided, Vec<(Reply, Result<(), Refusal>)>, Vec<LetterId>) {
+    ) -> (Decided, Vec<Answered>, Vec<LetterId>) {
         let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
@@ -233,7 +236,7 @@ impl Resident {
                 Ok(Appended::Done) => return Committed::Done,
                 Ok(_) => return Committed::Left,
                 Err(error) => {
-                    tracing::warn!(run = %fence.run, %error, "ownership is not certain yet")
+                    tracing::warn!(run = %fence.run, %error, "ownership is not certain yet");
                 }
             }
             let pause = tokio::time::sleep(Duration::from_millis(wait_ms));
@@ -338,7 +341,7 @@ impl Inner {
     }
 }
 
-fn answer(replies: Vec<(Reply, Result<(), Refusal>)>) {
+fn answer(replies: Vec<Answered>) {
     for (reply, applied) in replies {
         // Whoever asked may have stopped waiting.
         let _ = reply.send(applied);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// Seeds of `cargo test`: as many as fit in well under a minute unoptimised.
-const SEEDS: std::ops::Range<u64> = 1..161;
+const SEEDS: std::ops::Range<u64> = 1..301;
 /// Seeds within which each missing safeguard must be noticed.
 const SABOTAGED_SEEDS: u64 = 300;
 /// Seeds that once failed, and what they found.
