@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
     residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    /// Whether a claim stands in line for room.
+    pub(crate) queues: AtomicBool,
     /// Whether runs were claimed that nobody told us of.
     pub(crate) missed: AtomicBool,
     /// Runs whose journals cannot be folded, and why.
@@ -109,6 +111,7 @@ impl Engine {
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
             residents: Mutex::default(),
+            queues: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             poisoned: Mutex::default(),
             trouble: watch::channel(None).0,
@@ -286,11 +289,9 @@ impl Inner {
                 }
             });
         }
-        if ours {
+        if ours || (letters && self.config.claims != Claims::None) {
             // Unless another process has it, nobody else would look after it.
             self.insist(run);
-        } else if letters {
-            self.deliver(run);
         }
     }
 

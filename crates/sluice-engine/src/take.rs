@@ -17,7 +17,7 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// How long to wait before a run that is ours is tried again.
 pub(crate) const AGAIN_MS: u64 = 500;
@@ -157,8 +157,12 @@ impl Inner {
         }
     }
 
-    /// Takes up a run that was claimed.
-    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim) {
+    /// Takes up a run that was claimed, into room that it has or waits for.
+    pub(crate) async fn take_claimed(
+        self: &Arc<Self>,
+        claim: Claim,
+        room: Option<OwnedSemaphorePermit>,
+    ) {
         let run = claim.run;
         let Ok(reserved) = self.reserve(run) else { return };
         let Some((sender, mailbox)) = reserved else {
@@ -167,7 +171,10 @@ impl Inner {
             return;
         };
         let taken = async {
-            let permit = Arc::clone(&self.room).acquire_owned().await;
+            let permit = match room {
+                Some(permit) => Ok(permit),
+                None => Arc::clone(&self.room).acquire_owned().await,
+            };
             let permit = permit.map_err(|_| TakeError::Stopping)?;
             Ok::<_, TakeError>((permit, self.fold_or_quarantine(run).await?))
         };

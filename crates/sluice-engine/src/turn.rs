@@ -310,8 +310,10 @@ impl Inner {
         if !run.is_parked() || awaits {
             return Hold::Keep;
         }
+        // In a full house a run that only waits makes room for one that need not.
+        let full = self.room.available_permits() == 0;
         let soon = now_ms.saturating_add(self.config.park_after_ms);
-        let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon);
+        let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon && !full);
         let retries = !run.status.is_terminal() && run.pause.is_none() && due_soon;
         if retries { Hold::Keep } else { Hold::Release }
     }
