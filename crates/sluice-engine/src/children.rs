@@ -1,11 +1,12 @@
 //! Runs that runs start.
 
-use crate::engine::{AGAIN_MS, Inner};
+use crate::engine::Inner;
 use crate::error::{LoadError, StartError};
 use crate::load::stored;
 use crate::mail::Mail;
 use crate::resident::fold;
 use crate::start::Start;
+use crate::take::AGAIN_MS;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
 use sluice_core::journal::event::StepAt;

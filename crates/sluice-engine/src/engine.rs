@@ -6,12 +6,12 @@ use crate::definition::{Definitions, Stored};
 use crate::error::{CommandError, Delivered, LoadError, StartError};
 use crate::load::{Folded, blobs, replay, stored};
 use crate::mail::Mail;
-use crate::resident::{MAILBOX_MAX, Resident, Seat, fold};
+use crate::resident::{Resident, Seat, fold};
 use crate::start::{Start, StartedRun};
 use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
 use sluice_core::journal::envelope::{Shown, envelopes};
-use sluice_core::port::store::{Claim, Hash, Letter, NodeId, Store, StoreError, Taken};
+use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Entropy};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::id::RunId;
@@ -21,8 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Makes chance.
@@ -61,28 +60,13 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
     residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    /// Whether a claim stands in line for room.
+    pub(crate) queues: AtomicBool,
     /// Whether runs were claimed that nobody told us of.
     pub(crate) missed: AtomicBool,
     /// Runs whose journals cannot be folded, and why.
     poisoned: Mutex<BTreeMap<RunId, String>>,
     trouble: watch::Sender<Option<String>>,
-}
-
-/// How long to wait before a run that is ours is tried again.
-pub(crate) const AGAIN_MS: u64 = 500;
-
-/// Both ends of a run's mailbox.
-pub(crate) type Mailbox = (mpsc::Sender<Mail>, mpsc::Receiver<Mail>);
-
-/// Whether a run is wanted here that found no place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wanted {
-    /// By nobody.
-    No,
-    /// By somebody who believes that it may be ours.
-    Here,
-    /// By the store: it was given to us meanwhile.
-    Ours,
 }
 
 /// Why a run could not be taken up here.
@@ -127,6 +111,7 @@ impl Engine {
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
             residents: Mutex::default(),
+            queues: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             poisoned: Mutex::default(),
             trouble: watch::channel(None).0,
@@ -239,7 +224,9 @@ impl Engine {
 }
 
 impl Inner {
-    fn residents(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, mpsc::Sender<Mail>>> {
+    pub(crate) fn residents(
+        &self,
+    ) -> std::sync::MutexGuard<'_, BTreeMap<RunId, mpsc::Sender<Mail>>> {
         self.residents.lock().expect("nobody panics while holding it")
     }
 
@@ -302,16 +289,14 @@ impl Inner {
                 }
             });
         }
-        if ours {
+        if ours || (letters && self.config.claims != Claims::None) {
             // Unless another process has it, nobody else would look after it.
             self.insist(run);
-        } else if letters {
-            self.deliver(run);
         }
     }
 
     /// Whether this process does work.
-    fn dispatching(&self) -> Dispatching {
+    pub(crate) fn dispatching(&self) -> Dispatching {
         match self.config.claims {
             Claims::All | Claims::Own => Dispatching::Allowed,
             Claims::None => Dispatching::Deferred,
@@ -320,7 +305,7 @@ impl Inner {
 
     /// Does something to its end, also when whoever waits for it stops waiting.
     /// None if the process died meanwhile.
-    async fn finish<T: Send + 'static>(
+    pub(crate) async fn finish<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
@@ -401,181 +386,11 @@ impl Inner {
         Err(StoreError::Unavailable(reason).into())
     }
 
-    /// Takes up a run that may be ours already, however often that takes.
-    pub(crate) fn insist(self: &Arc<Self>, run: RunId) {
-        let engine = Arc::clone(self);
-        self.spawn(async move {
-            tokio::time::sleep(Duration::from_millis(AGAIN_MS)).await;
-            // The mail goes with the place it waits in: whoever fails to take the
-            // run up finds it there and insists again.
-            engine.mail(run, Mail::Letters).await;
-        });
-    }
-
-    /// Brings a run into memory, if no other process owns it, and mail to it.
-    pub(crate) async fn reach(
-        self: &Arc<Self>,
-        run: RunId,
-        dispatching: Dispatching,
-        mut mail: Option<Mail>,
-    ) -> Result<(), TakeError> {
-        loop {
-            if let Some((sender, mailbox)) = self.reserve(run)? {
-                if let Some(mail) = mail {
-                    sender.try_send(mail).expect("a new mailbox has room");
-                }
-                let engine = Arc::clone(self);
-                let taken = self.finish(async move {
-                    let taken = engine.take(run, dispatching, sender, mailbox).await;
-                    taken.map_err(|(error, mailbox)| {
-                        engine.vacate(run, mailbox, &error);
-                        error
-                    })
-                });
-                return taken.await.unwrap_or(Err(TakeError::Stopping));
-            }
-            let Some(unsent) = mail else { return Ok(()) };
-            let sender = self.residents().get(&run).cloned();
-            mail = match sender {
-                Some(sender) => match sender.send(unsent).await {
-                    Ok(()) => return Ok(()),
-                    Err(mpsc::error::SendError(back)) => Some(back),
-                },
-                None => Some(unsent),
-            };
-            // It is just leaving memory.
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// A place in memory for a run; none if it has one.
-    pub(crate) fn reserve(&self, run: RunId) -> Result<Option<Mailbox>, TakeError> {
-        if self.stop.is_cancelled() {
-            return Err(TakeError::Stopping);
-        }
-        let mut residents = self.residents();
-        if residents.contains_key(&run) {
-            return Ok(None);
-        }
-        let (sender, mailbox) = mpsc::channel(MAILBOX_MAX);
-        residents.insert(run, sender.clone());
-        Ok(Some((sender, mailbox)))
-    }
-
-    /// Gives a place in memory back that was not used. Whoever waits for an
-    /// answer from there is told by its being dropped.
-    pub(crate) fn unreserve(&self, run: RunId, mut mailbox: mpsc::Receiver<Mail>) -> Wanted {
-        self.residents().remove(&run);
-        let mut wanted = Wanted::No;
-        while let Ok(mail) = mailbox.try_recv() {
-            wanted = wanted.max(match mail {
-                Mail::Claimed(_) => Wanted::Ours,
-                Mail::Letters => Wanted::Here,
-                _ => Wanted::No,
-            });
-        }
-        wanted
-    }
-
-    /// Gives a place in memory back because the run could not be taken up.
-    fn vacate(self: &Arc<Self>, run: RunId, mailbox: mpsc::Receiver<Mail>, error: &TakeError) {
-        let wanted = self.unreserve(run, mailbox);
-        tracing::trace!(%run, node = %self.node, %error, ?wanted, "is not taken up");
-        let insist = match error {
-            TakeError::Store(StoreError::Unknown(_)) | TakeError::Load(LoadError::Store(_)) => true,
-            TakeError::Store(_) => wanted != Wanted::No,
-            TakeError::Held(_) => wanted == Wanted::Ours,
-            TakeError::Load(_) | TakeError::Stopping => false,
-        };
-        if insist {
-            self.insist(run);
-        }
-    }
-
-    async fn take(
-        self: &Arc<Self>,
-        run: RunId,
-        dispatching: Dispatching,
-        sender: mpsc::Sender<Mail>,
-        mailbox: mpsc::Receiver<Mail>,
-    ) -> Result<(), (TakeError, mpsc::Receiver<Mail>)> {
-        let taken = async {
-            let permit = Arc::clone(&self.room).acquire_owned().await;
-            let permit = permit.map_err(|_| TakeError::Stopping)?;
-            let epoch = match self.store.take(run, self.node).await? {
-                Taken::Done(claim) => claim.epoch,
-                Taken::Already(epoch) => epoch,
-                Taken::Held(owner) => return Err(TakeError::Held(owner)),
-                Taken::NoRun => return Err(LoadError::NoRun(run).into()),
-            };
-            Ok((epoch, permit, self.fold_or_quarantine(run).await?))
-        };
-        match taken.await {
-            Ok((epoch, permit, folded)) => {
-                let first = self.look_after(&folded.run, dispatching).await;
-                let seat = Seat { epoch, sender, mailbox, permit, dispatching };
-                self.seat(folded, seat, first);
-                Ok(())
-            }
-            Err(error) => Err((error, mailbox)),
-        }
-    }
-
-    /// Takes up a run that was claimed, with a place for it.
-    pub(crate) async fn take_claimed(self: &Arc<Self>, claim: Claim, permit: OwnedSemaphorePermit) {
-        let run = claim.run;
-        let Ok(reserved) = self.reserve(run) else { return };
-        let Some((sender, mailbox)) = reserved else {
-            // It was lost, came back, and is still here as it was. If it leaves
-            // just now it takes a place of its own, which might be this one.
-            drop(permit);
-            let _ = self.reach(run, Dispatching::Allowed, Some(Mail::Claimed(claim.epoch))).await;
-            return;
-        };
-        match self.fold_or_quarantine(run).await {
-            Ok(folded) => {
-                let dispatching = Dispatching::Allowed;
-                let first = self.look_after(&folded.run, dispatching).await;
-                let seat = Seat { epoch: claim.epoch, sender, mailbox, permit, dispatching };
-                self.seat(folded, seat, first);
-            }
-            Err(error) => {
-                tracing::warn!(%run, %error, "a claimed run cannot be loaded");
-                self.vacate(run, mailbox, &error.into());
-            }
-        }
-    }
-
     /// A run that cannot be read is left alone.
     pub(crate) fn quarantine(&self, run: RunId, reason: &str) {
         tracing::error!(%run, reason, "the run is left alone");
         let mut poisoned = self.poisoned.lock().expect("nobody panics while holding it");
         poisoned.insert(run, reason.to_owned());
-    }
-
-    async fn fold_or_quarantine(&self, run: RunId) -> Result<Folded, LoadError> {
-        let folded = fold(self, run).await;
-        if let Err(LoadError::Poison { reason, .. }) = &folded {
-            self.quarantine(run, reason);
-        }
-        folded
-    }
-
-    /// Stops whatever an earlier owner left running, and says what follows.
-    async fn look_after(&self, run: &Run, dispatching: Dispatching) -> Vec<Input> {
-        if dispatching == Dispatching::Deferred || !run.has_edge_work() {
-            return Vec::new();
-        }
-        self.stop_survivors(run).await;
-        vec![Input::new(Command::TakeOver)]
-    }
-
-    pub(crate) async fn stop_survivors(&self, run: &Run) {
-        for (agent, process) in run.processes() {
-            if let Some(adapter) = self.agents.get(agent) {
-                adapter.stop_survivor(process).await;
-            }
-        }
     }
 
     pub(crate) fn troubled(&self, reason: &str) {

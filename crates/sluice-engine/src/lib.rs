@@ -18,6 +18,7 @@ mod perform;
 mod resident;
 pub mod start;
 mod sweep;
+mod take;
 mod turn;
 pub mod watch;
 

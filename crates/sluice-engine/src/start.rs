@@ -1,10 +1,11 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
 use crate::definition::Stored;
-use crate::engine::{AGAIN_MS, Inner, Wanted};
+use crate::engine::Inner;
 use crate::error::StartError;
 use crate::load::Folded;
 use crate::resident::Seat;
+use crate::take::{AGAIN_MS, Wanted};
 use crate::turn::{Offspring, letters};
 use serde_json::{Map, Value};
 use sluice_core::args;

@@ -2,7 +2,7 @@
 
 use crate::config::Claims;
 use crate::engine::Inner;
-use sluice_core::port::store::{Filter, Inbox, StoreError};
+use sluice_core::port::store::{Claim, Filter, Inbox, StoreError};
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Most runs claimed at once.
 const CLAIM_MAX: usize = 512;
-/// Runs on a page of the watchdog's list.
+/// Most runs the watchdog looks at in one go.
 const WATCH_MAX: usize = 1000;
 
 impl Inner {
@@ -72,19 +72,18 @@ impl Inner {
     /// Takes up everything that is due, as far as there is room.
     async fn claim(self: &Arc<Self>) -> Result<(), StoreError> {
         loop {
+            if self.stop.is_cancelled() {
+                return Ok(());
+            }
             // The places are taken first: what is claimed must not wait for one.
             let room = self.room.available_permits().min(CLAIM_MAX);
             let many = u32::try_from(room).expect("a claim is bounded");
             let places = Arc::clone(&self.room).try_acquire_many_owned(many);
-            let Some(mut places) = places.ok().filter(|_| room > 0) else { return Ok(()) };
-            if self.stop.is_cancelled() {
+            let Some(mut places) = places.ok().filter(|_| room > 0) else {
+                self.queue_for_room();
                 return Ok(());
-            }
-            let claims = self.store.claim(self.node, self.clock.now_ms(), room).await;
-            if let Err(StoreError::Unknown(_)) = claims {
-                self.missed.store(true, Ordering::Relaxed);
-            }
-            let claims = claims?;
+            };
+            let claims = self.claim_up_to(room).await?;
             let more = claims.len() == room;
             for claim in claims {
                 let place = places.split(1).expect("no more are claimed than there is room for");
@@ -94,7 +93,38 @@ impl Inner {
             if !more {
                 return Ok(());
             }
+            tokio::task::yield_now().await;
         }
+    }
+
+    async fn claim_up_to(&self, limit: usize) -> Result<Vec<Claim>, StoreError> {
+        let claims = self.store.claim(self.node, self.clock.now_ms(), limit).await;
+        if let Err(StoreError::Unknown(_)) = claims {
+            self.missed.store(true, Ordering::Relaxed);
+        }
+        claims
+    }
+
+    /// In a full house those who start runs stand in line for room; what is due
+    /// stands there with them, else it would never have its turn.
+    fn queue_for_room(self: &Arc<Self>) {
+        if self.queues.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let engine = Arc::clone(self);
+        self.spawn(async move {
+            let permit = Arc::clone(&engine.room).acquire_owned().await;
+            engine.queues.store(false, Ordering::Relaxed);
+            let Ok(permit) = permit else { return };
+            match engine.claim_up_to(1).await {
+                Ok(mut claims) => {
+                    if let Some(claim) = claims.pop() {
+                        engine.take_claimed(claim, permit).await;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "nothing can be claimed now"),
+            }
+        });
     }
 
     /// Takes up runs that are ours without our knowing: claimed, and the answer lost.
@@ -112,7 +142,8 @@ impl Inner {
                     // Ours too, if our lease has just run out.
                     None => row.due_at_ms.map_or(!row.status.is_terminal(), |due| due <= now_ms),
                 };
-                if ours && self.resident(row.run).is_none() {
+                // Also one that is here: it may be about to leave.
+                if ours {
                     self.insist(row.run);
                 }
             }

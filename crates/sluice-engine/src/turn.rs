@@ -29,8 +29,8 @@ impl Input {
     }
 }
 
-/// What becomes of commands, for those who wait for them.
-type Replies = Vec<(Reply, Result<(), Refusal>)>;
+/// Somebody who waits, and what they are told once it is durable.
+type Answered = (Reply, Result<(), Refusal>);
 
 /// Whether the run goes on being ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,11 @@ impl Resident {
         if hold == Hold::Release { Standing::Released } else { Standing::Kept }
     }
 
-    fn decide(&mut self, inputs: Vec<Input>, now_ms: u64) -> (Decided, Replies, Vec<LetterId>) {
+    fn decide(
+        &mut self,
+        inputs: Vec<Input>,
+        now_ms: u64,
+    ) -> (Decided, Vec<Answered>, Vec<LetterId>) {
         let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
         let mut turn = Turn::new(&mut self.run, given);
         let mut replies = Vec::new();
@@ -308,8 +312,10 @@ impl Inner {
         if !run.is_parked() || awaits {
             return Hold::Keep;
         }
+        // In a full house a run that only waits makes room for one that need not.
+        let full = self.room.available_permits() == 0;
         let soon = now_ms.saturating_add(self.config.park_after_ms);
-        let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon);
+        let due_soon = run.next_due_ms().is_some_and(|due_ms| due_ms <= soon && !full);
         let retries = !run.status.is_terminal() && run.pause.is_none() && due_soon;
         // One that waits for a child makes room: the child may need just that.
         if retries && run.due().next().is_none() { Hold::Keep } else { Hold::Release }
@@ -340,7 +346,7 @@ impl Inner {
     }
 }
 
-fn answer(replies: Replies) {
+fn answer(replies: Vec<Answered>) {
     for (reply, applied) in replies {
         // Whoever asked may have stopped waiting.
         let _ = reply.send(applied);

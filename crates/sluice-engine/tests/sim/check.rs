@@ -7,7 +7,7 @@ mod step;
 mod table;
 
 use crate::tally::Tally;
-use sluice_core::journal::event::{Event, Path, StepAt};
+use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
 use sluice_core::port::store::{Append, Hash, LetterId, NodeId, Received};
@@ -15,7 +15,6 @@ use sluice_core::run::definition::Definition;
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::RunStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use step::Steps;
@@ -86,12 +85,7 @@ impl Journal {
     }
 
     /// An append was acknowledged by the store.
-    pub(crate) fn appended(
-        &mut self,
-        append: &Append,
-        tally: &mut Tally,
-        now_ms: u64,
-    ) -> Result<(), String> {
+    pub(crate) fn appended(&mut self, append: &Append, tally: &mut Tally) -> Result<(), String> {
         let run = append.run;
         let mut written = self.digest.0.to_vec();
         written.extend(run.0.to_be_bytes());
@@ -122,7 +116,7 @@ impl Journal {
             let id = track.run.version + 1;
             let about = |what: String| format!("{run} event {id} {}: {what}", event.name());
             track.event(&event, decoded.at_ms, tally).map_err(about)?;
-            if let Event::Node(_, sluice_core::journal::event::NodeEvent::Started(started)) = &event
+            if let Event::Node(_, NodeEvent::Started(started)) = &event
                 && let Path::Child(child) = started.path
                 && !self.children.insert(child)
             {
@@ -131,7 +125,7 @@ impl Journal {
             track.events.push((event, decoded.at_ms));
         }
         let track = &self.tracks[&run];
-        track.settled(now_ms).map_err(about)
+        track.settled().map_err(about)
     }
 
     fn create(&mut self, append: &Append, tally: &mut Tally) -> Result<(), String> {
@@ -329,7 +323,7 @@ impl Track {
         }
         if let (Event::Node(at, node), Some(was)) = (event, was) {
             let now = self.run.state(*at).status;
-            let started = matches!(node, sluice_core::journal::event::NodeEvent::Started(_));
+            let started = matches!(node, NodeEvent::Started(_));
             if was != now || started {
                 *tally.step_statuses.entry(now).or_default() += 1;
                 *tally.moves.entry((was, now)).or_default() += 1;
@@ -343,8 +337,7 @@ impl Track {
         Ok(())
     }
 
-    fn approval(&mut self, node: &sluice_core::journal::event::NodeEvent) -> Result<(), String> {
-        use sluice_core::journal::event::NodeEvent;
+    fn approval(&mut self, node: &NodeEvent) -> Result<(), String> {
         match node {
             NodeEvent::ApprovalRequested(asked) if !self.asked.insert(asked.approval) => {
                 Err("a question is asked once".into())
@@ -358,8 +351,8 @@ impl Track {
         }
     }
 
-    fn hears(&mut self, node: &sluice_core::journal::event::NodeEvent) -> Result<(), String> {
-        if let sluice_core::journal::event::NodeEvent::Provenance(one) = node
+    fn hears(&mut self, node: &NodeEvent) -> Result<(), String> {
+        if let NodeEvent::Provenance(one) = node
             && one.source_output_path == "outputs"
             && let Some(child) = one.source_run
             && !self.heard.insert(child)
@@ -370,7 +363,7 @@ impl Track {
     }
 
     /// What holds between appends.
-    fn settled(&self, _now_ms: u64) -> Result<(), String> {
+    fn settled(&self) -> Result<(), String> {
         let run = &self.run;
         let flies = |path: Option<Path>| path != Some(Path::FanOut);
         let in_flight = run.all().filter(|(_, one)| one.status.is_dispatched() && flies(one.path));
@@ -391,13 +384,11 @@ impl Track {
                 }
             }
         }
-        if run.status.is_terminal() && run.status != RunStatus::TimedOut {
-            let open = run.all().find(|(_, one)| !one.status.is_settled());
-            if let Some((at, one)) = open.filter(|_| {
-                run.end.as_ref().is_some_and(|end| {
-                    !end.error.as_ref().is_some_and(|(code, _)| code == "workflow_stalled")
-                })
-            }) {
+        let stalled = |(code, _): &(String, String)| code == "workflow_stalled";
+        let error = run.end.as_ref().and_then(|end| end.error.as_ref());
+        if run.status.is_terminal() && !error.is_some_and(stalled) {
+            let mut open = run.all().filter(|(_, one)| !one.status.is_settled());
+            if let Some((at, one)) = open.next() {
                 return Err(format!("it ended with `{}` {}", run.name(at), one.status));
             }
         }

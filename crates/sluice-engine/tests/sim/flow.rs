@@ -69,7 +69,7 @@ fn steps(chance: &mut Chance, name: &str, children: &[&str]) -> Value {
             }
         }
         step.insert("depends_on".to_owned(), json!(depends_on));
-        if work(chance, &mut step, command, children) {
+        if work(chance, &mut step, &command, children) {
             readable.push(id);
         }
         policies(chance, &mut step);
@@ -104,7 +104,7 @@ fn dependencies(chance: &mut Chance, shape: u64, number: u64) -> Vec<String> {
 fn work(
     chance: &mut Chance,
     step: &mut Map<String, Value>,
-    command: String,
+    command: &str,
     children: &[&str],
 ) -> bool {
     let kind = chance.below(100);

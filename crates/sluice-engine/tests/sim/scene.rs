@@ -109,7 +109,7 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
         sweep_ms: chance.between(200, 1500),
         watchdog_ms: 120_000,
         park_after_ms: *chance.pick(&[0, 500, 5000, 30_000]),
-        residents_max: *chance.pick(&[6, 12, 1000, 1000]),
+        residents_max: *chance.pick(&[3, 8, 1000, 1000]),
         claims,
         grace_ms: chance.between(100, 3000),
         delta_ms: chance.between(0, 100),

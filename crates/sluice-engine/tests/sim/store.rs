@@ -96,8 +96,7 @@ async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<App
     let copy = append.clone();
     let appended = inner.append(append).await?;
     if appended == Appended::Done {
-        let now_ms = world.now_ms();
-        let checked = world.journal().appended(&copy, &mut world.tally(), now_ms);
+        let checked = world.journal().appended(&copy, &mut world.tally());
         world.holds(checked);
     }
     Ok(appended)

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 /// Seeds of `cargo test`: as many as fit in well under a minute unoptimised.
-const SEEDS: std::ops::Range<u64> = 1..161;
+const SEEDS: std::ops::Range<u64> = 1..301;
 /// Seeds within which each missing safeguard must be noticed.
 const SABOTAGED_SEEDS: u64 = 300;
 /// Seeds that once failed, and what they found.
-const FOUND: [(u64, &str); 14] = [
+const FOUND: [(u64, &str); 17] = [
     (3, "an inbox that could not be read was read again at once, for ever"),
     (4, "instances of a rewound step began again at dispatch 1"),
     (18, "parents held the room that their children waited for"),
@@ -32,6 +32,9 @@ const FOUND: [(u64, &str); 14] = [
     (2309, "a claim whose answer was lost while the lease had run out"),
     (2542, "a process that lost the run sends what it wrote, rewound or not"),
     (4359, "as 2309"),
+    (11036, "a claim whose answer was lost while the run was leaving memory"),
+    (13550, "as 11036"),
+    (17021, "as 11036"),
 ];
 
 thread_local! {
