@@ -108,8 +108,11 @@ impl Resident {
     pub(crate) async fn live(mut self, first: Vec<Input>) {
         let id = self.run.id;
         let mut inputs = first;
-        // Letters may have come while nobody owned the run.
-        self.read_letters(&mut inputs).await;
+        // Letters may have come while nobody owned the run. One that was never
+        // anybody else's has none yet, and the sweep finds what comes.
+        if self.epoch > 1 {
+            self.read_letters(&mut inputs).await;
+        }
         let standing = loop {
             let standing = self.turn(inputs).await;
             if standing != Standing::Kept {
@@ -129,7 +132,11 @@ impl Resident {
             if self.leaving || self.hold(now_ms) == Hold::Release {
                 match self.mailbox.try_recv() {
                     Ok(mail) if !self.leaving => inputs = self.sort(vec![mail]).await,
-                    _ => break self.give_up().await,
+                    _ => {
+                        // The next owner sends again what is in flight: it must be still by then.
+                        self.stop_calls(Standing::Released).await;
+                        break self.give_up().await;
+                    }
                 }
                 continue;
             }
