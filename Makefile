@@ -65,7 +65,7 @@ bench:
 
 # The real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
 sim:
-	SIM_SEED=$(SEED) SIM_RUNS=$(RUNS) $(CARGO) test --release --locked -p sluice-engine --test sim \
+	SIM_SEED=$(SEED) SIM_RUNS=$(RUNS) $(CARGO) test --profile sim --locked -p sluice-engine --test sim \
 	  every_run_ends -- --nocapture
 
 kill:
