@@ -379,6 +379,10 @@ impl Resident {
     }
 
     pub(crate) fn hold(&self, now_ms: u64) -> Hold {
+        if !self.run.is_parked() {
+            // Most turns end here, without a look at everything in flight.
+            return Hold::Keep;
+        }
         self.engine.hold(&self.run, now_ms, self.offspring())
     }
 
