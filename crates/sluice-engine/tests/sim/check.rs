@@ -14,7 +14,7 @@ use sluice_core::port::store::{Append, Hash, LetterId, NodeId, Received};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::snapshot;
-use sluice_core::run::state::Run;
+use sluice_core::run::state::{Run, StepState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use step::Steps;
@@ -206,9 +206,11 @@ impl Journal {
         if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
             return Err(about("a dispatch is sent once"));
         }
-        // A step that was rewound meanwhile has other instances, or none.
-        let state = track.run.get(at);
-        if state.is_some_and(|state| state.dispatch_no == *dispatch_no) {
+        // A step that was rewound meanwhile has other instances, or none; theirs
+        // count on from the dispatches of these.
+        let current =
+            |state: &StepState| state.dispatch_no == *dispatch_no && state.status.is_dispatched();
+        if track.run.get(at).is_some_and(current) {
             let generation = track.run.steps[at.step as usize].generation;
             let purpose = (*run, step.clone(), generation, request.attempt);
             let known = self.idempotency.entry(request.idempotency_key.clone());

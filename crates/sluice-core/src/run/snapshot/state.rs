@@ -123,7 +123,7 @@ worded! {
     SkipCause: SkipCause::as_str, SkipCause::parse;
     ApprovalSource: ApprovalSource::as_str, ApprovalSource::parse;
     Resolution: Resolution::as_str, Resolution::parse;
-    Reason: Reason::as_str, reason;
+    Reason: Reason::as_str, Reason::parse;
     RunId: |id: RunId| id.to_string(), RunId::parse;
     ApprovalId: |id: ApprovalId| id.to_string(), ApprovalId::parse;
     Hash: |hash: Hash| hash.to_string(), Hash::parse;
@@ -162,23 +162,6 @@ fn path(word: &str) -> Option<Path> {
         "fan_out" => Some(Path::FanOut),
         _ => RunId::parse(word).map(Path::Child),
     }
-}
-
-fn reason(word: &str) -> Option<Reason> {
-    const ALL: [Reason; 11] = [
-        Reason::MissingRequired,
-        Reason::TypeMismatch,
-        Reason::BelowMin,
-        Reason::AboveMax,
-        Reason::TooShort,
-        Reason::TooLong,
-        Reason::PatternMismatch,
-        Reason::EnumMismatch,
-        Reason::UnknownField,
-        Reason::InvalidEnvelope,
-        Reason::SchemaViolation,
-    ];
-    ALL.into_iter().find(|reason| reason.as_str() == word)
 }
 
 /// As `[step]` or `[step, item]`.
