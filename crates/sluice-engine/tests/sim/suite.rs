@@ -14,6 +14,9 @@ use std::sync::{Mutex, Once};
 
 /// Seeds of `cargo test`: as many as fit in well under a minute unoptimised.
 const SEEDS: std::ops::Range<u64> = 1..301;
+/// Fewest runs and faults of a seed.
+const RUNS_MIN: u64 = 20;
+const FAULTS_MIN: u64 = 10;
 /// Seeds within which each missing safeguard must be noticed.
 const SABOTAGED_SEEDS: u64 = 300;
 /// Seeds that once failed, and what they found.
@@ -97,7 +100,12 @@ fn all(seeds: std::ops::Range<u64>) -> (Tally, Option<(u64, String)>) {
                     if seed >= seeds.end {
                         break;
                     }
-                    let played = one(seed, Safeguards::default());
+                    let mut played = one(seed, Safeguards::default());
+                    let (runs, faults) = (played.tally.runs, played.tally.faults());
+                    if played.failure.is_none() && (runs < RUNS_MIN || faults < FAULTS_MIN) {
+                        let poor = format!("a seed is eventful: {runs} runs, {faults} faults");
+                        played.failure = Some(poor);
+                    }
                     if std::env::var_os("SIM_GO_ON").is_some() {
                         let failure = played.failure.as_deref().unwrap_or("holds");
                         eprintln!("seed {seed}: {}", failure.lines().next().unwrap_or_default());
@@ -138,7 +146,6 @@ fn every_run_ends_and_every_journal_holds_whatever_fails() {
     let tally = check(seeds);
     let took = began.elapsed();
     println!("{tally}{count} seeds in {took:.1?}");
-    assert!(tally.faults() >= 10 * tally.seeds, "seeds have too few faults");
     if asked.is_none() {
         assert_eq!(tally.missing(), Vec::<String>::new(), "never reached");
     }
