@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
     residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
+    /// Of a process that looks after its own runs only: those it had in memory.
+    family: Mutex<BTreeSet<RunId>>,
     /// Whether a claim stands in line for room.
     pub(crate) queues: AtomicBool,
     /// Whether runs were claimed that nobody told us of.
@@ -111,6 +113,7 @@ impl Engine {
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
             residents: Mutex::default(),
+            family: Mutex::default(),
             queues: AtomicBool::new(false),
             missed: AtomicBool::new(false),
             poisoned: Mutex::default(),
@@ -230,6 +233,11 @@ impl Inner {
         self.residents.lock().expect("nobody panics while holding it")
     }
 
+    /// The runs a process looks after that claims nothing else.
+    pub(crate) fn family(&self) -> std::sync::MutexGuard<'_, BTreeSet<RunId>> {
+        self.family.lock().expect("nobody panics while holding it")
+    }
+
     /// Runs a task until it ends or this process is as good as dead.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let dead = self.dead.clone();
@@ -250,6 +258,9 @@ impl Inner {
             let _ = seat.sender.try_send(Mail::Leave);
         }
         tracing::trace!(run = %folded.run.id, node = %self.node, epoch = seat.epoch, "enters memory");
+        if self.config.claims == Claims::Own {
+            self.family().insert(folded.run.id);
+        }
         let resident = Resident::new(Arc::clone(self), folded, seat);
         self.spawn(resident.live(first));
     }

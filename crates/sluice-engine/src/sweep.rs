@@ -53,8 +53,10 @@ impl Inner {
         for run in runs.difference(&quarantined) {
             self.deliver(*run);
         }
-        if self.config.claims != Claims::All {
-            return Ok(());
+        match self.config.claims {
+            Claims::All => {}
+            Claims::Own => return self.wake_family().await,
+            Claims::None => return Ok(()),
         }
         if self.missed.load(Ordering::Relaxed) {
             self.find_own().await?;
@@ -65,6 +67,24 @@ impl Inner {
         if now_ms.saturating_sub(*watched_at_ms) >= self.config.watchdog_ms {
             *watched_at_ms = now_ms;
             self.watch().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes up what is due of the runs that were in memory here.
+    async fn wake_family(self: &Arc<Self>) -> Result<(), StoreError> {
+        let family = self.family().clone();
+        for run in family.into_iter().filter(|run| self.resident(*run).is_none()) {
+            let filter = Filter { run: Some(run), ..Filter::default() };
+            let rows = self.store.list(filter).await?;
+            let Some(row) = rows.first().filter(|row| !row.status.is_terminal()) else {
+                self.family().remove(&run);
+                continue;
+            };
+            let due = row.due_at_ms.is_some_and(|due_ms| due_ms <= self.clock.now_ms());
+            if due && row.owner.is_none() {
+                self.deliver(run);
+            }
         }
         Ok(())
     }

@@ -59,6 +59,8 @@ enum Move {
     Turn(Vec<Make>),
     /// Time passes; timers fire when they are due.
     Advance(u64),
+    /// Time passes while nobody looks after the run.
+    Neglect(u64),
     /// Everything in flight answers, until nothing is.
     AnswerAll,
     /// A line about the state.
@@ -141,6 +143,11 @@ impl Script {
     fn advance(self, time: &str) -> Script {
         let ms = crate::duration::parse(time).expect("a duration");
         self.play(Move::Advance(ms))
+    }
+
+    fn neglected(self, time: &str) -> Script {
+        let ms = crate::duration::parse(time).expect("a duration");
+        self.play(Move::Neglect(ms))
     }
 
     fn answer_all(self) -> Script {
@@ -345,6 +352,7 @@ impl Script {
                     world.turn(commands);
                 }
                 Move::Advance(ms) => world.advance(ms),
+                Move::Neglect(ms) => world.now_ms += ms,
                 Move::AnswerAll => world.answer_all(),
                 Move::Show(look) => {
                     let line = look(&world);

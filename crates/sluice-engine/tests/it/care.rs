@@ -85,3 +85,23 @@ steps: [{id: a, command: go, retry: {attempts: 2, backoff_ms: 100}}]
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
     assert_eq!(world.calls("a").len(), 2);
 }
+
+/// `sluice run` looks after its own runs only, and their timers are among that.
+#[tokio::test]
+async fn a_process_that_claims_nothing_else_wakes_its_own_parked_runs() {
+    let flow = "
+name: flow
+steps:
+  - {id: a, command: go, retry: {attempts: 2, backoff_ms: 400, max_backoff_ms: 400}}
+  - {id: ask, approval: {expires_in: 1s}, depends_on: [a], on_failure: skip}
+  - {id: b, command: go, depends_on: [a, ask]}
+";
+    let world = World::new("a: [{error: no}, {text: done}]\nb: {text: done}");
+    let own = Config { claims: Claims::Own, park_after_ms: 0, ..config() };
+    let life = world.boot_with(own).await;
+    let id = life.start(start(flow)).await.unwrap().run;
+    let run = ended(&life, id).await;
+    assert_eq!(run.status, RunStatus::Completed);
+    assert_eq!(step(&run, "ask").status, StepStatus::Skipped);
+    assert_eq!(world.calls("a").len(), 2);
+}

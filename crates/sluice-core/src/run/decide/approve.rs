@@ -82,6 +82,10 @@ impl Turn<'_> {
         if self.run.status.is_terminal() {
             return Err(Refusal::Ended(self.run.status));
         }
+        // Nobody looked after the run when the time was over: that follows now.
+        if approval.expires_at_ms <= self.given.now_ms {
+            return Err(Refusal::Resolved(Resolution::Expired.as_str()));
+        }
         let (at, source) = (approval.at, approval.source);
         let resolution = resolution(source, resolve.decision)?;
         let commented = resolve.comment.as_ref().is_some_and(|text| !text.trim().is_empty());

@@ -266,6 +266,27 @@ fn a_question_may_expire_sooner_and_others_go_on() {
 }
 
 #[test]
+fn an_answer_that_comes_too_late_is_refused_though_nobody_noticed_the_time() {
+    check(
+        Script::flow("steps: [{id: ask, approval: {expires_in: 2h}}]")
+            .neglected("2h")
+            .approve("ask"),
+        expect![[r#"
+            1 run.started
+            2 node.queued ask
+            3 approval.requested ask apr1 step "Approve `ask`?"
+            4 run.status.changed paused (approval)
+            refused: approval_resolved (the approval is expired already)
+            after 2h
+            5 approval.resolved ask apr1 expired
+            6 run.status.changed running (approval)
+            7 node.failed ask approval_rejected: nobody answered in time
+            8 run.failed approval_rejected: `ask` failed: nobody answered in time
+        "#]],
+    );
+}
+
+#[test]
 fn a_run_is_paused_only_while_nothing_but_people_is_left() {
     check(
         Script::flow(
