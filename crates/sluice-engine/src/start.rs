@@ -358,7 +358,7 @@ fn nobody(step: &sluice_core::plan::step::Step) -> String {
     });
     format!(
         "step `{}` names no agent{role}; name one in the document, give the run a default with \
-         `--agent NAME` or in sluice.toml, or let a script answer with `--mock FILE`",
+         `--agent NAME`, or let a script answer with `--mock FILE`",
         step.id
     )
 }
