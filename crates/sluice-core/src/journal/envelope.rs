@@ -10,6 +10,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// Where events come from: the engine journals them. What a transport or a
+/// client adds says so itself.
+const PHASE: &str = "engine";
+
 /// An event, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
@@ -87,8 +91,7 @@ impl About {
         if let Some(wave) = event.payload.raw("wave") {
             let _ = write!(json, ",\"wave\":{wave}");
         }
-        let phase = phase(&event.kind);
-        let _ = write!(json, ",\"phase\":\"{phase}\"}},\"payload\":{{\"runId\":{run}");
+        let _ = write!(json, ",\"phase\":\"{PHASE}\"}},\"payload\":{{\"runId\":{run}");
         for (name, raw) in fields {
             json.push(',');
             push_quoted(&mut json, name);
@@ -101,15 +104,6 @@ impl About {
         }
         json.push_str("}}");
         json
-    }
-}
-
-/// What an event is about.
-fn phase(kind: &str) -> &'static str {
-    match kind.split_once('.') {
-        Some(("run", _)) => "run",
-        Some(("node", _)) => "node",
-        _ => "gate",
     }
 }
 

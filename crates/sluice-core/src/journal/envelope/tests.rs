@@ -58,13 +58,13 @@ fn an_envelope_says_whose_event_it_is_and_when_it_was() {
         .collect();
     expect![[r#"
         41 node.started 1790000000123
-        {"eventId":41,"sequence":41,"type":"node.started","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","wave":2,"phase":"node"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","attempt":1,"dispatchNo":1,"wave":2,"gateway":"mock","executionPath":"bridge"}}
+        {"eventId":41,"sequence":41,"type":"node.started","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","wave":2,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","attempt":1,"dispatchNo":1,"wave":2,"gateway":"mock","executionPath":"bridge"}}
         42 node.provenance 1790000000123
-        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"node"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010"}}
+        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010"}}
         43 governance.decided 1790000000123
-        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"gate"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1}}
+        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1}}
         44 run.recovered 1790000000123
-        {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"run"},"payload":{"runId":"run_00000000000000000000000000000010"}}
+        {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010"}}
     "#]].assert_eq(&lines.concat());
     for shown in show(&some_events()) {
         let envelope: Value = serde_json::from_str(&shown.json).unwrap();
@@ -88,7 +88,7 @@ fn names_are_quoted() {
     let shown = envelopes(RUN, "a\"b", "c\\d", &frame, &BTreeMap::new()).unwrap();
     let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
     assert_eq!(envelope["workflowId"], "a\"b");
-    assert_eq!(envelope["correlation"], json!({"traceId": "c\\d", "phase": "run"}));
+    assert_eq!(envelope["correlation"], json!({"traceId": "c\\d", "phase": "engine"}));
 }
 
 #[test]
