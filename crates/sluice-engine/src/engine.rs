@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Makes chance.
@@ -56,7 +56,6 @@ pub(crate) struct Inner {
     pub(crate) watches: Watches,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
-    pub(crate) wake: Notify,
     pub(crate) stop: CancellationToken,
     dead: CancellationToken,
     residents: Mutex<BTreeMap<RunId, mpsc::Sender<Mail>>>,
@@ -109,7 +108,6 @@ impl Engine {
             definitions: Definitions::default(),
             watches: Watches::default(),
             room: Arc::new(Semaphore::new(config.residents_max)),
-            wake: Notify::new(),
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
             residents: Mutex::default(),
@@ -201,11 +199,6 @@ impl Engine {
     /// Runs that are left alone, and why.
     pub fn poisoned(&self) -> BTreeMap<RunId, String> {
         self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
-    }
-
-    /// Looks for due runs at once instead of at the next sweep.
-    pub fn look(&self) {
-        self.inner.wake.notify_one();
     }
 
     /// Stops: nothing new starts, what is in flight is left to the next owner.

@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use sluice_core::journal::event::{DeltaPart, StepAt};
+use sluice_core::limits::LOG_LINE_BYTES_MAX;
 use sluice_core::port::Entropy;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
 use sluice_core::port::store::{Hold, Inbox, LetterId};
@@ -219,9 +220,7 @@ impl Resident {
                     let part = DeltaPart::Media { url, mime };
                     inputs.push(Input::new(Command::Stream { at, dispatch_no, part }));
                 }
-                Mail::Log { at, dispatch_no, text } => {
-                    inputs.push(Input::new(Command::Log { at, dispatch_no, text }));
-                }
+                Mail::Log { at, dispatch_no, text } => log(&mut inputs, at, dispatch_no, text),
                 Mail::Process { at, dispatch_no, process, reply } => {
                     let command = Command::Process { at, dispatch_no, process };
                     inputs.push(Input { command, reply: Some(reply), letter: None });
@@ -407,6 +406,22 @@ impl Resident {
         }
         while self.calls.next().await.is_some() {}
     }
+}
+
+/// Lines of one step that come together are one event: a step that talks a lot
+/// does not fill the journal with it.
+fn log(inputs: &mut Vec<Input>, at: StepAt, dispatch_no: u32, text: String) {
+    if let Some(Input {
+        command: Command::Log { at: of, dispatch_no: number, text: lines }, ..
+    }) = inputs.last_mut()
+        && (*of, *number) == (at, dispatch_no)
+        && lines.len() + text.len() < LOG_LINE_BYTES_MAX
+    {
+        lines.push('\n');
+        lines.push_str(&text);
+        return;
+    }
+    inputs.push(Input::new(Command::Log { at, dispatch_no, text }));
 }
 
 /// Loads a run that this process owns.

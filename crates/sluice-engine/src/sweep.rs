@@ -39,7 +39,6 @@ impl Inner {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => {}
-                () = self.wake.notified() => {}
                 () = self.store.changed(self.config.sweep_ms) => {}
                 () = tokio::time::sleep(Duration::from_millis(self.config.sweep_ms)) => {}
             }

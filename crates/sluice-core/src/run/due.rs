@@ -66,11 +66,6 @@ impl Run {
         in_flight.filter_map(|state| Some((state.agent.as_deref()?, state.process.as_ref()?)))
     }
 
-    /// Whether a step could be dispatched at once if this process did work.
-    pub fn has_work(&self) -> bool {
-        !self.is_parked() && self.index.in_flight.is_empty()
-    }
-
     /// What a dispatch sends.
     pub fn request(&self, at: StepAt) -> Request {
         let step = self.step(at);

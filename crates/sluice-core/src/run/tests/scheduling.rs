@@ -180,7 +180,7 @@ fn a_process_that_does_no_work_only_queues() {
         Script::flow("steps: [{id: a, command: go}, {id: b, command: go, depends_on: [a]}]")
             .deferred()
             .complete("a", json!({}))
-            .show(|world| format!("work: {}", world.run.has_work()))
+            .show(|world| format!("parked: {}", world.run.is_parked()))
             .allowed()
             .answer_all(),
         expect![[r#"
@@ -189,7 +189,7 @@ fn a_process_that_does_no_work_only_queues() {
             3 node.started a attempt=1 dispatch=1
             4 node.completed a {}
             5 node.queued b
-            work: true
+            parked: false
             6 node.started b attempt=1 dispatch=1
             7 node.completed b {"n":1}
             8 run.completed {}
