@@ -1,6 +1,6 @@
 //! The data directory, opened: the store in it and an engine on it.
 
-use crate::cli::run::Data;
+use crate::cli::run::{Data, Name};
 use crate::environment;
 use crate::refused::{DATA_UNUSABLE, Refused};
 use crate::visible;
@@ -58,8 +58,8 @@ fn quoted(word: &str) -> String {
 }
 
 /// In whose name things are done.
-pub(crate) fn who(named: Option<&String>) -> String {
-    named.cloned().or_else(environment::user).unwrap_or_else(|| "local".to_owned())
+pub(crate) fn who(name: &Name) -> String {
+    name.who.clone().or_else(environment::user).unwrap_or_else(|| "local".to_owned())
 }
 
 /// An engine on a data directory.

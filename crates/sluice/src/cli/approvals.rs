@@ -1,7 +1,7 @@
 //! The words of `approvals`.
 
 use super::Json;
-use super::run::{Data, pair};
+use super::run::{Data, Name, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -83,9 +83,8 @@ pub(crate) struct Choose {
 /// Who answers, and where.
 #[derive(Debug, Args)]
 pub(crate) struct By {
-    /// In whose name; by default the user's
-    #[arg(id = "as", long = "as", value_name = "NAME")]
-    pub(crate) who: Option<String>,
+    #[command(flatten)]
+    pub(crate) name: Name,
     #[command(flatten)]
     pub(crate) data: Data,
 }

@@ -78,9 +78,8 @@ pub(crate) struct Here {
     /// Approve whatever is asked; what needs values or a choice is left to people
     #[arg(long)]
     pub(crate) yes: bool,
-    /// In whose name; by default the user's
-    #[arg(id = "as", long = "as", value_name = "NAME")]
-    pub(crate) who: Option<String>,
+    #[command(flatten)]
+    pub(crate) name: Name,
 }
 
 /// How a run that goes on is shown.
@@ -92,6 +91,14 @@ pub(crate) struct View {
     /// Print every event of the run as a line of JSON when it is journalled
     #[arg(long)]
     pub(crate) events: bool,
+}
+
+/// Who speaks.
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// In whose name; by default the user's
+    #[arg(id = "as", long = "as", value_name = "NAME")]
+    pub(crate) who: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The words of `runs`.
 
 use super::Json;
-use super::run::{Data, Given, Here, View, pair};
+use super::run::{Data, Given, Here, Name, View, pair};
 use clap::{Args, Subcommand};
 use sluice_core::choice::{Choice, find};
 use sluice_core::run::status::RunStatus;
@@ -105,9 +105,8 @@ pub(crate) struct Told {
     pub(crate) run: Named,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// In whose name; by default the user's
-    #[arg(id = "as", long = "as", value_name = "NAME")]
-    pub(crate) who: Option<String>,
+    #[command(flatten)]
+    pub(crate) name: Name,
 }
 
 #[derive(Debug, Args)]

@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
 
     async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
         let local = Local::open(&here.data, agents.clone(), claims).await?;
-        let who = local::who(here.who.as_ref());
+        let who = local::who(&here.name);
         let again = Again::of(&here.data, here.mock.as_ref());
         Ok(Bench { local, who, again, agents, here })
     }

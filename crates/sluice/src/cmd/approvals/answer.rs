@@ -36,7 +36,7 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
     let resolve = Resolve {
         approval,
         decision,
-        by: local::who(by.who.as_ref()),
+        by: local::who(&by.name),
         comment: answer.comment,
         values: answer.values,
     };

@@ -12,7 +12,7 @@ use sluice_core::run::status::RunStatus;
 pub(super) async fn run(args: &Cancel, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.told.data).await?;
     let run = find::run(&local, &args.told.run.id).await?.run;
-    let by = local::who(args.told.who.as_ref());
+    let by = local::who(&args.told.name);
     let cancel = Command::Cancel { by, reason: args.reason.clone() };
     told::tell(&local, run, cancel, |run| run.status.is_terminal(), out).await?;
     let now = find::load(&local, run).await?;

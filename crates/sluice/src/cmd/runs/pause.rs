@@ -12,7 +12,7 @@ use sluice_core::run::state::{Pause, Run};
 pub(super) async fn run(args: &Told, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
     let run = find::run(&local, &args.run.id).await?.run;
-    let pause = Command::Pause { by: local::who(args.who.as_ref()) };
+    let pause = Command::Pause { by: local::who(&args.name) };
     let paused = |run: &Run| run.pause == Some(Pause::Operator);
     let became = told::tell(&local, run, pause, paused, out).await?;
     let is = if became == Became::Sent { "will be" } else { "is" };

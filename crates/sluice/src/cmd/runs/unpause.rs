@@ -12,7 +12,7 @@ use sluice_core::run::state::{Pause, Run};
 pub(super) async fn run(args: &Told, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
     let run = find::run(&local, &args.run.id).await?.run;
-    let unpause = Command::Unpause { by: local::who(args.who.as_ref()) };
+    let unpause = Command::Unpause { by: local::who(&args.name) };
     let went_on = |run: &Run| run.pause != Some(Pause::Operator);
     let became = told::tell(&local, run, unpause, went_on, out).await?;
     let again = Again::of(&args.data, None).look;
