@@ -1,5 +1,4 @@
 mod kill;
-mod throughput;
 
 use super::*;
 use crate::conformance::{
