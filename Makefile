@@ -8,7 +8,7 @@ RUNS ?= 1000
 EXAMPLE = examples/vendor-review.lobsterx.yaml
 MOCK = examples/mocks/vendor-review.yaml
 
-.PHONY: help start test check lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc start test check lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice, show it a workflow and run it'
@@ -21,7 +21,11 @@ help:
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
 	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
 
-start:
+# SQLite is compiled from its source.
+cc:
+	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
+
+start: cc
 	$(CARGO) build --release --locked -p sluice
 	@echo
 	target/release/sluice validate --registry examples/registry.yaml $(wildcard examples/*.lobsterx.yaml examples/*.lens.yaml examples/*.lens.json)
@@ -34,11 +38,11 @@ start:
 
 test: lint check fuzz
 
-check:
+check: cc
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
 
-lint: deny
+lint: cc deny
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
