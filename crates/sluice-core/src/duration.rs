@@ -3,7 +3,7 @@
 //! Held as whole milliseconds. What is finer is rounded up, so that a limit is
 //! never shorter than its author asked for.
 
-use crate::decimal::Decimal;
+use sluice_govern::decimal::Decimal;
 use crate::limits::DURATION_MS_MAX;
 use crate::span::Fault;
 

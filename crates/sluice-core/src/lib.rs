@@ -4,9 +4,10 @@
 //! or a socket. Everything that varies comes in as an argument, so the same
 //! text gives the same plan and the same hash on every machine.
 
+pub use sluice_govern::{canonical, money};
+
 pub mod args;
 pub mod bind;
-pub mod canonical;
 pub mod choice;
 pub mod code;
 pub mod contract;
@@ -21,7 +22,6 @@ pub mod journal;
 pub mod label;
 pub mod limits;
 pub mod merge;
-pub mod money;
 pub mod node;
 pub mod outputs;
 pub mod path;
@@ -38,5 +38,4 @@ pub mod violation;
 pub mod yaml;
 
 mod bounds;
-mod decimal;
 mod wire;

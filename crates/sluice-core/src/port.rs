@@ -5,6 +5,7 @@
 //! no runtime.
 
 pub mod adapter;
+pub mod ledger;
 pub mod store;
 
 use std::future::Future;

@@ -328,7 +328,7 @@ impl Reader<'_> {
         let message = match Money::from_usd(number) {
             Ok(cost) if cost <= MOCK_COST_MAX => return cost,
             Ok(_) => format!("an answer can cost at most {MOCK_COST_MAX} US dollars"),
-            Err(fault) => fault.message,
+            Err(bad) => bad.to_string(),
         };
         self.add(node, Code::BadValue, message);
         Money::ZERO

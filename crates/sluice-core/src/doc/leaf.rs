@@ -10,7 +10,7 @@ use crate::expr::Expr;
 use crate::money::Money;
 use crate::node::{Entry, Kind, Node};
 use crate::pattern::Pattern;
-use crate::span::Spanned;
+use crate::span::{Fault, Spanned};
 use crate::template::Template;
 use crate::template::tree::TemplateTree;
 use indexmap::IndexMap;
@@ -163,8 +163,8 @@ impl Read for Money {
         let number = Number::read(node, cx)?;
         match Money::from_cents(&number) {
             Ok(money) => Some(money),
-            Err(fault) => {
-                cx.fault(Code::BadValue, node, fault);
+            Err(bad) => {
+                cx.fault(Code::BadValue, node, Fault::new(0..number.to_string().len(), bad.0));
                 None
             }
         }

@@ -17,7 +17,7 @@
 
 use super::place::{Part, Place};
 use super::schema::{FieldSchema, FieldType, whole};
-use crate::decimal::{Decimal, Rest};
+use sluice_govern::decimal::{Decimal, Rest};
 use crate::limits::DOCUMENT_DEPTH_MAX;
 use crate::value::{numeric, text, type_name};
 use indexmap::IndexMap;

@@ -8,6 +8,7 @@
 //! and counters become durable together, before the answer is given.
 
 use super::Later;
+use super::ledger::{Entry, Ledger};
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
 use std::fmt;
@@ -30,7 +31,7 @@ pub enum StoreError {
 }
 
 /// The journal and everything that must change together with it.
-pub trait Store: Send + Sync {
+pub trait Store: Ledger {
     /// Appends one frame to a run's journal. Appends that wait together are
     /// committed together; each is answered by itself, after the commit.
     fn append(&self, append: Append) -> Answer<'_, Appended>;
@@ -139,6 +140,8 @@ pub struct Append {
     pub count: u32,
     /// The events, encoded.
     pub body: Vec<u8>,
+    /// The hash of each event, 32 bytes each. Kept when payloads are erased.
+    pub chain: Vec<u8>,
     /// Set on the first append of a run, and only there.
     pub create: Option<Create>,
     /// What the lists show from now on; none where nothing of it changed.
@@ -153,13 +156,18 @@ pub struct Append {
     pub letters: Vec<Letter>,
     /// Counters that change with this append, or refuse it.
     pub guards: Vec<Guard>,
+    /// Entries for the audit, chained after the writer's last.
+    pub entries: Vec<Entry>,
 }
 
 /// What became of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
     /// It is durable.
-    Done,
+    Done {
+        /// What each guard's counter is now, in their order.
+        counts: Vec<i64>,
+    },
     /// The run has moved past the version: load and decide again.
     Conflict,
     /// Another node owns the run, or owned it in between: let go of it.
@@ -168,6 +176,8 @@ pub enum Appended {
     Refused {
         /// The first counter that would.
         counter: String,
+        /// What it is.
+        count: i64,
     },
     /// The run to create exists: this id, or an unexpired key. Nothing was written.
     Exists {
@@ -244,6 +254,11 @@ pub struct Guard {
     pub delta: i64,
     /// The counter may not pass this by the addition.
     pub max: Option<i64>,
+    /// The counter is a sum over so many milliseconds back from now, by the
+    /// store's clock. It is kept in slices of a sixtieth of the window; a slice
+    /// that has begun to leave it still counts, so no window ever holds more
+    /// than `max`.
+    pub window_ms: Option<u64>,
 }
 
 /// A message for a run, applied once by whoever owns it.
@@ -332,6 +347,8 @@ pub struct Frame {
     pub count: u32,
     /// Encoded.
     pub body: Vec<u8>,
+    /// The hash of each event, 32 bytes each; empty for frames older than hashes.
+    pub chain: Vec<u8>,
 }
 
 /// Which runs to list.

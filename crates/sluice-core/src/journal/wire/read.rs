@@ -340,7 +340,7 @@ fn usage(fields: &Fields<'_>) -> Read<Usage> {
         None => Money::ZERO,
         // From the digits: a float would lose the last of them.
         Some(raw) => Money::from_usd_text(raw.get())
-            .map_err(|fault| malformed(format_args!("cost: {}", fault.message)))?,
+            .map_err(|bad| malformed(format_args!("cost: {bad}")))?,
     };
     Ok(Usage {
         model: fields.option("model")?,

@@ -8,18 +8,21 @@ use std::ops::Range;
 
 /// A number `0.d1d2d3… * 10^point`, without zeros at either end of its digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Decimal {
+pub struct Decimal {
     /// Whether a minus sign stands before it; never for zero.
-    pub(crate) negative: bool,
+    pub negative: bool,
     digits: Vec<u8>,
     point: i64,
 }
 
 /// What stands after the decimal point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub enum Rest {
+    /// Nothing but zeros.
     Nothing,
+    /// Less than a half.
     BelowHalf,
+    /// A half or more.
     HalfOrMore,
 }
 
@@ -30,7 +33,7 @@ const DIGITS_MAX: i64 = 38;
 
 impl Decimal {
     /// Reads digits with an optional sign, decimal point and exponent.
-    pub(crate) fn parse(text: &str) -> Option<Decimal> {
+    pub fn parse(text: &str) -> Option<Decimal> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -52,13 +55,13 @@ impl Decimal {
     }
 
     /// The number times `10^places`.
-    pub(crate) fn shifted(mut self, places: i64) -> Decimal {
+    pub fn shifted(mut self, places: i64) -> Decimal {
         self.point += places;
         self
     }
 
     /// The number times `factor`, exactly; none if it has too many digits for that.
-    pub(crate) fn times(&self, factor: u32) -> Option<Decimal> {
+    pub fn times(&self, factor: u32) -> Option<Decimal> {
         let exponent = self.point - length(self.digits.len());
         let (mantissa, _) = self.clone().shifted(-exponent).split()?;
         let product = mantissa.checked_mul(u128::from(factor))?;
@@ -67,7 +70,7 @@ impl Decimal {
     }
 
     /// The size of the whole part and what follows the point; none past 128 bits.
-    pub(crate) fn split(&self) -> Option<(u128, Rest)> {
+    pub fn split(&self) -> Option<(u128, Rest)> {
         if self.digits.is_empty() {
             return Some((0, Rest::Nothing));
         }
@@ -89,7 +92,7 @@ impl Decimal {
     }
 
     /// The size of the number, any rest counted as one more; none past 64 bits.
-    pub(crate) fn rounded_up(&self) -> Option<u64> {
+    pub fn rounded_up(&self) -> Option<u64> {
         let (whole, rest) = self.split()?;
         u64::try_from(whole + u128::from(rest != Rest::Nothing)).ok()
     }

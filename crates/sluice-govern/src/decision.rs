@@ -1,0 +1,161 @@
+//! What was decided, gate by gate.
+
+use crate::money::Money;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What becomes of a dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disposition {
+    /// It is sent.
+    Allow,
+    /// It is not.
+    Block,
+    /// A person must agree first.
+    Hold,
+}
+
+/// What one gate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Yes.
+    Pass,
+    /// Yes, but.
+    Warn,
+    /// No.
+    Block,
+    /// Only if a person agrees.
+    Hold,
+    /// It was not asked.
+    Skip,
+}
+
+/// A gate's verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The gate.
+    pub gate: &'static str,
+    /// What it says.
+    pub outcome: Outcome,
+    /// The kind of trouble; for a warning, what would have blocked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// For people. A plain pass says nothing: readers put it into words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What was compared.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub figures: Map<String, Value>,
+    /// What would unblock it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether it only observes, because the agent is on trial.
+    #[serde(skip_serializing_if = "is_false")]
+    pub observe: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(observe: &bool) -> bool {
+    !*observe
+}
+
+/// The gate that ended an evaluation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockedBy {
+    /// The gate.
+    pub gate: &'static str,
+    /// The kind of trouble.
+    pub code: &'static str,
+    /// Whether to try again, and until when.
+    pub retryable: bool,
+    /// Whether the wait ends only when an operator ends it: a pause.
+    #[serde(skip_serializing_if = "is_false")]
+    pub paused: bool,
+}
+
+/// Who wants a person to agree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldBy {
+    /// The policy; none if the step or the run's posture says so.
+    pub policy: Option<String>,
+    /// Users or roles who may answer; none named means anyone who may approve.
+    pub approvers: Vec<String>,
+    /// Why, for the person.
+    pub reason: String,
+}
+
+/// What whoever does the work must keep to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Constraints {
+    /// Environments it may touch; none named means any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<String>,
+    /// Only these tools; absent means any, empty means none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools_allow: Option<Vec<String>>,
+    /// Never these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools_deny: Vec<String>,
+    /// `read_only` or `read_write`; absent means as the agent can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_access: Option<String>,
+    /// Most it may cost, in micro-cents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Money>,
+    /// Longest answer, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+}
+
+/// A policy that matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Matched {
+    /// `file/id`.
+    pub policy: String,
+    /// `block`, `require_approval`, `warn` or `log`.
+    pub action: &'static str,
+    /// `hard`, `soft` or `audit`.
+    pub enforcement: &'static str,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// What becomes of the dispatch.
+    pub disposition: Disposition,
+    /// All ten, in order.
+    pub gates: Vec<Verdict>,
+    /// What ended the evaluation, for a block.
+    pub blocked_by: Option<BlockedBy>,
+    /// Who wants a person to agree, for a hold.
+    pub holds: Vec<HoldBy>,
+    /// What to pass on.
+    pub constraints: Constraints,
+    /// Policies that matched, whatever they did.
+    pub matched: Vec<Matched>,
+    /// SHA-256 of the whole policy set.
+    pub policy_hash: String,
+    /// SHA-256 over the facts.
+    pub facts_digest: String,
+    /// The action, complete.
+    pub action: crate::action::Action,
+    /// SHA-256 of the action.
+    pub action_digest: String,
+    /// What a set in shadow would have decided.
+    pub shadow: Option<Shadow>,
+}
+
+/// What a set in shadow would have decided.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shadow {
+    /// What would have become of the dispatch.
+    pub disposition: Disposition,
+    /// SHA-256 of that set.
+    pub policy_hash: String,
+    /// Its policies that matched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matched: Vec<Matched>,
+}

@@ -1,0 +1,187 @@
+//! What one decision is made from, gathered by the caller in one reading.
+
+use crate::action::Action;
+use crate::money::Money;
+use crate::registry::{Agent, Gateway, Health, Held, Posture, Role};
+
+/// What is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// A step is sent to an agent.
+    DispatchStep,
+    /// A run begins; also a step that starts a child run.
+    StartRun,
+    /// An agent calls a tool.
+    UseTool,
+    /// An agent is put on a gateway.
+    DeployAgent,
+    /// A row of the registry changes.
+    ChangeConfig,
+}
+
+impl Verb {
+    /// The name of the action in policies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::DispatchStep => "dispatch_step",
+            Verb::StartRun => "start_run",
+            Verb::UseTool => "use_tool",
+            Verb::DeployAgent => "deploy_agent",
+            Verb::ChangeConfig => "change_config",
+        }
+    }
+}
+
+/// Everything a decision looks at.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    /// The time.
+    pub now_ms: u64,
+    /// What is decided.
+    pub verb: Verb,
+    /// Who acts.
+    pub subject: Subject<'a>,
+    /// The role it acts in: bounds of the workflow and of the registry together.
+    pub role: Option<(&'a str, &'a Role)>,
+    /// Where.
+    pub place: Option<Place<'a>>,
+    /// Whether an operator stopped everything.
+    pub held: Held,
+    /// Steps of the agent in flight, this one not counted.
+    pub running: u32,
+    /// Dispatches of the agent in its window.
+    pub in_window: u32,
+    /// Every cap that applies, in the order they are looked at.
+    pub caps: Vec<Cap<'a>>,
+    /// What the dispatch costs at most.
+    pub worst: Worst,
+    /// No agent counts as more trusted than this.
+    pub trust_ceiling: u8,
+    /// What is known of the inputs.
+    pub inputs: Inputs<'a>,
+    /// How much freedom the run has.
+    pub posture: Posture,
+    /// The run.
+    pub run: RunFacts<'a>,
+    /// The step, where it is about one.
+    pub step: Option<StepFacts<'a>>,
+    /// Who says that a person must agree, beside policies: the step itself.
+    pub asks: Option<Asks<'a>>,
+    /// What a person has agreed to.
+    pub grant: Option<Granted<'a>>,
+    /// What would be done, but for what the decision itself adds to it:
+    /// constraints and the hash of the policies that matched.
+    pub action: Action,
+}
+
+/// Who acts.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// An agent, and its row; none if there is no such agent.
+    Agent(&'a str, Option<&'a Agent>),
+    /// A person or program: runs that begin, rows that change.
+    User(&'a str),
+}
+
+/// Where something would be done.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The gateway.
+    pub name: &'a str,
+    /// Its row; none if there is no such gateway.
+    pub gateway: Option<&'a Gateway>,
+    /// Whether it can do work.
+    pub health: Health,
+}
+
+/// A cap that applies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cap<'a> {
+    /// The gate that looks at it.
+    pub whose: Whose,
+    /// What people know it by: an envelope's name, `agent scribe, monthly`, …
+    pub name: std::borrow::Cow<'a, str>,
+    /// The account it bounds.
+    pub account: String,
+    /// The cap.
+    pub amount: Money,
+    /// What is spent and reserved, without this dispatch.
+    pub held: Money,
+    /// Overruns booked and not accepted: the cap is closed.
+    pub over: Money,
+}
+
+/// Which gate looks at a cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Gate 5: a role's or an agent's own.
+    Agent,
+    /// Gate 6: an envelope.
+    Envelope,
+}
+
+/// What a dispatch costs at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worst {
+    /// So much.
+    Known(Money),
+    /// Nobody can say: no price, no ceiling. Passes no cap.
+    Unknown,
+}
+
+/// What is known of the inputs of a step.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs<'a> {
+    /// Who made them: `caller`, `agent`, `tool`, `human`.
+    pub classes: Vec<&'a str>,
+    /// Something came from outside and was checked by nobody.
+    pub untrusted: bool,
+    /// Something must not leave the house.
+    pub private: bool,
+    /// The age of the oldest.
+    pub age_ms: Option<u64>,
+}
+
+/// The run a decision is about.
+#[derive(Debug, Clone, Copy)]
+pub struct RunFacts<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The workflow.
+    pub workflow: &'a str,
+    /// Its version.
+    pub version: Option<u64>,
+    /// Who started it.
+    pub initiator: &'a str,
+    /// How many runs are above it.
+    pub depth: u32,
+}
+
+/// The step a decision is about.
+#[derive(Debug, Clone, Copy)]
+pub struct StepFacts<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// `command`, `lens`, `workflow`, `approval`.
+    pub kind: &'a str,
+    /// The attempt that would be made.
+    pub attempt: u32,
+    /// What its gateway must offer.
+    pub capabilities: &'a [String],
+}
+
+/// A step that says by itself that a person must agree.
+#[derive(Debug, Clone, Copy)]
+pub struct Asks<'a> {
+    /// Users or roles who may answer; none named means anyone who may approve.
+    pub approvers: &'a [String],
+}
+
+/// What a person has agreed to.
+#[derive(Debug, Clone, Copy)]
+pub struct Granted<'a> {
+    /// The digest of the action, with what the person tightened.
+    pub digest: &'a str,
+    /// What the person tightened.
+    pub constraints: &'a crate::decision::Constraints,
+}

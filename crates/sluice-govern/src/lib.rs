@@ -1,0 +1,18 @@
+//! The Trust Fabric: facts and policies to a decision.
+//!
+//! Nothing reaches an agent, a tool or the network before [`evaluate`] has said
+//! so. It is a pure function: time, counters, rows and rules come in as
+//! arguments, and the same facts give the same decision for ever. What must
+//! hold under races (counters) is taken again in the transaction that marks the
+//! step running; this crate says which counters those are.
+//!
+//! INVARIANT: fail closed. What is missing, unreadable or in error blocks.
+
+pub mod account;
+pub mod action;
+pub mod canonical;
+pub mod decimal;
+pub mod decision;
+pub mod facts;
+pub mod money;
+pub mod registry;

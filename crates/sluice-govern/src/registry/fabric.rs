@@ -1,0 +1,87 @@
+//! Everything an operator has set up, read and ready.
+
+use super::{Agent, Deployment, Envelope, Gateway, Kind, Price, Role, Row};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// The rows of a registry at one epoch, read.
+#[derive(Debug, Clone, Default)]
+pub struct Fabric {
+    /// Grows with every change of a row.
+    pub epoch: u64,
+    /// Agents by name.
+    pub agents: BTreeMap<String, Agent>,
+    /// Gateways by name.
+    pub gateways: BTreeMap<String, Gateway>,
+    /// Roles by name.
+    pub roles: BTreeMap<String, Role>,
+    /// Deployments by name.
+    pub deployments: BTreeMap<String, Deployment>,
+    /// Envelopes by name.
+    pub envelopes: BTreeMap<String, Envelope>,
+    /// Prices by model.
+    pub prices: BTreeMap<String, Price>,
+    /// Whether an operator stopped everything.
+    pub held: Held,
+    /// Rows that cannot be read, and why. They count as missing.
+    pub broken: Vec<(Kind, String, String)>,
+}
+
+/// Whether an operator stopped everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Held {
+    /// No.
+    #[default]
+    No,
+    /// Yes: nothing is dispatched until it is undone.
+    Yes,
+}
+
+impl Fabric {
+    /// Reads the rows. A row that cannot be read is as if it were not there,
+    /// but an envelope that cannot be read would be a cap that is gone: it
+    /// stops everything.
+    pub fn read(epoch: u64, rows: &[Row]) -> Fabric {
+        let mut fabric = Fabric { epoch, ..Fabric::default() };
+        for row in rows {
+            fabric.take(row);
+        }
+        fabric
+    }
+
+    fn take(&mut self, row: &Row) {
+        let name = &row.name;
+        let read = match row.kind {
+            Kind::Agent => keep(&mut self.agents, row),
+            Kind::Gateway => keep(&mut self.gateways, row),
+            Kind::Role => keep(&mut self.roles, row),
+            Kind::Deployment => keep(&mut self.deployments, row),
+            Kind::Envelope => keep(&mut self.envelopes, row),
+            Kind::Price => keep(&mut self.prices, row),
+            Kind::Switch => {
+                if row.body.get("held").and_then(serde_json::Value::as_bool) != Some(false) {
+                    self.held = Held::Yes;
+                }
+                Ok(())
+            }
+            Kind::Policy | Kind::Library | Kind::Workflow | Kind::Lens => Ok(()),
+        };
+        if let Err(why) = read {
+            if matches!(row.kind, Kind::Envelope | Kind::Role) {
+                self.held = Held::Yes;
+            }
+            self.broken.push((row.kind, name.clone(), why));
+        }
+    }
+
+    /// The deployment of a workflow that counts.
+    pub fn deployment(&self, workflow: &str) -> Option<(&String, &Deployment)> {
+        self.deployments.iter().find(|(_, one)| one.active && one.workflow == workflow)
+    }
+}
+
+fn keep<T: DeserializeOwned>(into: &mut BTreeMap<String, T>, row: &Row) -> Result<(), String> {
+    let read = serde_json::from_value(row.body.clone()).map_err(|error| error.to_string())?;
+    into.insert(row.name.clone(), read);
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Gateways: where work is done.
+
+use serde::{Deserialize, Serialize};
+
+/// Where work is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gateway {
+    /// What people read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it speaks to: `mock`, `shell`, `openai`, …; empty: whatever the agent is.
+    pub provider: String,
+    /// The environment it stands in: `local`, `dev`, `production`, …
+    pub environment: String,
+    /// Where it is; absent means in this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// SHA-256 of its token, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_sha256: Option<String>,
+    /// The process that registered it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
+    /// What it offers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Agents below this trust level may not use it.
+    pub min_trust_level: u8,
+    /// Cheaper gateways have lower ranks.
+    pub cost_rank: u32,
+    /// Whether it is the organisation's default.
+    pub default: bool,
+    /// Whether an operator stopped it for a while.
+    pub paused: bool,
+    /// The agents deployed on it; none named means any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+}
+
+impl Default for Gateway {
+    fn default() -> Gateway {
+        Gateway {
+            name: None,
+            provider: String::new(),
+            environment: "local".to_owned(),
+            url: None,
+            token_sha256: None,
+            instance_id: None,
+            capabilities: Vec::new(),
+            min_trust_level: 1,
+            cost_rank: 0,
+            default: false,
+            paused: false,
+            agents: Vec::new(),
+        }
+    }
+}
+
+/// Whether a gateway can do work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// It can.
+    #[default]
+    Healthy,
+    /// It can, but worse than usual.
+    Degraded,
+    /// It cannot.
+    Offline,
+}
