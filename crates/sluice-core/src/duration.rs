@@ -3,9 +3,9 @@
 //! Held as whole milliseconds. What is finer is rounded up, so that a limit is
 //! never shorter than its author asked for.
 
-use sluice_govern::decimal::Decimal;
 use crate::limits::DURATION_MS_MAX;
 use crate::span::Fault;
+use sluice_govern::decimal::Decimal;
 
 /// Units and their milliseconds, the longest first.
 const UNITS: [(&str, u32); 5] =

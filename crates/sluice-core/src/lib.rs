@@ -15,6 +15,7 @@ pub mod diagnostic;
 pub mod doc;
 pub mod duration;
 pub mod edge;
+pub mod evidence;
 pub mod expr;
 pub mod failure;
 pub mod inputs;

@@ -17,12 +17,12 @@
 
 use super::place::{Part, Place};
 use super::schema::{FieldSchema, FieldType, whole};
-use sluice_govern::decimal::{Decimal, Rest};
 use crate::limits::DOCUMENT_DEPTH_MAX;
 use crate::value::{numeric, text, type_name};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
+use sluice_govern::decimal::{Decimal, Rest};
 
 /// One change of a value's type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

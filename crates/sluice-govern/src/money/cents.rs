@@ -46,8 +46,6 @@ pub mod option {
         deserializer: D,
     ) -> Result<Option<Money>, D::Error> {
         let number = Option::<Number>::deserialize(deserializer)?;
-        number
-            .map(|number| Money::from_cents(&number).map_err(D::Error::custom))
-            .transpose()
+        number.map(|number| Money::from_cents(&number).map_err(D::Error::custom)).transpose()
     }
 }

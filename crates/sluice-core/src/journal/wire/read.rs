@@ -339,8 +339,9 @@ fn usage(fields: &Fields<'_>) -> Read<Usage> {
     let cost = match fields.raw("cost") {
         None => Money::ZERO,
         // From the digits: a float would lose the last of them.
-        Some(raw) => Money::from_usd_text(raw.get())
-            .map_err(|bad| malformed(format_args!("cost: {bad}")))?,
+        Some(raw) => {
+            Money::from_usd_text(raw.get()).map_err(|bad| malformed(format_args!("cost: {bad}")))?
+        }
     };
     Ok(Usage {
         model: fields.option("model")?,
