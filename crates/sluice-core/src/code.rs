@@ -210,6 +210,22 @@ codes! {
         RecursionTooDeep = "recursion_too_deep",
         /// No agent of that name, or none at all.
         UnknownAgent = "unknown_agent",
+        /// The gateway cannot do work.
+        GatewayUnreachable = "gateway_unreachable",
+        /// The agent may not work.
+        AgentDisabled = "agent_disabled",
+        /// The agent has as many steps as it may have.
+        AgentBusy = "agent_busy",
+        /// The agent was sent as much as it may be in its window.
+        RateLimited = "rate_limited",
+        /// A cap on money would be passed.
+        BudgetExceeded = "budget_exceeded",
+        /// The agent is not trusted enough for the gateway.
+        TrustLevelInsufficient = "trust_level_insufficient",
+        /// An input, or the place, is none the role accepts.
+        ContextUntrusted = "context_untrusted",
+        /// A policy says no, or none says yes.
+        PolicyBlocked = "policy_blocked",
         /// It took too long.
         Timeout = "timeout",
         /// The provider failed.

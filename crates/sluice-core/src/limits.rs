@@ -72,6 +72,14 @@ pub const INPUT_BYTES_MAX: usize = 512 * 1024;
 pub const RECURSION_DEPTH_MAX: u32 = 5;
 /// How long a question stays open, unless its step says otherwise: seven days.
 pub const APPROVAL_MS_DEFAULT: u64 = 7 * 24 * 60 * 60 * 1000;
+/// How long a step waits at a gate that says: not now. An hour.
+pub const QUEUE_MS_DEFAULT: u64 = 60 * 60 * 1000;
+/// How long money stays reserved for a dispatch nobody knows the cost of: a day.
+pub const RESERVATION_MS: u64 = 24 * 60 * 60 * 1000;
+/// Most a single dispatch can believably cost, in micro-cents: 100,000 dollars.
+pub const COST_MICRO_CENTS_MAX: u64 = 10_000_000_000_000;
+/// Most tokens a single dispatch can believably read or write.
+pub const TOKENS_MAX: u64 = 1_000_000_000_000;
 /// Longest line of a step's log, in bytes; what is longer is cut.
 pub const LOG_LINE_BYTES_MAX: usize = 16 * 1024;
 /// Longest text an adapter may answer, in bytes.

@@ -5,6 +5,7 @@
 //! no runtime.
 
 pub mod adapter;
+pub mod authority;
 pub mod ledger;
 pub mod store;
 

@@ -4,6 +4,7 @@
 //! only [`wire`](super::wire) knows how events are written down.
 
 use crate::contract::envelope::Envelope;
+use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
@@ -12,6 +13,8 @@ use crate::run::label::Labels;
 use crate::run::status::{RunStatus, Waiting};
 use crate::violation::Violation;
 use serde_json::{Map, Value};
+use sluice_govern::decision::Constraints;
+use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -160,8 +163,16 @@ pub enum NodeEvent {
         /// How urgent it is by now.
         level: String,
     },
-    /// A question is closed.
+    /// A question is closed, or has one answer more.
     ApprovalResolved(Box<ApprovalResolved>),
+    /// What a dispatch that was given up has cost is known, or is taken to be
+    /// what was reserved.
+    Reconciled {
+        /// Of which dispatch.
+        dispatch_no: u32,
+        /// What it cost.
+        usage: Usage,
+    },
 }
 
 /// What a run starts with, pinned.
@@ -199,6 +210,19 @@ pub struct RunStarted {
     pub depth: u32,
     /// The run it was made from.
     pub origin: Option<Origin>,
+    /// The deployment it runs under.
+    pub deployment: Option<String>,
+    /// How much freedom it has.
+    pub posture: Posture,
+    /// No agent counts as more trusted than this.
+    pub trust_ceiling: Option<u8>,
+    /// The gateway an agent is pinned to.
+    pub pins: BTreeMap<String, String>,
+    /// Caps of the runs above it, which its spending counts in.
+    pub caps: Vec<(RunId, Money)>,
+    /// What people agreed to in the run it was made from, by step: a question
+    /// about something else shows the difference.
+    pub agreed: BTreeMap<String, Value>,
 }
 
 /// The run another run was made from.
@@ -263,6 +287,36 @@ pub struct Dispatch {
     pub deadline_ms: Option<u64>,
     /// What is sent; none when it is what was sent before.
     pub prepared: Option<Arc<Prepared>>,
+    /// SHA-256 of the action that was allowed.
+    pub digest: Option<String>,
+    /// What was taken for it, and what it must keep to.
+    pub terms: Arc<Terms>,
+}
+
+/// What a dispatch has taken, and what it must keep to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Terms {
+    /// The agent whose slot it holds.
+    pub slot: Option<String>,
+    /// What is reserved for it, in each account.
+    pub reserved: Money,
+    /// The accounts.
+    pub accounts: Vec<Account>,
+    /// What whoever does it must keep to.
+    pub constraints: Constraints,
+    /// The model, where the agent's row names it.
+    pub model: Option<String>,
+    /// Longest answer, where the money bounds it.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// An account that money was reserved in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// The cap on it when the money was reserved.
+    pub cap: Money,
 }
 
 /// What a step is given, rendered.
@@ -433,6 +487,8 @@ pub enum SkipCause {
     Failure,
     /// A person decided so.
     Decision,
+    /// The run only looks at what would be done.
+    Advisory,
 }
 
 /// Where a value came from.
@@ -469,6 +525,40 @@ pub struct ApprovalRequested {
     pub prepared: Option<Arc<Prepared>>,
     /// What the failed attempt cost, for an escalation.
     pub usage: Usage,
+    /// Of each group at least one must agree.
+    pub groups: Vec<Vec<String>>,
+    /// How many must agree.
+    pub quorum: u32,
+    /// Whether the one who started the run may not.
+    pub not_initiator: bool,
+    /// When people are reminded, and how urgent it is by then.
+    pub reminders: Vec<(u64, String)>,
+    /// What is agreed to, and its SHA-256.
+    pub action: Option<Arc<Asked>>,
+}
+
+/// What a person agrees to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The action, complete.
+    pub action: Value,
+    /// SHA-256 of its canonical JSON.
+    pub digest: String,
+    /// Why it is asked.
+    pub reasons: Vec<String>,
+    /// What differs from what was agreed to before: path, before, after.
+    pub changes: Vec<Change>,
+}
+
+/// Something that differs from what was agreed to before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Where.
+    pub path: String,
+    /// What it was.
+    pub before: Value,
+    /// What it is.
+    pub after: Value,
 }
 
 /// Why a person is asked.
@@ -493,11 +583,25 @@ pub struct ApprovalResolved {
     pub by: Option<String>,
     /// What they said.
     pub comment: Option<String>,
+    /// The roles they answered in.
+    pub roles: Vec<String>,
+    /// What they tightened, and the SHA-256 of the action with it.
+    pub tightened: Option<(Constraints, String)>,
+}
+
+impl ApprovalResolved {
+    /// A question that is closed by itself.
+    pub fn new(approval: ApprovalId, resolution: Resolution) -> ApprovalResolved {
+        let (by, comment, roles, tightened) = (None, None, Vec::new(), None);
+        ApprovalResolved { approval, resolution, by, comment, roles, tightened }
+    }
 }
 
 /// The ways a question is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
+    /// Not yet: one answer more, others are still needed.
+    Pending,
     /// Yes.
     Approved,
     /// No.

@@ -25,6 +25,7 @@ words! { SkipCause {
     ParentFailure = "parent_failure",
     Failure = "failure",
     Decision = "decision",
+    Advisory = "advisory",
 } }
 
 words! { ApprovalSource {
@@ -34,6 +35,7 @@ words! { ApprovalSource {
 } }
 
 words! { Resolution {
+    Pending = "pending",
     Approved = "approved",
     Rejected = "rejected",
     Expired = "expired",
@@ -84,6 +86,7 @@ impl NodeEvent {
             NodeEvent::ApprovalRequested(_) => "approval.requested",
             NodeEvent::ApprovalReminded { .. } => "approval.reminded",
             NodeEvent::ApprovalResolved(_) => "approval.resolved",
+            NodeEvent::Reconciled { .. } => "budget.alert",
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::choice::choices;
 use crate::money::Money;
 use crate::run::id::RunId;
 use serde_json::{Map, Value};
+use sluice_govern::decision::Constraints;
 
 /// Something that can do a step's work.
 pub trait Adapter: Send + Sync {
@@ -136,6 +137,10 @@ pub struct Request {
     pub max_output_tokens: Option<u64>,
     /// How long it may take.
     pub timeout_ms: u64,
+    /// What governance says it must keep to.
+    pub constraints: Constraints,
+    /// SHA-256 of what was allowed: this, and nothing else.
+    pub action_digest: String,
 }
 
 /// What became of a call.
@@ -222,4 +227,13 @@ pub struct Usage {
     pub thinking_tokens: u64,
     /// Money.
     pub cost: Money,
+    /// Whether nobody knows yet what it cost: it was given up before it answered.
+    pub unknown: bool,
+}
+
+impl Usage {
+    /// Of a call that was given up before it answered.
+    pub fn unknown() -> Usage {
+        Usage { unknown: true, ..Usage::default() }
+    }
 }

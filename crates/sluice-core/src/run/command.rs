@@ -4,9 +4,11 @@ use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
 use crate::journal::event::{DeltaPart, StepAt};
 use crate::port::Entropy;
+use crate::port::authority::Authority;
 use crate::port::adapter::{Answer, Process};
 use crate::violation::Violation;
 use serde_json::{Map, Value};
+use sluice_govern::decision::Constraints;
 use std::collections::BTreeSet;
 
 /// Something asked of a run.
@@ -114,6 +116,10 @@ pub struct Resolve {
     pub comment: Option<String>,
     /// The values they supply.
     pub values: Map<String, Value>,
+    /// The roles they answer in.
+    pub roles: Vec<String>,
+    /// What they tighten.
+    pub constraints: Option<Constraints>,
 }
 
 /// The answers a person can give.
@@ -181,6 +187,23 @@ pub enum Refusal {
     /// The result is not of the dispatch in flight: it came late, or twice.
     #[error("the result is of a dispatch that is no longer in flight")]
     Late,
+    /// They are not among those who may answer.
+    #[error("{by} may not answer this: it is for {for_whom}")]
+    NotApprover {
+        /// Who tried.
+        by: String,
+        /// Who may.
+        for_whom: String,
+    },
+    /// They started the run, and somebody else must answer.
+    #[error("{0} started the run, and somebody else must answer")]
+    SelfApproval(String),
+    /// They have answered already.
+    #[error("{0} has answered already; others must")]
+    AnsweredAlready(String),
+    /// An answer that would allow more than was asked.
+    #[error("an answer can only tighten: {0}")]
+    Widens(String),
     /// Going back there changes nothing.
     #[error("nothing happened after this checkpoint")]
     NothingToRewind,
@@ -211,6 +234,10 @@ refusal_codes! {
     Refusal::BadValues(_) => "invalid_values",
     Refusal::NotFailed(_) => "run_not_failed",
     Refusal::Late => "completion_late",
+    Refusal::NotApprover { .. } => "not_approver",
+    Refusal::SelfApproval(_) => "self_approval",
+    Refusal::AnsweredAlready(_) => "answered_already",
+    Refusal::Widens(_) => "constraints_widen",
     Refusal::NothingToRewind => "nothing_to_rewind",
 }
 
@@ -227,6 +254,8 @@ pub struct Given<'a> {
     pub entropy: &'a mut (dyn Entropy + 'static),
     /// Whether steps may be dispatched.
     pub dispatching: Dispatching,
+    /// Rows, rules and counters.
+    pub authority: &'a dyn Authority,
 }
 
 /// Whether steps may be dispatched.

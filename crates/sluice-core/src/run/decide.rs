@@ -16,7 +16,11 @@ mod child;
 mod complete;
 mod fail;
 mod fan_out;
+mod gate;
+mod govern;
+mod guards;
 mod halt;
+mod money;
 mod outcome;
 pub(super) mod rewind;
 mod timer;
@@ -26,7 +30,10 @@ use super::id::RunId;
 use super::letter::Letter;
 use super::state::Run;
 use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::port::store::Guard;
+use guards::Guards;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Commands being decided.
@@ -37,6 +44,12 @@ pub struct Turn<'a> {
     letters: Vec<Letter>,
     /// Fan-outs an instance of which was settled.
     fan_outs: Vec<u32>,
+    /// What must hold when this becomes durable.
+    guards: Guards,
+    /// Steps at a gate that were looked at in this turn.
+    looked: BTreeSet<StepAt>,
+    /// Dispatches made in this turn: they certainly have not begun.
+    sent: BTreeSet<(StepAt, u32)>,
     /// The arguments as expressions see them.
     args: Arc<Value>,
 }
@@ -48,6 +61,8 @@ pub struct Decided {
     pub events: Vec<Event>,
     /// For other runs, to be posted with the append.
     pub letters: Vec<Letter>,
+    /// What must hold when this becomes durable, and what it changes.
+    pub guards: Vec<Guard>,
 }
 
 impl<'a> Turn<'a> {
@@ -55,7 +70,17 @@ impl<'a> Turn<'a> {
     /// fails, the run must be dropped and loaded again.
     pub fn new(run: &'a mut Run, given: Given<'a>) -> Turn<'a> {
         let args = Arc::clone(&run.args);
-        Turn { run, given, events: Vec::new(), letters: Vec::new(), fan_outs: Vec::new(), args }
+        Turn {
+            run,
+            given,
+            events: Vec::new(),
+            letters: Vec::new(),
+            fan_outs: Vec::new(),
+            guards: Guards::default(),
+            looked: BTreeSet::new(),
+            sent: BTreeSet::new(),
+            args,
+        }
     }
 
     /// The run as it is by now.
@@ -92,7 +117,8 @@ impl<'a> Turn<'a> {
     /// Starts and settles everything that can be, now that all commands are decided.
     pub fn finish(mut self) -> Decided {
         self.advance();
-        Decided { events: self.events, letters: self.letters }
+        let guards = self.guards.into_list(self.given.authority);
+        Decided { events: self.events, letters: self.letters, guards }
     }
 
     pub(super) fn emit(&mut self, event: Event) {
@@ -101,7 +127,11 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
+        let landings = self.run.landings(at, &event);
         self.emit(Event::Node(at, event));
+        for landing in landings {
+            self.landed(&landing);
+        }
         if at.item.is_some() && self.run.state(at).status.is_settled() {
             self.fan_outs.push(at.step);
         }

@@ -51,7 +51,7 @@ impl Run {
         let waits_here = |at: &StepAt| matches!(self.state(*at).path, Some(Path::Edge));
         let idle = !index.in_flight.keys().any(waits_here);
         let nothing_ready =
-            self.next_ready().is_none() && index.queue.is_empty() && index.asks.is_empty();
+            self.next_ready().is_none() && self.next_queued().is_none() && index.asks.is_empty();
         self.status.is_terminal() || (idle && (nothing_ready || self.pause.is_some()))
     }
 
@@ -71,6 +71,7 @@ impl Run {
         let step = self.step(at);
         let state = self.state(at);
         let prepared = state.prepared.as_deref();
+        let terms = state.terms.as_deref();
         let schema: Map<String, Value> =
             step.outputs.iter().map(|(name, field)| (name.clone(), json!(field))).collect();
         Request {
@@ -86,11 +87,15 @@ impl Run {
             stdin: prepared.and_then(|prepared| prepared.stdin.clone()),
             env: prepared.map(|prepared| prepared.env.clone()).unwrap_or_default(),
             cwd: step.cwd.clone(),
-            model: step.model.clone(),
+            model: terms.and_then(|terms| terms.model.clone()).or_else(|| step.model.clone()),
             tools: step.tools.clone(),
             output_schema: (!schema.is_empty()).then_some(Value::Object(schema)),
-            max_output_tokens: step.max_output_tokens,
+            max_output_tokens: terms
+                .and_then(|terms| terms.max_output_tokens)
+                .or(step.max_output_tokens),
             timeout_ms: step.timeout_ms,
+            constraints: terms.map(|terms| terms.constraints.clone()).unwrap_or_default(),
+            action_digest: state.digest.clone().unwrap_or_default(),
         }
     }
 

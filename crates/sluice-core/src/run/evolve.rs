@@ -1,6 +1,8 @@
 //! What an event does to a run: total, and the same live and in recovery.
 
 mod back;
+mod gate;
+pub(super) mod money;
 mod question;
 
 use super::index::{Timer, first_open};
@@ -68,9 +70,12 @@ impl Run {
     }
 
     fn evolve_node(&mut self, at: StepAt, event: &NodeEvent, at_ms: u64) {
+        for landing in self.landings(at, event) {
+            self.land(landing, at_ms);
+        }
         match event {
             NodeEvent::Queued { items } => self.queued(at, items.as_ref()),
-            NodeEvent::Waiting(wait) => self.waits(at, wait),
+            NodeEvent::Waiting(wait) => self.waits(at, wait, at_ms),
             NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
             NodeEvent::Delta(_) => self.streams(at, at_ms),
             NodeEvent::Log { line: Line::Process(process), .. } => {
@@ -120,10 +125,13 @@ impl Run {
             NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
             NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
             NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
+            NodeEvent::GovernanceDecided(_) => self.state_mut(at).decided = true,
+            NodeEvent::Reconciled { dispatch_no, usage } => {
+                self.reconciled(at, *dispatch_no, usage);
+            }
             NodeEvent::Log { .. }
             | NodeEvent::ModerationFlagged { .. }
-            | NodeEvent::ContractViolated { .. }
-            | NodeEvent::GovernanceDecided(_) => {}
+            | NodeEvent::ContractViolated { .. } => {}
         }
     }
 
@@ -198,6 +206,7 @@ impl Run {
             StepStatus::Queued => {
                 self.index.asks.remove(&place);
                 self.index.queue.remove(&place);
+                self.index.gated.remove(&at);
             }
             StepStatus::AwaitingApproval => drop(self.index.awaiting.remove(&at)),
             StepStatus::Retrying => drop(self.index.retrying.remove(&at)),
@@ -219,6 +228,9 @@ impl Run {
         state.wake_at_ms = None;
         state.deadline_ms = None;
         state.waiting = None;
+        if let Some(gate) = &mut state.gate {
+            gate.active = false;
+        }
     }
 
     /// The fan-out an instance belongs to.
@@ -230,7 +242,10 @@ impl Run {
     fn queued(&mut self, at: StepAt, items: Option<&Arc<Vec<Value>>>) {
         self.unlist(at);
         let state = self.state_mut(at);
-        state.change(StepStatus::Queued);
+        // One that waited at a gate goes back into the queue.
+        if state.status != StepStatus::Queued {
+            state.change(StepStatus::Queued);
+        }
         state.waiting = Some(Waiting::Queued);
         if let Some(items) = items {
             let count = u32::try_from(items.len()).expect("items are bounded");
@@ -262,12 +277,15 @@ impl Run {
         }
     }
 
-    fn waits(&mut self, at: StepAt, wait: &Wait) {
+    fn waits(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
         if wait.reason == Waiting::ExternalCallback {
             let state = self.state_mut(at);
             state.path = Some(Path::Bridge);
             state.waiting = Some(Waiting::ExternalCallback);
             return;
+        }
+        if matches!(wait.reason, Waiting::Queued | Waiting::Gate) {
+            return self.waits_at_gate(at, wait, at_ms);
         }
         self.unlist(at);
         let state = self.state_mut(at);
@@ -287,6 +305,9 @@ impl Run {
         state.path = Some(dispatch.path);
         state.agent.clone_from(&dispatch.agent);
         state.gateway = Some(dispatch.gateway.clone());
+        state.terms = Some(Arc::clone(&dispatch.terms));
+        state.digest.clone_from(&dispatch.digest);
+        state.gate = None;
         if let Some(prepared) = &dispatch.prepared {
             state.prepared = Some(Arc::clone(prepared));
         }
@@ -383,6 +404,7 @@ impl Run {
         state.change(status);
         state.ended_at_ms = Some(at_ms);
         state.process = None;
+        state.gate = None;
         if was_settled {
             return;
         }

@@ -30,6 +30,8 @@ pub(crate) struct Index {
     pub(crate) in_flight: BTreeMap<StepAt, u32>,
     /// Awaiting a person's decision.
     pub(crate) awaiting: BTreeSet<StepAt>,
+    /// Queued, but a gate said: not now.
+    pub(crate) gated: BTreeSet<StepAt>,
     /// Waiting for the next attempt.
     pub(crate) retrying: BTreeSet<StepAt>,
     /// Whole steps that failed, timed out or are blocked.
@@ -51,6 +53,8 @@ pub(crate) enum Timer {
     Attempt(StepAt),
     /// A person is reminded, or the question expires.
     Approval(ApprovalId),
+    /// Nobody said what a dispatch cost: what was reserved is taken for it.
+    Settle(StepAt, u32),
     /// The run has taken too long.
     Run,
 }
@@ -92,6 +96,9 @@ impl Run {
                 index.timers.insert((approval.due_at_ms(), Timer::Approval(*id)));
             }
         }
+        for ((at, dispatch_no), open) in &self.open {
+            index.timers.insert((open.until_ms, Timer::Settle(*at, *dispatch_no)));
+        }
         index.timers.extend(self.deadline_ms().map(|at_ms| (at_ms, Timer::Run)));
         for step in &self.writers {
             let names = self.written_by(*step);
@@ -102,6 +109,9 @@ impl Run {
 
     fn index_one(&self, index: &mut Index, at: StepAt, state: &StepState) {
         match state.status {
+            StepStatus::Queued if state.gate.as_ref().is_some_and(|gate| gate.active) => {
+                index.gated.insert(at);
+            }
             StepStatus::Queued if self.must_ask(at) => drop(index.asks.insert(self.place(at))),
             StepStatus::Queued => drop(index.queue.insert(self.place(at))),
             StepStatus::AwaitingApproval => drop(index.awaiting.insert(at)),

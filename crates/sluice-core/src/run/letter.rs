@@ -39,6 +39,7 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
             "v": 1, "do": "resolve", "approval": resolve.approval.to_string(),
             "decision": resolve.decision.as_str(), "by": resolve.by,
             "comment": resolve.comment, "values": resolve.values,
+            "roles": resolve.roles, "constraints": resolve.constraints,
         }),
         Command::ChildEnded { child, status, outputs, error } => json!({
             "v": 1, "do": "child_ended", "child": child.to_string(), "status": status,
@@ -83,6 +84,18 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
             by: text("by")?,
             comment: value["comment"].as_str().map(str::to_owned),
             values: value["values"].as_object().cloned().unwrap_or_default(),
+            roles: match value.get("roles") {
+                None => Vec::new(),
+                Some(roles) => {
+                    serde_json::from_value(roles.clone()).map_err(|_| bad("roles"))?
+                }
+            },
+            constraints: match value.get("constraints") {
+                None => None,
+                Some(written) => {
+                    serde_json::from_value(written.clone()).map_err(|_| bad("constraints"))?
+                }
+            },
         })),
         "child_ended" => Command::ChildEnded {
             child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
@@ -113,7 +126,7 @@ fn encode_answer(answer: &Answer) -> Value {
         "model": answer.usage.model, "input_tokens": answer.usage.input_tokens,
         "output_tokens": answer.usage.output_tokens,
         "thinking_tokens": answer.usage.thinking_tokens,
-        "cost": answer.usage.cost.micro_cents(),
+        "cost": answer.usage.cost.micro_cents(), "unknown": answer.usage.unknown,
     })
 }
 
@@ -143,6 +156,7 @@ fn decode_answer(value: &Value) -> Option<Answer> {
             output_tokens: number("output_tokens"),
             thinking_tokens: number("thinking_tokens"),
             cost: Money::from_micro_cents(number("cost")),
+            unknown: fields.get("unknown").and_then(Value::as_bool).unwrap_or(false),
         },
         session: text("session"),
     })

@@ -18,7 +18,7 @@ mod tests;
 use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
 use super::index::Index;
-use super::state::{Approval, End, Pause, Run, RunClock, StepState, args_of};
+use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of};
 use super::status::RunStatus;
 use crate::journal::event::{RunStarted, StepAt};
 use part::{Own, Part, Ref, parts};
@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 /// The version of the format. Any change of what is written is a new one: no
 /// two are ever read, since the journal has everything.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Latest time that is believed, so that sums of times stay small enough.
 const TIME_MS_MAX: u64 = 1 << 60;
@@ -59,6 +59,7 @@ struct Body {
     writers: Vec<u32>,
     approvals: BTreeMap<ApprovalId, Approval>,
     provenance: (u64, u64),
+    open: BTreeMap<(StepAt, u32), Open>,
     clock: RunClock,
 }
 
@@ -76,6 +77,7 @@ parts! { Body {
     writers = "writers",
     approvals = "approvals",
     provenance = "provenance",
+    open = "open",
     clock = "clock",
 } }
 
@@ -100,6 +102,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         steps,
         approvals,
         provenance,
+        open,
         clock,
         args: _,
         index: _,
@@ -119,6 +122,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         writers: writers.clone(),
         approvals: approvals.clone(),
         provenance: *provenance,
+        open: open.clone(),
         clock: *clock,
     };
     let mut out = Vec::with_capacity(1024 + 4 * steps.len());
@@ -157,6 +161,7 @@ pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         steps,
         approvals: body.approvals,
         provenance: body.provenance,
+        open: body.open,
         clock: body.clock,
         index: Index::default(),
     };
@@ -193,6 +198,8 @@ fn holds_together(run: &Run) -> bool {
         && run.halted_by.is_none_or(|at| run.get(at).is_some())
         && run.clock.since_ms.is_none_or(|since_ms| since_ms <= TIME_MS_MAX)
         && run.all().all(|(_, state)| state.approval.is_none_or(asked))
+        && run.all().all(|(_, state)| state.granted.is_none_or(asked))
+        && run.open.keys().all(|(at, _)| is_step(at.step))
         && run.approvals.values().all(|approval| {
             // An instance may be gone; the question about it is closed by then.
             let open = approval.resolution.is_none();

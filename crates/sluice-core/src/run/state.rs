@@ -8,13 +8,14 @@ use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::status::{RunStatus, StepStatus, Waiting};
 use crate::journal::event::{
-    ApprovalSource, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip, SkipCause,
-    StepAt,
+    ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip,
+    SkipCause, StepAt, Terms,
 };
 use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::{Step, Work};
 use crate::port::adapter::{Process, Usage};
 use serde_json::Value;
+use sluice_govern::decision::Constraints;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,11 +56,23 @@ pub struct Run {
     pub approvals: BTreeMap<ApprovalId, Approval>,
     /// Values that came here from elsewhere, and went elsewhere from here.
     pub provenance: (u64, u64),
+    /// Dispatches that were given up before anybody knew what they cost: what
+    /// was reserved for them is still held.
+    pub open: BTreeMap<(StepAt, u32), Open>,
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
     /// What it was given, as expressions see it.
     pub(crate) args: Arc<Value>,
     pub(crate) index: Index,
+}
+
+/// A dispatch whose cost nobody knows yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    /// What is held for it.
+    pub terms: Arc<Terms>,
+    /// When the reservation is taken for the cost.
+    pub until_ms: u64,
 }
 
 /// Why a run is paused.
@@ -155,6 +168,16 @@ pub struct StepState {
     pub usage: Usage,
     /// Parts of answers so far.
     pub deltas: u64,
+    /// What the last dispatch has taken and must keep to.
+    pub terms: Option<Arc<Terms>>,
+    /// SHA-256 of the action the last dispatch was allowed for.
+    pub digest: Option<String>,
+    /// Whether the gates were asked about it in this generation.
+    pub decided: bool,
+    /// The wait at a gate, since it first began.
+    pub gate: Option<Box<GateWait>>,
+    /// The question whose answer is its grant.
+    pub granted: Option<ApprovalId>,
     /// The process that does it, if it is one.
     pub process: Option<Process>,
     /// The conversation it had.
@@ -203,12 +226,34 @@ impl Default for StepState {
             ended_at_ms: None,
             usage: Usage::default(),
             deltas: 0,
+            terms: None,
+            digest: None,
+            decided: false,
+            gate: None,
+            granted: None,
             process: None,
             session: None,
             fan_out: None,
             past: Vec::new(),
         }
     }
+}
+
+/// A wait for what a gate said no to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateWait {
+    /// When it first had to wait.
+    pub since_ms: u64,
+    /// How often it was refused.
+    pub tries: u32,
+    /// The gate's code.
+    pub code: String,
+    /// What would end the wait.
+    pub hint: Option<String>,
+    /// Where it would have gone.
+    pub gateway: String,
+    /// Whether it waits at the gate now, not in the queue.
+    pub active: bool,
 }
 
 /// What a step may do without being asked again.
@@ -260,6 +305,20 @@ pub struct Approval {
     pub by: Option<String>,
     /// What they said.
     pub comment: Option<String>,
+    /// Of each group at least one must agree.
+    pub groups: Vec<Vec<String>>,
+    /// How many must agree.
+    pub quorum: u32,
+    /// Whether the one who started the run may not.
+    pub not_initiator: bool,
+    /// When people are reminded, and how urgent it is by then.
+    pub remind_at: Vec<(u64, String)>,
+    /// What is agreed to.
+    pub action: Option<Arc<Asked>>,
+    /// Who has agreed so far, in which roles.
+    pub votes: Vec<(String, Vec<String>)>,
+    /// What was tightened on the way, and the digest of the action with it.
+    pub tightened: Option<(Constraints, String)>,
 }
 
 /// When open questions are brought to mind, and how urgent they are by then.
@@ -269,11 +328,23 @@ pub(crate) const REMINDERS: [(u64, &str); 3] =
 impl Approval {
     /// When something is next due about it.
     pub(crate) fn due_at_ms(&self) -> u64 {
-        let reminder = REMINDERS.get(self.reminders as usize);
-        reminder.map_or(self.expires_at_ms, |(after_ms, _)| {
-            self.expires_at_ms.min(self.requested_at_ms + after_ms)
-        })
+        let reminder = self.remind_at.get(self.reminders as usize);
+        reminder.map_or(self.expires_at_ms, |(at_ms, _)| self.expires_at_ms.min(*at_ms))
     }
+
+    /// The digest that a grant is for: with whatever was tightened.
+    pub fn digest(&self) -> Option<&str> {
+        let tightened = self.tightened.as_ref().map(|(_, digest)| digest);
+        tightened.or(self.action.as_ref().map(|asked| &asked.digest)).map(String::as_str)
+    }
+}
+
+/// When people are reminded of a question, unless it says otherwise.
+pub(crate) fn default_reminders(requested_at_ms: u64) -> Vec<(u64, String)> {
+    let at = |(after_ms, level): &(u64, &str)| {
+        (requested_at_ms.saturating_add(*after_ms), (*level).to_owned())
+    };
+    REMINDERS.iter().map(at).collect()
 }
 
 /// The arguments as one value.
@@ -304,6 +375,7 @@ impl Run {
             steps,
             approvals: BTreeMap::new(),
             provenance: (0, 0),
+            open: BTreeMap::new(),
             clock: RunClock::default(),
             index: Index::default(),
         };

@@ -26,11 +26,10 @@ pub const fn allowed(from: StepStatus, to: StepStatus) -> bool {
             to,
             S::Pending | S::Queued | S::Failed | S::Skipped | S::Cancelled | S::TimedOut
         ),
-        // Sent again after a crash: running once more, whatever had streamed.
-        S::Running => !matches!(to, S::AwaitingDependency | S::Queued | S::Blocked),
-        S::Streaming => {
-            !matches!(to, S::AwaitingDependency | S::Queued | S::Streaming | S::Blocked)
-        }
+        // Sent again after a crash: running once more, whatever had streamed; or
+        // queued, if a gate now says no.
+        S::Running => !matches!(to, S::AwaitingDependency | S::Blocked),
+        S::Streaming => !matches!(to, S::AwaitingDependency | S::Streaming | S::Blocked),
         S::Retrying => !matches!(
             to,
             S::AwaitingDependency

@@ -1,13 +1,14 @@
 //! Payloads to events.
 
 use super::fields::{Fields, Pairs, Written};
+use super::write::RECONCILED;
 use super::{WireError, malformed};
 use crate::choice;
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Delta, DeltaPart, Dispatch,
-    Ending, Event, Line, NodeEvent, Origin, Outcome, Path, Prepared, Provenance, Resolution,
-    Retried, RunStarted, Skip, SkipCause, StepAt, Wait,
+    Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Delta,
+    DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path, Prepared,
+    Provenance, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms, Wait,
 };
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
@@ -20,6 +21,7 @@ use crate::value::known_type_name;
 use crate::violation::{Reason, Violation};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use sluice_govern::registry::Posture;
 use std::sync::Arc;
 
 type Read<T> = Result<T, WireError>;
@@ -48,7 +50,9 @@ fn read(kind: &str, fields: &Fields<'_>, plan: Option<&Plan>) -> Read<Event> {
         "run.cancelled" => Event::RunCancelled { reason: fields.or_default("reason")? },
         "run.timed_out" => Event::RunTimedOut { timeout_ms: fields.need("timeoutMs")? },
         "run.recovered" => Event::RunRecovered,
-        "budget.alert" => Event::BudgetAlert(entries(fields, &["runId"])?),
+        "budget.alert" if fields.option::<String>("kind")?.as_deref() != Some(RECONCILED) => {
+            Event::BudgetAlert(entries(fields, &["runId"])?)
+        }
         _ => {
             let event = node(kind, fields)?;
             Event::Node(step_at(fields, plan)?, event)
@@ -114,6 +118,10 @@ fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
             level: fields.or_default("level")?,
         },
         "approval.resolved" => NodeEvent::ApprovalResolved(Box::new(approval_resolved(fields)?)),
+        "budget.alert" => NodeEvent::Reconciled {
+            dispatch_no: fields.need("dispatchNo")?,
+            usage: usage(fields)?,
+        },
         // Cut short: nobody knows who wrote it.
         _ => return Err(WireError::UnknownEvent(kind.chars().take(64).collect())),
     })
@@ -157,6 +165,34 @@ fn run_started(fields: &Fields<'_>) -> Read<RunStarted> {
         root: fields.parsed("rootRunId", RunId::parse)?,
         depth: fields.or_default("depth")?,
         origin,
+        deployment: fields.option("deployment")?,
+        posture: fields.parsed("posture", Posture::parse)?.unwrap_or_default(),
+        trust_ceiling: fields.option("trustCeiling")?,
+        pins: fields.or_default("pins")?,
+        caps: caps(fields)?,
+        agreed: fields.or_default("agreed")?,
+    })
+}
+
+fn caps(fields: &Fields<'_>) -> Read<Vec<(RunId, Money)>> {
+    let written: Vec<(String, u64)> = fields.or_default("caps")?;
+    let cap = |(run, cap): (String, u64)| {
+        let run = RunId::parse(&run).ok_or_else(|| malformed("caps: a run is none"))?;
+        Ok((run, Money::from_micro_cents(cap)))
+    };
+    written.into_iter().map(cap).collect()
+}
+
+fn terms(fields: &Fields<'_>) -> Read<Terms> {
+    let accounts: Vec<(String, u64)> = fields.or_default("accounts")?;
+    let account = |(name, cap)| Account { name, cap: Money::from_micro_cents(cap) };
+    Ok(Terms {
+        slot: fields.option("slot")?,
+        reserved: fields.or_default("reserved")?,
+        accounts: accounts.into_iter().map(account).collect(),
+        constraints: fields.or_default("constraints")?,
+        model: fields.option("termsModel")?,
+        max_output_tokens: fields.option("maxOutputTokens")?,
     })
 }
 
@@ -190,6 +226,8 @@ fn started(fields: &Fields<'_>) -> Read<Dispatch> {
         path: fields.need_parsed("executionPath", path)?,
         deadline_ms: fields.option("deadline")?,
         prepared: prepared(fields)?,
+        digest: fields.option("actionDigest")?,
+        terms: Arc::new(terms(fields)?),
     })
 }
 
@@ -312,7 +350,30 @@ fn approval_requested(fields: &Fields<'_>) -> Read<ApprovalRequested> {
         error: error_behind(fields)?,
         prepared: prepared(fields)?,
         usage: usage(fields)?,
+        groups: fields.or_default("groups")?,
+        quorum: fields.option("quorum")?.unwrap_or(1),
+        not_initiator: fields.or_default("notInitiator")?,
+        reminders: fields.or_default("reminders")?,
+        action: asked(fields)?.map(Arc::new),
     })
+}
+
+fn asked(fields: &Fields<'_>) -> Read<Option<Asked>> {
+    #[derive(Deserialize)]
+    struct Written {
+        path: String,
+        before: Value,
+        after: Value,
+    }
+    let Some(digest) = fields.option("actionDigest")? else { return Ok(None) };
+    let changes: Vec<Written> = fields.or_default("changes")?;
+    let change = |Written { path, before, after }| Change { path, before, after };
+    Ok(Some(Asked {
+        action: fields.or_default("action")?,
+        digest,
+        reasons: fields.or_default("reasons")?,
+        changes: changes.into_iter().map(change).collect(),
+    }))
 }
 
 fn approval_resolved(fields: &Fields<'_>) -> Read<ApprovalResolved> {
@@ -321,6 +382,11 @@ fn approval_resolved(fields: &Fields<'_>) -> Read<ApprovalResolved> {
         resolution: fields.need_parsed("resolution", Resolution::parse)?,
         by: fields.option("by")?,
         comment: fields.option("comment")?,
+        roles: fields.or_default("roles")?,
+        tightened: match fields.option("constraints")? {
+            None => None,
+            Some(constraints) => Some((constraints, fields.need("actionDigest")?)),
+        },
     })
 }
 
@@ -349,6 +415,7 @@ fn usage(fields: &Fields<'_>) -> Read<Usage> {
         output_tokens: fields.or_default("outputTokens")?,
         thinking_tokens: fields.or_default("thinkingTokens")?,
         cost,
+        unknown: fields.or_default("costUnknown")?,
     })
 }
 

@@ -4,7 +4,7 @@ use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
     Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
-    Wait,
+    Terms, Wait,
 };
 use crate::money::Money;
 use crate::plan::Plan;
@@ -13,6 +13,10 @@ use crate::run::label::Labels;
 use crate::run::status::Waiting;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use sluice_govern::registry::Posture;
+
+/// The kind of budget event that says what a dispatch that was given up has cost.
+pub(super) const RECONCILED: &str = "reconciled";
 
 pub(super) fn event(frame: &mut FrameWriter, event: &Event, plan: &Plan) {
     frame.event(event.name(), |payload| match event {
@@ -90,6 +94,11 @@ fn node(payload: &mut Payload<'_>, event: &NodeEvent) {
             payload.unless_default("level", level);
         }
         NodeEvent::ApprovalResolved(resolved) => approval_resolved(payload, resolved),
+        NodeEvent::Reconciled { dispatch_no, usage: cost } => {
+            payload.field("kind", RECONCILED);
+            payload.field("dispatchNo", dispatch_no);
+            usage(payload, cost);
+        }
     }
 }
 
@@ -121,6 +130,18 @@ fn run_started(payload: &mut Payload<'_>, started: &RunStarted) {
         payload.field("originRunId", &Text(origin.run));
         payload.field("originEventId", &origin.event);
     }
+    payload.option("deployment", started.deployment.as_ref());
+    if started.posture != Posture::default() {
+        payload.field("posture", started.posture.as_str());
+    }
+    payload.option("trustCeiling", started.trust_ceiling.as_ref());
+    payload.unless_default("pins", &started.pins);
+    if !started.caps.is_empty() {
+        let caps: Vec<(String, u64)> =
+            started.caps.iter().map(|(run, cap)| (run.to_string(), cap.micro_cents())).collect();
+        payload.field("caps", &caps);
+    }
+    payload.unless_default("agreed", &started.agreed);
 }
 
 fn waiting(payload: &mut Payload<'_>, wait: &Wait) {
@@ -150,9 +171,24 @@ fn started(payload: &mut Payload<'_>, dispatch: &Dispatch) {
         payload.field("childRunId", &Text(run));
     }
     payload.option("deadline", dispatch.deadline_ms.as_ref());
+    payload.option("actionDigest", dispatch.digest.as_ref());
+    terms(payload, &dispatch.terms);
     if let Some(prepared) = &dispatch.prepared {
         self::prepared(payload, prepared);
     }
+}
+
+/// Amounts are whole micro-cents: they are counted with, not shown.
+fn terms(payload: &mut Payload<'_>, terms: &Terms) {
+    payload.option("slot", terms.slot.as_ref());
+    payload.unless_default("reserved", &terms.reserved);
+    if !terms.accounts.is_empty() {
+        let accounts = terms.accounts.iter().map(|one| (&one.name, one.cap.micro_cents()));
+        payload.field("accounts", &accounts.collect::<Vec<_>>());
+    }
+    payload.unless_default("constraints", &terms.constraints);
+    payload.option("termsModel", terms.model.as_ref());
+    payload.option("maxOutputTokens", terms.max_output_tokens.as_ref());
 }
 
 /// The prompt is written even if empty: where it is, something was prepared.
@@ -258,6 +294,23 @@ fn approval_requested(payload: &mut Payload<'_>, request: &ApprovalRequested) {
         self::prepared(payload, prepared);
     }
     usage(payload, &request.usage);
+    payload.unless_default("groups", &request.groups);
+    if request.quorum > 1 {
+        payload.field("quorum", &request.quorum);
+    }
+    payload.unless_default("notInitiator", &request.not_initiator);
+    payload.unless_default("reminders", &request.reminders);
+    if let Some(asked) = &request.action {
+        payload.field("actionDigest", &asked.digest);
+        payload.field("action", &asked.action);
+        payload.unless_default("reasons", &asked.reasons);
+        if !asked.changes.is_empty() {
+            let changes = asked.changes.iter().map(|one| {
+                serde_json::json!({"path": one.path, "before": one.before, "after": one.after})
+            });
+            payload.field("changes", &changes.collect::<Vec<Value>>());
+        }
+    }
 }
 
 fn approval_resolved(payload: &mut Payload<'_>, resolved: &ApprovalResolved) {
@@ -265,6 +318,11 @@ fn approval_resolved(payload: &mut Payload<'_>, resolved: &ApprovalResolved) {
     payload.field("resolution", resolved.resolution.as_str());
     payload.option("by", resolved.by.as_ref());
     payload.option("comment", resolved.comment.as_ref());
+    payload.unless_default("roles", &resolved.roles);
+    if let Some((constraints, digest)) = &resolved.tightened {
+        payload.field("constraints", constraints);
+        payload.field("actionDigest", digest);
+    }
 }
 
 fn error(payload: &mut Payload<'_>, code: &str, message: &str) {
@@ -281,6 +339,7 @@ fn usage(payload: &mut Payload<'_>, usage: &Usage) {
         // Exact digits: what `Display` shows is a JSON number.
         payload.raw("cost", |out| out.extend_from_slice(usage.cost.to_string().as_bytes()));
     }
+    payload.unless_default("costUnknown", &usage.unknown);
 }
 
 fn labels(payload: &mut Payload<'_>, labels: Labels) {

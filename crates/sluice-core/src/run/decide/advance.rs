@@ -4,16 +4,17 @@
 use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Prepared, Skip, SkipCause, StepAt};
+use super::govern::Ready;
+use crate::journal::event::{Event, NodeEvent, Skip, SkipCause, StepAt};
 use crate::plan::policy::{Family, OnParentFailure};
 use crate::plan::step::Work;
 use crate::run::command::Dispatching;
 use crate::run::evolve::REASON_APPROVAL;
-use crate::run::id::RunId;
 use crate::run::scope::RunScope;
 use crate::run::state::Pause;
 use crate::run::status::{RunStatus, StepStatus};
 use crate::value::Membership;
+use sluice_govern::registry::Posture;
 use std::sync::Arc;
 
 /// What becomes of a step whose dependencies are settled.
@@ -25,10 +26,10 @@ enum Fate {
 
 impl Turn<'_> {
     pub(super) fn advance(&mut self) {
+        self.fire_timers();
         if self.run.status.is_terminal() {
             return;
         }
-        self.fire_timers();
         while !self.run.status.is_terminal() && self.round() {}
         if !self.run.status.is_terminal() {
             self.end_if_done();
@@ -47,10 +48,11 @@ impl Turn<'_> {
             }
             while let Some(place) = self.run.index.asks.first().copied() {
                 let at = self.run.at_place(place);
-                self.ask(at);
+                self.start(at);
             }
+            self.look_again();
             while self.has_room()
-                && let Some(at) = self.next_queued()
+                && let Some(at) = self.run.next_queued()
             {
                 self.start(at);
             }
@@ -66,34 +68,12 @@ impl Turn<'_> {
 
     /// Whether a step that comes out of a wait can be dispatched at once.
     pub(super) fn has_room_for(&self, at: StepAt) -> bool {
-        self.has_room() && self.fan_out_has_room(at)
+        self.has_room() && self.run.fan_out_has_room(at)
     }
 
     fn has_room(&self) -> bool {
         self.given.dispatching == Dispatching::Allowed
             && self.run.index.in_flight.len() < self.run.definition.plan.max_parallel as usize
-    }
-
-    /// The first queued step that its fan-out has room for. The instances of a
-    /// full one are passed over together.
-    fn next_queued(&self) -> Option<StepAt> {
-        let mut from = (0, None);
-        loop {
-            let place = *self.run.index.queue.range(from..).next()?;
-            let at = self.run.at_place(place);
-            if self.fan_out_has_room(at) {
-                return Some(at);
-            }
-            from = (place.0 + 1, None);
-        }
-    }
-
-    fn fan_out_has_room(&self, at: StepAt) -> bool {
-        let bound = self.run.step(at).for_each.as_ref().and_then(|one| one.max_parallel);
-        match (at.item, bound, &self.run.steps[at.step as usize].fan_out) {
-            (Some(_), Some(max), Some(fan_out)) => fan_out.in_flight < max,
-            _ => true,
-        }
     }
 
     /// A step's dependencies are settled: it is queued, or settled at once.
@@ -139,7 +119,10 @@ impl Turn<'_> {
             }
         }
         let status = |dep: &u32| self.run.steps[*dep as usize].status;
-        let all_skipped = !dependencies.is_empty()
+        // A run that only looks skips what it looked at, and looks on.
+        let looks = self.run.started.posture == Posture::Advisory;
+        let all_skipped = !looks
+            && !dependencies.is_empty()
             && dependencies.iter().all(|dep| status(dep) == StepStatus::Skipped);
         if all_skipped {
             let reason = "everything it depends on was skipped".to_owned();
@@ -174,48 +157,32 @@ impl Turn<'_> {
         Ok(substitutes && step.edges.iter().any(|edge| failed(&edge.source)))
     }
 
-    /// Dispatches a queued step.
+    /// Takes the next step towards an attempt: gives it what it needs, asks the
+    /// gates, or the people if there is nothing but a question.
     pub(super) fn start(&mut self, at: StepAt) {
         let state = self.run.state(at);
-        let attempt = state.attempt + 1;
-        if state.prepared.is_some() && !state.reask {
-            return self.dispatch(at, attempt, None);
-        }
-        match self.prepare(at) {
-            Ok((prepared, provenance)) => {
-                // Asked again, a step reads what it read before.
-                let news = if self.run.state(at).reask { Vec::new() } else { provenance };
-                for one in news {
-                    self.node(at, NodeEvent::Provenance(Box::new(one)));
+        let attempt = state.attempt + u32::from(!self.flies(at));
+        let kept = state.prepared.clone().filter(|_| !state.reask);
+        let known = kept.is_some();
+        // Asked again, a step reads what it read before.
+        let told = state.decided || state.reask;
+        let prepared = match kept {
+            Some(prepared) => prepared,
+            None => match self.prepare(at) {
+                Ok((prepared, provenance)) => {
+                    for one in provenance.into_iter().filter(|_| !told) {
+                        self.node(at, NodeEvent::Provenance(Box::new(one)));
+                    }
+                    Arc::new(prepared)
                 }
-                self.dispatch(at, attempt, Some(Arc::new(prepared)));
-            }
-            Err(unfit) => self.unfit(at, unfit),
+                Err(unfit) => return self.unfit(at, unfit),
+            },
+        };
+        let ready = Ready { at, attempt, prepared, known };
+        if matches!(self.run.step(at).work, Work::Approval) {
+            return self.ask(&ready);
         }
-    }
-
-    /// Marks a step as sent. What `due` then shows is sent.
-    pub(super) fn dispatch(&mut self, at: StepAt, attempt: u32, prepared: Option<Arc<Prepared>>) {
-        let run = &*self.run;
-        let step = run.step(at);
-        let path = match &step.work {
-            Work::Workflow(_) => {
-                Path::Child(RunId::new(self.given.now_ms, &mut *self.given.entropy))
-            }
-            _ => Path::Edge,
-        };
-        let agent = run.agent_of(at.step).map(str::to_owned);
-        let dispatch = Dispatch {
-            attempt,
-            dispatch_no: run.state(at).dispatch_no + 1,
-            wave: run.definition.plan.graph.layer_of(at.step as usize),
-            agent: agent.filter(|_| matches!(path, Path::Edge)),
-            gateway: run.started.gateway.clone(),
-            path,
-            deadline_ms: Some(self.given.now_ms.saturating_add(step.timeout_ms)),
-            prepared,
-        };
-        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+        self.govern(ready);
     }
 
     /// The run's end, if everything is settled, or if nothing can be any more.
@@ -229,6 +196,7 @@ impl Turn<'_> {
             || !index.asks.is_empty()
             || !index.ready.is_empty()
             || !index.retrying.is_empty()
+            || !index.gated.is_empty()
             || !index.awaiting.is_empty()
             || self.run.steps.iter().any(|step| step.status == StepStatus::Running);
         if !waits && self.may_start() {

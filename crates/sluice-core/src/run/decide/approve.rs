@@ -2,13 +2,14 @@
 
 use super::Turn;
 use super::fail::Trouble;
+use super::govern::{Ready, question};
+use crate::canonical;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, ApprovalSource, Completed, Event, NodeEvent, Outcome,
-    Prepared, Resolution, Skip, SkipCause, StepAt,
+    ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Event,
+    NodeEvent, Outcome, Prepared, Resolution, Skip, SkipCause, StepAt,
 };
-use crate::limits::APPROVAL_MS_DEFAULT;
 use crate::plan::step::Work;
 use crate::port::adapter::Usage;
 use crate::run::command::{Decision, Refusal, Resolve};
@@ -19,44 +20,117 @@ use crate::run::scope::RunScope;
 use crate::run::state::{Approval, Pause};
 use crate::run::status::RunStatus;
 use serde_json::{Map, Value};
+use sluice_govern::action::diff;
+use sluice_govern::decision::{Constraints, Decision as Judgement};
+use sluice_govern::registry::Posture;
 use std::sync::Arc;
 
 impl Turn<'_> {
-    /// Asks a person before a step is done.
-    pub(super) fn ask(&mut self, at: StepAt) {
-        // What is granted is what is sent: with what was wrong, if it is asked again.
-        let state = self.run.state(at);
-        let reask = state.reask;
-        let kept = state.prepared.clone().filter(|_| !reask);
-        let known = kept.is_some();
-        let (prepared, provenance) = match kept {
-            Some(prepared) => (prepared, Vec::new()),
-            None => match self.prepare(at) {
-                Ok((prepared, provenance)) => (Arc::new(prepared), provenance),
-                Err(unfit) => return self.unfit(at, unfit),
-            },
-        };
-        let summary = match self.summary(at, &prepared) {
+    /// Asks a person something that is not followed by any work.
+    pub(super) fn ask(&mut self, ready: &Ready) {
+        let at = ready.at;
+        if self.run.started.posture == Posture::Advisory {
+            let reason = "the run only looks at what would be done";
+            return self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
+        }
+        let summary = match self.summary(at, &ready.prepared) {
             Ok(summary) => summary,
             Err(failure) => return self.fail(at, failure),
         };
-        let news = if reask { Vec::new() } else { provenance };
-        for one in news {
-            self.node(at, NodeEvent::Provenance(Box::new(one)));
-        }
-        let approval = self.run.step(at).approval.as_deref();
-        let open_ms = approval.and_then(|asked| asked.expires_in_ms);
-        let asked = ApprovalRequested {
-            approval: ApprovalId::new(self.given.now_ms, &mut *self.given.entropy),
-            source: ApprovalSource::Step,
-            summary,
-            approvers: approval.map(|asked| asked.approvers.clone()).unwrap_or_default(),
-            expires_at_ms: self.given.now_ms.saturating_add(open_ms.unwrap_or(APPROVAL_MS_DEFAULT)),
-            error: None,
-            prepared: (!known).then_some(prepared),
-            usage: Usage::default(),
+        let action = question(self.run, at, &ready.prepared, &summary);
+        let asked = self.asked(at, action, None, Vec::new());
+        let groups = self.run.step(at).approval.iter().map(|asked| asked.approvers.clone());
+        let groups = groups.filter(|group| !group.is_empty()).collect();
+        self.request(ready, ApprovalSource::Step, summary, groups, asked);
+    }
+
+    /// The gates want a person to agree.
+    pub(super) fn hold(&mut self, ready: &Ready, decision: &Judgement) {
+        let at = ready.at;
+        let mut summary = match self.summary(at, &ready.prepared) {
+            Ok(summary) => summary,
+            Err(failure) => return self.fail(at, failure),
         };
-        self.node(at, NodeEvent::ApprovalRequested(Box::new(asked)));
+        let step_asks = self.run.step(at).approval.is_some();
+        let reasons: Vec<String> = decision.holds.iter().map(|hold| hold.reason.clone()).collect();
+        if !step_asks {
+            summary = format!("{summary}\n{}", reasons.join("\n"));
+        }
+        let mut groups: Vec<Vec<String>> = Vec::new();
+        for hold in decision.holds.iter().filter(|hold| !hold.approvers.is_empty()) {
+            if !groups.contains(&hold.approvers) {
+                groups.push(hold.approvers.clone());
+            }
+        }
+        let digest = decision.action_digest.clone();
+        let asked = self.asked(at, decision.action.value(), Some(digest), reasons);
+        let source = if step_asks { ApprovalSource::Step } else { ApprovalSource::Policy };
+        self.request(ready, source, summary, groups, asked);
+    }
+
+    /// What is agreed to, and what differs from what was agreed to before.
+    fn asked(
+        &self,
+        at: StepAt,
+        action: Value,
+        digest: Option<String>,
+        reasons: Vec<String>,
+    ) -> Asked {
+        let digest = digest.unwrap_or_else(|| canonical::sha256_hex(&action, 512));
+        let agreed = |one: &&Approval| one.at == at && one.resolution == Some(Resolution::Approved);
+        let before = self.run.approvals.values().filter(agreed);
+        let before = before.max_by_key(|one| one.resolved_at_ms);
+        let before = before.and_then(|one| one.action.as_ref()).map(|asked| &asked.action);
+        let before = before.or_else(|| self.run.started.agreed.get(&self.run.name(at)));
+        let changes = before.map(|before| diff(before, &action)).unwrap_or_default();
+        let changes = changes.into_iter().map(|one| Change {
+            path: one.path,
+            before: one.before,
+            after: one.after,
+        });
+        let changes = changes.collect();
+        Asked { action, digest, reasons, changes }
+    }
+
+    fn request(
+        &mut self,
+        ready: &Ready,
+        source: ApprovalSource,
+        summary: String,
+        groups: Vec<Vec<String>>,
+        asked: Asked,
+    ) {
+        let at = ready.at;
+        let now_ms = self.given.now_ms;
+        let patience = self.given.authority.patience();
+        let remind = |(after_ms, level): &(u64, String)| {
+            (now_ms.saturating_add(*after_ms), level.clone())
+        };
+        let reminders = patience.reminders.iter().map(remind).collect();
+        let approval = self.run.step(at).approval.as_deref();
+        let open_ms = approval.and_then(|asked| asked.expires_in_ms).unwrap_or(patience.expires_ms);
+        let mut approvers: Vec<String> = Vec::new();
+        for one in groups.iter().flatten() {
+            if !approvers.contains(one) {
+                approvers.push(one.clone());
+            }
+        }
+        let requested = ApprovalRequested {
+            approval: ApprovalId::new(now_ms, &mut *self.given.entropy),
+            source,
+            summary,
+            approvers,
+            expires_at_ms: now_ms.saturating_add(open_ms),
+            error: None,
+            prepared: (!ready.known).then(|| Arc::clone(&ready.prepared)),
+            usage: self.given_up(at),
+            groups,
+            quorum: approval.map_or(1, |asked| asked.quorum),
+            not_initiator: approval.is_some_and(|asked| asked.not_initiator),
+            reminders,
+            action: Some(Arc::new(asked)),
+        };
+        self.node(at, NodeEvent::ApprovalRequested(Box::new(requested)));
     }
 
     fn summary(&self, at: StepAt, prepared: &Prepared) -> Result<String, Failure> {
@@ -88,6 +162,12 @@ impl Turn<'_> {
         }
         let (at, source) = (approval.at, approval.source);
         let resolution = resolution(source, resolve.decision)?;
+        self.may_answer(approval, &resolve)?;
+        let tightened = tightened(approval, &resolve)?;
+        let resolution = match resolution {
+            Resolution::Approved if !is_enough(approval, &resolve) => Resolution::Pending,
+            resolution => resolution,
+        };
         let commented = resolve.comment.as_ref().is_some_and(|text| !text.trim().is_empty());
         if resolution == Resolution::Rejected && !commented {
             return Err(Refusal::CommentMissing);
@@ -103,8 +183,13 @@ impl Turn<'_> {
             resolution,
             by: Some(resolve.by),
             comment: resolve.comment,
+            roles: resolve.roles,
+            tightened,
         };
         self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
+        if resolution == Resolution::Pending {
+            return Ok(());
+        }
         self.go_on_after_people();
         match resolution {
             Resolution::Approved | Resolution::Retry => {
@@ -124,7 +209,26 @@ impl Turn<'_> {
                 self.node(at, NodeEvent::Skipped(skip));
             }
             Resolution::Abort => self.abort(at),
-            Resolution::Expired | Resolution::Cancelled => {}
+            Resolution::Pending | Resolution::Expired | Resolution::Cancelled => {}
+        }
+        Ok(())
+    }
+
+    /// Whether somebody may answer a question, and has not yet.
+    fn may_answer(&self, approval: &Approval, resolve: &Resolve) -> Result<(), Refusal> {
+        let by = &resolve.by;
+        if approval.not_initiator && *by == self.run.started.initiator {
+            return Err(Refusal::SelfApproval(by.clone()));
+        }
+        let member = approval.groups.iter().any(|group| is_in(group, by, &resolve.roles));
+        if !approval.groups.is_empty() && !member {
+            let for_whom = approval.approvers.join(", ");
+            return Err(Refusal::NotApprover { by: by.clone(), for_whom });
+        }
+        // A rejection ends it, whoever has agreed before.
+        let agrees = resolve.decision == Decision::Approve;
+        if agrees && approval.votes.iter().any(|(voter, _)| voter == by) {
+            return Err(Refusal::AnsweredAlready(by.clone()));
         }
         Ok(())
     }
@@ -203,6 +307,47 @@ impl Turn<'_> {
         };
         self.give_up(at, trouble);
     }
+}
+
+/// Whether somebody is named in a group, or answers in a role that is.
+fn is_in(group: &[String], by: &str, roles: &[String]) -> bool {
+    group.iter().any(|one| one == by || roles.contains(one))
+}
+
+/// Whether with this answer enough people have agreed: as many as were asked
+/// for, and one of each group.
+fn is_enough(approval: &Approval, resolve: &Resolve) -> bool {
+    let new = (resolve.by.clone(), resolve.roles.clone());
+    let votes: Vec<&(String, Vec<String>)> = approval.votes.iter().chain([&new]).collect();
+    let counted = votes.len() >= approval.quorum as usize;
+    counted
+        && approval
+            .groups
+            .iter()
+            .all(|group| votes.iter().any(|(by, roles)| is_in(group, by, roles)))
+}
+
+/// What is agreed to with what an answer tightens, on top of what others have.
+fn tightened(
+    approval: &Approval,
+    resolve: &Resolve,
+) -> Result<Option<(Constraints, String)>, Refusal> {
+    let Some(by) = &resolve.constraints else { return Ok(approval.tightened.clone()) };
+    let Some(asked) = &approval.action else {
+        return Err(Refusal::Widens("there is nothing to tighten".to_owned()));
+    };
+    let Some(written) = asked.action.get("constraints") else {
+        return Err(Refusal::Widens("a question without work has no constraints".to_owned()));
+    };
+    let base = match &approval.tightened {
+        Some((constraints, _)) => constraints.clone(),
+        None => serde_json::from_value(written.clone()).unwrap_or_default(),
+    };
+    let constraints = base.tighten(by).map_err(Refusal::Widens)?;
+    let mut action = asked.action.clone();
+    action["constraints"] = serde_json::to_value(&constraints).unwrap_or_default();
+    let digest = canonical::sha256_hex(&action, 512);
+    Ok(Some((constraints, digest)))
 }
 
 /// Who agreed, and when.

@@ -33,7 +33,8 @@ impl Turn<'_> {
 
     /// Settles a step as cancelled, and whatever it waits for with it.
     pub(super) fn stop(&mut self, at: StepAt, code: Code, reason: &str) {
-        self.stop_with(at, code, reason, Usage::default());
+        let usage = self.given_up(at);
+        self.stop_with(at, code, reason, usage);
     }
 
     pub(super) fn stop_with(&mut self, at: StepAt, code: Code, reason: &str, usage: Usage) {
@@ -51,12 +52,7 @@ impl Turn<'_> {
     /// Closes the open question about a step.
     pub(super) fn drop_question(&mut self, at: StepAt) {
         if let Some(approval) = self.run.state(at).approval {
-            let resolved = ApprovalResolved {
-                approval,
-                resolution: Resolution::Cancelled,
-                by: None,
-                comment: None,
-            };
+            let resolved = ApprovalResolved::new(approval, Resolution::Cancelled);
             self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
         }
     }

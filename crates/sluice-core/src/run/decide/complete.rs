@@ -32,7 +32,11 @@ impl Turn<'_> {
         dispatch_no: u32,
         answer: Answer,
     ) -> Result<(), Refusal> {
-        self.in_flight(at, dispatch_no)?;
+        if let Err(late) = self.in_flight(at, dispatch_no) {
+            let reconciled = self.reconcile(at, dispatch_no, answer.usage);
+            return if reconciled { Ok(()) } else { Err(late) };
+        }
+        let answer = Answer { usage: self.believed(at, answer.usage.clone()), ..answer };
         if self.run.status == RunStatus::Cancelling {
             let reason = self.run.cancel_reason.clone().unwrap_or_default();
             self.stop_with(at, Code::Cancelled, &reason, answer.usage);
@@ -180,8 +184,7 @@ impl Turn<'_> {
             return self.stop(at, Code::Cancelled, &reason);
         }
         if self.run.step(at).idempotent {
-            let attempt = self.run.state(at).attempt;
-            return self.dispatch(at, attempt, None);
+            return self.start(at);
         }
         let trouble = Trouble {
             code: Code::UnknownOutcome.to_string(),
@@ -190,7 +193,7 @@ impl Turn<'_> {
             violations: Vec::new(),
             cause: None,
             retry_after_ms: None,
-            usage: Usage::default(),
+            usage: self.given_up(at),
         };
         if self.run.state(at).escalated || self.is_cut_off(at) {
             return self.give_up(at, trouble);

@@ -11,6 +11,7 @@ use crate::limits::{APPROVAL_MS_DEFAULT, DURATION_MS_MAX};
 use crate::plan::policy::{OnFailure, RetryCause};
 use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
+use crate::run::state::default_reminders;
 use crate::run::status::Waiting;
 use crate::violation::Violation;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ impl Turn<'_> {
                 violations: failure.violations,
                 cause: None,
                 retry_after_ms: None,
-                usage: Usage::default(),
+                usage: self.given_up(at),
             },
         );
     }
@@ -173,6 +174,11 @@ impl Turn<'_> {
             error: Some((trouble.code, trouble.message)),
             prepared: None,
             usage: trouble.usage,
+            groups: Vec::new(),
+            quorum: 1,
+            not_initiator: false,
+            reminders: default_reminders(self.given.now_ms),
+            action: None,
         };
         self.node(at, NodeEvent::ApprovalRequested(Box::new(asked)));
     }

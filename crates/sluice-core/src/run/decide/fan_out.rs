@@ -33,6 +33,8 @@ impl Turn<'_> {
             path: Path::FanOut,
             deadline_ms: None,
             prepared: None,
+            digest: None,
+            terms: Arc::default(),
         };
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
         for item in 0..count {

@@ -8,10 +8,8 @@ use crate::journal::event::{
     ApprovalResolved, ApprovalSource, Event, NodeEvent, Resolution, StepAt,
 };
 use crate::plan::policy::RetryCause;
-use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
 use crate::run::index::Timer;
-use crate::run::state::REMINDERS;
 use crate::run::status::RunStatus;
 
 impl Turn<'_> {
@@ -19,9 +17,14 @@ impl Turn<'_> {
     pub(super) fn fire_timers(&mut self) {
         while let Some((at_ms, timer)) = self.run.index.timers.first().copied()
             && at_ms <= self.given.now_ms
-            && !self.run.status.is_terminal()
         {
+            // Of a run that has ended only money is still to be settled.
+            let settles = matches!(timer, Timer::Settle(..));
+            if self.run.status.is_terminal() && !settles {
+                break;
+            }
             match timer {
+                Timer::Settle(at, dispatch_no) => self.settle_unknown(at, dispatch_no),
                 Timer::Retry(at) => self.wake(at),
                 Timer::Attempt(at) => self.time_out(at),
                 Timer::Approval(id) => self.remind(id),
@@ -53,7 +56,7 @@ impl Turn<'_> {
             violations: Vec::new(),
             cause: Some(RetryCause::Timeout),
             retry_after_ms: None,
-            usage: Usage::default(),
+            usage: self.given_up(at),
         };
         self.fail_attempt(at, trouble);
     }
@@ -62,17 +65,12 @@ impl Turn<'_> {
         let approval = &self.run.approvals[&id];
         let at = approval.at;
         if approval.expires_at_ms > self.given.now_ms {
-            let (_, level) = REMINDERS[(approval.reminders as usize).min(REMINDERS.len() - 1)];
-            let reminded = NodeEvent::ApprovalReminded { approval: id, level: level.to_owned() };
-            return self.node(at, reminded);
+            let level = approval.remind_at.get(approval.reminders as usize);
+            let level = level.map(|(_, level)| level.clone()).unwrap_or_default();
+            return self.node(at, NodeEvent::ApprovalReminded { approval: id, level });
         }
         let source = approval.source;
-        let resolved = ApprovalResolved {
-            approval: id,
-            resolution: Resolution::Expired,
-            by: None,
-            comment: None,
-        };
+        let resolved = ApprovalResolved::new(id, Resolution::Expired);
         self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
         self.go_on_after_people();
         match source {

@@ -7,7 +7,7 @@ use crate::journal::event::{
 use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
 use crate::run::index::Timer;
-use crate::run::state::{Approval, Grant, Run};
+use crate::run::state::{Approval, Grant, Run, default_reminders};
 use crate::run::status::{StepStatus, Waiting};
 use std::sync::Arc;
 
@@ -26,6 +26,18 @@ impl Run {
             resolved_at_ms: None,
             by: None,
             comment: None,
+            groups: asked.groups.clone(),
+            quorum: asked.quorum.max(1),
+            not_initiator: asked.not_initiator,
+            // Journals older than reminders that can be set have none.
+            remind_at: if asked.reminders.is_empty() {
+                default_reminders(at_ms)
+            } else {
+                asked.reminders.clone()
+            },
+            action: asked.action.clone(),
+            votes: Vec::new(),
+            tightened: None,
         };
         self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
         self.approvals.insert(asked.approval, approval);
@@ -34,6 +46,7 @@ impl Run {
         state.change(StepStatus::AwaitingApproval);
         state.waiting = Some(Waiting::HumanInput);
         state.approval = Some(asked.approval);
+        state.gate = None;
         state.escalated |= asked.source == ApprovalSource::Escalation;
         add(&mut state.usage, &asked.usage);
         if let Some(prepared) = &asked.prepared {
@@ -60,6 +73,15 @@ impl Run {
 
     pub(super) fn resolved(&mut self, at: StepAt, resolved: &ApprovalResolved, at_ms: u64) {
         let Some(approval) = self.approvals.get_mut(&resolved.approval) else { return };
+        if let Some(by) = &resolved.by {
+            approval.votes.push((by.clone(), resolved.roles.clone()));
+        }
+        if resolved.tightened.is_some() {
+            approval.tightened.clone_from(&resolved.tightened);
+        }
+        if resolved.resolution == Resolution::Pending {
+            return;
+        }
         self.index.timers.remove(&(approval.due_at_ms(), Timer::Approval(resolved.approval)));
         approval.resolution = Some(resolved.resolution);
         approval.resolved_at_ms = Some(at_ms);
@@ -77,6 +99,9 @@ impl Run {
                     (_, Grant::Retries) => Grant::Retries,
                     (_, Grant::None | Grant::Attempt) => Grant::None,
                 };
+                if resolved.resolution == Resolution::Approved {
+                    self.state_mut(at).granted = Some(resolved.approval);
+                }
                 self.unlist(at);
                 let state = self.state_mut(at);
                 state.change(StepStatus::Queued);
@@ -84,7 +109,8 @@ impl Run {
                 self.list_queued(at);
             }
             // What follows settles the step.
-            Resolution::Rejected
+            Resolution::Pending
+            | Resolution::Rejected
             | Resolution::Expired
             | Resolution::Cancelled
             | Resolution::Skip

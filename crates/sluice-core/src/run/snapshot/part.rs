@@ -4,6 +4,7 @@
 //! that is only a cache's, and a field at its blank value is left out without
 //! a word about it. A step to which nothing happened is `{}`.
 
+use sluice_govern::decision::Constraints;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -125,7 +126,7 @@ macro_rules! plain {
     )*};
 }
 
-plain! { bool, u32, u64, String, Map<String, Value>, Value, }
+plain! { bool, u8, u32, u64, String, Map<String, Value>, Value, Constraints, }
 
 /// Types with a word for each value: how to write, how to read, and which one
 /// is left out.

@@ -4,20 +4,23 @@ use super::part::{Own, Part, Ref, parts, worded};
 use crate::choice::{Choice as _, find};
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
-    ApprovalSource, Ending, Origin, Outcome, Path, Prepared, Resolution, RunStarted, Skip,
-    SkipCause, StepAt,
+    Account, ApprovalSource, Asked, Change, Ending, Origin, Outcome, Path, Prepared, Resolution,
+    RunStarted, Skip, SkipCause, StepAt, Terms,
 };
 use crate::money::Money;
 use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
-use crate::run::state::{Approval, End, FanOut, Grant, Past, Pause, RunClock, StepState};
+use crate::run::state::{
+    Approval, End, FanOut, GateWait, Grant, Open, Past, Pause, RunClock, StepState,
+};
 use crate::run::status::{RunStatus, StepStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use serde_json::Value;
+use sluice_govern::registry::Posture;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -50,6 +53,11 @@ parts! {
         ended_at_ms = "te",
         usage = "u",
         deltas = "dn",
+        terms = "tm",
+        digest = "dg",
+        decided = "dc",
+        gate = "ga",
+        granted = "gt",
         process = "pr",
         session = "se",
         fan_out = "f",
@@ -62,7 +70,28 @@ parts! {
         output_tokens = "o",
         thinking_tokens = "t",
         cost = "c",
+        unknown = "u",
     }
+    Terms {
+        slot = "s",
+        reserved = "r",
+        accounts = "a",
+        constraints = "c",
+        model = "m",
+        max_output_tokens = "o",
+    }
+    Account { name = "n", cap = "c", }
+    GateWait {
+        since_ms = "t",
+        tries = "n",
+        code = "c",
+        hint = "h",
+        gateway = "g",
+        active = "a",
+    }
+    Open { terms = "t", until_ms = "u", }
+    Asked { action = "a", digest = "d", reasons = "r", changes = "c", }
+    Change { path = "p", before = "b", after = "a", }
     Prepared { inputs = "i", prompt = "p", stdin = "in", env = "e", labels = "l", }
     Outcome { outputs = "o", stdout = "s", envelope = "e", labels = "l", }
     Envelope {
@@ -89,6 +118,13 @@ parts! {
         by = "by",
         comment = "comment",
         resolved_at_ms = "resolved_at",
+        groups = "groups",
+        quorum = "quorum",
+        not_initiator = "not_initiator",
+        remind_at = "remind_at",
+        action = "action",
+        votes = "votes",
+        tightened = "tightened",
     }
     End { outputs = "outputs", error = "error", }
     RunClock { used_ms = "used", since_ms = "since", }
@@ -109,6 +145,12 @@ parts! {
         root = "root",
         depth = "depth",
         origin = "origin",
+        deployment = "deployment",
+        posture = "posture",
+        trust_ceiling = "trust_ceiling",
+        pins = "pins",
+        caps = "caps",
+        agreed = "agreed",
     }
     Origin { kind = "kind", run = "run", event = "event", }
 }
@@ -123,6 +165,7 @@ worded! {
     SkipCause: SkipCause::as_str, SkipCause::parse;
     ApprovalSource: ApprovalSource::as_str, ApprovalSource::parse;
     Resolution: Resolution::as_str, Resolution::parse;
+    Posture: Posture::as_str, Posture::parse, Posture::default();
     Reason: Reason::as_str, Reason::parse;
     RunId: |id: RunId| id.to_string(), RunId::parse;
     ApprovalId: |id: ApprovalId| id.to_string(), ApprovalId::parse;

@@ -1,0 +1,73 @@
+//! What a turn is told of governance: rows, rules and counters, as this process
+//! knows them.
+//!
+//! What it says of counters may be a moment old. That is why every dispatch
+//! carries guards: the store looks again, in the transaction that marks the step
+//! running.
+
+use crate::money::Money;
+use sluice_govern::policy::Policies;
+use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
+
+/// Rows, rules and counters.
+pub trait Authority: Send + Sync {
+    /// Everything that is set up.
+    fn fabric(&self) -> &Fabric;
+
+    /// The rules in force.
+    fn policies(&self) -> &Policies;
+
+    /// An agent's row. Agents that every setup has are there without one.
+    fn agent(&self, name: &str) -> Option<&Agent>;
+
+    /// A gateway's row. The gateway of this process is there without one.
+    fn gateway(&self, name: &str) -> Option<&Gateway>;
+
+    /// Whether a gateway can do work.
+    fn health(&self, gateway: &str) -> Health;
+
+    /// What a counter was when this process last heard of it.
+    fn count(&self, counter: &str) -> i64;
+
+    /// The same of a sum over a window.
+    fn in_window(&self, counter: &str, window_ms: u64) -> i64;
+
+    /// What whoever does the work itself says a dispatch costs at most.
+    fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote;
+
+    /// When people are reminded of a question, how urgent it is by then, and
+    /// when it expires: each in milliseconds after it was asked.
+    fn patience(&self) -> &Patience;
+}
+
+/// What a dispatch costs at most, as far as an adapter can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quote {
+    /// It cannot cost anything.
+    Free,
+    /// So much.
+    AtMost(Money),
+    /// As the price table says.
+    Priced,
+}
+
+/// How long people are given to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patience {
+    /// When they are reminded, and how urgent it is by then.
+    pub reminders: Vec<(u64, String)>,
+    /// When the question expires.
+    pub expires_ms: u64,
+    /// How long a step waits at a gate that says: not now.
+    pub queue_ms: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            reminders: crate::run::state::default_reminders(0),
+            expires_ms: crate::limits::APPROVAL_MS_DEFAULT,
+            queue_ms: crate::limits::QUEUE_MS_DEFAULT,
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! The one way to a dispatch: the gates are asked, the answer is recorded, then
+//! it is followed.
+//!
+//! INVARIANT: every dispatch, the first and every later one, is made here, after
+//! a recorded allow whose digest is that of what is sent. An earlier allow is
+//! never used again.
+
+use super::Turn;
+use super::money::{signed, usd};
+use crate::journal::event::{
+    Account, Dispatch, NodeEvent, Path, Prepared, Skip, SkipCause, StepAt, Terms,
+};
+use crate::money::Money;
+use crate::plan::step::Work;
+use crate::port::authority::Quote;
+use crate::run::id::RunId;
+use crate::run::state::Grant;
+use crate::run::status::StepStatus;
+use serde_json::{Map, Value, json};
+use sluice_govern::account::{self, Spender, caps_for};
+use sluice_govern::action::Action;
+use sluice_govern::decision::{Constraints, Decision, Disposition};
+use sluice_govern::evaluate;
+use sluice_govern::facts::{
+    Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
+};
+use sluice_govern::registry::{Phase, Posture, Role, TrustedContext};
+use sluice_govern::route::{Route, Want, route};
+use sluice_govern::worst::{Estimate, worst};
+use std::sync::Arc;
+
+/// What the gates said of a dispatch, and what it rests on.
+struct Judged {
+    decision: Decision,
+    gateway: String,
+    /// What is written down of it.
+    record: Map<String, Value>,
+    caps: Vec<(String, Money)>,
+    worst: Worst,
+    max_output_tokens: Option<u64>,
+    model: Option<String>,
+}
+
+/// A step that is about to be sent.
+pub(super) struct Ready {
+    pub(super) at: StepAt,
+    pub(super) attempt: u32,
+    pub(super) prepared: Arc<Prepared>,
+    /// Whether the journal has what was prepared.
+    pub(super) known: bool,
+}
+
+impl Turn<'_> {
+    /// Asks the gates about a step and does what they say.
+    pub(super) fn govern(&mut self, ready: Ready) {
+        let judged = self.judge(&ready);
+        let at = ready.at;
+        self.node(at, NodeEvent::GovernanceDecided(judged.record.clone()));
+        match judged.decision.disposition {
+            Disposition::Block => self.refused(at, &judged.gateway, &judged.decision),
+            Disposition::Hold => self.hold(&ready, &judged.decision),
+            Disposition::Allow if self.run.started.posture == Posture::Advisory => {
+                let reason = "the run only looks at what would be done";
+                self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
+            }
+            Disposition::Allow => self.send(ready, judged),
+        }
+    }
+
+    fn judge(&self, ready: &Ready) -> Judged {
+        let run = &*self.run;
+        let authority = self.given.authority;
+        let at = ready.at;
+        let step = run.step(at);
+        let child = matches!(step.work, Work::Workflow(_));
+        let name = run.name(at);
+        let agent_name = run.agent_of(at.step).unwrap_or_default();
+        let agent = authority.agent(agent_name).filter(|_| !child);
+        let route = self.route(at, child);
+        let gateway = route.as_ref().map_or_else(String::new, |route| route.gateway.clone());
+        let role = self.role(at);
+        let (estimate, model) = self.estimate(ready, agent_name, &gateway, &name, child);
+        let quoted = worst(&estimate);
+        let spender = Spender {
+            now_ms: self.given.now_ms,
+            agent: (!child).then_some((agent_name, agent)),
+            role: step.role.as_deref().zip(role.as_ref()),
+            run: &run.id.to_string(),
+            workflow: &run.started.workflow,
+            gateway: &gateway,
+            runs: &self.run_caps(),
+        };
+        let caps = caps_for(authority.fabric(), &spender, |account| {
+            let held = self.held_by_others(at, account);
+            let over = self.guards.count(authority, &account::over(account));
+            (unsigned(held), unsigned(over))
+        });
+        let run_id = run.id.to_string();
+        let grant = self.grant(at);
+        let asks = step.approval.as_deref();
+        let facts = Facts {
+            now_ms: self.given.now_ms,
+            verb: if child { Verb::StartRun } else { Verb::DispatchStep },
+            subject: if child {
+                Subject::User(&run.started.initiator)
+            } else {
+                Subject::Agent(agent_name, agent)
+            },
+            role: step.role.as_deref().zip(role.as_ref()),
+            place: route.as_ref().map(|route| Place {
+                name: &route.gateway,
+                gateway: authority.gateway(&route.gateway),
+                health: authority.health(&route.gateway),
+            }),
+            held: authority.fabric().held,
+            running: self.running_beside(at, agent_name),
+            in_window: agent.and_then(|agent| agent.rate).map_or(0, |rate| {
+                let window_ms = u64::from(rate.window_s) * 1000;
+                let counter = account::rate(agent_name);
+                clamped(self.guards.in_window(authority, &counter, window_ms))
+            }),
+            caps: caps.iter().map(Cap::clone).collect(),
+            worst: quoted.worst,
+            trust_ceiling: run.started.trust_ceiling.unwrap_or(u8::MAX),
+            inputs: inputs(&ready.prepared, self.given.now_ms),
+            posture: run.started.posture,
+            run: RunFacts {
+                id: &run_id,
+                workflow: &run.started.workflow,
+                version: run.started.version,
+                initiator: &run.started.initiator,
+                depth: run.started.depth,
+            },
+            step: Some(StepFacts {
+                id: &name,
+                kind: step.work.kind(),
+                attempt: ready.attempt,
+                capabilities: &step.capabilities,
+            }),
+            asks: asks.map(|asked| Asks { approvers: &asked.approvers }),
+            grant: grant.as_ref().map(|(digest, constraints)| Granted { digest, constraints }),
+            action: self.action(ready, agent_name, &gateway, &name, model.clone()),
+        };
+        let decision = evaluate(&facts, authority.policies());
+        let mut record = decision.to_json();
+        if let Some(route) = &route {
+            record.insert("route".to_owned(), route.to_json());
+        }
+        if let Worst::Known(money) = quoted.worst
+            && money != Money::ZERO
+        {
+            record.insert("worst".to_owned(), usd(money));
+        }
+        let facts = serde_json::to_value(facts.policy_facts()).unwrap_or_default();
+        record.insert("facts".to_owned(), facts);
+        record.insert("registry".to_owned(), authority.fabric().epoch.into());
+        Judged {
+            decision,
+            gateway,
+            record,
+            caps: caps.into_iter().map(|cap| (cap.account, cap.amount)).collect(),
+            worst: quoted.worst,
+            max_output_tokens: quoted.max_output_tokens,
+            model,
+        }
+    }
+
+    /// Where the step would go; none for a child run, which goes nowhere itself.
+    fn route(&self, at: StepAt, child: bool) -> Option<Route> {
+        if child {
+            return None;
+        }
+        let run = &*self.run;
+        let authority = self.given.authority;
+        // Fixed when a person was asked.
+        if let Some(gateway) = self.granted_gateway(at) {
+            return Some(Route::fixed(gateway));
+        }
+        let name = run.agent_of(at.step).unwrap_or_default();
+        let want = Want {
+            agent: name,
+            row: authority.agent(name),
+            pin: run.started.pins.get(name).map(String::as_str),
+            capabilities: &run.step(at).capabilities,
+            run_gateway: &run.started.gateway,
+        };
+        Some(route(authority.fabric(), &|gateway| authority.health(gateway), &want))
+    }
+
+    fn granted_gateway(&self, at: StepAt) -> Option<String> {
+        let approval = self.run.approvals.get(&self.run.state(at).granted?)?;
+        let action = approval.action.as_ref()?;
+        action.action["gateway"].as_str().map(str::to_owned)
+    }
+
+    /// The bounds of the step's role: the workflow's and the registry's together.
+    fn role(&self, at: StepAt) -> Option<Role> {
+        let name = self.run.step(at).role.as_ref()?;
+        let written = self.run.definition.plan.roles.get(name).map(|role| Role {
+            max_spend_cents: role.max_spend,
+            allowed_environments: role.allowed_environments.clone(),
+            trusted_context: role.trusted_context.as_ref().map(|context| TrustedContext {
+                accepted_source_classes: context.accepted_source_classes.clone(),
+                max_age_s: context.max_age_s,
+            }),
+        });
+        let written = written.unwrap_or_default();
+        Some(match self.given.authority.fabric().roles.get(name) {
+            Some(row) => written.with(row),
+            None => written,
+        })
+    }
+
+    fn estimate<'e>(
+        &'e self,
+        ready: &'e Ready,
+        agent_name: &str,
+        gateway: &str,
+        name: &str,
+        child: bool,
+    ) -> (Estimate<'e>, Option<String>) {
+        let authority = self.given.authority;
+        let step = self.run.step(ready.at);
+        let agent = authority.agent(agent_name);
+        let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
+        let quote = if child { Quote::Free } else { authority.quote(agent_name, gateway, name) };
+        let prepared = &ready.prepared;
+        let bytes = prepared.prompt.len() + prepared.stdin.as_ref().map_or(0, String::len);
+        let estimate = Estimate {
+            free: quote == Quote::Free,
+            quoted: match quote {
+                Quote::AtMost(money) => Some(money),
+                Quote::Free | Quote::Priced => None,
+            },
+            price: model.as_ref().and_then(|model| authority.fabric().prices.get(model)),
+            input_bytes: bytes as u64,
+            max_output_tokens: step.max_output_tokens,
+            declared: step.max_cost,
+            fallback: agent.and_then(|agent| agent.max_cost_cents),
+        };
+        (estimate, model)
+    }
+
+    /// The caps of this run and of those above it.
+    fn run_caps(&self) -> Vec<(String, Money)> {
+        let own = self.run.definition.plan.max_cost;
+        let own = own.map(|money| (self.run.id.to_string(), money));
+        let above = self.run.started.caps.iter().map(|(run, money)| (run.to_string(), *money));
+        own.into_iter().chain(above).collect()
+    }
+
+    /// What others hold in an account: what is sent again after a crash holds
+    /// its own part already.
+    fn held_by_others(&self, at: StepAt, account: &str) -> i64 {
+        let held = self.guards.count(self.given.authority, &account::held(account));
+        let own = self.in_flight_terms(at).filter(|terms| {
+            terms.accounts.iter().any(|one| one.name == account)
+        });
+        held.saturating_sub(own.map_or(0, |terms| signed(terms.reserved)))
+    }
+
+    fn running_beside(&self, at: StepAt, agent: &str) -> u32 {
+        let running = self.guards.count(self.given.authority, &account::busy(agent));
+        let own = self.in_flight_terms(at).is_some_and(|terms| terms.slot.is_some());
+        clamped(running.saturating_sub(i64::from(own)))
+    }
+
+    fn in_flight_terms(&self, at: StepAt) -> Option<&Arc<Terms>> {
+        self.run.index.in_flight.get(&at)?;
+        self.run.state(at).terms.as_ref()
+    }
+
+    /// What a person has agreed to, if it still counts.
+    fn grant(&self, at: StepAt) -> Option<(String, Constraints)> {
+        let state = self.run.state(at);
+        if state.grant == Grant::None {
+            return None;
+        }
+        let approval = self.run.approvals.get(&state.granted?)?;
+        let constraints = approval.tightened.as_ref().map(|(constraints, _)| constraints.clone());
+        Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
+    }
+
+    fn action(
+        &self,
+        ready: &Ready,
+        agent: &str,
+        gateway: &str,
+        name: &str,
+        model: Option<String>,
+    ) -> Action {
+        let step = self.run.step(ready.at);
+        let prepared = &ready.prepared;
+        Action {
+            agent: agent.to_owned(),
+            gateway: gateway.to_owned(),
+            workflow: self.run.started.workflow.clone(),
+            step: name.to_owned(),
+            command: prepared.prompt.clone(),
+            stdin: prepared.stdin.clone(),
+            env: prepared.env.clone(),
+            cwd: step.cwd.clone(),
+            inputs: Value::Object(prepared.inputs.clone()),
+            model,
+            tools: step.tools.clone(),
+            constraints: Constraints::default(),
+            cost_ceiling: None,
+            policies: String::new(),
+            definition: self.run.definition.hash.clone(),
+        }
+    }
+
+    /// Marks a step as sent, with everything that is taken for it. What `due`
+    /// then shows is sent.
+    fn send(&mut self, ready: Ready, judged: Judged) {
+        let at = ready.at;
+        let step = self.run.step(at);
+        let child = matches!(step.work, Work::Workflow(_));
+        let path = if child {
+            Path::Child(RunId::new(self.given.now_ms, &mut *self.given.entropy))
+        } else {
+            Path::Edge
+        };
+        let agent = self.run.agent_of(at.step).map(str::to_owned).filter(|_| !child);
+        let again = self.in_flight_terms(at).cloned();
+        let terms = match again {
+            Some(terms) => {
+                self.count_dispatch(agent.as_deref());
+                terms
+            }
+            None => Arc::new(self.take(agent.as_deref(), &judged)),
+        };
+        let run = &*self.run;
+        let dispatch = Dispatch {
+            attempt: ready.attempt,
+            dispatch_no: run.state(at).dispatch_no + 1,
+            wave: run.definition.plan.graph.layer_of(at.step as usize),
+            agent,
+            gateway: if child { run.started.gateway.clone() } else { judged.gateway },
+            path,
+            deadline_ms: Some(self.given.now_ms.saturating_add(run.step(at).timeout_ms)),
+            prepared: (!ready.known).then_some(ready.prepared),
+            digest: Some(judged.decision.action_digest),
+            terms,
+        };
+        self.sent.insert((at, dispatch.dispatch_no));
+        self.guards.dispatched();
+        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+    }
+
+    /// Takes a slot, a place in the rate's window, and the money.
+    fn take(&mut self, agent: Option<&str>, judged: &Judged) -> Terms {
+        let authority = self.given.authority;
+        let reserved = match judged.worst {
+            Worst::Known(money) => money,
+            Worst::Unknown => Money::ZERO,
+        };
+        let row = agent.and_then(|name| authority.agent(name));
+        let observes =
+            row.is_some_and(|row| row.phase_at(self.given.now_ms) == Phase::Poc);
+        for (account, amount) in &judged.caps {
+            let max = (!observes).then(|| signed(*amount));
+            self.guards.take(account::held(account), signed(reserved), max);
+        }
+        self.count_dispatch(agent);
+        let registered = agent.filter(|name| authority.fabric().agents.contains_key(*name));
+        if let (Some(name), Some(row)) = (registered, row) {
+            let max = row.max_concurrent_steps.map(i64::from);
+            self.guards.take(account::busy(name), 1, max);
+        }
+        let accounts = judged.caps.iter().map(|(account, amount)| Account {
+            name: account.clone(),
+            cap: *amount,
+        });
+        Terms {
+            slot: registered.map(str::to_owned),
+            reserved,
+            accounts: accounts.collect(),
+            constraints: judged.decision.constraints.clone(),
+            model: judged.model.clone(),
+            max_output_tokens: judged.max_output_tokens,
+        }
+    }
+
+    fn count_dispatch(&mut self, agent: Option<&str>) {
+        let Some(name) = agent else { return };
+        let rate = self.given.authority.agent(name).and_then(|row| row.rate);
+        if let Some(rate) = rate {
+            let window_ms = u64::from(rate.window_s) * 1000;
+            let max = Some(i64::from(rate.limit));
+            self.guards.take_in(account::rate(name), 1, max, Some(window_ms));
+        }
+    }
+
+    /// What is known of the cost of a step that is given up now: nothing, if
+    /// something was reserved for it and it may have begun.
+    pub(super) fn given_up(&self, at: StepAt) -> crate::port::adapter::Usage {
+        let number = self.run.state(at).dispatch_no;
+        let unsure = self.in_flight_terms(at).is_some_and(|terms| !terms.accounts.is_empty())
+            && !self.sent.contains(&(at, number));
+        if unsure { crate::port::adapter::Usage::unknown() } else { Default::default() }
+    }
+
+    /// Whether a step is in flight already: it is sent again after a crash.
+    pub(super) fn flies(&self, at: StepAt) -> bool {
+        matches!(self.run.state(at).status, StepStatus::Running | StepStatus::Streaming)
+    }
+}
+
+fn inputs(prepared: &Prepared, now_ms: u64) -> Inputs<'static> {
+    let labels = prepared.labels;
+    Inputs {
+        classes: labels.classes().map(crate::run::label::SourceClass::as_str).collect(),
+        untrusted: labels.untrusted,
+        private: labels.private,
+        age_ms: labels.since_ms.map(|since_ms| now_ms.saturating_sub(since_ms)),
+    }
+}
+
+fn clamped(count: i64) -> u32 {
+    u32::try_from(count.max(0)).unwrap_or(u32::MAX)
+}
+
+fn unsigned(count: i64) -> Money {
+    Money::from_micro_cents(u64::try_from(count).unwrap_or(0))
+}
+
+/// What stands in an approval step for an action that is sent nowhere.
+pub(super) fn question(run: &crate::run::state::Run, at: StepAt, prepared: &Prepared, summary: &str) -> Value {
+    json!({
+        "workflow": run.started.workflow, "step": run.name(at), "question": summary,
+        "inputs": prepared.inputs, "definition": run.definition.hash,
+    })
+}

@@ -1,0 +1,133 @@
+//! Money: settled when a dispatch ends, told of when a cap comes near.
+//!
+//! INVARIANT: what was reserved is given back exactly once, in the accounts it
+//! was reserved in: with the end of the dispatch if its cost is known then, else
+//! when it becomes known, else a day later at what was reserved.
+
+use super::Turn;
+use crate::journal::event::{Account, Event, NodeEvent, StepAt, Terms};
+use crate::limits::{COST_MICRO_CENTS_MAX, TOKENS_MAX};
+use crate::money::Money;
+use crate::port::adapter::Usage;
+use crate::run::evolve::money::Landing;
+use serde_json::{Map, Value, json};
+use sluice_govern::account;
+
+/// Shares of a cap that are told of, once each.
+const THRESHOLDS: [u8; 3] = [50, 80, 100];
+
+impl Turn<'_> {
+    /// A dispatch has come to its end.
+    pub(super) fn landed(&mut self, landing: &Landing) {
+        let Landing { at, dispatch_no, terms, usage } = landing;
+        if let Some(agent) = &terms.slot {
+            self.guards.add(account::busy(agent), -1);
+        }
+        if let Some(usage) = usage {
+            self.settle(*at, *dispatch_no, terms, usage.cost);
+        }
+    }
+
+    /// An answer to a dispatch that was given up: nothing but its cost counts.
+    /// Whether it was one.
+    pub(super) fn reconcile(&mut self, at: StepAt, dispatch_no: u32, usage: Usage) -> bool {
+        if usage.unknown || !self.run.open.contains_key(&(at, dispatch_no)) {
+            return false;
+        }
+        self.close_reservation(at, dispatch_no, usage);
+        true
+    }
+
+    /// Nobody has said what a dispatch cost: what was reserved is taken for it.
+    pub(super) fn settle_unknown(&mut self, at: StepAt, dispatch_no: u32) {
+        let reserved = self.run.open.get(&(at, dispatch_no)).map(|open| open.terms.reserved);
+        let usage = Usage { cost: reserved.unwrap_or_default(), ..Usage::default() };
+        self.close_reservation(at, dispatch_no, usage);
+    }
+
+    fn close_reservation(&mut self, at: StepAt, dispatch_no: u32, usage: Usage) {
+        let Some(open) = self.run.open.get(&(at, dispatch_no)).cloned() else { return };
+        let cost = usage.cost;
+        self.node(at, NodeEvent::Reconciled { dispatch_no, usage });
+        self.settle(at, dispatch_no, &open.terms, cost);
+    }
+
+    /// What it cost takes the place of what was reserved.
+    fn settle(&mut self, at: StepAt, dispatch_no: u32, terms: &Terms, cost: Money) {
+        let (actual, reserved) = (signed(cost), signed(terms.reserved));
+        for one in &terms.accounts {
+            self.guards.add(account::held(&one.name), actual.saturating_sub(reserved));
+            self.guards.add(account::spent(&one.name), actual);
+        }
+        if actual > reserved {
+            for one in &terms.accounts {
+                self.guards.add(account::over(&one.name), actual - reserved);
+            }
+            if !terms.accounts.is_empty() {
+                let accounts: Vec<&str> =
+                    terms.accounts.iter().map(|one| one.name.as_str()).collect();
+                self.alert(json!({
+                    "kind": "budget_overrun", "node": self.run.name(at),
+                    "dispatchNo": dispatch_no, "accounts": accounts,
+                    "reserved": usd(terms.reserved), "cost": usd(cost),
+                }));
+            }
+        }
+        for one in &terms.accounts {
+            self.tell_thresholds(one);
+        }
+    }
+
+    /// Tells of every share of a cap that is reached and was not told of.
+    fn tell_thresholds(&mut self, one: &Account) {
+        let authority = self.given.authority;
+        let spent = self.guards.count(authority, &account::spent(&one.name));
+        let spent = u64::try_from(spent).unwrap_or(0);
+        let reached = |percent: &u8| {
+            u128::from(spent) * 100 >= u128::from(one.cap.micro_cents()) * u128::from(*percent)
+        };
+        for percent in THRESHOLDS.into_iter().filter(reached) {
+            let told = account::told(&one.name, percent);
+            if spent == 0 || self.guards.count(authority, &told) > 0 {
+                continue;
+            }
+            self.guards.take(told, 1, Some(1));
+            self.alert(json!({
+                "kind": "threshold", "account": one.name, "percent": percent,
+                "spent": usd(Money::from_micro_cents(spent)), "cap": usd(one.cap),
+            }));
+        }
+    }
+
+    pub(super) fn alert(&mut self, figures: Value) {
+        let figures = match figures {
+            Value::Object(figures) => figures,
+            _ => Map::new(),
+        };
+        self.emit(Event::BudgetAlert(figures));
+    }
+
+    /// Figures that nobody can believe are left out, and that is told.
+    pub(super) fn believed(&mut self, at: StepAt, usage: Usage) -> Usage {
+        let tokens = usage.input_tokens.max(usage.output_tokens).max(usage.thinking_tokens);
+        if usage.cost.micro_cents() <= COST_MICRO_CENTS_MAX && tokens <= TOKENS_MAX {
+            return usage;
+        }
+        self.alert(json!({
+            "kind": "figures_refused", "node": self.run.name(at),
+            "cost": usd(usage.cost), "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens, "thinkingTokens": usage.thinking_tokens,
+        }));
+        Usage { model: usage.model, ..Usage::unknown() }
+    }
+}
+
+/// Micro-cents as counters have them.
+pub(super) fn signed(money: Money) -> i64 {
+    i64::try_from(money.micro_cents()).unwrap_or(i64::MAX)
+}
+
+/// Dollars, as every wire has them.
+pub(super) fn usd(money: Money) -> Value {
+    serde_json::from_str(&money.to_string()).expect("dollars are written as a number")
+}

@@ -1,0 +1,32 @@
+//! Waits for what a gate said no to.
+
+use crate::journal::event::{StepAt, Wait};
+use crate::run::index::Timer;
+use crate::run::state::{GateWait, Run};
+use crate::run::status::StepStatus;
+
+impl Run {
+    /// The step stays queued, at the gate.
+    pub(super) fn waits_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
+        self.unlist(at);
+        let state = self.state_mut(at);
+        if state.status != StepStatus::Queued {
+            state.change(StepStatus::Queued);
+        }
+        let before = state.gate.take();
+        state.gate = Some(Box::new(GateWait {
+            since_ms: before.as_ref().map_or(at_ms, |gate| gate.since_ms),
+            tries: before.map_or(0, |gate| gate.tries) + 1,
+            code: wait.code.clone().unwrap_or_default(),
+            hint: wait.hint.clone(),
+            gateway: wait.cause.clone().unwrap_or_default(),
+            active: true,
+        }));
+        state.waiting = Some(wait.reason);
+        // A wait that only an operator ends has no end of its own.
+        let until = (wait.until_ms > 0).then_some(wait.until_ms);
+        state.wake_at_ms = until;
+        self.index.gated.insert(at);
+        self.index.timers.extend(until.map(|until_ms| (until_ms, Timer::Retry(at))));
+    }
+}

@@ -1,0 +1,84 @@
+//! What a dispatch has taken, when it comes to its end.
+//!
+//! A dispatch takes a slot and reserves money. When it ends, its slot is free;
+//! its money is settled if anybody knows what it cost, and held on to if not.
+
+use super::add;
+use crate::journal::event::{NodeEvent, StepAt, Terms};
+use crate::limits::RESERVATION_MS;
+use crate::port::adapter::Usage;
+use crate::run::index::Timer;
+use crate::run::state::{Open, Run};
+use std::sync::Arc;
+
+/// A dispatch that has come to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Landing {
+    pub(crate) at: StepAt,
+    pub(crate) dispatch_no: u32,
+    /// What it had taken.
+    pub(crate) terms: Arc<Terms>,
+    /// What it cost; none if nobody knows.
+    pub(crate) usage: Option<Usage>,
+}
+
+impl Run {
+    /// The dispatches that an event, not yet folded, brings to their end.
+    pub(crate) fn landings(&self, at: StepAt, event: &NodeEvent) -> Vec<Landing> {
+        let unknown = Usage::unknown();
+        let usage = match event {
+            NodeEvent::Completed(completed) => &completed.usage,
+            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => &ending.usage,
+            NodeEvent::Cancelled { usage, .. } => usage,
+            NodeEvent::Skipped(skip) => &skip.usage,
+            NodeEvent::Retried(retried) => &retried.usage,
+            NodeEvent::ApprovalRequested(asked) => &asked.usage,
+            // A gate said no to sending it again after a crash.
+            NodeEvent::Waiting(_) | NodeEvent::Blocked { .. } => &unknown,
+            NodeEvent::Invalidated => return self.all_landings(at.step),
+            _ => return Vec::new(),
+        };
+        // Work that goes on elsewhere is still in flight.
+        if let NodeEvent::Waiting(wait) = event
+            && wait.reason == crate::run::status::Waiting::ExternalCallback
+        {
+            return Vec::new();
+        }
+        self.landing(at, usage).into_iter().collect()
+    }
+
+    fn landing(&self, at: StepAt, usage: &Usage) -> Option<Landing> {
+        let dispatch_no = *self.index.in_flight.get(&at)?;
+        let terms = self.state(at).terms.clone()?;
+        let usage = (!usage.unknown).then(|| usage.clone());
+        Some(Landing { at, dispatch_no, terms, usage })
+    }
+
+    fn all_landings(&self, step: u32) -> Vec<Landing> {
+        let from = StepAt::whole(step);
+        let flying = self.index.in_flight.range(from..).map(|(at, _)| *at);
+        let flying = flying.take_while(|at| at.step == step);
+        flying.filter_map(|at| self.landing(at, &Usage::unknown())).collect()
+    }
+
+    /// What it had taken is given back, or held on to.
+    pub(super) fn land(&mut self, landing: Landing, at_ms: u64) {
+        let Landing { at, dispatch_no, terms, usage } = landing;
+        self.state_mut(at).terms = None;
+        if usage.is_none() && !terms.accounts.is_empty() {
+            let until_ms = at_ms.saturating_add(RESERVATION_MS);
+            self.index.timers.insert((until_ms, Timer::Settle(at, dispatch_no)));
+            self.open.insert((at, dispatch_no), Open { terms, until_ms });
+        }
+    }
+
+    /// What a dispatch that was given up has cost is known now.
+    pub(super) fn reconciled(&mut self, at: StepAt, dispatch_no: u32, usage: &Usage) {
+        if let Some(open) = self.open.remove(&(at, dispatch_no)) {
+            self.index.timers.remove(&(open.until_ms, Timer::Settle(at, dispatch_no)));
+        }
+        // The instance may be gone; its step is not.
+        let at = if self.get(at).is_some() { at } else { StepAt::whole(at.step) };
+        add(&mut self.state_mut(at).usage, usage);
+    }
+}
