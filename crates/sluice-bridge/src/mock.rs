@@ -13,9 +13,10 @@ mod tests;
 use behaviour::Behaviour;
 use indexmap::IndexMap;
 use sluice_core::diagnostic::Diagnostic;
+use sluice_core::money::Money;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
-    Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Request,
+    Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Quote, Request,
 };
 use std::future::ready;
 
@@ -49,6 +50,12 @@ impl Script {
         // `*` is no step's id, but a caller might ask all the same.
         let step = Some(step).filter(|step| *step != ANY)?;
         self.entries.get(step).or_else(|| self.entries.get(base(step)?))
+    }
+
+    /// Most that any answer for a step costs.
+    fn dearest(&self, step: &str) -> Money {
+        let list = self.own(step).or_else(|| self.entries.get(ANY));
+        list.into_iter().flatten().map(Behaviour::cost).max().unwrap_or_default()
     }
 
     fn behaviour(&self, request: &Request) -> Option<&Behaviour> {
@@ -88,6 +95,11 @@ impl Adapter for MockAdapter {
 
     fn health(&self) -> Later<'_, Health> {
         Box::pin(ready(Health::Healthy))
+    }
+
+    /// The script knows what each answer costs.
+    fn quote(&self, step: &str) -> Quote {
+        Quote::AtMost(self.script.dearest(step))
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {

@@ -32,7 +32,7 @@ use pipe::Pipes;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallError, Capabilities, Closed, Emission, Execution, Health, Process,
-    Request,
+    Quote, Request,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -167,6 +167,11 @@ impl Adapter for ShellAdapter {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { streaming: true, tools: false, structured_output: false, cancel: true }
+    }
+
+    /// Our own machine sends no bills.
+    fn quote(&self, _step: &str) -> Quote {
+        Quote::Free
     }
 
     fn health(&self) -> Later<'_, Health> {

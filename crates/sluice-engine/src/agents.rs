@@ -1,8 +1,12 @@
 //! Who can be asked to do a step.
 
 use sluice_core::port::adapter::Adapter;
+use sluice_govern::registry::Gateway;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The gateway of everything that runs in this process.
+pub const LOCAL_GATEWAY: &str = "local";
 
 /// Agents by name.
 #[derive(Clone, Default)]
@@ -35,6 +39,17 @@ impl Agents {
     /// The agent of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Adapter>> {
         self.by_name.get(name).or(self.fallback.as_ref())
+    }
+
+    /// Who does an agent's work at a gateway: the agent of that name in this
+    /// process, else whoever speaks to what the gateway speaks to.
+    pub fn at(&self, name: &str, gateway: Option<&Gateway>) -> Option<&Arc<dyn Adapter>> {
+        let provider = gateway.map(|gateway| gateway.provider.as_str()).unwrap_or_default();
+        let by_provider = || self.by_name.get(provider);
+        match self.by_name.get(name) {
+            Some(adapter) if provider.is_empty() || adapter.provider() == provider => Some(adapter),
+            own => by_provider().or(own).or(self.fallback.as_ref()),
+        }
     }
 
     /// The names there are.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use sluice_core::code::Code;
 use sluice_core::journal::event::StepAt;
 use sluice_core::limits::RECURSION_DEPTH_MAX;
+use sluice_core::money::Money;
 use sluice_core::port::store::{Filter, Hash, Letter, StoreError};
 use sluice_core::run::command::Command;
 use sluice_core::run::due::Effect;
@@ -18,6 +19,7 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,9 @@ pub(crate) struct ChildRequest {
     initiator: String,
     default_agent: Option<String>,
     role_bindings: BTreeMap<String, String>,
+    posture: Posture,
+    trust_ceiling: Option<u8>,
+    caps: Vec<(RunId, Money)>,
 }
 
 pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
@@ -53,6 +58,9 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         initiator: started.initiator.clone(),
         default_agent: started.default_agent.clone(),
         role_bindings: started.role_bindings.clone(),
+        posture: started.posture,
+        trust_ceiling: started.trust_ceiling,
+        caps: run.family_caps(),
     }
 }
 
@@ -162,6 +170,9 @@ impl Inner {
         start.initiator.clone_from(&request.initiator);
         start.default_agent.clone_from(&request.default_agent);
         start.role_bindings = request.role_bindings.clone();
+        start.posture = Some(request.posture);
+        start.trust_ceiling = request.trust_ceiling;
+        start.caps.clone_from(&request.caps);
         self.start(start).await.map(drop)
     }
 }

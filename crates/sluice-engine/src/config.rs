@@ -1,5 +1,7 @@
 //! How an engine behaves.
 
+use sluice_core::port::authority::Patience;
+
 /// Settings of an engine.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -19,6 +21,10 @@ pub struct Config {
     pub grace_ms: u64,
     /// How often parts of one answer are journalled at most.
     pub delta_ms: u64,
+    /// How long people are given to answer, and steps wait at gates.
+    pub patience: Patience,
+    /// How often a run that waits at a gate looks by itself.
+    pub look_ms: u64,
     /// Safeguards that are off.
     #[cfg(feature = "sabotage")]
     pub sabotage: Sabotage,
@@ -46,6 +52,8 @@ impl Default for Config {
             claims: Claims::All,
             grace_ms: 5000,
             delta_ms: 50,
+            patience: Patience::default(),
+            look_ms: 1000,
             #[cfg(feature = "sabotage")]
             sabotage: Sabotage::default(),
         }

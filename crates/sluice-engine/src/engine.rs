@@ -3,11 +3,12 @@
 use crate::agents::Agents;
 use crate::config::{Claims, Config};
 use crate::definition::{Definitions, Stored};
-use crate::error::{CommandError, Delivered, LoadError, StartError};
+use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
 use crate::load::{Folded, blobs, replay, stored};
 use crate::mail::Mail;
 use crate::resident::{Resident, Seat, fold};
 use crate::start::{Start, StartedRun};
+use crate::trust::{PolicySource, Trust};
 use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
 use sluice_core::journal::envelope::{Shown, envelopes};
@@ -17,6 +18,7 @@ use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::state::Run;
+use sluice_govern::registry::Health;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::AtomicBool;
@@ -38,6 +40,8 @@ pub struct Ground {
     pub entropy: EntropySource,
     /// Who does the work.
     pub agents: Agents,
+    /// Where the rules come from.
+    pub policies: PolicySource,
 }
 
 /// A process's engine. Dropping it is as if the process died.
@@ -50,6 +54,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: EntropySource,
     pub(crate) agents: Agents,
+    pub(crate) trust: Trust,
     pub(crate) config: Config,
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
@@ -95,15 +100,18 @@ impl Drop for Engine {
 
 impl Engine {
     /// Starts an engine. What it looks after begins at once.
-    pub async fn open(ground: Ground, config: Config) -> Result<Engine, StoreError> {
+    pub async fn open(ground: Ground, config: Config) -> Result<Engine, OpenError> {
         let mut entropy = (ground.entropy)();
         let node = NodeId(RunId::new(ground.clock.now_ms(), &mut *entropy).0);
+        let patience = config.patience.clone();
+        let trust = Trust::open(&*ground.store, ground.policies, patience).await??;
         ground.store.renew(node, config.lease_ms).await?;
         let inner = Arc::new(Inner {
             store: ground.store,
             clock: ground.clock,
             entropy: ground.entropy,
             agents: ground.agents,
+            trust,
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),
@@ -120,12 +128,19 @@ impl Engine {
         });
         inner.spawn(Arc::clone(&inner).renew());
         inner.spawn(Arc::clone(&inner).sweep());
+        inner.spawn(Arc::clone(&inner).take_pulses());
         Ok(Engine { inner })
     }
 
     /// This process's name among those that share the store.
     pub fn node(&self) -> NodeId {
         self.inner.node
+    }
+
+    /// Whether a gateway can do work, and the last changes of that, as far as
+    /// this process can tell.
+    pub fn health(&self, gateway: &str) -> (Health, Vec<(u64, Health)>) {
+        self.inner.trust.health(gateway)
     }
 
     /// Starts a run, and answers when that is durable.
@@ -231,6 +246,15 @@ impl Inner {
         self.family.lock().expect("nobody panics while holding it")
     }
 
+    /// Whether a run that waits and is not in memory is this process's to look after.
+    pub(crate) fn is_ours_to_wake(&self, run: RunId) -> bool {
+        match self.config.claims {
+            Claims::All => true,
+            Claims::Own => self.family().contains(&run),
+            Claims::None => false,
+        }
+    }
+
     /// Runs a task until it ends or this process is as good as dead.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let dead = self.dead.clone();
@@ -282,6 +306,7 @@ impl Inner {
                 | Mail::Log { .. }
                 | Mail::Process { .. }
                 | Mail::Child(_)
+                | Mail::Look
                 | Mail::Leave => {}
             }
         }

@@ -5,6 +5,19 @@ use sluice_core::run::command::Refusal;
 use sluice_core::run::id::RunId;
 use sluice_core::violation::Violation;
 
+use crate::trust::RulesError;
+
+/// An engine could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There are no rules that could be used: nothing may run.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+}
+
 /// A run could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -20,6 +33,14 @@ pub enum StartError {
     /// The idempotency key was used for something else.
     #[error("the idempotency key was used with other inputs for {0}")]
     KeyConflict(RunId),
+    /// The gates said no.
+    #[error("{message}")]
+    Blocked {
+        /// The gate's code.
+        code: &'static str,
+        /// What it said.
+        message: String,
+    },
     /// Too many runs above each other.
     #[error("sub-workflows start each other more than {0} deep")]
     TooDeep(u32),

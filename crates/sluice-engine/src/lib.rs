@@ -15,10 +15,12 @@ mod children;
 mod load;
 mod mail;
 mod perform;
+mod permit;
 mod resident;
 pub mod start;
 mod sweep;
 mod take;
+pub mod trust;
 mod turn;
 pub mod watch;
 

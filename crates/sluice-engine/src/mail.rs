@@ -16,6 +16,8 @@ pub(crate) enum Mail {
     Command(Command, Option<Reply>),
     /// Letters lie in the run's inbox.
     Letters,
+    /// What the run waits for at a gate may be free.
+    Look,
     /// Part of an answer.
     Text { at: StepAt, dispatch_no: u32, text: String },
     /// A picture or sound.

@@ -200,7 +200,9 @@ impl Resident {
     fn wake_at(&self) -> Instant {
         let now_ms = self.engine.clock.now_ms();
         let due_ms = self.run.next_due_ms().unwrap_or(u64::MAX);
-        let sleep_ms = due_ms.saturating_sub(now_ms).min(SLEEP_MS_MAX);
+        let waits = self.run.gated().next().is_some();
+        let most_ms = if waits { self.engine.config.look_ms } else { SLEEP_MS_MAX };
+        let sleep_ms = due_ms.saturating_sub(now_ms).min(most_ms);
         let wake = Instant::now() + Duration::from_millis(sleep_ms);
         self.text_due.map_or(wake, |due| due.min(wake))
     }
@@ -215,6 +217,8 @@ impl Resident {
                     inputs.push(Input { command, reply, letter: None });
                 }
                 Mail::Letters => letters = true,
+                // The turn that follows looks by itself.
+                Mail::Look => {}
                 Mail::Text { at, dispatch_no, text } => self.keep_text(at, dispatch_no, &text),
                 Mail::Media { at, dispatch_no, url, mime } => {
                     let part = DeltaPart::Media { url, mime };
@@ -355,7 +359,10 @@ impl Resident {
         if let Some((_, old)) = replaced {
             old.cancel();
         }
-        let Some(adapter) = self.engine.agents.get(&request.agent).cloned() else {
+        let rules = self.engine.trust.rules();
+        let gateway = self.run.state(at).gateway.as_ref();
+        let gateway = gateway.and_then(|name| rules.fabric.gateways.get(name));
+        let Some(adapter) = self.engine.agents.at(&request.agent, gateway).cloned() else {
             let message = format!("there is no agent `{}` here", request.agent);
             let answer = Box::new(Answer::failed(CallErrorCode::InvalidRequest, message));
             let execution = Execution::Done(answer);

@@ -1,5 +1,6 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
+use crate::agents::LOCAL_GATEWAY;
 use crate::definition::Stored;
 use crate::engine::Inner;
 use crate::error::StartError;
@@ -16,13 +17,16 @@ use sluice_core::label::label;
 use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
 use sluice_core::plan::step::Work;
+use sluice_core::money::Money;
 use sluice_core::port::Entropy;
+use sluice_core::port::authority::Authority as _;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
 use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
+use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +34,6 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 /// How long an idempotency key counts.
 const KEY_MS: u64 = 24 * 60 * 60 * 1000;
-/// The gateway of everything that runs in this process.
-const LOCAL_GATEWAY: &str = "local";
 
 /// What a run is to be started with.
 #[derive(Debug, Clone)]
@@ -68,6 +70,14 @@ pub struct Start {
     pub carried: Carried,
     /// Whether this process does its work, or leaves that to another.
     pub dispatching: Dispatching,
+    /// How much freedom it has at most, whatever its deployment says.
+    pub posture: Option<Posture>,
+    /// No agent counts as more trusted than this, whatever its deployment says.
+    pub trust_ceiling: Option<u8>,
+    /// Caps of the runs above it.
+    pub caps: Vec<(RunId, Money)>,
+    /// What people agreed to in the run it is made from, by step.
+    pub agreed: BTreeMap<String, Value>,
 }
 
 impl Start {
@@ -90,6 +100,10 @@ impl Start {
             origin: None,
             carried: Carried::default(),
             dispatching: Dispatching::Allowed,
+            posture: None,
+            trust_ceiling: None,
+            caps: Vec::new(),
+            agreed: BTreeMap::new(),
         }
     }
 
@@ -113,9 +127,11 @@ pub struct StartedRun {
 /// A run that is about to be created.
 struct Draft {
     run: Run,
-    append: Append,
     /// Runs that are written to with the append.
     addressees: Vec<RunId>,
+    hold: Hold,
+    count: u32,
+    tail_bytes: usize,
 }
 
 /// What became of a run that was to be created.
@@ -128,6 +144,8 @@ enum Created {
     There,
     /// Its key was used before.
     Before { run: RunId, same: bool },
+    /// A counter was not what it was believed to be.
+    Refused,
 }
 
 impl Inner {
@@ -135,17 +153,23 @@ impl Inner {
     pub(crate) async fn start(self: &Arc<Self>, request: Start) -> Result<StartedRun, StartError> {
         let plan = &request.stored.definition.plan;
         let args = check_args(plan, &request.args)?;
-        self.check_agents(plan, &request)?;
         let permit = self.room_for(&request).await?;
-        let mut hold = Hold::Keep;
-        if request.dispatching == Dispatching::Deferred || permit.is_none() {
-            hold = Hold::Release;
-        }
-        let Draft { run, append, addressees } = self.draft(&request, args, hold);
-        let (id, count, tail_bytes) = (append.run, append.count, append.body.len());
-        let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
+        let mut entropy = (self.entropy)();
+        let fresh = || RunId::new(self.clock.now_ms(), &mut *entropy);
+        let id = request.id.unwrap_or_else(fresh);
         let place = self.reserve(id).map_err(|_| StartError::Stopping)?;
-        let created = self.create(append).await;
+        let drafted = self.draft_until_written(&request, id, &args, permit.is_some()).await;
+        let (Draft { run, addressees, hold, count, tail_bytes }, created) = match drafted {
+            Ok(drafted) => drafted,
+            Err(error) => {
+                if let Some((_, mailbox)) = place
+                    && self.unreserve(id, mailbox) != Wanted::No
+                {
+                    self.insist(id);
+                }
+                return Err(error);
+            }
+        };
         let (place, permit) = match (&created, hold, place, permit) {
             (Ok(Created::New), Hold::Keep, Some(place), Some(permit)) => (place, permit),
             (_, _, place, _) => {
@@ -187,13 +211,50 @@ impl Inner {
         room.acquire_owned().await.map(Some).map_err(|_| StartError::Stopping)
     }
 
+    /// Drafts the first append and writes it, again if a counter or the rows
+    /// were not what they were believed to be.
+    async fn draft_until_written(
+        self: &Arc<Self>,
+        request: &Start,
+        id: RunId,
+        args: &Map<String, Value>,
+        has_room: bool,
+    ) -> Result<(Draft, Result<Created, StoreError>), StartError> {
+        let mut request = request.clone();
+        loop {
+            self.check_agents(&request.stored.definition.plan, &request)?;
+            self.may_start(&request, id).await?;
+            let hold = if request.dispatching == Dispatching::Deferred || !has_room {
+                Hold::Release
+            } else {
+                Hold::Keep
+            };
+            let (draft, append) = self.draft(&request, id, args.clone(), hold);
+            let created = self.create(append).await;
+            if !matches!(created, Ok(Created::Refused)) {
+                return Ok((draft, created));
+            }
+            if let Err(error) = self.refresh_rules().await {
+                // It begins; its steps wait until the rules can be read.
+                tracing::warn!(%error, "the rules cannot be read");
+                request.dispatching = Dispatching::Deferred;
+            }
+        }
+    }
+
     /// The first append, given up at once if `hold` says so, or if there is
     /// nothing to do yet.
-    fn draft(&self, request: &Start, args: Map<String, Value>, hold: Hold) -> Draft {
+    fn draft(
+        &self,
+        request: &Start,
+        id: RunId,
+        args: Map<String, Value>,
+        hold: Hold,
+    ) -> (Draft, Append) {
         let plan = &request.stored.definition.plan;
         let mut entropy = (self.entropy)();
         let now_ms = self.clock.now_ms();
-        let id = request.id.unwrap_or_else(|| RunId::new(now_ms, &mut *entropy));
+        let authority = self.view(now_ms);
         let started = self.started(request, args, &mut *entropy);
         let key = request.key.as_ref().map(|key| Key {
             key: key.clone(),
@@ -207,7 +268,9 @@ impl Inner {
             parent: request.parent.as_ref().map(|(run, _)| *run),
             key,
         };
-        let given = Given { now_ms, entropy: &mut *entropy, dispatching: request.dispatching };
+        let dispatching = request.dispatching;
+        let given =
+            Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
         let definition = Arc::clone(&request.stored.definition);
         let (run, decided) = start(id, definition, started, request.carried.clone(), given);
         let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
@@ -231,9 +294,12 @@ impl Inner {
             blobs,
             read: Vec::new(),
             letters: letters(decided.letters),
-            guards: Vec::new(),
+            guards: decided.guards,
+            entries: Vec::new(),
         };
-        Draft { run, append, addressees }
+        let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
+        let (count, tail_bytes) = (append.count, append.body.len());
+        (Draft { run, addressees, hold, count, tail_bytes }, append)
     }
 
     /// Appends the first frame. Once an answer was lost it is not left at that:
@@ -242,7 +308,15 @@ impl Inner {
         let mut doubt = false;
         loop {
             match self.store.append(append.clone()).await {
-                Ok(Appended::Done) => return Ok(Created::New),
+                Ok(Appended::Done { counts }) => {
+                    let now_ms = self.clock.now_ms();
+                    self.trust.learn(&append.guards, &counts, now_ms);
+                    return Ok(Created::New);
+                }
+                Ok(Appended::Refused { counter, count }) if !doubt => {
+                    self.trust.corrected(&counter, count, self.clock.now_ms());
+                    return Ok(Created::Refused);
+                }
                 Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
                     return Ok(Created::There);
                 }
@@ -278,6 +352,7 @@ impl Inner {
             }
             Created::Before { run, same: true } => Ok(StartedRun { run, existed: true }),
             Created::Before { run, same: false } => Err(StartError::KeyConflict(run)),
+            Created::Refused => Err(StartError::Stopping),
         }
     }
 
@@ -296,6 +371,14 @@ impl Inner {
         let plan = &request.stored.definition.plan;
         let trace =
             || format!("{:032x}", RunId::new(self.clock.now_ms(), &mut *(self.entropy)()).0);
+        let rules = self.trust.rules();
+        let deployed = rules.fabric.deployment(&plan.name);
+        let deployment = deployed.map(|(_, deployment)| deployment);
+        let default = || {
+            let mut gateways = rules.fabric.gateways.iter();
+            gateways.find(|(_, gateway)| gateway.default).map(|(name, _)| name.clone())
+        };
+        let gateway = deployment.and_then(|one| one.gateway.clone()).or_else(default);
         RunStarted {
             workflow: plan.name.clone(),
             version: plan.version,
@@ -303,9 +386,9 @@ impl Inner {
             definition: Some(request.stored.hash),
             children: request.children.clone(),
             args: Arc::new(args),
-            role_bindings: request.role_bindings.clone(),
+            role_bindings: self.bindings(plan, request),
             default_agent: request.default_agent.clone(),
-            gateway: LOCAL_GATEWAY.to_owned(),
+            gateway: gateway.unwrap_or_else(|| LOCAL_GATEWAY.to_owned()),
             initiator: request.initiator.clone(),
             trace_id: request.trace_id.clone().unwrap_or_else(trace),
             root_span_id: format!("{:016x}", entropy.bits()),
@@ -313,11 +396,34 @@ impl Inner {
             root: request.root,
             depth: request.depth,
             origin: request.origin.clone(),
+            deployment: deployed.map(|(name, _)| name.clone()),
+            posture: request
+                .posture
+                .or_else(|| deployment.map(|one| one.posture))
+                .unwrap_or_default(),
+            trust_ceiling: lower(
+                request.trust_ceiling,
+                deployment.and_then(|one| one.trust_ceiling),
+            ),
+            pins: deployment.map(|one| one.agent_gateways.clone()).unwrap_or_default(),
+            caps: request.caps.clone(),
+            agreed: request.agreed.clone(),
         }
+    }
+
+    /// Who stands for which role: whoever the caller says, else the deployment.
+    fn bindings(&self, plan: &Plan, request: &Start) -> BTreeMap<String, String> {
+        let rules = self.trust.rules();
+        let deployed = rules.fabric.deployment(&plan.name);
+        let mut bindings = deployed.map(|(_, one)| one.roles.clone()).unwrap_or_default();
+        bindings.extend(request.role_bindings.clone());
+        bindings
     }
 
     /// Every step must have somebody who can do it.
     fn check_agents(&self, plan: &Plan, request: &Start) -> Result<(), StartError> {
+        let bindings = self.bindings(plan, request);
+        let view = self.view(self.clock.now_ms());
         for step in &plan.steps {
             match &step.work {
                 Work::Approval | Work::Workflow(_) => continue,
@@ -327,12 +433,12 @@ impl Inner {
                 }
                 Work::Command { .. } | Work::Lens(_) => {}
             }
-            let bound = || request.role_bindings.get(step.role.as_ref()?);
+            let bound = || bindings.get(step.role.as_ref()?);
             let agent = step.agent.as_ref().or_else(bound).or(request.default_agent.as_ref());
             let Some(agent) = agent else {
                 return Err(StartError::Agent(nobody(step)));
             };
-            if self.agents.get(agent).is_none() {
+            if view.agent(agent).is_none() {
                 let known: Vec<&str> = self.agents.names().collect();
                 let message = format!(
                     "step `{}` names the agent `{agent}`, which is not here; there is {}",
@@ -350,6 +456,14 @@ impl Inner {
 fn offspring(run: &Run) -> Offspring {
     let awaited = run.due().any(|effect| matches!(effect, Effect::Child { .. }));
     if awaited { Offspring::Awaited } else { Offspring::Known }
+}
+
+/// The lower of two bounds.
+fn lower(a: Option<u8>, b: Option<u8>) -> Option<u8> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, None) | (None, one) => one,
+    }
 }
 
 fn nobody(step: &sluice_core::plan::step::Step) -> String {

@@ -52,6 +52,7 @@ impl Inner {
         for run in runs.difference(&quarantined) {
             self.deliver(*run);
         }
+        self.look_at_gates().await?;
         match self.config.claims {
             Claims::All => {}
             Claims::Own => return self.wake_family().await,

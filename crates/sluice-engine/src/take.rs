@@ -187,7 +187,9 @@ impl Inner {
         if let Err(LoadError::Poison { reason, .. }) = &folded {
             self.quarantine(run, reason);
         }
-        folded
+        let folded = folded?;
+        self.trust.prepare(&*self.store, &folded.run, self.clock.now_ms()).await?;
+        Ok(folded)
     }
 
     /// Stops whatever an earlier owner left running, and says what follows.

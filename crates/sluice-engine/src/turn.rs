@@ -4,10 +4,10 @@
 
 use crate::engine::Inner;
 use crate::mail::Reply;
-use crate::resident::Resident;
+use crate::resident::{Resident, fold};
 use sluice_core::journal::wire;
 use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, StoreError};
-use sluice_core::run::command::{Command, Given, Refusal};
+use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
 use sluice_core::run::letter;
 use sluice_core::run::snapshot;
@@ -29,9 +29,6 @@ impl Input {
     }
 }
 
-/// Somebody who waits, and what they are told once it is durable.
-type Answered = (Reply, Result<(), Refusal>);
-
 /// Whether the run goes on being ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -48,6 +45,8 @@ pub(crate) enum Standing {
 pub(crate) enum Committed {
     /// It is durable.
     Done,
+    /// A counter would have passed its bound. Nothing was written.
+    Refused,
     /// It is durable, and the run has moved on from there without us.
     Left,
     /// It is not, and never will be.
@@ -69,56 +68,103 @@ const SNAPSHOT_EVENTS_MIN: u64 = 256;
 const RETRY_MS: (u64, u64) = (50, 2000);
 
 impl Resident {
-    /// Decides everything in `inputs`, makes it durable, then answers.
+    /// Decides everything in `inputs`, makes it durable, then answers. If a
+    /// counter was not what it was believed to be, the run decides again.
     pub(crate) async fn turn(&mut self, inputs: Vec<Input>) -> Standing {
-        let now_ms = self.engine.clock.now_ms();
-        let status = self.run.status;
-        let (decided, replies, mut read) = self.decide(inputs, now_ms);
-        read.append(&mut self.unreadable);
-        if decided.events.is_empty() && read.is_empty() && replies.is_empty() {
-            return Standing::Kept;
+        let unreadable = std::mem::take(&mut self.unreadable);
+        let mut dispatching = self.dispatching;
+        loop {
+            let now_ms = self.engine.clock.now_ms();
+            let status = self.run.status;
+            let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
+            let mut read: Vec<LetterId> = inputs.iter().filter_map(|input| input.letter).collect();
+            read.extend(&unreadable);
+            let asked = inputs.iter().any(|input| input.reply.is_some());
+            if decided.events.is_empty() && read.is_empty() && !asked {
+                self.engine.trust.stands_in_line(&self.run);
+                return Standing::Kept;
+            }
+            // A refusal is the owner's to give: even without events it is appended at,
+            // so that what is not ours any more, or has moved on, is noticed.
+            let append = self.append(decided, read, now_ms, status);
+            let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
+            let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
+            #[cfg(feature = "sabotage")]
+            if self.engine.config.sabotage.dispatch_before_log {
+                self.perform();
+            }
+            let committed = self.commit(append).await;
+            match committed {
+                Committed::Not => return Standing::Lost,
+                Committed::Refused => {
+                    dispatching = match self.catch_up(dispatching).await {
+                        Some(dispatching) => dispatching,
+                        None => return Standing::Lost,
+                    };
+                    continue;
+                }
+                Committed::Done | Committed::Left => {}
+            }
+            answer(inputs, answers);
+            for run in addressees {
+                self.engine.deliver(run);
+            }
+            if committed == Committed::Left {
+                return Standing::Lost;
+            }
+            self.engine.trust.stands_in_line(&self.run);
+            self.publish(hold);
+            return if hold == Hold::Release { Standing::Released } else { Standing::Kept };
         }
-        // A refusal is the owner's to give: even without events it is appended at,
-        // so that what is not ours any more, or has moved on, is noticed.
-        let append = self.append(decided, read, now_ms, status);
-        let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
-        let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
-        #[cfg(feature = "sabotage")]
-        if self.engine.config.sabotage.dispatch_before_log {
-            self.perform();
-        }
-        let committed = self.commit(append).await;
-        if committed == Committed::Not {
-            return Standing::Lost;
-        }
-        answer(replies);
-        for run in addressees {
-            self.engine.deliver(run);
-        }
-        if committed == Committed::Left {
-            return Standing::Lost;
-        }
-        self.publish(hold);
-        if hold == Hold::Release { Standing::Released } else { Standing::Kept }
     }
 
     fn decide(
         &mut self,
-        inputs: Vec<Input>,
+        inputs: &[Input],
         now_ms: u64,
-    ) -> (Decided, Vec<Answered>, Vec<LetterId>) {
-        let given = Given { now_ms, entropy: &mut *self.entropy, dispatching: self.dispatching };
+        dispatching: Dispatching,
+    ) -> (Decided, Vec<Result<(), Refusal>>) {
+        let authority = self.engine.view(now_ms);
+        let entropy = &mut *self.entropy;
+        let given = Given { now_ms, entropy, dispatching, authority: &authority };
         let mut turn = Turn::new(&mut self.run, given);
-        let mut replies = Vec::new();
-        let mut read = Vec::new();
+        let mut answers = Vec::with_capacity(inputs.len());
         for input in inputs {
+            let command = input.command.clone();
             #[cfg(feature = "sabotage")]
-            let input = self.engine.sabotaged(input, turn.run());
-            let applied = turn.apply(input.command);
-            read.extend(input.letter);
-            replies.extend(input.reply.map(|reply| (reply, applied)));
+            let command = self.engine.sabotaged(command, turn.run());
+            answers.push(turn.apply(command));
         }
-        (turn.finish(), replies, read)
+        (turn.finish(), answers)
+    }
+
+    /// A guard refused the append: what was decided is dropped, and the run is
+    /// as the store has it. None if it is not ours to go on with.
+    async fn catch_up(&mut self, dispatching: Dispatching) -> Option<Dispatching> {
+        let engine = Arc::clone(&self.engine);
+        let mut dispatching = dispatching;
+        let rules = self.while_calling(async move { engine.refresh_rules().await }).await;
+        if let Err(error) = rules {
+            // Whatever does not need the rules goes on; the sweep tries them again.
+            tracing::warn!(run = %self.run.id, %error, "the rules cannot be read");
+            dispatching = Dispatching::Deferred;
+        }
+        let engine = Arc::clone(&self.engine);
+        let run = self.run.id;
+        let folded = self.while_calling(async move { fold(&engine, run).await }).await;
+        match folded {
+            Ok(folded) => {
+                self.tail_events = folded.tail_events;
+                self.tail_bytes = folded.tail_bytes;
+                self.snapshot_bytes = folded.snapshot_bytes;
+                self.run = folded.run;
+                Some(dispatching)
+            }
+            Err(error) => {
+                tracing::warn!(%run, %error, "the run cannot be looked at again");
+                None
+            }
+        }
     }
 
     fn append(
@@ -152,7 +198,8 @@ impl Resident {
             blobs,
             read,
             letters: letters(decided.letters),
-            guards: Vec::new(),
+            guards: decided.guards,
+            entries: Vec::new(),
         }
     }
 
@@ -191,14 +238,21 @@ impl Resident {
             match appended {
                 Ok(appended) => {
                     self.engine.untroubled();
+                    let now_ms = self.engine.clock.now_ms();
                     return match appended {
-                        Appended::Done => Committed::Done,
+                        Appended::Done { counts } => {
+                            let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
+                            self.engine.wake(free);
+                            Committed::Done
+                        }
                         _ if doubt && self.is_written(&append).await => Committed::Left,
-                        // Guards come with governance; nothing is guarded yet.
-                        Appended::Conflict
-                        | Appended::NotOwner
-                        | Appended::Exists { .. }
-                        | Appended::Refused { .. } => Committed::Not,
+                        Appended::Refused { counter, count } => {
+                            self.engine.trust.corrected(&counter, count, now_ms);
+                            Committed::Refused
+                        }
+                        Appended::Conflict | Appended::NotOwner | Appended::Exists { .. } => {
+                            Committed::Not
+                        }
                     };
                 }
                 Err(StoreError::Unknown(reason)) => {
@@ -235,7 +289,7 @@ impl Resident {
             let store = Arc::clone(&self.engine.store);
             let attempt = fence.clone();
             match self.while_calling(async move { store.append(attempt).await }).await {
-                Ok(Appended::Done) => return Committed::Done,
+                Ok(Appended::Done { .. }) => return Committed::Done,
                 Ok(_) => return Committed::Left,
                 Err(error) => {
                     tracing::warn!(run = %fence.run, %error, "ownership is not certain yet");
@@ -301,6 +355,7 @@ impl Resident {
             read: Vec::new(),
             letters: Vec::new(),
             guards: Vec::new(),
+            entries: Vec::new(),
         }
     }
 }
@@ -324,9 +379,15 @@ impl Inner {
     pub(crate) fn head(&self, run: &Run, now_ms: u64, hold: Hold, offspring: Offspring) -> Head {
         let due_at_ms = match hold {
             Hold::Keep => None,
-            Hold::Release if run.status.is_terminal() => None,
+            // What it was charged for may still be open.
+            Hold::Release if run.status.is_terminal() => run.next_due_ms(),
             // Left behind with work to do: whoever can takes it up.
             Hold::Release if !run.is_parked() || offspring == Offspring::Awaited => Some(now_ms),
+            // What is waited for at a gate may come free in another process.
+            Hold::Release if run.gated().next().is_some() => {
+                let look_ms = now_ms.saturating_add(self.config.park_after_ms);
+                Some(run.next_due_ms().map_or(look_ms, |due_ms| due_ms.min(look_ms)))
+            }
             Hold::Release => run.next_due_ms(),
         };
         #[cfg(feature = "sabotage")]
@@ -335,19 +396,20 @@ impl Inner {
     }
 
     #[cfg(feature = "sabotage")]
-    fn sabotaged(&self, mut input: Input, run: &Run) -> Input {
-        if let Command::Complete { at, dispatch_no, .. } = &mut input.command
+    fn sabotaged(&self, mut command: Command, run: &Run) -> Command {
+        if let Command::Complete { at, dispatch_no, .. } = &mut command
             && self.config.sabotage.accept_late
             && let Some(state) = run.get(*at)
         {
             *dispatch_no = state.dispatch_no;
         }
-        input
+        command
     }
 }
 
-fn answer(replies: Vec<Answered>) {
-    for (reply, applied) in replies {
+fn answer(inputs: Vec<Input>, answers: Vec<Result<(), Refusal>>) {
+    let replies = inputs.into_iter().zip(answers);
+    for (reply, applied) in replies.filter_map(|(input, applied)| Some((input.reply?, applied))) {
         // Whoever asked may have stopped waiting.
         let _ = reply.send(applied);
     }

@@ -1,6 +1,7 @@
 //! What happens at one dispatch of a step.
 
 use crate::normalise::object_in;
+use sluice_core::money::Money;
 use sluice_core::port::adapter::{Answer, Call, CallErrorCode, Closed, Emission, Request};
 use std::future::pending;
 use std::time::Duration;
@@ -29,6 +30,11 @@ pub(super) enum Course {
 }
 
 impl Behaviour {
+    /// What the answer costs.
+    pub(super) fn cost(&self) -> Money {
+        self.answer.usage.cost
+    }
+
     /// The answer, where it takes no time.
     pub(super) fn at_once(&self, request: &Request) -> Option<Answer> {
         let quick =

@@ -18,6 +18,12 @@ pub trait Adapter: Send + Sync {
     /// Whether it could do work now.
     fn health(&self) -> Later<'_, Health>;
 
+    /// What a dispatch of a step costs at most, where the adapter itself knows.
+    fn quote(&self, step: &str) -> Quote {
+        let _ = step;
+        Quote::Priced
+    }
+
     /// Does the work. Dropping the future abandons it: whatever it started is stopped.
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution>;
 
@@ -27,6 +33,17 @@ pub trait Adapter: Send + Sync {
         let _ = process;
         Box::pin(std::future::ready(()))
     }
+}
+
+/// What a dispatch costs at most, as far as an adapter can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quote {
+    /// It cannot cost anything.
+    Free,
+    /// So much.
+    AtMost(Money),
+    /// As the price table says.
+    Priced,
 }
 
 /// What an adapter can do.

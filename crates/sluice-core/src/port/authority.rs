@@ -5,7 +5,10 @@
 //! carries guards: the store looks again, in the transaction that marks the step
 //! running.
 
-use crate::money::Money;
+#[cfg(test)]
+pub(crate) mod desk;
+
+use crate::port::adapter::Quote;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
 
@@ -38,17 +41,6 @@ pub trait Authority: Send + Sync {
     /// When people are reminded of a question, how urgent it is by then, and
     /// when it expires: each in milliseconds after it was asked.
     fn patience(&self) -> &Patience;
-}
-
-/// What a dispatch costs at most, as far as an adapter can say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quote {
-    /// It cannot cost anything.
-    Free,
-    /// So much.
-    AtMost(Money),
-    /// As the price table says.
-    Priced,
 }
 
 /// How long people are given to answer.

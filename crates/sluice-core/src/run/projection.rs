@@ -202,7 +202,9 @@ fn skipped_by_failure(state: &StepState) -> bool {
         && match cause {
             // People decide to skip only what has failed.
             Some(SkipCause::Failure | SkipCause::ParentFailure | SkipCause::Decision) => true,
-            Some(SkipCause::Condition | SkipCause::Dependencies) | None => false,
+            Some(SkipCause::Condition | SkipCause::Dependencies | SkipCause::Advisory) | None => {
+                false
+            }
         }
 }
 
@@ -218,7 +220,7 @@ fn shown<'a>(run: &Run, approval_id: ApprovalId, approval: &'a Approval) -> Appr
         node_id: run.name(approval.at),
         source: approval.source.as_str(),
         summary: &approval.summary,
-        digest: None,
+        digest: approval.digest(),
         status: approval.resolution.map_or("pending", crate::journal::event::Resolution::as_str),
         requested_at: Time(approval.requested_at_ms),
         expires_at: Time(approval.expires_at_ms),
@@ -233,6 +235,7 @@ fn total<'u>(all: impl Iterator<Item = &'u Usage>) -> Usage {
         output_tokens: sum.output_tokens.saturating_add(one.output_tokens),
         thinking_tokens: sum.thinking_tokens.saturating_add(one.thinking_tokens),
         cost: sum.cost.checked_add(one.cost).unwrap_or(Money::from_micro_cents(u64::MAX)),
+        unknown: false,
     })
 }
 

@@ -5,9 +5,11 @@ use super::decide::rewind::{failed, with_dependents};
 use super::decide::{Decided, Turn};
 use super::definition::Definition;
 use super::id::RunId;
-use super::state::{Run, StepState};
+use super::state::{Approval, Run, StepState};
 use super::status::StepStatus;
-use crate::journal::event::{Completed, Event, NodeEvent, Outcome, RunStarted, Skip, StepAt};
+use crate::journal::event::{
+    Completed, Event, NodeEvent, Outcome, Resolution, RunStarted, Skip, StepAt,
+};
 use crate::port::adapter::Usage;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,6 +82,20 @@ impl Carried {
             }
         }
         Carried { events }
+    }
+
+    /// What people last agreed to in a run, by step: a run made from it shows
+    /// how what it asks differs.
+    pub fn agreed(source: &Run) -> BTreeMap<String, Value> {
+        let mut agreed: Vec<&Approval> = source.approvals.values().collect();
+        agreed.retain(|one| one.resolution == Some(Resolution::Approved));
+        agreed.sort_by_key(|one| one.resolved_at_ms);
+        let pair = |one: &&Approval| {
+            source.get(one.at)?;
+            Some((source.name(one.at), one.action.as_ref()?.action.clone()))
+        };
+        let own = agreed.iter().filter_map(pair);
+        source.started.agreed.clone().into_iter().chain(own).collect()
     }
 
     /// The steps that are done again: everything not taken over.

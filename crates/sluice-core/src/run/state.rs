@@ -11,10 +11,12 @@ use crate::journal::event::{
     ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip,
     SkipCause, StepAt, Terms,
 };
+use crate::money::Money;
 use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::{Step, Work};
 use crate::port::adapter::{Process, Usage};
 use serde_json::Value;
+use sluice_govern::account;
 use sluice_govern::decision::Constraints;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -475,7 +477,28 @@ impl Run {
 
     /// When something is next due by itself.
     pub fn next_due_ms(&self) -> Option<u64> {
+        if self.status.is_terminal() {
+            // Only money is still to be settled.
+            return self.open.values().map(|open| open.until_ms).min();
+        }
         self.index.timers.first().map(|(at_ms, _)| *at_ms)
+    }
+
+    /// The caps that spending in a run below this one counts in.
+    pub fn family_caps(&self) -> Vec<(RunId, Money)> {
+        let own = self.definition.plan.max_cost.map(|money| (self.id, money));
+        own.into_iter().chain(self.started.caps.iter().copied()).collect()
+    }
+
+    /// The accounts that are this run's own, or its family's.
+    pub fn own_accounts(&self) -> Vec<String> {
+        let plan = &self.definition.plan;
+        let run = plan.max_cost.map(|_| account::of_run(&self.id.to_string()));
+        let above = self.started.caps.iter().map(|(run, _)| account::of_run(&run.to_string()));
+        let capped = plan.roles.iter().filter(|(_, role)| role.max_spend.is_some());
+        let id = self.id.to_string();
+        let roles = capped.map(|(name, _)| account::of_role(&id, name));
+        run.into_iter().chain(above).chain(roles).collect()
     }
 
     /// When the run has taken too long, unless it pauses before.

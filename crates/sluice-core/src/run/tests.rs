@@ -35,6 +35,7 @@ use super::status::RunStatus;
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Event};
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, Usage};
+use crate::port::authority::desk::Desk;
 use expect_test::Expect;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -48,6 +49,7 @@ struct Script {
     args: Map<String, Value>,
     is_child: bool,
     carried: Option<Box<dyn FnOnce() -> Carried>>,
+    desk: Desk,
     moves: Vec<Move>,
 }
 
@@ -78,6 +80,7 @@ impl Script {
             args: Map::new(),
             is_child: false,
             carried: None,
+            desk: Desk::default(),
             moves: Vec::new(),
         }
     }
@@ -105,6 +108,12 @@ impl Script {
 
     fn arg(mut self, name: &str, value: impl Into<Value>) -> Script {
         self.args.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Rows and rules are set.
+    fn under(mut self, set: impl FnOnce(&mut Desk)) -> Script {
+        set(&mut self.desk);
         self
     }
 
@@ -344,7 +353,8 @@ impl Script {
     fn world(self) -> World {
         let plan = self.plan();
         let carried = self.carried.map(|make| make()).unwrap_or_default();
-        let mut world = World::start(plan, self.document, self.args, self.is_child, carried);
+        let Script { document, args, is_child, desk, .. } = self;
+        let mut world = World::start(plan, document, args, is_child, carried, desk);
         for one in self.moves {
             match one {
                 Move::Turn(makes) => {

@@ -26,10 +26,10 @@ enum Fate {
 
 impl Turn<'_> {
     pub(super) fn advance(&mut self) {
-        self.fire_timers();
         if self.run.status.is_terminal() {
-            return;
+            return self.settle_overdue();
         }
+        self.fire_timers();
         while !self.run.status.is_terminal() && self.round() {}
         if !self.run.status.is_terminal() {
             self.end_if_done();

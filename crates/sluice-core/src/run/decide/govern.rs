@@ -12,12 +12,14 @@ use crate::journal::event::{
 };
 use crate::money::Money;
 use crate::plan::step::Work;
-use crate::port::authority::Quote;
+use crate::port::adapter::{Quote, Usage};
 use crate::run::id::RunId;
 use crate::run::state::Grant;
 use crate::run::status::StepStatus;
 use serde_json::{Map, Value, json};
-use sluice_govern::account::{self, Spender, caps_for};
+use sluice_govern::account::{
+    self, Costing, Estimate, RunCap, Spender, caps_for, input_tokens, worst,
+};
 use sluice_govern::action::Action;
 use sluice_govern::decision::{Constraints, Decision, Disposition};
 use sluice_govern::evaluate;
@@ -26,7 +28,6 @@ use sluice_govern::facts::{
 };
 use sluice_govern::registry::{Phase, Posture, Role, TrustedContext};
 use sluice_govern::route::{Route, Want, route};
-use sluice_govern::worst::{Estimate, worst};
 use std::sync::Arc;
 
 /// What the gates said of a dispatch, and what it rests on.
@@ -79,23 +80,15 @@ impl Turn<'_> {
         let route = self.route(at, child);
         let gateway = route.as_ref().map_or_else(String::new, |route| route.gateway.clone());
         let role = self.role(at);
-        let (estimate, model) = self.estimate(ready, agent_name, &gateway, &name, child);
-        let quoted = worst(&estimate);
-        let spender = Spender {
-            now_ms: self.given.now_ms,
-            agent: (!child).then_some((agent_name, agent)),
-            role: step.role.as_deref().zip(role.as_ref()),
-            run: &run.id.to_string(),
-            workflow: &run.started.workflow,
-            gateway: &gateway,
-            runs: &self.run_caps(),
-        };
-        let caps = caps_for(authority.fabric(), &spender, |account| {
-            let held = self.held_by_others(at, account);
-            let over = self.guards.count(authority, &account::over(account));
-            (unsigned(held), unsigned(over))
-        });
+        let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
+        let quoted = self.estimate(ready, model.as_deref(), &gateway, &name);
         let run_id = run.id.to_string();
+        let caps = if child {
+            Vec::new()
+        } else {
+            let role = step.role.as_deref().zip(role.as_ref());
+            self.caps(at, role, agent_name, &gateway)
+        };
         let grant = self.grant(at);
         let asks = step.approval.as_deref();
         let facts = Facts {
@@ -112,6 +105,7 @@ impl Turn<'_> {
                 gateway: authority.gateway(&route.gateway),
                 health: authority.health(&route.gateway),
             }),
+            object: None,
             held: authority.fabric().held,
             running: self.running_beside(at, agent_name),
             in_window: agent.and_then(|agent| agent.rate).map_or(0, |rate| {
@@ -119,7 +113,7 @@ impl Turn<'_> {
                 let counter = account::rate(agent_name);
                 clamped(self.guards.in_window(authority, &counter, window_ms))
             }),
-            caps: caps.iter().map(Cap::clone).collect(),
+            caps: caps.clone(),
             worst: quoted.worst,
             trust_ceiling: run.started.trust_ceiling.unwrap_or(u8::MAX),
             inputs: inputs(&ready.prepared, self.given.now_ms),
@@ -151,8 +145,6 @@ impl Turn<'_> {
         {
             record.insert("worst".to_owned(), usd(money));
         }
-        let facts = serde_json::to_value(facts.policy_facts()).unwrap_or_default();
-        record.insert("facts".to_owned(), facts);
         record.insert("registry".to_owned(), authority.fabric().epoch.into());
         Judged {
             decision,
@@ -211,42 +203,86 @@ impl Turn<'_> {
         })
     }
 
-    fn estimate<'e>(
-        &'e self,
-        ready: &'e Ready,
-        agent_name: &str,
+    fn estimate(
+        &self,
+        ready: &Ready,
+        model: Option<&str>,
         gateway: &str,
         name: &str,
-        child: bool,
-    ) -> (Estimate<'e>, Option<String>) {
+    ) -> Estimate {
         let authority = self.given.authority;
         let step = self.run.step(ready.at);
-        let agent = authority.agent(agent_name);
-        let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
-        let quote = if child { Quote::Free } else { authority.quote(agent_name, gateway, name) };
-        let prepared = &ready.prepared;
-        let bytes = prepared.prompt.len() + prepared.stdin.as_ref().map_or(0, String::len);
-        let estimate = Estimate {
-            free: quote == Quote::Free,
-            quoted: match quote {
-                Quote::AtMost(money) => Some(money),
-                Quote::Free | Quote::Priced => None,
-            },
-            price: model.as_ref().and_then(|model| authority.fabric().prices.get(model)),
-            input_bytes: bytes as u64,
-            max_output_tokens: step.max_output_tokens,
-            declared: step.max_cost,
-            fallback: agent.and_then(|agent| agent.max_cost_cents),
-        };
-        (estimate, model)
+        if matches!(step.work, Work::Workflow(_)) {
+            return worst(Costing::Free, None, None);
+        }
+        let agent_name = self.run.agent_of(ready.at.step).unwrap_or_default();
+        let fallback = authority.agent(agent_name).and_then(|agent| agent.max_cost_cents);
+        let declared = step.max_cost;
+        match authority.quote(agent_name, gateway, name) {
+            Quote::Free => worst(Costing::Free, None, None),
+            Quote::AtMost(money) => {
+                let least = declared.map_or(money, |declared| declared.min(money));
+                worst(Costing::Unpriced, Some(least), None)
+            }
+            Quote::Priced => {
+                let price = model.and_then(|model| authority.fabric().prices.get(model));
+                let prepared = &ready.prepared;
+                let texts = [prepared.prompt.as_str(), prepared.stdin.as_deref().unwrap_or("")];
+                let costing = price.map_or(Costing::Unpriced, |price| Costing::Priced {
+                    price,
+                    input_tokens: input_tokens(texts),
+                    max_output_tokens: step.max_output_tokens,
+                });
+                worst(costing, declared, fallback)
+            }
+        }
     }
 
-    /// The caps of this run and of those above it.
-    fn run_caps(&self) -> Vec<(String, Money)> {
-        let own = self.run.definition.plan.max_cost;
-        let own = own.map(|money| (self.run.id.to_string(), money));
-        let above = self.run.started.caps.iter().map(|(run, money)| (run.to_string(), *money));
-        own.into_iter().chain(above).collect()
+    /// Every cap that applies, with what is held in it.
+    fn caps(
+        &self,
+        at: StepAt,
+        role: Option<(&str, &Role)>,
+        agent: &str,
+        gateway: &str,
+    ) -> Vec<Cap<'static>> {
+        let authority = self.given.authority;
+        let run = &*self.run;
+        let capped = run.family_caps();
+        let above = run.started.parent.iter().map(|(run, _)| *run).chain(run.started.root);
+        let mut family = vec![run.id.to_string()];
+        for one in above.chain(capped.iter().map(|(run, _)| *run)).map(|run| run.to_string()) {
+            if !family.contains(&one) {
+                family.push(one);
+            }
+        }
+        let family: Vec<&str> = family.iter().map(String::as_str).collect();
+        let names: Vec<(String, String)> = capped
+            .iter()
+            .map(|(run, _)| (run.to_string(), format!("budget of {run}")))
+            .collect();
+        let run_caps = names.iter().zip(&capped).map(|((run, name), (_, amount))| RunCap {
+            run,
+            name,
+            amount: *amount,
+        });
+        let run_caps: Vec<RunCap<'_>> = run_caps.collect();
+        let spender = Spender {
+            now_ms: self.given.now_ms,
+            agent: authority.agent(agent).map(|row| (agent, row)),
+            role,
+            runs: &family,
+            run_caps: &run_caps,
+            workflow: &run.started.workflow,
+            gateway: Some(gateway),
+        };
+        let caps = caps_for(authority.fabric(), &spender).into_iter().map(|cap| {
+            let held = unsigned(self.held_by_others(at, &cap.account));
+            let over = self.guards.count(authority, &account::over(&cap.account));
+            let cap = cap.counted(held, unsigned(over));
+            Cap { name: cap.name.into_owned().into(), ..cap }
+        });
+        caps.collect()
     }
 
     /// What others hold in an account: what is sent again after a crash holds
@@ -394,11 +430,11 @@ impl Turn<'_> {
 
     /// What is known of the cost of a step that is given up now: nothing, if
     /// something was reserved for it and it may have begun.
-    pub(super) fn given_up(&self, at: StepAt) -> crate::port::adapter::Usage {
+    pub(super) fn given_up(&self, at: StepAt) -> Usage {
         let number = self.run.state(at).dispatch_no;
         let unsure = self.in_flight_terms(at).is_some_and(|terms| !terms.accounts.is_empty())
             && !self.sent.contains(&(at, number));
-        if unsure { crate::port::adapter::Usage::unknown() } else { Default::default() }
+        if unsure { Usage::unknown() } else { Usage::default() }
     }
 
     /// Whether a step is in flight already: it is sent again after a crash.

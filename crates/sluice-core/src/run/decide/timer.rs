@@ -17,12 +17,8 @@ impl Turn<'_> {
     pub(super) fn fire_timers(&mut self) {
         while let Some((at_ms, timer)) = self.run.index.timers.first().copied()
             && at_ms <= self.given.now_ms
+            && !self.run.status.is_terminal()
         {
-            // Of a run that has ended only money is still to be settled.
-            let settles = matches!(timer, Timer::Settle(..));
-            if self.run.status.is_terminal() && !settles {
-                break;
-            }
             match timer {
                 Timer::Settle(at, dispatch_no) => self.settle_unknown(at, dispatch_no),
                 Timer::Retry(at) => self.wake(at),
@@ -30,6 +26,15 @@ impl Turn<'_> {
                 Timer::Approval(id) => self.remind(id),
                 Timer::Run => self.time_out_run(),
             }
+        }
+    }
+
+    /// Of a run that has ended only money is still to be settled.
+    pub(super) fn settle_overdue(&mut self) {
+        let now_ms = self.given.now_ms;
+        let due = self.run.open.iter().filter(|(_, open)| open.until_ms <= now_ms);
+        for (at, dispatch_no) in due.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.settle_unknown(at, dispatch_no);
         }
     }
 

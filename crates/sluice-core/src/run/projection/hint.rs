@@ -12,6 +12,12 @@ const NAMED_MAX: usize = 5;
 /// What would unblock a step that waits for `waiting`.
 pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
     let state = run.state(at);
+    if let Some(gate) = state.gate.as_ref().filter(|gate| gate.active) {
+        return Some(match &gate.hint {
+            Some(hint) => format!("{}: {hint}", gate.code),
+            None => gate.code.clone(),
+        });
+    }
     Some(match waiting {
         Waiting::Dependency => dependencies(run, at.step),
         Waiting::HumanInput => person(run, state)?,

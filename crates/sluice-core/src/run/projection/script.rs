@@ -1,5 +1,6 @@
 //! Runs for tests: a document, and what happens to a run of it.
 
+use crate::port::authority::desk::Desk;
 use crate::doc::{Format, Registry, check};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::money::Money;
@@ -63,8 +64,14 @@ impl Script {
             root_span_id: "0".repeat(16),
             ..RunStarted::default()
         };
+        let desk = Desk::default();
         let given =
-            Given { now_ms: BEGIN_MS, entropy: &mut chance, dispatching: Dispatching::Allowed };
+            Given {
+                now_ms: BEGIN_MS,
+                entropy: &mut chance,
+                dispatching: Dispatching::Allowed,
+                authority: &desk,
+            };
         let (run, decided) = start(RunId(1), definition, started, Carried::default(), given);
         let journal = decided.events.into_iter().map(|event| (event, BEGIN_MS)).collect();
         Script { run, journal, now_ms: BEGIN_MS, chance }
@@ -84,10 +91,12 @@ impl Script {
     }
 
     fn turn(&mut self, command: Option<Command>) {
+        let desk = Desk::default();
         let given = Given {
             now_ms: self.now_ms,
             entropy: &mut self.chance,
             dispatching: Dispatching::Allowed,
+            authority: &desk,
         };
         let mut turn = Turn::new(&mut self.run, given);
         if let Some(command) = command {

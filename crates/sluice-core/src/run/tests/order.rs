@@ -62,6 +62,10 @@ impl Order {
     /// Some events are followed at once by others of the same step.
     fn follows(&mut self, event: &Event) {
         if let Some((at, was)) = self.pending.take() {
+            if let Event::BudgetAlert(_) = event {
+                self.pending = Some((at, was));
+                return;
+            }
             let Event::Node(then_at, then) = event else { panic!("{was}, then {}", event.name()) };
             let expected: &[&str] = match was {
                 "node.retried" => &["node.waiting"],

@@ -2,6 +2,7 @@
 
 use super::world::World;
 use crate::journal::event::{Event, Line, NodeEvent, Path, StepAt};
+use serde_json::Value;
 
 impl World {
     /// The line of an event, by number.
@@ -17,9 +18,10 @@ impl World {
             Event::RunFailed { code, message } => format!("{code}: {message}"),
             Event::RunCancelled { reason } => reason.clone(),
             Event::RunTimedOut { timeout_ms } => crate::duration::format(*timeout_ms),
-            Event::RunStarted(_) | Event::RunRecovered | Event::BudgetAlert(_) => String::new(),
+            Event::BudgetAlert(figures) => Value::Object(figures.clone()).to_string(),
+            Event::RunStarted(_) | Event::RunRecovered => String::new(),
         };
-        let line = format!("{number} {} {told}", event.name());
+        let line = format!("{} {} {told}", self.shown, event.name());
         self.shorten(line.trim_end())
     }
 
@@ -30,7 +32,11 @@ impl World {
             }
             NodeEvent::Waiting(wait) => {
                 let cause = wait.cause.as_ref().map_or(String::new(), |cause| format!(" {cause}"));
-                format!("{} attempt={}{cause} delay={}", wait.reason, wait.attempt, wait.delay_ms)
+                let code = wait.code.as_ref().map_or(String::new(), |code| format!(" {code}"));
+                format!(
+                    "{} attempt={}{cause}{code} delay={}",
+                    wait.reason, wait.attempt, wait.delay_ms
+                )
             }
             NodeEvent::Started(dispatch) => {
                 let path = match dispatch.path {
@@ -93,7 +99,19 @@ impl World {
                 format!("{phase} {}", errors.join(", "))
             }
             NodeEvent::ApprovalRequested(asked) => {
-                format!("{} {} {:?}", asked.approval, asked.source.as_str(), asked.summary)
+                let changes = asked.action.iter().flat_map(|asked| &asked.changes);
+                let changes: Vec<String> = changes
+                    .map(|one| format!(" {}: {} -> {}", one.path, one.before, one.after))
+                    .collect();
+                let source = asked.source.as_str();
+                format!("{} {source} {:?}{}", asked.approval, asked.summary, changes.concat())
+            }
+            NodeEvent::GovernanceDecided(decision) => {
+                let by = &decision.get("blockedBy").map_or(Value::Null, |by| by["gate"].clone());
+                format!("{} {}", decision["disposition"], by)
+            }
+            NodeEvent::Reconciled { dispatch_no, usage } => {
+                format!("dispatch={dispatch_no} cost={}", usage.cost)
             }
             NodeEvent::ApprovalReminded { approval, level } => format!("{approval} {level}"),
             NodeEvent::ApprovalResolved(resolved) => {

@@ -10,6 +10,7 @@ use super::super::state::{Pause, Run};
 use super::super::status::RunStatus;
 use super::outputs_of;
 use super::world::World;
+use crate::port::authority::desk::Desk;
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Path, StepAt};
 use crate::port::adapter::{Answer, CallErrorCode};
@@ -145,7 +146,7 @@ fn begin(format: Format, text: String, is_child: bool) -> World {
     let registry = Registry::default().with_workflow("other", None);
     let checked = doc::check(text.as_bytes(), Some(format), &registry);
     let plan = checked.plan.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics));
-    World::start(plan, text, Map::new(), is_child, Carried::default())
+    World::start(plan, text, Map::new(), is_child, Carried::default(), Desk::default())
 }
 
 fn choose<T: Copy>(all: &[T], which: u8) -> Option<T> {
@@ -303,7 +304,7 @@ proptest! {
         let carried = Carried::for_restart(&source.run, BTreeSet::new());
         let again: BTreeSet<u32> = carried.repeats(&source.run.definition.plan).into_iter().collect();
         let plan = source.run.definition.plan.clone();
-        let mut world = World::start(plan, text, Map::new(), false, carried);
+        let mut world = World::start(plan, text, Map::new(), false, carried, Desk::default());
         let kept = source.run.writers.iter().filter(|step| !again.contains(step));
         let kept: Vec<u32> = kept.copied().collect();
         assert!(world.run.writers.starts_with(&kept));

@@ -213,6 +213,7 @@ fn a_run_in_which_nothing_can_be_ready_is_stalled() {
         now_ms: world.now_ms,
         entropy: &mut entropy,
         dispatching: world.dispatching,
+        authority: &world.desk,
     };
     let decided = super::super::decide::Turn::new(&mut world.run, given).finish();
     let told: Vec<String> = decided.events.iter().map(|event| format!("{event:?}")).collect();

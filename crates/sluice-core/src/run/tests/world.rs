@@ -13,6 +13,7 @@ use super::outputs_of;
 use crate::journal::event::{Event, NodeEvent, Path, RunStarted, StepAt};
 use crate::plan::Plan;
 use crate::port::Entropy;
+use crate::port::authority::desk::Desk;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,9 +43,13 @@ pub(super) struct World {
     pub(super) told: String,
     pub(super) now_ms: u64,
     pub(super) dispatching: Dispatching,
+    /// Rows, rules and counters.
+    pub(super) desk: Desk,
     entropy: Seeded,
     /// The time of the last line.
     told_ms: u64,
+    /// Events told so far.
+    pub(super) shown: usize,
     /// Short names for ids, in order of appearance.
     names: BTreeMap<u128, String>,
 }
@@ -56,6 +61,7 @@ impl World {
         args: Map<String, Value>,
         is_child: bool,
         carried: Carried,
+        desk: Desk,
     ) -> World {
         let definition = Arc::new(Definition::new(plan, document));
         let id = RunId(7);
@@ -72,7 +78,8 @@ impl World {
         };
         let mut entropy = Seeded(1);
         let dispatching = Dispatching::Allowed;
-        let given = Given { now_ms: START_MS, entropy: &mut entropy, dispatching };
+        let given =
+            Given { now_ms: START_MS, entropy: &mut entropy, dispatching, authority: &desk };
         let (run, decided) = start(id, definition, started, carried, given);
         let names = [(7, "run".to_owned()), (3, "parent".to_owned())];
         let mut world = World {
@@ -81,8 +88,10 @@ impl World {
             told: String::new(),
             now_ms: START_MS,
             dispatching,
+            desk,
             entropy,
             told_ms: START_MS,
+            shown: 0,
             names: names.into_iter().collect(),
         };
         world.record(decided);
@@ -96,6 +105,7 @@ impl World {
             now_ms: self.now_ms,
             entropy: &mut self.entropy,
             dispatching: self.dispatching,
+            authority: &self.desk,
         };
         let mut turn = Turn::new(&mut self.run, given);
         for command in commands {
@@ -146,8 +156,15 @@ impl World {
     }
 
     fn record(&mut self, decided: Decided) {
+        self.desk.take(&decided.guards).expect("a turn keeps to what it was told");
         for event in decided.events {
+            // That the gates let something pass is the rule: scripts tell the rest.
+            let passed = is_allow(&event);
             self.journal.push((self.now_ms, event));
+            if passed {
+                continue;
+            }
+            self.shown += 1;
             let line = self.line(self.journal.len());
             if self.told_ms != self.now_ms {
                 let passed = crate::duration::format(self.now_ms - START_MS);
@@ -214,7 +231,9 @@ impl World {
         });
         let approval = asked.unwrap_or(ApprovalId(99));
         let by = "bob".to_owned();
-        Command::Resolve(Box::new(Resolve { approval, decision, by, comment, values }))
+        let (roles, constraints) = (Vec::new(), None);
+        let resolve = Resolve { approval, decision, by, comment, values, roles, constraints };
+        Command::Resolve(Box::new(resolve))
     }
 
     pub(super) fn due(&self) -> String {
@@ -256,6 +275,11 @@ impl World {
     }
 }
 
+fn is_allow(event: &Event) -> bool {
+    let Event::Node(_, NodeEvent::GovernanceDecided(decision)) = event else { return false };
+    decision["disposition"] == "allow"
+}
+
 /// Where the next id begins.
 fn next_id(text: &str) -> Option<usize> {
     let is_id = |at: usize| {
@@ -287,6 +311,7 @@ fn assert_same(replayed: &Run, live: &Run) {
         steps,
         approvals,
         provenance,
+        open,
         clock,
         args,
         index,
@@ -300,6 +325,7 @@ fn assert_same(replayed: &Run, live: &Run) {
     assert_eq!((*checkpoints, writers), (live.checkpoints, &live.writers));
     assert_eq!(*steps, live.steps);
     assert_eq!(*approvals, live.approvals);
+    assert_eq!(*open, live.open);
     assert_eq!((*provenance, *clock), (live.provenance, live.clock));
     assert_eq!(*index, live.index);
 }

@@ -1,0 +1,96 @@
+//! An authority for tests: rows and rules as a test sets them, and counters that
+//! follow what turns decide, as a store's would.
+
+use super::{Authority, Patience};
+use crate::money::Money;
+use crate::port::adapter::Quote;
+use crate::port::store::Guard;
+use sluice_govern::policy::Policies;
+use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
+use std::collections::BTreeMap;
+
+/// Rows, rules and counters of a test.
+pub(crate) struct Desk {
+    pub(crate) fabric: Fabric,
+    pub(crate) policies: Policies,
+    pub(crate) counts: BTreeMap<String, i64>,
+    pub(crate) health: BTreeMap<String, Health>,
+    /// What each step costs at most; nothing where it is not named.
+    pub(crate) quotes: BTreeMap<String, Money>,
+    pub(crate) patience: Patience,
+    anybody: Agent,
+    local: Gateway,
+}
+
+impl Default for Desk {
+    fn default() -> Desk {
+        Desk {
+            fabric: Fabric::default(),
+            policies: Policies::permit_all(),
+            counts: BTreeMap::new(),
+            health: BTreeMap::new(),
+            quotes: BTreeMap::new(),
+            patience: Patience::default(),
+            anybody: Agent::default(),
+            local: Gateway::default(),
+        }
+    }
+}
+
+impl Desk {
+    /// Takes what a turn has decided, as a store does: all of it, or the first
+    /// counter that would pass its bound.
+    pub(crate) fn take(&mut self, guards: &[Guard]) -> Result<(), String> {
+        let mut counts = self.counts.clone();
+        counts.insert("registry".to_owned(), i64::try_from(self.fabric.epoch).unwrap());
+        for guard in guards {
+            let count = counts.entry(guard.counter.clone()).or_default();
+            let changed = *count + guard.delta;
+            if guard.delta >= 0 && guard.max.is_some_and(|max| changed > max) {
+                return Err(guard.counter.clone());
+            }
+            *count = changed;
+        }
+        self.counts = counts;
+        Ok(())
+    }
+}
+
+impl Authority for Desk {
+    fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    fn agent(&self, name: &str) -> Option<&Agent> {
+        let anybody = (!name.starts_with("nobody")).then_some(&self.anybody);
+        self.fabric.agents.get(name).or(anybody)
+    }
+
+    fn gateway(&self, name: &str) -> Option<&Gateway> {
+        self.fabric.gateways.get(name).or((name == "local").then_some(&self.local))
+    }
+
+    fn health(&self, gateway: &str) -> Health {
+        self.health.get(gateway).copied().unwrap_or_default()
+    }
+
+    fn count(&self, counter: &str) -> i64 {
+        self.counts.get(counter).copied().unwrap_or_default()
+    }
+
+    fn in_window(&self, counter: &str, _window_ms: u64) -> i64 {
+        self.count(counter)
+    }
+
+    fn quote(&self, _agent: &str, _gateway: &str, step: &str) -> Quote {
+        Quote::AtMost(self.quotes.get(step).copied().unwrap_or_default())
+    }
+
+    fn patience(&self) -> &Patience {
+        &self.patience
+    }
+}

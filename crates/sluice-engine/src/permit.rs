@@ -1,0 +1,99 @@
+//! Whether a run may begin at all.
+
+use crate::engine::Inner;
+use crate::error::StartError;
+use crate::start::Start;
+use serde_json::{Value, json};
+use sluice_core::port::authority::Authority as _;
+use sluice_core::port::ledger::Entry;
+use sluice_core::run::id::RunId;
+use sluice_govern::action::Action;
+use sluice_govern::decision::{Constraints, Disposition};
+use sluice_govern::evaluate;
+use sluice_govern::facts::{Facts, Inputs, RunFacts, Subject, Verb, Worst};
+use sluice_govern::money::Money;
+
+impl Inner {
+    /// Asks the policies about the start of a run. A child was asked about in
+    /// the run that starts it.
+    pub(crate) async fn may_start(&self, request: &Start, id: RunId) -> Result<(), StartError> {
+        if request.parent.is_some() {
+            return Ok(());
+        }
+        let now_ms = self.clock.now_ms();
+        let (code, message, hash) = {
+            let authority = self.view(now_ms);
+            let plan = &request.stored.definition.plan;
+            let run = id.to_string();
+            let facts = Facts {
+                now_ms,
+                verb: Verb::StartRun,
+                subject: Subject::User(&request.initiator),
+                role: None,
+                place: None,
+                object: None,
+                held: authority.fabric().held,
+                running: 0,
+                in_window: 0,
+                caps: Vec::new(),
+                worst: Worst::Known(Money::ZERO),
+                trust_ceiling: u8::MAX,
+                inputs: Inputs::default(),
+                posture: request.posture.unwrap_or_default(),
+                run: RunFacts {
+                    id: &run,
+                    workflow: &plan.name,
+                    version: plan.version,
+                    initiator: &request.initiator,
+                    depth: request.depth,
+                },
+                step: None,
+                asks: None,
+                grant: None,
+                action: action(request),
+            };
+            let decision = evaluate(&facts, authority.policies());
+            let verdict = match decision.disposition {
+                Disposition::Allow => return Ok(()),
+                Disposition::Block => decision.blocked_by.as_ref().map(|by| (by.gate, by.code)),
+                Disposition::Hold => Some(("approval_required", "start_needs_approval")),
+            };
+            let (gate, code) = verdict.unwrap_or(("policy_rules", "policy_blocked"));
+            let said = decision.gates.iter().find(|one| one.gate == gate);
+            let message = said.and_then(|one| one.message.clone()).unwrap_or_default();
+            (code, message, decision.policy_hash)
+        };
+        let entry = Entry {
+            at_ms: now_ms,
+            category: "governance",
+            what: "run_refused".to_owned(),
+            actor: request.initiator.clone(),
+            resource_type: "workflow".to_owned(),
+            resource_id: request.stored.definition.plan.name.clone(),
+            event: None,
+            detail: json!({"code": code, "message": message, "policy_hash": hash}),
+        };
+        self.store.record(self.node, vec![entry]).await?;
+        Err(StartError::Blocked { code, message })
+    }
+}
+
+fn action(request: &Start) -> Action {
+    Action {
+        agent: String::new(),
+        gateway: String::new(),
+        workflow: request.stored.definition.plan.name.clone(),
+        step: String::new(),
+        command: String::new(),
+        stdin: None,
+        env: Vec::new(),
+        cwd: None,
+        inputs: Value::Object(request.args.clone()),
+        model: None,
+        tools: Vec::new(),
+        constraints: Constraints::default(),
+        cost_ceiling: None,
+        policies: String::new(),
+        definition: request.stored.definition.hash.clone(),
+    }
+}

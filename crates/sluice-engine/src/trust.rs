@@ -1,0 +1,43 @@
+//! What this process knows of governance: rows, rules, counters, health.
+//!
+//! Everything here is a copy. The store has the last word on counters and on
+//! whether the rows are those that were looked at: guards say so, and a refusal
+//! brings the copy up to date before the run decides again.
+
+mod counts;
+mod health;
+mod keep;
+mod rules;
+mod view;
+mod waiters;
+
+pub use rules::{PolicySource, RulesError};
+
+pub(crate) use view::View;
+
+use counts::Counts;
+use health::Pulse;
+use rules::Rules;
+use sluice_core::port::authority::Patience;
+use std::sync::{Arc, Mutex, MutexGuard};
+use waiters::Waiters;
+
+/// What this process knows of governance.
+pub(crate) struct Trust {
+    rules: Mutex<Arc<Rules>>,
+    counts: Counts,
+    pulse: Pulse,
+    waiters: Waiters,
+    source: PolicySource,
+    patience: Patience,
+}
+
+impl Trust {
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&held(&self.rules))
+    }
+}
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().expect("nobody panics while holding it")
+}

@@ -1,0 +1,301 @@
+//! How what this process knows is kept up to date.
+
+use super::rules::{Rules, RulesError};
+use super::{PolicySource, Trust, View, held};
+use crate::agents::LOCAL_GATEWAY;
+use crate::engine::Inner;
+use crate::mail::Mail;
+use serde_json::json;
+use sluice_core::port::adapter::Health as Answered;
+use sluice_core::port::authority::Patience;
+use sluice_core::port::ledger::{Change, Counter, Entry};
+use sluice_core::port::store::{Guard, Store, StoreError};
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_govern::account;
+use sluice_govern::registry::{Health, Kind, Phase, Row};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How often gateways are looked at.
+const PULSE_MS: u64 = 60_000;
+/// How long a gateway may take to say how it is.
+const PULSE_PATIENCE_MS: u64 = 5000;
+
+impl Trust {
+    /// Reads everything there is.
+    pub(crate) async fn open(
+        store: &dyn Store,
+        source: PolicySource,
+        patience: Patience,
+    ) -> Result<Result<Trust, RulesError>, StoreError> {
+        let rows = store.registry(None).await?;
+        let rules = match Rules::read(&rows, &source, None) {
+            Ok(rules) => rules,
+            Err(error) => return Ok(Err(error)),
+        };
+        let trust = Trust {
+            rules: Mutex::new(Arc::new(rules)),
+            counts: super::Counts::default(),
+            pulse: super::Pulse::default(),
+            waiters: super::Waiters::default(),
+            source,
+            patience,
+        };
+        trust.refresh(store, trust.standing_counters(), 0).await?;
+        Ok(Ok(trust))
+    }
+
+    /// Counters that do not belong to one run: of agents and envelopes.
+    fn standing_counters(&self) -> Vec<Counter> {
+        let rules = self.rules();
+        let mut counters = Vec::new();
+        for (name, agent) in &rules.fabric.agents {
+            counters.push(Counter::plain(account::busy(name)));
+            if let Some(rate) = agent.rate {
+                let window_ms = Some(u64::from(rate.window_s) * 1000);
+                counters.push(Counter { name: account::rate(name), window_ms });
+            }
+        }
+        counters
+    }
+
+    /// Asks the store what counters are.
+    pub(crate) async fn refresh(
+        &self,
+        store: &dyn Store,
+        counters: Vec<Counter>,
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        if counters.is_empty() {
+            return Ok(());
+        }
+        let counts = store.counts(counters.clone()).await?;
+        let pairs = counters.iter().zip(counts).map(|(counter, count)| (&*counter.name, count));
+        self.counts.learn(pairs, now_ms);
+        Ok(())
+    }
+
+    /// Asks for what a run that comes into memory has used of its own caps.
+    pub(crate) async fn prepare(
+        &self,
+        store: &dyn Store,
+        run: &Run,
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        let accounts = run.own_accounts();
+        let counters = accounts.iter().flat_map(|name| {
+            let told = [50, 80, 100].map(|percent| account::told(name, percent));
+            [account::held(name), account::spent(name), account::over(name)].into_iter().chain(told)
+        });
+        self.refresh(store, counters.map(Counter::plain).collect(), now_ms).await
+    }
+
+    /// A counter was not what it was believed to be.
+    pub(crate) fn corrected(&self, counter: &str, count: i64, now_ms: u64) {
+        self.counts.learn([(counter, count)].into_iter(), now_ms);
+    }
+
+    /// An append is durable: its counters are known, and what it gave back is free.
+    /// Answers whom to wake.
+    pub(crate) fn learn(&self, guards: &[Guard], counts: &[i64], now_ms: u64) -> Vec<RunId> {
+        self.counts.learn_guards(guards, counts, now_ms);
+        let mut woken = Vec::new();
+        for guard in guards.iter().filter(|guard| guard.delta < 0) {
+            if let Some(agent) = guard.counter.strip_prefix("busy:") {
+                let many = usize::try_from(guard.delta.unsigned_abs()).unwrap_or(usize::MAX);
+                woken.extend(self.waiters.take(agent, many));
+            }
+        }
+        woken
+    }
+
+    /// Notes for whom a run waits, if it waits at a gate.
+    pub(crate) fn stands_in_line(&self, run: &Run) {
+        for (agent, _) in run.gated() {
+            self.waiters.add(agent, run.id);
+        }
+    }
+
+    /// The last changes of a gateway's health.
+    pub(crate) fn health(&self, gateway: &str) -> (Health, Vec<(u64, Health)>) {
+        (self.pulse.health(gateway), self.pulse.history(gateway))
+    }
+}
+
+impl Inner {
+    /// What a turn sees of governance.
+    pub(crate) fn view(&self, now_ms: u64) -> View<'_> {
+        View::new(&self.trust, &self.agents, now_ms)
+    }
+
+    /// Reads the rows again if they have changed. Rules that cannot be read
+    /// leave those before in force for what they were decided under: every
+    /// dispatch is refused by its guard until they can.
+    pub(crate) async fn refresh_rules(self: &Arc<Self>) -> Result<(), StoreError> {
+        let before = self.trust.rules();
+        let rows = self.store.registry(None).await?;
+        if rows.epoch == before.fabric.epoch {
+            return Ok(());
+        }
+        match Rules::read(&rows, &self.trust.source, Some(&before)) {
+            Ok(rules) => {
+                *held(&self.trust.rules) = Arc::new(rules);
+                let now_ms = self.clock.now_ms();
+                let counters = self.trust.standing_counters();
+                self.trust.refresh(&*self.store, counters, now_ms).await?;
+                self.wake(self.trust.waiters.take_all());
+                self.end_trials().await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the new rules are refused; nothing is dispatched");
+                self.troubled(&error.to_string());
+                return Err(StoreError::Unavailable(error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Wakes runs that wait at a gate.
+    pub(crate) fn wake(self: &Arc<Self>, runs: Vec<RunId>) {
+        for run in runs {
+            match self.resident(run) {
+                Some(sender) => {
+                    // A full mailbox leads to a turn anyway.
+                    let _ = sender.try_send(Mail::Look);
+                }
+                None if self.is_ours_to_wake(run) => {
+                    let engine = Arc::clone(self);
+                    self.spawn(async move { engine.mail(run, Mail::Look).await });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Looks whether what runs wait for at gates in other processes is free now.
+    pub(crate) async fn look_at_gates(self: &Arc<Self>) -> Result<(), StoreError> {
+        let epoch = self.store.counts(vec![Counter::plain(account::REGISTRY)]).await?;
+        let known = i64::try_from(self.trust.rules().fabric.epoch).unwrap_or(i64::MAX);
+        if epoch.first().is_some_and(|epoch| *epoch != known) {
+            self.refresh_rules().await?;
+        }
+        let agents = self.trust.waiters.agents();
+        if agents.is_empty() {
+            return Ok(());
+        }
+        let now_ms = self.clock.now_ms();
+        let counters = agents.iter().map(|agent| Counter::plain(account::busy(agent)));
+        self.trust.refresh(&*self.store, counters.collect(), now_ms).await?;
+        let rules = self.trust.rules();
+        for agent in &agents {
+            let max = rules.fabric.agents.get(agent).and_then(|row| row.max_concurrent_steps);
+            let running = self.trust.counts.get(&account::busy(agent));
+            let free = max.map_or(1, |max| i64::from(max).saturating_sub(running));
+            let many = usize::try_from(free).unwrap_or(0);
+            self.wake(self.trust.waiters.take(agent, many));
+        }
+        Ok(())
+    }
+
+    /// Looks at every gateway, again and again.
+    pub(crate) async fn take_pulses(self: Arc<Self>) {
+        loop {
+            self.take_pulse().await;
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_millis(PULSE_MS)) => {}
+            }
+        }
+    }
+
+    async fn take_pulse(self: &Arc<Self>) {
+        let rules = self.trust.rules();
+        let mut changed = Vec::new();
+        let local = (!rules.fabric.gateways.contains_key(LOCAL_GATEWAY)).then_some(LOCAL_GATEWAY);
+        let names = rules.fabric.gateways.keys().map(String::as_str).chain(local);
+        for name in names {
+            let found = self.pulse_of(name).await;
+            let now_ms = self.clock.now_ms();
+            if let Some((before, after)) = self.trust.pulse.note(name, found, now_ms) {
+                let misses = self.trust.pulse.misses(name);
+                tracing::warn!(gateway = name, ?before, ?after, "a gateway's health changed");
+                changed.push(Entry {
+                    at_ms: now_ms,
+                    category: "lifecycle",
+                    what: "gateway_health_changed".to_owned(),
+                    actor: self.node.to_string(),
+                    resource_type: "gateway".to_owned(),
+                    resource_id: name.to_owned(),
+                    event: None,
+                    detail: json!({"before": before, "after": after, "misses": misses}),
+                });
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.record(self.node, changed).await {
+            tracing::warn!(%error, "a change of health could not be recorded");
+        }
+        self.wake(self.trust.waiters.take_all());
+    }
+
+    /// How a gateway is: none if it gives no answer. One that nobody here can
+    /// speak to is offline, for this process.
+    async fn pulse_of(&self, name: &str) -> Option<Health> {
+        let rules = self.trust.rules();
+        let row = rules.fabric.gateways.get(name);
+        let provider = row.map(|row| row.provider.as_str()).unwrap_or_default();
+        if provider.is_empty() {
+            return Some(Health::Healthy);
+        }
+        let Some(adapter) = self.agents.at(provider, row) else { return Some(Health::Offline) };
+        let patience = Duration::from_millis(PULSE_PATIENCE_MS);
+        match tokio::time::timeout(patience, adapter.health()).await {
+            Ok(Answered::Healthy) => Some(Health::Healthy),
+            Ok(Answered::Degraded) => Some(Health::Degraded),
+            Ok(Answered::Offline) | Err(_) => None,
+        }
+    }
+
+    /// Writes down that trials are over whose time has run out. The gates know
+    /// by themselves; this is for those who look at the rows.
+    async fn end_trials(&self) {
+        let rules = self.trust.rules();
+        let now_ms = self.clock.now_ms();
+        let over = rules.fabric.agents.iter().filter(|(_, agent)| {
+            agent.phase == Phase::Poc && agent.phase_at(now_ms) == Phase::Sunset
+        });
+        for (name, agent) in over {
+            let mut after = agent.clone();
+            after.phase = Phase::Sunset;
+            after.phase_since_ms = Some(now_ms);
+            let body = serde_json::to_value(&after).unwrap_or_default();
+            let entry = Entry {
+                at_ms: now_ms,
+                category: "lifecycle",
+                what: "agent_trial_ended".to_owned(),
+                actor: self.node.to_string(),
+                resource_type: "agent".to_owned(),
+                resource_id: name.clone(),
+                event: None,
+                detail: json!({"phase_since_ms": agent.phase_since_ms}),
+            };
+            let change = Change {
+                expect: Some(rules.fabric.epoch),
+                put: vec![Row { kind: Kind::Agent, name: name.clone(), body }],
+                remove: Vec::new(),
+                node: self.node,
+                entries: vec![entry],
+            };
+            // Another process may have been first; what is left is found next time.
+            if let Err(error) = self.store.change(change).await {
+                tracing::warn!(%error, agent = name, "the end of a trial could not be recorded");
+            }
+            return;
+        }
+    }
+}

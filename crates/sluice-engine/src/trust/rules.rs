@@ -1,0 +1,89 @@
+//! Rows and rules, read and ready.
+
+use sluice_core::port::ledger::Rows;
+use sluice_govern::policy::{DEFAULT, Policies};
+use sluice_govern::registry::{Agent, Fabric, Gateway, Kind};
+use std::sync::Arc;
+
+/// Where the rules come from.
+#[derive(Clone, Default)]
+pub enum PolicySource {
+    /// From the registry; the set that ships while there are none.
+    #[default]
+    Registry,
+    /// These, whatever the registry says.
+    Fixed(Arc<Policies>),
+}
+
+/// The rules cannot be read. Nothing is dispatched without any.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the policies cannot be used: {0}")]
+pub struct RulesError(pub String);
+
+/// Rows and rules of one epoch.
+pub(crate) struct Rules {
+    pub(crate) fabric: Fabric,
+    pub(crate) policies: Arc<Policies>,
+    /// What agents are that every setup has.
+    pub(crate) plain: Agent,
+    /// The gateway of this process.
+    pub(crate) local: Gateway,
+}
+
+impl Rules {
+    /// Reads the rows. Rules that cannot be read are an error; `before` keeps
+    /// those that did not change.
+    pub(crate) fn read(
+        rows: &Rows,
+        source: &PolicySource,
+        before: Option<&Rules>,
+    ) -> Result<Rules, RulesError> {
+        let policies = match source {
+            PolicySource::Fixed(policies) => Arc::clone(policies),
+            PolicySource::Registry => from_rows(rows, before)?,
+        };
+        let fabric = Fabric::read(rows.epoch, &rows.rows);
+        for (kind, name, why) in &fabric.broken {
+            tracing::error!(kind = kind.as_str(), name, why, "a row cannot be read");
+        }
+        let local = Gateway { capabilities: Vec::new(), ..Gateway::default() };
+        Ok(Rules { fabric, policies, plain: Agent::default(), local })
+    }
+}
+
+fn from_rows(rows: &Rows, before: Option<&Rules>) -> Result<Arc<Policies>, RulesError> {
+    let mut active: Vec<(String, String)> = Vec::new();
+    let mut shadow: Vec<(String, String)> = Vec::new();
+    for row in rows.rows.iter().filter(|row| row.kind == Kind::Policy) {
+        let text = row.body.get("text").and_then(serde_json::Value::as_str);
+        let Some(text) = text else {
+            return Err(RulesError(format!("`{}` has no text", row.name)));
+        };
+        let in_shadow = row.body.get("set").and_then(serde_json::Value::as_str) == Some("shadow");
+        let files = if in_shadow { &mut shadow } else { &mut active };
+        files.push((row.name.clone(), text.to_owned()));
+    }
+    if active.is_empty() {
+        active.push((DEFAULT.0.to_owned(), DEFAULT.1.to_owned()));
+    }
+    if let Some(before) = before {
+        let same_shadow = match before.policies.shadow() {
+            Some(known) => known.files() == shadow,
+            None => shadow.is_empty(),
+        };
+        if same_shadow && before.policies.files() == active {
+            return Ok(Arc::clone(&before.policies));
+        }
+    }
+    let load = |files: &[(String, String)]| {
+        Policies::load(files).map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            RulesError(errors.join("; "))
+        })
+    };
+    let mut policies = load(&active)?;
+    if !shadow.is_empty() {
+        policies = policies.with_shadow(load(&shadow)?);
+    }
+    Ok(Arc::new(policies))
+}

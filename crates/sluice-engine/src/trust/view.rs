@@ -1,0 +1,66 @@
+//! What one turn sees of it all.
+
+use super::Trust;
+use super::rules::Rules;
+use crate::agents::{Agents, LOCAL_GATEWAY};
+use sluice_core::port::adapter::Quote;
+use sluice_core::port::authority::{Authority, Patience};
+use sluice_govern::policy::Policies;
+use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
+use std::sync::Arc;
+
+/// Rows and rules of one epoch, with everything else as it is.
+pub(crate) struct View<'a> {
+    rules: Arc<Rules>,
+    trust: &'a Trust,
+    agents: &'a Agents,
+    now_ms: u64,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(trust: &'a Trust, agents: &'a Agents, now_ms: u64) -> View<'a> {
+        View { rules: trust.rules(), trust, agents, now_ms }
+    }
+}
+
+impl Authority for View<'_> {
+    fn fabric(&self) -> &Fabric {
+        &self.rules.fabric
+    }
+
+    fn policies(&self) -> &Policies {
+        &self.rules.policies
+    }
+
+    fn agent(&self, name: &str) -> Option<&Agent> {
+        let plain = || self.agents.get(name).map(|_| &self.rules.plain);
+        self.rules.fabric.agents.get(name).or_else(plain)
+    }
+
+    fn gateway(&self, name: &str) -> Option<&Gateway> {
+        let local = (name == LOCAL_GATEWAY).then_some(&self.rules.local);
+        self.rules.fabric.gateways.get(name).or(local)
+    }
+
+    fn health(&self, gateway: &str) -> Health {
+        self.trust.pulse.health(gateway)
+    }
+
+    fn count(&self, counter: &str) -> i64 {
+        self.trust.counts.get(counter)
+    }
+
+    fn in_window(&self, counter: &str, window_ms: u64) -> i64 {
+        self.trust.counts.in_window(counter, window_ms, self.now_ms)
+    }
+
+    fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote {
+        let row = self.gateway(gateway);
+        let adapter = self.agents.at(agent, row);
+        adapter.map_or(Quote::Priced, |adapter| adapter.quote(step))
+    }
+
+    fn patience(&self) -> &Patience {
+        &self.trust.patience
+    }
+}
