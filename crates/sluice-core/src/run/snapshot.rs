@@ -20,7 +20,9 @@ use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::state::{Approval, End, Open, Pause, Run, RunClock, StepState, args_of};
 use super::status::RunStatus;
+use crate::evidence::event::START;
 use crate::journal::event::{RunStarted, StepAt};
+use crate::port::store::Hash;
 use part::{Own, Part, Ref, parts};
 use serde::Deserialize as _;
 use serde_json::Deserializer;
@@ -47,6 +49,7 @@ parts! { Head { v = "v", id = "id", started = "started", } }
 /// What became of it, apart from its steps.
 struct Body {
     version: u64,
+    tip: Option<Hash>,
     status: RunStatus,
     pause: Option<Pause>,
     started_at_ms: u64,
@@ -65,6 +68,7 @@ struct Body {
 
 parts! { Body {
     version = "version",
+    tip = "tip",
     status = "status",
     pause = "pause",
     started_at_ms = "started_at",
@@ -89,6 +93,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         definition: _,
         started,
         version,
+        tip,
         status,
         pause,
         started_at_ms,
@@ -110,6 +115,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
     let head = Head { v: VERSION, id: *id, started: Arc::clone(started) };
     let body = Body {
         version: *version,
+        tip: (*tip != START).then_some(*tip),
         status: *status,
         pause: *pause,
         started_at_ms: *started_at_ms,
@@ -148,6 +154,7 @@ pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         definition,
         started: head.started,
         version: body.version,
+        tip: body.tip.unwrap_or(START),
         status: body.status,
         pause: body.pause,
         started_at_ms: body.started_at_ms,

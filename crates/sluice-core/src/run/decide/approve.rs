@@ -85,8 +85,8 @@ impl Turn<'_> {
         let changes = before.map(|before| diff(before, &action)).unwrap_or_default();
         let changes = changes.into_iter().map(|one| Change {
             path: one.path,
-            before: one.before,
-            after: one.after,
+            before: one.before.unwrap_or_default(),
+            after: one.after.unwrap_or_default(),
         });
         let changes = changes.collect();
         Asked { action, digest, reasons, changes }

@@ -27,7 +27,7 @@ use sluice_govern::facts::{
     Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
 use sluice_govern::registry::{Phase, Posture, Role, TrustedContext};
-use sluice_govern::route::{Route, Want, route};
+use sluice_govern::route::{DeployedOn, Features, Layer, Route, Want, route};
 use std::sync::Arc;
 
 /// What the gates said of a dispatch, and what it rests on.
@@ -78,7 +78,7 @@ impl Turn<'_> {
         let agent_name = run.agent_of(at.step).unwrap_or_default();
         let agent = authority.agent(agent_name).filter(|_| !child);
         let route = self.route(at, child);
-        let gateway = route.as_ref().map_or_else(String::new, |route| route.gateway.clone());
+        let gateway = route.as_ref().and_then(|route| route.gateway.clone()).unwrap_or_default();
         let role = self.role(at);
         let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
         let quoted = self.estimate(ready, model.as_deref(), &gateway, &name);
@@ -100,10 +100,10 @@ impl Turn<'_> {
                 Subject::Agent(agent_name, agent)
             },
             role: step.role.as_deref().zip(role.as_ref()),
-            place: route.as_ref().map(|route| Place {
-                name: &route.gateway,
-                gateway: authority.gateway(&route.gateway),
-                health: authority.health(&route.gateway),
+            place: (!child).then(|| Place {
+                name: &gateway,
+                gateway: authority.gateway(&gateway),
+                health: authority.health(&gateway),
             }),
             object: None,
             held: authority.fabric().held,
@@ -138,7 +138,8 @@ impl Turn<'_> {
         let decision = evaluate(&facts, authority.policies());
         let mut record = decision.to_json();
         if let Some(route) = &route {
-            record.insert("route".to_owned(), route.to_json());
+            let route = serde_json::to_value(route).unwrap_or_default();
+            record.insert("route".to_owned(), route);
         }
         if let Worst::Known(money) = quoted.worst
             && money != Money::ZERO
@@ -166,7 +167,7 @@ impl Turn<'_> {
         let authority = self.given.authority;
         // Fixed when a person was asked.
         if let Some(gateway) = self.granted_gateway(at) {
-            return Some(Route::fixed(gateway));
+            return Some(Route { gateway: Some(gateway), layer: Layer::Pinned, candidates: Vec::new() });
         }
         let name = run.agent_of(at.step).unwrap_or_default();
         let want = Want {
@@ -174,7 +175,8 @@ impl Turn<'_> {
             row: authority.agent(name),
             pin: run.started.pins.get(name).map(String::as_str),
             capabilities: &run.step(at).capabilities,
-            run_gateway: &run.started.gateway,
+            run_gateway: Some(&run.started.gateway),
+            features: Features { deployed_on: DeployedOn::Asked },
         };
         Some(route(authority.fabric(), &|gateway| authority.health(gateway), &want))
     }

@@ -19,6 +19,7 @@ fn commands() -> Vec<Command> {
             output_tokens: 2,
             thinking_tokens: 3,
             cost: Money::from_micro_cents(4),
+            unknown: true,
         },
         session: Some("s".to_owned()),
     };
@@ -39,6 +40,11 @@ fn commands() -> Vec<Command> {
             by: by(),
             comment: Some("no".to_owned()),
             values: json!({"x": 1}).as_object().cloned().unwrap(),
+            roles: vec!["legal".to_owned()],
+            constraints: Some(sluice_govern::decision::Constraints {
+                tools_deny: vec!["mail".to_owned()],
+                ..Default::default()
+            }),
         })),
         Command::ChildEnded {
             child: RunId(3),

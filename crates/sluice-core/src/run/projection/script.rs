@@ -139,7 +139,9 @@ impl Script {
         let approval: ApprovalId = *open.next().expect("a question is open").0;
         let comment = comment.map(str::to_owned);
         let (by, values) = ("bob".to_owned(), Map::new());
-        self.tell(Command::Resolve(Box::new(Resolve { approval, decision, by, comment, values })))
+        let (roles, constraints) = (Vec::new(), None);
+        let resolve = Resolve { approval, decision, by, comment, values, roles, constraints };
+        self.tell(Command::Resolve(Box::new(resolve)))
     }
 }
 
@@ -155,6 +157,7 @@ fn usage() -> Usage {
         output_tokens: 20,
         thinking_tokens: 5,
         cost: Money::from_micro_cents(210_000),
+        unknown: false,
     }
 }
 

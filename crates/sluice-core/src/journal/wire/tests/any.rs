@@ -96,13 +96,51 @@ fn step_at() -> BoxedStrategy<StepAt> {
 
 fn usage() -> BoxedStrategy<Usage> {
     let tokens = || prop_oneof![Just(0), any::<u64>()];
-    (maybe(), tokens(), tokens(), tokens(), tokens())
-        .prop_map(|(model, i, o, t, cost)| Usage {
+    (maybe(), tokens(), tokens(), tokens(), tokens(), any::<bool>())
+        .prop_map(|(model, i, o, t, cost, unknown)| Usage {
             model,
             input_tokens: i,
             output_tokens: o,
             thinking_tokens: t,
             cost: Money::from_micro_cents(cost),
+            unknown,
+        })
+        .boxed()
+}
+
+fn money() -> BoxedStrategy<Money> {
+    prop_oneof![Just(0), any::<u64>()].prop_map(Money::from_micro_cents).boxed()
+}
+
+fn constraints() -> BoxedStrategy<Constraints> {
+    let tools = (option::of(vec(text(), 0..3)), vec(text(), 0..3));
+    let bounds = (maybe(), option::of(money()), option::of(any::<u64>()));
+    (vec(text(), 0..3), tools, bounds)
+        .prop_map(|(environments, (tools_allow, tools_deny), bounds)| {
+            let (data_access, max_cost, max_output_tokens) = bounds;
+            Constraints {
+                environments,
+                tools_allow,
+                tools_deny,
+                data_access,
+                max_cost,
+                max_output_tokens,
+            }
+        })
+        .boxed()
+}
+
+fn terms() -> BoxedStrategy<Terms> {
+    let account = (text(), money()).prop_map(|(name, cap)| Account { name, cap });
+    let taken = (maybe(), money(), vec(account, 0..3));
+    (taken, constraints(), maybe(), option::of(any::<u64>()))
+        .prop_map(|((slot, reserved, accounts), constraints, model, max_output_tokens)| Terms {
+            slot,
+            reserved,
+            accounts,
+            constraints,
+            model,
+            max_output_tokens,
         })
         .boxed()
 }
@@ -146,8 +184,16 @@ fn run_started() -> BoxedStrategy<RunStarted> {
     let given = (btree_map(text(), hash(), 0..3), map(), btree_map(text(), text(), 0..3));
     let about = (maybe(), text(), text(), text(), text());
     let above = (option::of((run(), text())), option::of(run()), any::<u32>(), option::of(origin));
-    (definition, given, about, above)
-        .prop_map(|(definition, given, about, above)| {
+    let postures = vec![Posture::BoundedAutonomous, Posture::ApprovalRequired, Posture::Advisory];
+    let governed = (
+        (maybe(), select(postures), option::of(any::<u8>())),
+        btree_map(text(), text(), 0..3),
+        vec((run(), money()), 0..3),
+        btree_map(text(), value(), 0..3),
+    );
+    (definition, given, about, above, governed)
+        .prop_map(|(definition, given, about, above, governed)| {
+            let ((deployment, posture, trust_ceiling), pins, caps, agreed) = governed;
             let (workflow, version, definition_hash, definition) = definition;
             let (children, args, role_bindings) = given;
             let (default_agent, gateway, initiator, trace_id, root_span_id) = about;
@@ -169,6 +215,12 @@ fn run_started() -> BoxedStrategy<RunStarted> {
                 root,
                 depth,
                 origin,
+                deployment,
+                posture,
+                trust_ceiling,
+                pins,
+                caps,
+                agreed,
             }
         })
         .boxed()
@@ -200,9 +252,23 @@ fn dispatch() -> BoxedStrategy<Dispatch> {
         Just(Path::FanOut),
     ];
     let counts = any::<(u32, u32, u32)>();
-    (counts, maybe(), text(), path, option::of(any::<u64>()), prepared())
-        .prop_map(|((attempt, dispatch_no, wave), agent, gateway, path, deadline_ms, prepared)| {
-            Dispatch { attempt, dispatch_no, wave, agent, gateway, path, deadline_ms, prepared }
+    let governed = (maybe(), terms());
+    (counts, maybe(), text(), path, option::of(any::<u64>()), prepared(), governed)
+        .prop_map(|(counts, agent, gateway, path, deadline_ms, prepared, (digest, terms))| {
+            let (attempt, dispatch_no, wave) = counts;
+            let terms = Arc::new(terms);
+            Dispatch {
+                attempt,
+                dispatch_no,
+                wave,
+                agent,
+                gateway,
+                path,
+                deadline_ms,
+                prepared,
+                digest,
+                terms,
+            }
         })
         .boxed()
 }
@@ -357,6 +423,8 @@ fn gate() -> BoxedStrategy<NodeEvent> {
             level
         }),
         approval_resolved().prop_map(|resolved| NodeEvent::ApprovalResolved(Box::new(resolved))),
+        (any::<u32>(), usage())
+            .prop_map(|(dispatch_no, usage)| NodeEvent::Reconciled { dispatch_no, usage }),
     ]
     .boxed()
 }
@@ -364,8 +432,17 @@ fn gate() -> BoxedStrategy<NodeEvent> {
 fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
     let sources = [ApprovalSource::Step, ApprovalSource::Policy, ApprovalSource::Escalation];
     let asked = (text(), vec(text(), 0..3), any::<u64>());
-    (any::<u128>(), select(sources.to_vec()), asked, error(), prepared(), usage())
-        .prop_map(|(id, source, (summary, approvers, expires_at_ms), error, prepared, usage)| {
+    let who = (vec(vec(text(), 0..3), 0..3), 1u32..9, any::<bool>(), vec(any::<(u64, String)>(), 0..3));
+    let change = (text(), value(), value())
+        .prop_map(|(path, before, after)| Change { path, before, after });
+    let action = (value(), text(), vec(text(), 0..3), vec(change, 0..3)).prop_map(
+        |(action, digest, reasons, changes)| Arc::new(Asked { action, digest, reasons, changes }),
+    );
+    let bound = (who, option::of(action));
+    (any::<u128>(), select(sources.to_vec()), asked, error(), prepared(), usage(), bound)
+        .prop_map(|(id, source, asked, error, prepared, usage, (who, action))| {
+            let (summary, approvers, expires_at_ms) = asked;
+            let (groups, quorum, not_initiator, reminders) = who;
             ApprovalRequested {
                 approval: ApprovalId(id),
                 source,
@@ -375,6 +452,11 @@ fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
                 error,
                 prepared,
                 usage,
+                groups,
+                quorum,
+                not_initiator,
+                reminders,
+                action,
             }
         })
         .boxed()
@@ -382,6 +464,7 @@ fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
 
 fn approval_resolved() -> BoxedStrategy<ApprovalResolved> {
     let resolutions = vec![
+        Resolution::Pending,
         Resolution::Approved,
         Resolution::Rejected,
         Resolution::Expired,
@@ -390,12 +473,15 @@ fn approval_resolved() -> BoxedStrategy<ApprovalResolved> {
         Resolution::Skip,
         Resolution::Abort,
     ];
-    (any::<u128>(), select(resolutions), maybe(), maybe())
-        .prop_map(|(id, resolution, by, comment)| ApprovalResolved {
+    let how = (vec(text(), 0..3), option::of((constraints(), text())));
+    (any::<u128>(), select(resolutions), maybe(), maybe(), how)
+        .prop_map(|(id, resolution, by, comment, (roles, tightened))| ApprovalResolved {
             approval: ApprovalId(id),
             resolution,
             by,
             comment,
+            roles,
+            tightened,
         })
         .boxed()
 }

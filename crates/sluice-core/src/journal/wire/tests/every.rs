@@ -41,6 +41,7 @@ fn usage() -> Usage {
         output_tokens: 2,
         thinking_tokens: 3,
         cost: Money::from_micro_cents(210_000),
+        unknown: true,
     }
 }
 
@@ -93,6 +94,12 @@ fn run_started() -> RunStarted {
         root: Some(RUN),
         depth: 1,
         origin: Some(Origin { kind: text("branch"), run: RUN, event: 7 }),
+        deployment: some("live"),
+        posture: Posture::ApprovalRequired,
+        trust_ceiling: Some(4),
+        pins: BTreeMap::from([(text("agent"), text("gw"))]),
+        caps: vec![(RUN, Money::from_micro_cents(5))],
+        agreed: BTreeMap::from([(text("step"), json!({"command": "x"}))]),
     }
 }
 
@@ -106,6 +113,15 @@ fn dispatch() -> Dispatch {
         path: Path::Child(RUN),
         deadline_ms: Some(99),
         prepared: Some(prepared()),
+        digest: some("d1"),
+        terms: Arc::new(Terms {
+            slot: some("a"),
+            reserved: Money::from_micro_cents(7),
+            accounts: vec![Account { name: text("run/x"), cap: Money::from_micro_cents(9) }],
+            constraints: constraints(),
+            model: some("m"),
+            max_output_tokens: Some(12),
+        }),
     }
 }
 
@@ -141,7 +157,25 @@ fn approval_requested() -> ApprovalRequested {
         error: Some((text("timeout"), text("too long"))),
         prepared: Some(prepared()),
         usage: usage(),
+        groups: vec![vec![text("ada"), text("legal")]],
+        quorum: 2,
+        not_initiator: true,
+        reminders: vec![(5, text("normal"))],
+        action: Some(Arc::new(Asked {
+            action: json!({"command": "go"}),
+            digest: text("d1"),
+            reasons: vec![text("policy p")],
+            changes: vec![Change {
+                path: text("/command"),
+                before: json!("stay"),
+                after: json!("go"),
+            }],
+        })),
     }
+}
+
+fn constraints() -> Constraints {
+    Constraints { tools_deny: vec![text("mail")], ..Constraints::default() }
 }
 
 fn full_wait() -> Wait {
@@ -188,6 +222,8 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         resolution: Resolution::Approved,
         by: some("ada"),
         comment: some("fine"),
+        roles: vec![text("legal")],
+        tightened: Some((constraints(), text("d2"))),
     };
     let steps = [
         NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
@@ -277,6 +313,8 @@ fn bare_work() -> Vec<NodeEvent> {
         path: Path::Edge,
         deadline_ms: None,
         prepared: None,
+        digest: None,
+        terms: Arc::default(),
     };
     let given = Dispatch { prepared: Some(Arc::default()), path: Path::FanOut, ..dispatch.clone() };
     let retried = Retried {
@@ -336,9 +374,14 @@ fn bare_ends() -> Vec<NodeEvent> {
         error: None,
         prepared: None,
         usage: Usage::default(),
+        groups: Vec::new(),
+        quorum: 1,
+        not_initiator: false,
+        reminders: Vec::new(),
+        action: None,
     };
     let resolution = Resolution::Expired;
-    let resolved = ApprovalResolved { approval: APPROVAL, resolution, by: None, comment: None };
+    let resolved = ApprovalResolved::new(APPROVAL, resolution);
     let skip = Skip::new(SkipCause::Decision, "");
     vec![
         NodeEvent::Completed(Box::new(completed)),
