@@ -5,8 +5,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::evidence::event::{Link, START};
 use sluice_core::journal::wire;
 use sluice_core::plan::Plan;
+use sluice_core::port::Entropy;
+use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -26,12 +29,26 @@ fn plan() -> &'static Plan {
     })
 }
 
+/// Salts that are all zeros.
+struct Zeros;
+
+impl Entropy for Zeros {
+    fn bits(&mut self) -> u64 {
+        0
+    }
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let none = BTreeMap::new();
     let _ = wire::blobs(bytes);
     let _ = wire::started(bytes, &none);
+    let _ = wire::raw(bytes);
+    if let Ok(erased) = wire::erase(bytes, |_| true, &none) {
+        assert!(wire::raw(&erased.body).is_ok());
+    }
     if let Ok(decoded) = wire::decode(bytes, Some(plan()), &none) {
-        let written = wire::encode(&decoded.events, decoded.at_ms, plan());
+        let mut link = Link { run: RunId(1), next: 1, tip: START };
+        let written = wire::encode(&decoded.events, decoded.at_ms, plan(), &mut link, &mut Zeros);
         let blobs = written.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
         let again = wire::decode(&written.body, Some(plan()), &blobs).expect("it was written by us");
         assert_eq!(again.events, decoded.events);

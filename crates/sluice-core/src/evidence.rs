@@ -5,3 +5,5 @@
 //! the heads of both, are chained themselves, and signed.
 
 pub mod entry;
+pub mod event;
+pub mod hex;

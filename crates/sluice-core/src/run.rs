@@ -18,7 +18,7 @@ pub mod state;
 pub mod status;
 pub mod transition;
 
-mod evolve;
+pub(crate) mod evolve;
 mod index;
 mod scope;
 #[cfg(test)]

@@ -102,7 +102,11 @@ impl About {
         if event.kind == "node.provenance" && event.payload.raw("sourceRunId").is_none() {
             let _ = write!(json, ",\"sourceRunId\":{run}");
         }
-        json.push_str("}}");
+        json.push('}');
+        if event.erased {
+            json.push_str(",\"erased\":true");
+        }
+        json.push('}');
         json
     }
 }

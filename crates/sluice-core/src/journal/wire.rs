@@ -1,7 +1,9 @@
 //! How the events of one append are written down: a frame.
 //!
-//! Version 1 is compact JSON, `{"v":1,"at":ms,"events":[{"type","payload"}]}`.
-//! A payload holds what the public stream shows of the event, under the same
+//! Version 2 is compact JSON, `{"v":2,"at":ms,"events":[{"type","salt","payload"}]}`.
+//! The salt is 16 random bytes in hexadecimal, for the commitment to the payload
+//! that the event's hash covers (see [`evidence::event`](crate::evidence::event)).
+//! Version 1 had no salts, and its events have no hashes. A payload holds what the public stream shows of the event, under the same
 //! names, so that showing a frame copies bytes and encodes nothing again; the
 //! run is not named, since whoever has a frame knows whose it is. What is
 //! absent, empty or zero is left out, except figures that count from zero.
@@ -9,31 +11,43 @@
 //! A field of a payload longer than `BLOB_BYTES_MIN` is stored by its hash and
 //! named in `blobs` beside the payload, where no author's value can stand.
 //!
+//! A payload can be [`erase`]d. Then the event is `{"type","erased":true,
+//! "commitment","payload"}`: the commitment stands for what was there, so that
+//! the hashes stay as they are, and the payload is what the fold cannot do without.
+//!
 //! INVARIANT: `decode` gives back what `encode` was given. Two things are lost,
 //! neither of which we write: the keys `runId` and `nodeId` of a decision or an
 //! alert, which the envelope around them has already; and a field whose value
 //! nests deeper than 127 levels can be written but not read.
 //!
-//! INVARIANT: what version 1 wrote is read for ever. A change of the format is
-//! a new version; `decode` then knows both.
+//! INVARIANT: what any version wrote is read for ever. A change of the format is
+//! a new version; `decode` then knows them all.
 
+mod erase;
 mod fields;
 mod object;
+mod raw;
 mod read;
+mod residue;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use super::event::{Event, RunStarted};
+use crate::evidence::event::{Chain, HASH_BYTES, Link, Salt, commitment};
 use crate::plan::Plan;
+use crate::port::Entropy;
 use crate::port::store::{Blob, Hash};
 use object::{FrameWriter, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use erase::{Erased, erase};
+pub use raw::{Bond, RawEvent, RawFrame, raw};
+
 pub(super) use fields::{Written, frame};
 
 /// The version of the format that is written.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Why a frame could not be read. In each case the run is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +73,8 @@ pub struct Encoded {
     pub body: Vec<u8>,
     /// The fields that were too long for it.
     pub blobs: Vec<Blob>,
+    /// The hash of each event, 32 bytes each.
+    pub chain: Vec<u8>,
 }
 
 /// What a frame holds.
@@ -70,17 +86,31 @@ pub struct Decoded {
     pub events: Vec<Event>,
 }
 
-/// Writes the events of one append, decided at `at_ms` for a run of `plan`.
-pub fn encode(events: &[Event], at_ms: u64, plan: &Plan) -> Encoded {
+/// Writes the events of one append, decided at `at_ms` for a run of `plan`. The
+/// link says where in the run's chain they go, and is moved along; `entropy`
+/// gives the salts.
+pub fn encode(
+    events: &[Event],
+    at_ms: u64,
+    plan: &Plan,
+    link: &mut Link,
+    entropy: &mut dyn Entropy,
+) -> Encoded {
     let mut writer = FrameWriter::new(events.len());
-    writer.out.extend_from_slice(b"{\"v\":1,\"at\":");
+    let mut hashes = Chain::new(link);
+    let mut chain = Vec::with_capacity(events.len() * HASH_BYTES);
+    writer.out.extend_from_slice(b"{\"v\":2,\"at\":");
     json(&mut writer.out, &at_ms);
     writer.out.extend_from_slice(b",\"events\":[");
     for (index, event) in events.iter().enumerate() {
         if index > 0 {
             writer.out.push(b',');
         }
-        write::event(&mut writer, event, plan);
+        let salt = salt(entropy);
+        write::event(&mut writer, event, &salt, plan);
+        let payload = &writer.out[writer.payload.clone()];
+        let committed = commitment(&salt, payload, &writer.out[writer.moved_at.clone()]);
+        chain.extend_from_slice(&hashes.add(event.name(), at_ms, committed).0);
     }
     writer.out.extend_from_slice(b"]}");
     let (mut body, blobs) = (writer.out, writer.blobs);
@@ -88,7 +118,12 @@ pub fn encode(events: &[Event], at_ms: u64, plan: &Plan) -> Encoded {
         // The long fields passed through here and left their room behind.
         body.shrink_to_fit();
     }
-    Encoded { body, blobs }
+    Encoded { body, blobs, chain }
+}
+
+fn salt(entropy: &mut dyn Entropy) -> Salt {
+    let bits = u128::from(entropy.bits()) << 64 | u128::from(entropy.bits());
+    bits.to_be_bytes()
 }
 
 /// The hashes of everything a frame refers to, each once.

@@ -9,6 +9,7 @@
 
 use super::Later;
 use super::ledger::{Entry, Ledger};
+use crate::evidence::hex;
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
 use std::fmt;
@@ -102,20 +103,13 @@ impl Hash {
 
     /// Reads what `Display` writes.
     pub fn parse(text: &str) -> Option<Hash> {
-        let mut bytes = [0u8; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
-        }
-        Some(Hash(bytes))
+        hex::parse(text).map(Hash)
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::to_string(&self.0))
     }
 }
 

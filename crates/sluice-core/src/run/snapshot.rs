@@ -20,7 +20,9 @@ use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::state::{Approval, End, Pause, Run, RunClock, StepState, args_of};
 use super::status::RunStatus;
+use crate::evidence::event::START;
 use crate::journal::event::{RunStarted, StepAt};
+use crate::port::store::Hash;
 use part::{Own, Part, Ref, parts};
 use serde::Deserialize as _;
 use serde_json::Deserializer;
@@ -28,9 +30,12 @@ use serde_json::de::SliceRead;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The version of the format. Any change of what is written is a new one: no
-/// two are ever read, since the journal has everything.
-const VERSION: u32 = 1;
+/// The version of the format. Any change of what is written is a new one. The
+/// one before is read too: it only lacks the tip, and was written when no event
+/// had a hash.
+const VERSION: u32 = 2;
+/// The oldest that is read.
+const VERSION_MIN: u32 = 1;
 
 /// Latest time that is believed, so that sums of times stay small enough.
 const TIME_MS_MAX: u64 = 1 << 60;
@@ -47,6 +52,7 @@ parts! { Head { v = "v", id = "id", started = "started", } }
 /// What became of it, apart from its steps.
 struct Body {
     version: u64,
+    tip: Option<Hash>,
     status: RunStatus,
     pause: Option<Pause>,
     started_at_ms: u64,
@@ -64,6 +70,7 @@ struct Body {
 
 parts! { Body {
     version = "version",
+    tip = "tip",
     status = "status",
     pause = "pause",
     started_at_ms = "started_at",
@@ -87,6 +94,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
         definition: _,
         started,
         version,
+        tip,
         status,
         pause,
         started_at_ms,
@@ -107,6 +115,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
     let head = Head { v: VERSION, id: *id, started: Arc::clone(started) };
     let body = Body {
         version: *version,
+        tip: (*tip != START).then_some(*tip),
         status: *status,
         pause: *pause,
         started_at_ms: *started_at_ms,
@@ -132,7 +141,7 @@ pub fn encode(run: &Run) -> Vec<u8> {
 pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
     let mut pieces = Deserializer::from_slice(bytes);
     let head: Head = read(&mut pieces)?;
-    if head.v != VERSION || head.started.definition_hash != definition.hash {
+    if !readable(head.v) || head.started.definition_hash != definition.hash {
         return None;
     }
     let body: Body = read(&mut pieces)?;
@@ -144,6 +153,7 @@ pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         definition,
         started: head.started,
         version: body.version,
+        tip: body.tip.unwrap_or(START),
         status: body.status,
         pause: body.pause,
         started_at_ms: body.started_at_ms,
@@ -171,7 +181,11 @@ pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
 /// the definition that [`decode`] needs.
 pub fn started(bytes: &[u8]) -> Option<(RunId, Arc<RunStarted>)> {
     let head: Head = read(&mut Deserializer::from_slice(bytes))?;
-    (head.v == VERSION).then_some((head.id, head.started))
+    readable(head.v).then_some((head.id, head.started))
+}
+
+fn readable(version: u32) -> bool {
+    (VERSION_MIN..=VERSION).contains(&version)
 }
 
 fn write(out: &mut Vec<u8>, part: &impl Part) {

@@ -7,6 +7,7 @@ use super::definition::Definition;
 use super::id::{ApprovalId, RunId};
 use super::index::Index;
 use super::status::{RunStatus, StepStatus, Waiting};
+use crate::evidence::event::START;
 use crate::journal::event::{
     ApprovalSource, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip, SkipCause,
     StepAt,
@@ -14,6 +15,7 @@ use crate::journal::event::{
 use crate::plan::policy::{Family, OnFailure};
 use crate::plan::step::{Step, Work};
 use crate::port::adapter::{Process, Usage};
+use crate::port::store::Hash;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +31,9 @@ pub struct Run {
     pub started: Arc<RunStarted>,
     /// The id of the last event folded into it.
     pub version: u64,
+    /// The hash of the last event that was made durable. Not folded from events:
+    /// whoever loads frames or encodes new ones keeps it.
+    pub tip: Hash,
     /// What it is doing.
     pub status: RunStatus,
     /// Why it is paused, while it is.
@@ -291,6 +296,7 @@ impl Run {
             definition,
             started,
             version: 0,
+            tip: START,
             status: RunStatus::Queued,
             pause: None,
             started_at_ms: 0,

@@ -10,6 +10,7 @@ mod cancel;
 mod carried;
 mod children;
 mod conditions;
+mod erased;
 mod escalation;
 mod failure;
 mod fan_out;
@@ -365,6 +366,7 @@ impl Script {
             }
         }
         world.verify();
+        erased::verify(&world);
         world
     }
 

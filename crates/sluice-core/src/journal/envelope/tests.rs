@@ -1,8 +1,10 @@
 use super::*;
 use crate::doc;
+use crate::evidence::event::{Link, START};
 use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Provenance, StepAt};
 use crate::journal::wire;
 use crate::limits::BLOB_BYTES_MIN;
+use crate::port::Entropy;
 use expect_test::expect;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,10 +16,25 @@ fn plan() -> crate::plan::Plan {
     doc::check(text.as_bytes(), None, &doc::Registry::default()).plan.unwrap()
 }
 
+struct Counter(u64);
+
+impl Entropy for Counter {
+    fn bits(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+/// A frame that begins at event 41.
+fn encode(events: &[Event], at_ms: u64) -> wire::Encoded {
+    let mut link = Link { run: RUN, next: 41, tip: START };
+    wire::encode(events, at_ms, &plan(), &mut link, &mut Counter(0))
+}
+
 fn show(events: &[Event]) -> Vec<Shown> {
-    let encoded = wire::encode(events, 1_790_000_000_123, &plan());
+    let encoded = encode(events, 1_790_000_000_123);
     let count = u32::try_from(events.len()).unwrap();
-    let frame = Frame { first: 41, count, body: encoded.body };
+    let frame = Frame { first: 41, count, body: encoded.body, chain: encoded.chain };
     let blobs = encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
     envelopes(RUN, "my-flow", "7f", &frame, &blobs).unwrap()
 }
@@ -83,8 +100,8 @@ fn what_is_stored_by_its_hash_is_shown_in_full() {
 
 #[test]
 fn names_are_quoted() {
-    let body = wire::encode(&[Event::RunRecovered], 0, &plan()).body;
-    let frame = Frame { first: 1, count: 1, body };
+    let body = encode(&[Event::RunRecovered], 0).body;
+    let frame = Frame { first: 1, count: 1, body, chain: Vec::new() };
     let shown = envelopes(RUN, "a\"b", "c\\d", &frame, &BTreeMap::new()).unwrap();
     let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
     assert_eq!(envelope["workflowId"], "a\"b");
@@ -93,14 +110,24 @@ fn names_are_quoted() {
 
 #[test]
 fn a_frame_that_is_not_what_the_store_says_is_refused() {
-    let body = wire::encode(&[Event::RunRecovered], 0, &plan()).body;
+    let body = encode(&[Event::RunRecovered], 0).body;
+    let frame = |count, body| Frame { first: 1, count, body, chain: Vec::new() };
     let refused = |frame| envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap_err();
     expect!["the frame is unreadable: it holds 1 events instead of 2"]
-        .assert_eq(&refused(Frame { first: 1, count: 2, body }).to_string());
-    assert_eq!(
-        refused(Frame { first: 1, count: 1, body: br#"{"v":2}"#.to_vec() }),
-        WireError::Newer(2)
-    );
+        .assert_eq(&refused(frame(2, body)).to_string());
+    assert_eq!(refused(frame(1, br#"{"v":3}"#.to_vec())), WireError::Newer(3));
+}
+
+#[test]
+fn an_erased_event_says_so_and_salts_are_not_shown() {
+    assert!(show(&some_events()).iter().all(|shown| !shown.json.contains("salt")));
+    let encoded = encode(&some_events(), 5);
+    let body = wire::erase(&encoded.body, |place| place == 2, &BTreeMap::new()).unwrap().body;
+    let frame = Frame { first: 41, count: 4, body, chain: encoded.chain };
+    let shown = envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap();
+    expect![[r#"{"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"w","timestamp":"1970-01-01T00:00:00.005Z","correlation":{"traceId":"t","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":""},"erased":true}"#]]
+        .assert_eq(&shown[2].json);
+    assert!(!shown[1].json.contains("erased"));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(in crate::journal) struct Written<'a> {
     pub(in crate::journal) kind: Cow<'a, str>,
     #[serde(borrow)]
     pub(in crate::journal) payload: Fields<'a>,
+    #[serde(default)]
+    pub(in crate::journal) erased: bool,
     #[serde(borrow, default)]
     pub(super) blobs: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
@@ -38,19 +40,27 @@ pub(in crate::journal) struct Fields<'a>(pub(in crate::journal) Vec<(Cow<'a, str
 
 /// Reads the outside of a frame.
 pub(in crate::journal) fn frame(body: &[u8]) -> Result<Frame<'_>, WireError> {
+    read_version(body, serde_json::from_slice(body), |frame: &Frame<'_>| frame.v)
+}
+
+/// What was read, if it is of a version that is known.
+pub(super) fn read_version<T>(
+    body: &[u8],
+    read: serde_json::Result<T>,
+    version: impl FnOnce(&T) -> u64,
+) -> Result<T, WireError> {
     /// What every version has in common.
     #[derive(Deserialize)]
     struct Version {
         v: u64,
     }
-    let read = serde_json::from_slice::<Frame<'_>>(body);
     let version = match &read {
-        Ok(frame) => frame.v,
+        Ok(frame) => version(frame),
         // Of another shape: perhaps of a later version.
         Err(_) => serde_json::from_slice::<Version>(body).map_or(VERSION, |version| version.v),
     };
     match version {
-        VERSION => read.map_err(malformed),
+        1..=VERSION => read.map_err(malformed),
         0 => Err(malformed("there is no version 0")),
         later => Err(WireError::Newer(later)),
     }

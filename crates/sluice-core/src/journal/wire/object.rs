@@ -1,17 +1,24 @@
 //! Writes JSON objects into one buffer, and moves what is long out of it.
 
+use crate::evidence::event::Salt;
+use crate::evidence::hex;
 use crate::limits::BLOB_BYTES_MIN;
 use crate::port::store::{Blob, Hash};
 use serde::{Serialize, Serializer};
 use std::fmt::Display;
+use std::ops::Range;
 
 /// What an event usually takes as JSON.
-const EVENT_BYTES: usize = 320;
+const EVENT_BYTES: usize = 368;
 
 /// A frame so far.
 pub(super) struct FrameWriter {
     pub(super) out: Vec<u8>,
     pub(super) blobs: Vec<Blob>,
+    /// Where the payload written last is in `out`.
+    pub(super) payload: Range<usize>,
+    /// Where its `blobs` are; empty where there are none.
+    pub(super) moved_at: Range<usize>,
     /// Fields of the payload being written that became blobs.
     moved: Vec<(String, Hash)>,
 }
@@ -19,22 +26,34 @@ pub(super) struct FrameWriter {
 impl FrameWriter {
     pub(super) fn new(events: usize) -> FrameWriter {
         let out = Vec::with_capacity(64 + events * EVENT_BYTES);
-        FrameWriter { out, blobs: Vec::new(), moved: Vec::new() }
+        let (blobs, moved) = (Vec::new(), Vec::new());
+        FrameWriter { out, blobs, payload: 0..0, moved_at: 0..0, moved }
     }
 
     /// Writes one event, its payload by `fill`.
-    pub(super) fn event(&mut self, name: &'static str, fill: impl FnOnce(&mut Payload<'_>)) {
+    pub(super) fn event(
+        &mut self,
+        name: &'static str,
+        salt: &Salt,
+        fill: impl FnOnce(&mut Payload<'_>),
+    ) {
         self.out.extend_from_slice(b"{\"type\":\"");
         self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\",\"salt\":\"");
+        hex::push(&mut self.out, salt);
         self.out.extend_from_slice(b"\",\"payload\":{");
         let start = self.out.len();
         fill(&mut Payload { frame: self, start });
         self.out.push(b'}');
+        self.payload = start - 1..self.out.len();
+        self.moved_at = 0..0;
         if !self.moved.is_empty() {
             let shown = |(name, hash): (String, Hash)| (name, Text(hash));
             let moved: Vec<_> = self.moved.drain(..).map(shown).collect();
             self.out.extend_from_slice(b",\"blobs\":");
+            let start = self.out.len();
             json(&mut self.out, &Pairs(&moved));
+            self.moved_at = start..self.out.len();
         }
         self.out.push(b'}');
     }

@@ -2,11 +2,15 @@
 
 mod any;
 mod bounds;
+mod chain;
+mod erase;
 mod every;
 
 use super::*;
 use crate::doc;
+use crate::evidence::event::START;
 use crate::journal::event::{NodeEvent, StepAt};
+use crate::run::id::RunId;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -17,6 +21,24 @@ pub(super) fn plan() -> Plan {
                 - {id: second, agent: a, command: x}\n  - {id: third, agent: a, command: x}\n";
     let checked = doc::check(text.as_bytes(), None, &doc::Registry::default());
     checked.plan.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
+}
+
+/// Salts that are all zeros.
+pub(super) struct Zeros;
+
+impl Entropy for Zeros {
+    fn bits(&mut self) -> u64 {
+        0
+    }
+}
+
+pub(super) fn link() -> Link {
+    Link { run: RunId(0x10), next: 1, tip: START }
+}
+
+/// The beginning of a run.
+pub(super) fn encode(events: &[Event], at_ms: u64, plan: &Plan) -> Encoded {
+    super::encode(events, at_ms, plan, &mut link(), &mut Zeros)
 }
 
 pub(super) fn stored(encoded: &Encoded) -> BTreeMap<Hash, Vec<u8>> {
@@ -41,7 +63,13 @@ fn check(events: &[Event]) -> String {
 
 /// One line for each event.
 fn transcript(frame: &str) -> String {
+    let frame = without_salts(frame);
     frame.replace("{\"type\":", "\n{\"type\":").trim_start().to_owned() + "\n"
+}
+
+/// They would only be in the way.
+pub(super) fn without_salts(frame: &str) -> String {
+    frame.replace("\"salt\":\"00000000000000000000000000000000\",", "")
 }
 
 fn shows(events: &[Event], expected: &Expect) {
@@ -53,7 +81,7 @@ fn every_event_in_full() {
     shows(
         &every::full(),
         &expect![[r#"
-            {"v":1,"at":1790000000123,"events":[
+            {"v":2,"at":1790000000123,"events":[
             {"type":"run.started","payload":{"workflow":"w","version":3,"definitionHash":"ab","definition":"2222222222222222222222222222222222222222222222222222222222222222","children":{"c":"2222222222222222222222222222222222222222222222222222222222222222","c@2":"2222222222222222222222222222222222222222222222222222222222222222"},"args":{"n":1.5},"roleBindings":{"role":"agent"},"defaultAgent":"a","gateway":"mock","initiator":"ada","traceId":"t","rootSpanId":"s","parentRunId":"run_00000000000000000000000000000010","parentNodeId":"step[1]","rootRunId":"run_00000000000000000000000000000010","depth":1,"originKind":"branch","originRunId":"run_00000000000000000000000000000010","originEventId":7}},
             {"type":"run.status.changed","payload":{"status":"paused","reason":"operator","by":"ada"}},
             {"type":"run.completed","payload":{"outputs":{"x":1}}},
@@ -91,7 +119,7 @@ fn every_event_with_as_little_as_can_be() {
     shows(
         &every::bare(),
         &expect![[r#"
-        {"v":1,"at":1790000000123,"events":[
+        {"v":2,"at":1790000000123,"events":[
         {"type":"run.started","payload":{"workflow":"","definitionHash":""}},
         {"type":"run.status.changed","payload":{"status":"running"}},
         {"type":"run.completed","payload":{}},
@@ -143,9 +171,13 @@ fn a_frame_of_version_1_is_read_for_ever() {
     let plan = plan();
     let decoded = decode(VERSION_1.as_bytes(), Some(&plan), &BTreeMap::new()).unwrap();
     assert_eq!(decoded.at_ms, AT_MS);
-    // All of it was understood: written again, it is the same.
+    // All of it was understood: written again, it is the same but for the salts.
     let again = encode(&decoded.events, decoded.at_ms, &plan);
-    assert_eq!(String::from_utf8(again.body).unwrap(), VERSION_1);
+    let again = String::from_utf8(again.body).unwrap();
+    assert_eq!(without_salts(&again).replacen("{\"v\":2,", "{\"v\":1,", 1), VERSION_1);
+    // Nothing commits to it.
+    let raw = raw(VERSION_1.as_bytes()).unwrap();
+    assert!(raw.events.iter().all(|event| event.commitment().is_none()));
 }
 
 #[test]
@@ -165,7 +197,7 @@ fn what_is_no_frame_is_refused() {
         String::new(),
         "[]".to_owned(),
         r#"{"v":0,"at":5,"events":[]}"#.to_owned(),
-        r#"{"v":2,"frames":"of a later age"}"#.to_owned(),
+        r#"{"v":3,"frames":"of a later age"}"#.to_owned(),
         r#"{"v":1,"at":5}"#.to_owned(),
         one("7"),
         typed("node.levitated", r#"{"nodeId":"first"}"#),
@@ -206,7 +238,7 @@ fn what_is_no_frame_is_refused() {
         the frame is unreadable: EOF while parsing a value at line 1 column 0
         the frame is unreadable: invalid length 0, expected struct Frame with 3 elements at line 1 column 2
         the frame is unreadable: there is no version 0
-        the frame is of version 2, this Sluice reads up to 1
+        the frame is of version 3, this Sluice reads up to 2
         the frame is unreadable: missing field `events` at line 1 column 14
         the frame is unreadable: invalid type: integer `7`, expected struct Written at line 1 column 25
         there is no event `node.levitated`
@@ -254,5 +286,7 @@ proptest! {
         let _ = decode(&body, planned.then_some(&plan), &none);
         let _ = started(&body, &none);
         let _ = blobs(&body);
+        let _ = raw(&body);
+        let _ = erase(&body, |_| true, &none);
     }
 }

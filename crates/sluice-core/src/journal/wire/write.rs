@@ -1,6 +1,7 @@
 //! Events to payloads.
 
 use super::object::{FrameWriter, Pairs, Payload, Text, json};
+use crate::evidence::event::Salt;
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
     Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
@@ -14,8 +15,8 @@ use crate::run::status::Waiting;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-pub(super) fn event(frame: &mut FrameWriter, event: &Event, plan: &Plan) {
-    frame.event(event.name(), |payload| match event {
+pub(super) fn event(frame: &mut FrameWriter, event: &Event, salt: &Salt, plan: &Plan) {
+    frame.event(event.name(), salt, |payload| match event {
         Event::RunStarted(started) => run_started(payload, started),
         Event::RunStatusChanged { status, reason, by } => {
             payload.field("status", status);

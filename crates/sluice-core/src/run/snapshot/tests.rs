@@ -1,5 +1,7 @@
 use super::{decode, encode, started};
+use crate::evidence::event::START;
 use crate::port::adapter::{CallErrorCode, Process};
+use crate::port::store::Hash;
 use crate::run::command::{Command, Decision};
 use crate::run::definition::Definition;
 use crate::run::projection::script::Script;
@@ -28,6 +30,7 @@ fn assert_same(back: &Run, run: &Run) {
         definition,
         started,
         version,
+        tip,
         status,
         pause,
         started_at_ms,
@@ -52,6 +55,7 @@ fn assert_same(back: &Run, run: &Run) {
     assert_eq!(&back.approvals, approvals);
     assert_eq!((&back.end, &back.cancel_reason, &back.writers), (end, cancel_reason, writers));
     assert_eq!((back.id, back.version, back.status), (*id, *version, *status));
+    assert_eq!(back.tip, *tip);
     assert_eq!((back.pause, back.started_at_ms), (*pause, *started_at_ms));
     assert_eq!((back.ended_at_ms, back.halted_by), (*ended_at_ms, *halted_by));
     assert_eq!((back.reopened, back.checkpoints), (*reopened, *checkpoints));
@@ -151,7 +155,7 @@ fn a_snapshot_is_of_one_definition() {
 fn a_snapshot_of_another_version_reads_as_none() {
     let script = Script::lobsterx(CHAIN);
     let text = String::from_utf8(encode(&script.run)).unwrap();
-    let newer = text.replacen(r#"{"v":1,"#, r#"{"v":2,"#, 1);
+    let newer = text.replacen(r#"{"v":2,"#, r#"{"v":3,"#, 1);
     assert_ne!(newer, text);
     assert!(decode(newer.as_bytes(), Arc::clone(&script.run.definition)).is_none());
     assert!(started(newer.as_bytes()).is_none());
@@ -159,14 +163,27 @@ fn a_snapshot_of_another_version_reads_as_none() {
 
 /// If this changes, the version must.
 #[test]
-fn this_is_version_1() {
-    let script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
+fn this_is_version_2() {
+    let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
+    script.run.tip = Hash([0xab; 32]);
     let text = String::from_utf8(encode(&script.run)).unwrap();
     expect![[r#"
-        {"v":1,"id":"run_00000000000000000000000000000001","started":{"workflow":"each","definition_hash":"5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2","default_agent":"mock","gateway":"local","initiator":"ada","trace_id":"00000000000000000000000000000000","root_span_id":"0000000000000000"}}
-        {"version":10,"status":"running","started_at":1769903999000,"provenance":[0,0],"clock":{"since":1769903999000}}
+        {"v":2,"id":"run_00000000000000000000000000000001","started":{"workflow":"each","definition_hash":"5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2","default_agent":"mock","gateway":"local","initiator":"ada","trace_id":"00000000000000000000000000000000","root_span_id":"0000000000000000"}}
+        {"version":10,"tip":"abababababababababababababababababababababababababababababababab","status":"running","started_at":1769903999000,"provenance":[0,0],"clock":{"since":1769903999000}}
         [{"s":"running","n":1,"d":1,"at":"fan_out","gw":"local","ts":1769903999000,"ta":1769903999000,"f":[["x","y","z"],[{"s":"completed","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do x"},"o":{"o":{"done":true},"s":"{\"done\":true}","l":[2,false,false,1769903999250]},"ts":1769903999000,"ta":1769903999000,"te":1769903999250,"u":{"m":"mock-1","i":10,"o":20,"t":5,"c":210000}},{"s":"running","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do y"},"td":1769904599000,"ts":1769903999000,"ta":1769903999000},{"s":"running","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do z"},"td":1769904599250,"ts":1769903999250,"ta":1769903999250}]]},{}]
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_snapshot_of_version_1_is_read_too() {
+    let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
+    let text = String::from_utf8(encode(&script.run)).unwrap();
+    let older = text.replacen(r#"{"v":2,"#, r#"{"v":1,"#, 1);
+    let back = decode(older.as_bytes(), Arc::clone(&script.run.definition)).unwrap();
+    assert_same(&back, &script.run);
+    assert_eq!(back.tip, START);
+    script.run.tip = Hash([0xab; 32]);
+    check(&script.run);
 }
 
 #[test]

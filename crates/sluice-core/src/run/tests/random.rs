@@ -8,6 +8,7 @@ use super::super::definition::Definition;
 use super::super::start::Carried;
 use super::super::state::{Pause, Run};
 use super::super::status::RunStatus;
+use super::erased;
 use super::outputs_of;
 use super::world::World;
 use crate::doc::{self, Format, Registry};
@@ -236,7 +237,7 @@ fn happen(world: &mut World, (kind, which): Happening) {
 fn conclude(world: &mut World) {
     for _ in 0..500 {
         if world.run.status.is_terminal() {
-            return;
+            return erased::verify(world);
         }
         let flying = world.run.index.in_flight.keys().next().copied();
         if world.run.pause == Some(Pause::Operator) {

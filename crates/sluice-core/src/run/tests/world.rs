@@ -274,6 +274,7 @@ fn assert_same(replayed: &Run, live: &Run) {
         definition: _,
         started,
         version,
+        tip,
         status,
         pause,
         started_at_ms,
@@ -293,6 +294,7 @@ fn assert_same(replayed: &Run, live: &Run) {
     } = replayed;
     assert_eq!(*id, live.id);
     assert_eq!((started, args), (&live.started, &live.args));
+    assert_eq!(*tip, live.tip);
     assert_eq!((*version, *status, *pause), (live.version, live.status, live.pause));
     assert_eq!((*started_at_ms, *ended_at_ms), (live.started_at_ms, live.ended_at_ms));
     assert_eq!((end, cancel_reason), (&live.end, &live.cancel_reason));

@@ -1,0 +1,159 @@
+//! The hashes of events: one place that knows how they are made.
+//!
+//! An event's payload is committed to with a salt, so that a payload that was
+//! erased cannot be guessed from what is left. The hash of an event covers its
+//! header, that commitment, and the hash of the event before it. Numbers are
+//! written in decimal, hashes and salts as their bytes.
+//!
+//! INVARIANT: these are the hashes of every journal ever written. A change is a
+//! new line at the start of what is hashed, beside the old one.
+
+use crate::port::store::Hash;
+use crate::run::id::RunId;
+use crate::run::state::Run;
+use sha2::{Digest as _, Sha256};
+
+/// The hash before the first event that has one.
+pub const START: Hash = Hash([0; 32]);
+
+/// How many bytes a hash has in a chain.
+pub const HASH_BYTES: usize = 32;
+
+/// What makes a commitment unguessable.
+pub type Salt = [u8; 16];
+
+/// What is committed to: SHA-256 of the line `sluice/payload/1`, the salt, the
+/// payload as it stands in its frame, a newline, and `blobs` as it stands
+/// there, or nothing.
+pub fn commitment(salt: &Salt, payload: &[u8], blobs: &[u8]) -> Hash {
+    let mut hash = Sha256::new();
+    hash.update(b"sluice/payload/1\n");
+    hash.update(salt);
+    hash.update(payload);
+    hash.update(b"\n");
+    hash.update(blobs);
+    Hash(hash.finalize().into())
+}
+
+/// The hash of what is left of an erased payload: SHA-256 of the line
+/// `sluice/residue/1` and the text. The entry about the erasure names it.
+pub fn residue(payload: &[u8]) -> Hash {
+    let mut hash = Sha256::new();
+    hash.update(b"sluice/residue/1\n");
+    hash.update(payload);
+    Hash(hash.finalize().into())
+}
+
+/// The end of a run's chain: where the next event is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// The run.
+    pub run: RunId,
+    /// The id of the next event.
+    pub next: u64,
+    /// The hash of the last event; [`START`] where none has one.
+    pub tip: Hash,
+}
+
+impl Link {
+    /// Before the last `count` events of a run, which are not hashed yet.
+    pub fn before(run: &Run, count: u32) -> Link {
+        Link { run: run.id, next: run.version + 1 - u64::from(count), tip: run.tip }
+    }
+}
+
+/// Links events of one run to each other.
+pub struct Chain<'l> {
+    link: &'l mut Link,
+    /// What every hash of this run begins with.
+    head: String,
+}
+
+impl<'l> Chain<'l> {
+    /// Goes on from a link, which is moved along.
+    pub fn new(link: &'l mut Link) -> Chain<'l> {
+        let head = format!("sluice/event/1\n{}\n", link.run);
+        Chain { link, head }
+    }
+
+    /// The hash of the next event: SHA-256 of the line `sluice/event/1`, a line
+    /// each for the run, the event's id, its type and its time in milliseconds,
+    /// then the commitment and the hash before.
+    pub fn add(&mut self, kind: &str, at_ms: u64, commitment: Hash) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update(self.head.as_bytes());
+        line(&mut hash, self.link.next);
+        hash.update(kind.as_bytes());
+        hash.update(b"\n");
+        line(&mut hash, at_ms);
+        hash.update(commitment.0);
+        hash.update(self.link.tip.0);
+        let hash = Hash(hash.finalize().into());
+        self.link.next += 1;
+        self.link.tip = hash;
+        hash
+    }
+}
+
+/// The last hash of a frame's chain; none for a frame older than hashes.
+pub fn tip(chain: &[u8]) -> Option<Hash> {
+    chain.last_chunk::<HASH_BYTES>().map(|bytes| Hash(*bytes))
+}
+
+/// A number and a newline.
+fn line(hash: &mut Sha256, mut number: u64) {
+    // Twenty digits and the newline: what the largest number takes.
+    let mut text = *b"00000000000000000000\n";
+    let mut start = text.len() - 1;
+    loop {
+        start -= 1;
+        text[start] += u8::try_from(number % 10).expect("a digit is small");
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    hash.update(&text[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_what_its_description_says() {
+        let salt = [7; 16];
+        let mut committed = b"sluice/payload/1\n".to_vec();
+        committed.extend_from_slice(&salt);
+        committed.extend_from_slice(b"{\"a\":1}\n{\"b\":\"c\"}");
+        let payload = commitment(&salt, b"{\"a\":1}", b"{\"b\":\"c\"}");
+        assert_eq!(payload, Hash::of(&committed));
+
+        let mut link = Link { run: RunId(9), next: u64::MAX - 1, tip: Hash([5; 32]) };
+        let hash = Chain::new(&mut link).add("run.started", 0, payload);
+        let mut text =
+            b"sluice/event/1\nrun_00000000000000000000000000000009\n18446744073709551614\nrun.started\n0\n"
+                .to_vec();
+        text.extend_from_slice(&payload.0);
+        text.extend_from_slice(&[5; 32]);
+        assert_eq!(hash, Hash::of(&text));
+        assert_eq!(link, Link { run: RunId(9), next: u64::MAX, tip: hash });
+    }
+
+    #[test]
+    fn numbers_are_lines_of_decimal_digits() {
+        for number in [0, 9, 10, 1_790_000_000_123, u64::MAX] {
+            let mut hash = Sha256::new();
+            line(&mut hash, number);
+            let hash = Hash(hash.finalize().into());
+            assert_eq!(hash, Hash::of(format!("{number}\n").as_bytes()), "{number}");
+        }
+    }
+
+    #[test]
+    fn the_tip_of_a_chain_is_its_last_hash() {
+        assert_eq!(tip(&[]), None);
+        let chain = [[1; 32], [2; 32]].concat();
+        assert_eq!(tip(&chain), Some(Hash([2; 32])));
+    }
+}

@@ -1,0 +1,62 @@
+//! Bytes as hexadecimal digits, in one spelling only.
+//!
+//! INVARIANT: what is read was written by this module, digit for digit. A
+//! second spelling of the same bytes would be a change that no hash shows.
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Appends the digits of some bytes.
+pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+}
+
+/// The digits of some bytes.
+pub fn to_string(bytes: &[u8]) -> String {
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    push(&mut out, bytes);
+    String::from_utf8(out).expect("digits are text")
+}
+
+/// Reads exactly so many bytes. Capital digits are not ours.
+pub fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_reads_back() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let text = to_string(&bytes);
+        assert!(text.starts_with("000102") && text.ends_with("fdfeff"));
+        assert_eq!(parse::<256>(&text).unwrap().as_slice(), bytes);
+    }
+
+    #[test]
+    fn another_spelling_is_refused() {
+        for text in ["", "0", "0A", "+f", " f", "0f0", "0f0f", "0x", "é"] {
+            assert_eq!(parse::<1>(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Hashes of events, and that nothing changes without them.
+
+use super::*;
+use crate::evidence::event::{Chain, HASH_BYTES};
+use proptest::prelude::*;
+
+/// The chain that a frame's own bytes give.
+fn again(body: &[u8], mut link: Link) -> Result<Vec<u8>, WireError> {
+    let frame = raw(body)?;
+    let mut hashes = Chain::new(&mut link);
+    let mut chain = Vec::new();
+    for event in &frame.events {
+        let committed = event.commitment().ok_or_else(|| malformed("no commitment"))?;
+        chain.extend_from_slice(&hashes.add(event.kind, frame.at_ms, committed).0);
+    }
+    Ok(chain)
+}
+
+#[test]
+fn a_chain_has_a_hash_for_each_event_and_goes_on_in_the_next_frame() {
+    let (plan, mut at) = (plan(), link());
+    let all = every::full();
+    let (one, other) = all.split_at(5);
+    let first = super::super::encode(one, AT_MS, &plan, &mut at, &mut Zeros);
+    assert_eq!(first.chain.len(), 5 * HASH_BYTES);
+    assert_eq!(at.next, 6);
+    assert_eq!(again(&first.body, link()).unwrap(), first.chain);
+    let between = at;
+    let second = super::super::encode(other, AT_MS, &plan, &mut at, &mut Zeros);
+    assert_eq!(again(&second.body, between).unwrap(), second.chain);
+    // Whoever is elsewhere in the chain gets other hashes.
+    assert_ne!(again(&second.body, link()).unwrap(), second.chain);
+    let whole = encode(&all, AT_MS, &plan);
+    assert_eq!(whole.chain, [first.chain, second.chain].concat());
+}
+
+#[test]
+fn what_was_moved_out_is_committed_to_by_its_hash() {
+    let long = "x".repeat(crate::limits::BLOB_BYTES_MIN);
+    let event = Event::RunCancelled { reason: long };
+    let encoded = encode(&[event], AT_MS, &plan());
+    assert_eq!(again(&encoded.body, link()).unwrap(), encoded.chain);
+    let other = String::from_utf8(encoded.body).unwrap();
+    let hash = encoded.blobs[0].hash.to_string();
+    let other = other.replacen(&hash, &"0".repeat(64), 1);
+    assert_ne!(again(other.as_bytes(), link()).unwrap(), encoded.chain);
+}
+
+#[test]
+fn every_event_has_its_own_salt() {
+    struct Counter(u64);
+    impl Entropy for Counter {
+        fn bits(&mut self) -> u64 {
+            self.0 += 1;
+            self.0
+        }
+    }
+    let events = [Event::RunRecovered, Event::RunRecovered];
+    let encoded = super::super::encode(&events, 5, &plan(), &mut link(), &mut Counter(0));
+    let frame = raw(&encoded.body).unwrap();
+    assert_eq!(frame.events[0].bond, Bond::Salt((1u128 << 64 | 2).to_be_bytes()));
+    assert_eq!(frame.events[1].bond, Bond::Salt((3u128 << 64 | 4).to_be_bytes()));
+}
+
+/// If this changes, no journal verifies any more.
+#[test]
+fn this_is_the_hash_of_version_2() {
+    let encoded = encode(&every::full(), AT_MS, &plan());
+    let tip = crate::evidence::event::tip(&encoded.chain).unwrap();
+    expect!["ee670ac0770b0ae2aa335f2925e7d5631c9e0013c05b3cea218cce7e1ea71a7e"]
+        .assert_eq(&tip.to_string());
+}
+
+#[test]
+fn every_byte_of_a_frame_is_under_its_hashes() {
+    let encoded = encode(&every::full()[6..12], AT_MS, &plan());
+    for at in 0..encoded.body.len() {
+        for change in [1, 0x20, 0x80] {
+            let mut body = encoded.body.clone();
+            body[at] ^= change;
+            let found = again(&body, link()).is_ok_and(|chain| chain == encoded.chain);
+            assert!(!found, "byte {at}: {}", String::from_utf8_lossy(&body));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_change_anywhere_is_found(
+        events in prop::collection::vec(any::event(), 1..4),
+        at: prop::sample::Index,
+        byte: u8,
+        kind in 0..3u8,
+    ) {
+        let encoded = encode(&events, AT_MS, &plan());
+        prop_assert_eq!(&again(&encoded.body, link()).unwrap(), &encoded.chain);
+        let mut body = encoded.body.clone();
+        let at = at.index(body.len());
+        match kind {
+            0 => body[at] = byte,
+            1 => body.insert(at, byte),
+            _ => drop(body.remove(at)),
+        }
+        if body != encoded.body {
+            let found = again(&body, link()).is_ok_and(|chain| chain == encoded.chain);
+            prop_assert!(!found);
+        }
+    }
+}

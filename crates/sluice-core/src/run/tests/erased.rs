@@ -1,0 +1,68 @@
+//! A run whose payloads were all erased still stands where it stood.
+
+use super::super::state::{Run, StepState};
+use super::world::{Seeded, World};
+use crate::evidence::event::{Chain, Link, START};
+use crate::journal::wire;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Writes the journal, erases every payload in it, folds what is left, and
+/// holds that against the run.
+pub(super) fn verify(world: &World) {
+    let live = &world.run;
+    let plan = &live.definition.plan;
+    let mut link = Link { run: live.id, next: 1, tip: START };
+    let mut check = link;
+    let mut hashes = Chain::new(&mut check);
+    let mut folded: Option<Run> = None;
+    for (at_ms, event) in &world.journal {
+        let one = std::slice::from_ref(event);
+        let encoded = wire::encode(one, *at_ms, plan, &mut link, &mut Seeded(3));
+        let blobs: BTreeMap<_, _> =
+            encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
+        let body = wire::erase(&encoded.body, |_| true, &blobs).expect("it can be erased").body;
+        let frame = wire::raw(&body).expect("what is left is a frame");
+        let left = &frame.events[0];
+        let committed = left.commitment().expect("it is committed to");
+        assert_eq!(hashes.add(left.kind, frame.at_ms, committed).0, *encoded.chain);
+        let none = BTreeMap::new();
+        let run = folded.get_or_insert_with(|| {
+            let started = wire::started(&body, &none).expect("the first event starts the run");
+            Run::new(live.id, Arc::clone(&live.definition), Arc::new(started))
+        });
+        let decoded = wire::decode(&body, Some(plan), &none).expect("what is left can be read");
+        run.evolve(&decoded.events[0], decoded.at_ms);
+    }
+    let run = folded.expect("a run has events");
+    assert_eq!((run.version, run.status, run.pause), (live.version, live.status, live.pause));
+    assert_eq!((run.started_at_ms, run.ended_at_ms), (live.started_at_ms, live.ended_at_ms));
+    assert_eq!((run.halted_by, run.reopened), (live.halted_by, live.reopened));
+    assert_eq!((run.checkpoints, &run.writers), (live.checkpoints, &live.writers));
+    assert_eq!((run.provenance, run.clock), (live.provenance, live.clock));
+    assert_eq!(run.next_due_ms(), live.next_due_ms());
+    assert_eq!(run.started.definition_hash, live.started.definition_hash);
+    let closed = |run: &Run| -> Vec<_> {
+        let one = |(id, approval): (&_, &super::super::state::Approval)| {
+            (*id, approval.at, approval.source, approval.resolution, approval.reminders)
+        };
+        run.approvals.iter().map(one).collect()
+    };
+    assert_eq!(closed(&run), closed(live));
+    let steps = |run: &Run| run.all().map(|(at, state)| (at, stands(state))).collect::<Vec<_>>();
+    assert_eq!(steps(&run), steps(live));
+}
+
+/// Everything of a step that is no word of anybody's.
+fn stands(state: &StepState) -> StepState {
+    StepState {
+        prepared: None,
+        outcome: None,
+        ending: None,
+        skip: None,
+        placeholder: None,
+        session: None,
+        fan_out: None,
+        ..state.clone()
+    }
+}
