@@ -1,4 +1,5 @@
 use super::{decode, encode, started};
+use crate::evidence::event::START;
 use crate::port::adapter::{CallErrorCode, Process};
 use crate::port::store::Hash;
 use crate::run::command::{Command, Decision};
@@ -173,6 +174,18 @@ fn this_is_version_2() {
         {"version":10,"tip":"abababababababababababababababababababababababababababababababab","status":"running","started_at":1769903999000,"provenance":[0,0],"clock":{"since":1769903999000}}
         [{"s":"running","n":1,"d":1,"at":"fan_out","gw":"local","ts":1769903999000,"ta":1769903999000,"f":[["x","y","z"],[{"s":"completed","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do x"},"o":{"o":{"done":true},"s":"{\"done\":true}","l":[2,false,false,1769903999250]},"ts":1769903999000,"ta":1769903999000,"te":1769903999250,"u":{"m":"mock-1","i":10,"o":20,"t":5,"c":210000}},{"s":"running","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do y"},"td":1769904599000,"ts":1769903999000,"ta":1769903999000},{"s":"running","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do z"},"td":1769904599250,"ts":1769903999250,"ta":1769903999250}]]},{}]
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn a_snapshot_of_version_1_is_read_too() {
+    let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
+    let text = String::from_utf8(encode(&script.run)).unwrap();
+    let older = text.replacen(r#"{"v":2,"#, r#"{"v":1,"#, 1);
+    let back = decode(older.as_bytes(), Arc::clone(&script.run.definition)).unwrap();
+    assert_same(&back, &script.run);
+    assert_eq!(back.tip, START);
+    script.run.tip = Hash([0xab; 32]);
+    check(&script.run);
 }
 
 #[test]

@@ -97,12 +97,12 @@ fn what_was_moved_out_goes_unless_another_event_needs_it() {
     let events = [cancelled("a"), cancelled("b"), cancelled("a")];
     let encoded = encode(&events, AT_MS, &plan());
     let stored = stored(&encoded);
-    let erase = |upto: usize| erase(&encoded.body, |place| place < upto, &stored).unwrap();
+    let first = |upto: usize| erase(&encoded.body, |place| place < upto, &stored).unwrap();
     let hash = |letter: &str| Hash::of(format!("\"{}\"", letter.repeat(BLOB_BYTES_MIN)).as_bytes());
-    assert_eq!(erase(1).blobs, []);
-    assert_eq!(erase(2).blobs, [hash("b")]);
-    assert_eq!(erase(3).blobs.len(), 2);
-    assert_eq!(blobs(&erase(3).body).unwrap(), []);
+    assert_eq!(first(1).blobs, []);
+    assert_eq!(first(2).blobs, [hash("b")]);
+    assert_eq!(first(3).blobs.len(), 2);
+    assert_eq!(blobs(&first(3).body).unwrap(), []);
     let missing = erase(&encoded.body, |_| true, &BTreeMap::new());
     assert!(matches!(missing, Err(WireError::MissingBlob(_))));
 }
