@@ -1,4 +1,6 @@
 mod kill;
+mod ledger;
+mod old;
 
 use super::*;
 use crate::conformance::{
