@@ -121,10 +121,19 @@ async fn fold(
         for event in decoded.events.iter().take(wanted) {
             folded.run.evolve(event, decoded.at_ms);
         }
+        folded.run.tip = tip(&frame, wanted).unwrap_or(folded.run.tip);
         folded.tail_events += u64::from(frame.count);
         folded.tail_bytes += frame.body.len();
     }
     Ok(folded)
+}
+
+/// The hash of the last of the first `wanted` events of a frame; none in a
+/// frame older than hashes.
+fn tip(frame: &Frame, wanted: usize) -> Option<Hash> {
+    let last = wanted.min(frame.count as usize).checked_sub(1)?;
+    let hash = frame.chain.chunks_exact(32).nth(last)?;
+    Some(Hash(hash.try_into().ok()?))
 }
 
 /// What cannot be read today cannot be read tomorrow: the run is left alone.

@@ -399,7 +399,7 @@ impl Resident {
                 self.publish(Hold::Release);
                 Standing::Released
             }
-            Committed::Not => Standing::Lost,
+            Committed::Not | Committed::Refused => Standing::Lost,
         }
     }
 

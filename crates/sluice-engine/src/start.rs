@@ -11,13 +11,14 @@ use crate::turn::{Offspring, letters};
 use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
+use sluice_core::evidence::event::Link;
 use sluice_core::journal::event::{Origin, RunStarted};
 use sluice_core::journal::wire;
 use sluice_core::label::label;
+use sluice_core::money::Money;
 use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
 use sluice_core::plan::step::Work;
-use sluice_core::money::Money;
 use sluice_core::port::Entropy;
 use sluice_core::port::authority::Authority as _;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreError};
@@ -269,11 +270,14 @@ impl Inner {
             key,
         };
         let dispatching = request.dispatching;
-        let given =
-            Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
+        let given = Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
         let definition = Arc::clone(&request.stored.definition);
-        let (run, decided) = start(id, definition, started, request.carried.clone(), given);
-        let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
+        let (mut run, decided) = start(id, definition, started, request.carried.clone(), given);
+        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
+        let mut link = Link::before(&run, count);
+        let plan = &run.definition.plan;
+        let encoded = wire::encode(&decided.events, now_ms, plan, &mut link, &mut *entropy);
+        run.tip = link.tip;
         let mut blobs = encoded.blobs;
         let brought = request.bring.iter().chain([&request.stored]);
         let unknown = brought.filter(|one| self.definitions.get(one.hash).is_none());
@@ -286,8 +290,9 @@ impl Inner {
             node: self.node,
             epoch: 1,
             after: 0,
-            count: u32::try_from(decided.events.len()).expect("a turn is bounded"),
+            count,
             body: encoded.body,
+            chain: encoded.chain,
             create: Some(create),
             head: Some(self.head(&run, now_ms, hold, offspring)),
             snapshot: None,
@@ -298,7 +303,7 @@ impl Inner {
             entries: Vec::new(),
         };
         let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
-        let (count, tail_bytes) = (append.count, append.body.len());
+        let tail_bytes = append.body.len();
         (Draft { run, addressees, hold, count, tail_bytes }, append)
     }
 

@@ -5,6 +5,7 @@
 use crate::engine::Inner;
 use crate::mail::Reply;
 use crate::resident::{Resident, fold};
+use sluice_core::evidence::event::Link;
 use sluice_core::journal::wire;
 use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, StoreError};
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
@@ -175,12 +176,15 @@ impl Resident {
         status: sluice_core::run::status::RunStatus,
     ) -> Append {
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let (body, blobs) = if count == 0 {
-            (Vec::new(), Vec::new())
+        let (body, chain, blobs) = if count == 0 {
+            (Vec::new(), Vec::new(), Vec::new())
         } else {
+            let mut link = Link::before(&self.run, count);
             let plan = &self.run.definition.plan;
-            let encoded = wire::encode(&decided.events, now_ms, plan);
-            (encoded.body, encoded.blobs)
+            let encoded =
+                wire::encode(&decided.events, now_ms, plan, &mut link, &mut *self.entropy);
+            self.run.tip = link.tip;
+            (encoded.body, encoded.chain, encoded.blobs)
         };
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
@@ -192,6 +196,7 @@ impl Resident {
             after: self.run.version - u64::from(count),
             count,
             body,
+            chain,
             create: None,
             head,
             snapshot: self.snapshot(),
@@ -348,6 +353,7 @@ impl Resident {
             after: self.run.version,
             count: 0,
             body: Vec::new(),
+            chain: Vec::new(),
             create: None,
             head: None,
             snapshot: None,

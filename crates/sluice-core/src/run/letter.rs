@@ -86,9 +86,7 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
             values: value["values"].as_object().cloned().unwrap_or_default(),
             roles: match value.get("roles") {
                 None => Vec::new(),
-                Some(roles) => {
-                    serde_json::from_value(roles.clone()).map_err(|_| bad("roles"))?
-                }
+                Some(roles) => serde_json::from_value(roles.clone()).map_err(|_| bad("roles"))?,
             },
             constraints: match value.get("constraints") {
                 None => None,

@@ -50,7 +50,7 @@ fn some_events() -> Vec<Event> {
         deadline_ms: None,
         prepared: None,
         digest: None,
-        terms: std::sync::Arc::default(),
+        terms: Arc::default(),
     };
     let provenance = Provenance {
         source_run: None,

@@ -118,10 +118,9 @@ fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
             level: fields.or_default("level")?,
         },
         "approval.resolved" => NodeEvent::ApprovalResolved(Box::new(approval_resolved(fields)?)),
-        "budget.alert" => NodeEvent::Reconciled {
-            dispatch_no: fields.need("dispatchNo")?,
-            usage: usage(fields)?,
-        },
+        "budget.alert" => {
+            NodeEvent::Reconciled { dispatch_no: fields.need("dispatchNo")?, usage: usage(fields)? }
+        }
         // Cut short: nobody knows who wrote it.
         _ => return Err(WireError::UnknownEvent(kind.chars().take(64).collect())),
     })

@@ -2,9 +2,9 @@
 //! dispatched, fan-outs are gathered, the run ends.
 
 use super::Turn;
+use super::govern::Ready;
 use crate::code::Code;
 use crate::failure::Failure;
-use super::govern::Ready;
 use crate::journal::event::{Event, NodeEvent, Skip, SkipCause, StepAt};
 use crate::plan::policy::{Family, OnParentFailure};
 use crate::plan::step::Work;

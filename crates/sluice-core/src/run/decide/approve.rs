@@ -103,9 +103,8 @@ impl Turn<'_> {
         let at = ready.at;
         let now_ms = self.given.now_ms;
         let patience = self.given.authority.patience();
-        let remind = |(after_ms, level): &(u64, String)| {
-            (now_ms.saturating_add(*after_ms), level.clone())
-        };
+        let remind =
+            |(after_ms, level): &(u64, String)| (now_ms.saturating_add(*after_ms), level.clone());
         let reminders = patience.reminders.iter().map(remind).collect();
         let approval = self.run.step(at).approval.as_deref();
         let open_ms = approval.and_then(|asked| asked.expires_in_ms).unwrap_or(patience.expires_ms);

@@ -167,7 +167,11 @@ impl Turn<'_> {
         let authority = self.given.authority;
         // Fixed when a person was asked.
         if let Some(gateway) = self.granted_gateway(at) {
-            return Some(Route { gateway: Some(gateway), layer: Layer::Pinned, candidates: Vec::new() });
+            return Some(Route {
+                gateway: Some(gateway),
+                layer: Layer::Pinned,
+                candidates: Vec::new(),
+            });
         }
         let name = run.agent_of(at.step).unwrap_or_default();
         let want = Want {
@@ -205,13 +209,7 @@ impl Turn<'_> {
         })
     }
 
-    fn estimate(
-        &self,
-        ready: &Ready,
-        model: Option<&str>,
-        gateway: &str,
-        name: &str,
-    ) -> Estimate {
+    fn estimate(&self, ready: &Ready, model: Option<&str>, gateway: &str, name: &str) -> Estimate {
         let authority = self.given.authority;
         let step = self.run.step(ready.at);
         if matches!(step.work, Work::Workflow(_)) {
@@ -259,10 +257,8 @@ impl Turn<'_> {
             }
         }
         let family: Vec<&str> = family.iter().map(String::as_str).collect();
-        let names: Vec<(String, String)> = capped
-            .iter()
-            .map(|(run, _)| (run.to_string(), format!("budget of {run}")))
-            .collect();
+        let names: Vec<(String, String)> =
+            capped.iter().map(|(run, _)| (run.to_string(), format!("budget of {run}"))).collect();
         let run_caps = names.iter().zip(&capped).map(|((run, name), (_, amount))| RunCap {
             run,
             name,
@@ -291,9 +287,9 @@ impl Turn<'_> {
     /// its own part already.
     fn held_by_others(&self, at: StepAt, account: &str) -> i64 {
         let held = self.guards.count(self.given.authority, &account::held(account));
-        let own = self.in_flight_terms(at).filter(|terms| {
-            terms.accounts.iter().any(|one| one.name == account)
-        });
+        let own = self
+            .in_flight_terms(at)
+            .filter(|terms| terms.accounts.iter().any(|one| one.name == account));
         held.saturating_sub(own.map_or(0, |terms| signed(terms.reserved)))
     }
 
@@ -394,8 +390,7 @@ impl Turn<'_> {
             Worst::Unknown => Money::ZERO,
         };
         let row = agent.and_then(|name| authority.agent(name));
-        let observes =
-            row.is_some_and(|row| row.phase_at(self.given.now_ms) == Phase::Poc);
+        let observes = row.is_some_and(|row| row.phase_at(self.given.now_ms) == Phase::Poc);
         for (account, amount) in &judged.caps {
             let max = (!observes).then(|| signed(*amount));
             self.guards.take(account::held(account), signed(reserved), max);
@@ -406,10 +401,10 @@ impl Turn<'_> {
             let max = row.max_concurrent_steps.map(i64::from);
             self.guards.take(account::busy(name), 1, max);
         }
-        let accounts = judged.caps.iter().map(|(account, amount)| Account {
-            name: account.clone(),
-            cap: *amount,
-        });
+        let accounts = judged
+            .caps
+            .iter()
+            .map(|(account, amount)| Account { name: account.clone(), cap: *amount });
         Terms {
             slot: registered.map(str::to_owned),
             reserved,
@@ -464,7 +459,12 @@ fn unsigned(count: i64) -> Money {
 }
 
 /// What stands in an approval step for an action that is sent nowhere.
-pub(super) fn question(run: &crate::run::state::Run, at: StepAt, prepared: &Prepared, summary: &str) -> Value {
+pub(super) fn question(
+    run: &crate::run::state::Run,
+    at: StepAt,
+    prepared: &Prepared,
+    summary: &str,
+) -> Value {
     json!({
         "workflow": run.started.workflow, "step": run.name(at), "question": summary,
         "inputs": prepared.inputs, "definition": run.definition.hash,

@@ -1,11 +1,11 @@
 //! Runs for tests: a document, and what happens to a run of it.
 
-use crate::port::authority::desk::Desk;
 use crate::doc::{Format, Registry, check};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::money::Money;
 use crate::port::Entropy;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
+use crate::port::authority::desk::Desk;
 use crate::run::command::{Command, Decision, Dispatching, Given, Resolve};
 use crate::run::decide::Turn;
 use crate::run::definition::Definition;
@@ -65,13 +65,12 @@ impl Script {
             ..RunStarted::default()
         };
         let desk = Desk::default();
-        let given =
-            Given {
-                now_ms: BEGIN_MS,
-                entropy: &mut chance,
-                dispatching: Dispatching::Allowed,
-                authority: &desk,
-            };
+        let given = Given {
+            now_ms: BEGIN_MS,
+            entropy: &mut chance,
+            dispatching: Dispatching::Allowed,
+            authority: &desk,
+        };
         let (run, decided) = start(RunId(1), definition, started, Carried::default(), given);
         let journal = decided.events.into_iter().map(|event| (event, BEGIN_MS)).collect();
         Script { run, journal, now_ms: BEGIN_MS, chance }

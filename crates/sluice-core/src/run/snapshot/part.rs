@@ -4,10 +4,10 @@
 //! that is only a cache's, and a field at its blank value is left out without
 //! a word about it. A step to which nothing happened is `{}`.
 
-use sluice_govern::decision::Constraints;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use sluice_govern::decision::Constraints;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -17,6 +17,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value};
+use sluice_govern::decision::Constraints;
+use sluice_govern::registry::Posture;
 use std::sync::Arc;
 
 pub(super) fn event() -> BoxedStrategy<Event> {
@@ -432,9 +434,10 @@ fn gate() -> BoxedStrategy<NodeEvent> {
 fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
     let sources = [ApprovalSource::Step, ApprovalSource::Policy, ApprovalSource::Escalation];
     let asked = (text(), vec(text(), 0..3), any::<u64>());
-    let who = (vec(vec(text(), 0..3), 0..3), 1u32..9, any::<bool>(), vec(any::<(u64, String)>(), 0..3));
-    let change = (text(), value(), value())
-        .prop_map(|(path, before, after)| Change { path, before, after });
+    let who =
+        (vec(vec(text(), 0..3), 0..3), 1u32..9, any::<bool>(), vec(any::<(u64, String)>(), 0..3));
+    let change =
+        (text(), value(), value()).prop_map(|(path, before, after)| Change { path, before, after });
     let action = (value(), text(), vec(text(), 0..3), vec(change, 0..3)).prop_map(
         |(action, digest, reasons, changes)| Arc::new(Asked { action, digest, reasons, changes }),
     );

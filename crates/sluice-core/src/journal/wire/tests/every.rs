@@ -12,6 +12,8 @@ use crate::run::label::{Labels, SourceClass};
 use crate::run::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
+use sluice_govern::decision::Constraints;
+use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
