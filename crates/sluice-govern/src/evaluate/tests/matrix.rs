@@ -190,7 +190,7 @@ const CASES: &[(&str, &str, Change)] = &[
 ];
 
 /// Others in the same case. The name and how they differ.
-const SUBJECTS: &[(&str, fn(&mut Scene))] = &[
+const SUBJECTS: &[(&str, Change)] = &[
     ("staging", |s| on_row(s, |agent| agent.phase = Phase::Staging)),
     ("poc", |s| {
         on_row(s, |agent| {

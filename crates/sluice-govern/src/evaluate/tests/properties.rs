@@ -24,7 +24,7 @@ static SETS: LazyLock<Vec<Policies>> = LazyLock::new(|| {
     texts.map(|policies| Scene { policies, ..Scene::default() }.set()).into()
 });
 
-fn any_agent() -> impl Strategy<Value = Option<Agent>> {
+fn any_agent() -> impl Strategy<Value = Option<Box<Agent>>> {
     let status = prop_oneof![
         4 => Just(AgentStatus::Idle),
         1 => Just(AgentStatus::Paused),
@@ -45,7 +45,7 @@ fn any_agent() -> impl Strategy<Value = Option<Agent>> {
         rate: limit.map(|limit| Rate { limit, window_s: 60 }),
         ..Agent::default()
     });
-    prop::option::weighted(0.9, agent)
+    prop::option::weighted(0.9, agent.prop_map(Box::new))
 }
 
 fn any_gateway() -> impl Strategy<Value = Option<(String, Option<Gateway>)>> {

@@ -42,7 +42,7 @@ pub(crate) struct Scene {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Who {
-    Agent(String, Option<Agent>),
+    Agent(String, Option<Box<Agent>>),
     User(String),
 }
 
@@ -50,7 +50,7 @@ impl Default for Scene {
     fn default() -> Scene {
         Scene {
             verb: Verb::DispatchStep,
-            who: Who::Agent("scribe".to_owned(), Some(Agent::default())),
+            who: Who::Agent("scribe".to_owned(), Some(Box::default())),
             role: None,
             gateway: Some(("local".to_owned(), Some(Gateway::default()))),
             health: Health::Healthy,
@@ -144,7 +144,7 @@ impl Scene {
             now_ms: NOW_MS,
             verb: self.verb,
             subject: match &self.who {
-                Who::Agent(name, row) => Subject::Agent(name, row.as_ref()),
+                Who::Agent(name, row) => Subject::Agent(name, row.as_deref()),
                 Who::User(name) => Subject::User(name),
             },
             role: self.role.as_ref().map(|role| ("writer", role)),
