@@ -252,3 +252,6 @@ pub fn replay(policies: &Policies, facts: &PolicyFacts) -> Replayed {
     };
     Replayed { disposition, matched: matches.matched(), because }
 }
+
+#[cfg(test)]
+mod tests;

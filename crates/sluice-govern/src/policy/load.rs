@@ -127,12 +127,10 @@ impl Reading {
     fn policy(&mut self, file: &str, number: usize, piece: &scan::Piece<'_>, policy: Policy) {
         match Rule::read(file, number, piece, &policy) {
             Ok(rule) => {
-                if let Some(id) = policy.annotation("id") {
-                    let place = (file.to_owned(), piece.line);
-                    if let Some((other, line)) = self.names.insert(id.to_owned(), place) {
-                        let message = format!("@id(\"{id}\") is taken by {other}:{line}");
-                        self.fault(file, piece.line, message);
-                    }
+                let place = (file.to_owned(), piece.line);
+                if let Some((other, line)) = self.names.insert(rule.name.clone(), place) {
+                    let message = format!("the name {} is taken by {other}:{line}", rule.name);
+                    self.fault(file, piece.line, message);
                 }
                 self.rules.push((rule, policy));
             }
@@ -162,9 +160,14 @@ impl Reading {
         for (number, message) in found {
             let rule = &self.rules[number].0;
             let prefix = format!("for policy `{number}`, ");
-            let message = message.strip_prefix(&prefix).unwrap_or(&message).to_owned();
+            // The same mistake is found once for each action: once is enough.
+            let message = message.strip_prefix(&prefix).unwrap_or(&message);
+            let message = message.split(" for Action::").next().unwrap_or(message).to_owned();
             let (file, line) = (rule.file.clone(), Some(rule.line));
-            self.errors.push(PolicyError { file, line, message });
+            let error = PolicyError { file, line, message };
+            if self.errors.last() != Some(&error) {
+                self.errors.push(error);
+            }
         }
     }
 
