@@ -37,6 +37,7 @@ const USAGE: Group = &[
     ("outputTokens", Whole),
     ("thinkingTokens", Whole),
     ("cost", Whole),
+    ("costUnknown", Whole),
 ];
 const PREPARED: Group = &[("prompt", Blank), ("labels", Whole)];
 const RUN_STARTED: Group = &[
@@ -57,6 +58,11 @@ const RUN_STARTED: Group = &[
     ("originKind", Word),
     ("originRunId", Whole),
     ("originEventId", Whole),
+    ("deployment", Whole),
+    ("posture", Whole),
+    ("trustCeiling", Whole),
+    ("pins", Whole),
+    ("caps", Whole),
 ];
 const WAITING: Group = &[
     ("waitingReason", Whole),
@@ -75,6 +81,13 @@ const STARTED: Group = &[
     ("executionPath", Whole),
     ("childRunId", Whole),
     ("deadline", Whole),
+    ("actionDigest", Word),
+    ("slot", Whole),
+    ("reserved", Whole),
+    ("accounts", Whole),
+    ("constraints", Whole),
+    ("termsModel", Word),
+    ("maxOutputTokens", Whole),
 ];
 const DELTA: Group = &[
     ("deltaIndex", Whole),
@@ -98,8 +111,31 @@ const PROVENANCE: Group = &[
 ];
 const DECIDED: Group =
     &[("disposition", Word), ("policyHash", Word), ("factsDigest", Word), ("actionDigest", Word)];
-const ALERT: Group = &[("envelope", Word), ("period", Word), ("threshold", Whole)];
-const REQUESTED: Group = &[("approvalId", Whole), ("source", Whole), ("expiresAt", Whole)];
+const ALERT: Group = &[
+    ("kind", Word),
+    ("account", Word),
+    ("percent", Whole),
+    ("spent", Whole),
+    ("cap", Whole),
+    ("reserved", Whole),
+    ("dispatchNo", Whole),
+];
+const REQUESTED: Group = &[
+    ("approvalId", Whole),
+    ("source", Whole),
+    ("expiresAt", Whole),
+    ("quorum", Whole),
+    ("notInitiator", Whole),
+    ("reminders", Whole),
+    ("actionDigest", Word),
+];
+
+const RESOLVED: Group = &[
+    ("approvalId", Whole),
+    ("resolution", Whole),
+    ("constraints", Whole),
+    ("actionDigest", Word),
+];
 
 /// The fields of an event that stay.
 fn kept(kind: &str) -> &'static [Group] {
@@ -108,7 +144,7 @@ fn kept(kind: &str) -> &'static [Group] {
         "run.status.changed" => &[&[("status", Whole), ("reason", Reason)]],
         "run.failed" => &[ERROR],
         "run.timed_out" => &[&[("timeoutMs", Whole)]],
-        "budget.alert" => &[ALERT],
+        "budget.alert" => &[NODE, ALERT, USAGE],
         "node.queued" => &[NODE, &[("items", Count)]],
         "node.waiting" => &[NODE, WAITING],
         "node.started" => &[NODE, STARTED, PREPARED],
@@ -126,7 +162,7 @@ fn kept(kind: &str) -> &'static [Group] {
         "governance.decided" => &[NODE, DECIDED],
         "approval.requested" => &[NODE, REQUESTED, ERROR, PREPARED, USAGE],
         "approval.reminded" => &[NODE, &[("approvalId", Whole), ("level", Word)]],
-        "approval.resolved" => &[NODE, &[("approvalId", Whole), ("resolution", Whole)]],
+        "approval.resolved" => &[NODE, RESOLVED],
         // `run.completed`, `run.cancelled` and `run.recovered` say enough by their names.
         _ => &[],
     }

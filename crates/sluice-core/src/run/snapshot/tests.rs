@@ -177,18 +177,6 @@ fn this_is_version_2() {
 }
 
 #[test]
-fn a_snapshot_of_version_1_is_read_too() {
-    let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
-    let text = String::from_utf8(encode(&script.run)).unwrap();
-    let older = text.replacen(r#"{"v":2,"#, r#"{"v":1,"#, 1);
-    let back = decode(older.as_bytes(), Arc::clone(&script.run.definition)).unwrap();
-    assert_same(&back, &script.run);
-    assert_eq!(back.tip, START);
-    script.run.tip = Hash([0xab; 32]);
-    check(&script.run);
-}
-
-#[test]
 fn what_refers_to_nothing_reads_as_none() {
     let script = Script::lobsterx(ASKS);
     let text = String::from_utf8(encode(&script.run)).unwrap();

@@ -1,6 +1,6 @@
 //! A run whose payloads were all erased still stands where it stood.
 
-use super::super::state::{Run, StepState};
+use super::super::state::{GateWait, Run, StepState};
 use super::world::{Seeded, World};
 use crate::evidence::event::{Chain, Link, START};
 use crate::journal::wire;
@@ -63,6 +63,8 @@ fn stands(state: &StepState) -> StepState {
         placeholder: None,
         session: None,
         fan_out: None,
+        // What would unblock it is a sentence.
+        gate: state.gate.clone().map(|gate| Box::new(GateWait { hint: None, ..*gate })),
         ..state.clone()
     }
 }
