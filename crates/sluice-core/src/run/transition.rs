@@ -67,8 +67,8 @@ mod tests {
             | `pending` | `queued` `completed` `failed` `skipped` `cancelled` |
             | `queued` | `pending` `awaiting_approval` `running` `completed` `failed` `skipped` `cancelled` `blocked` |
             | `awaiting_approval` | `pending` `queued` `failed` `skipped` `cancelled` `timed_out` |
-            | `running` | `pending` `awaiting_approval` `running` `streaming` `retrying` `completed` `failed` `skipped` `cancelled` `timed_out` |
-            | `streaming` | `pending` `awaiting_approval` `running` `retrying` `completed` `failed` `skipped` `cancelled` `timed_out` |
+            | `running` | `pending` `queued` `awaiting_approval` `running` `streaming` `retrying` `completed` `failed` `skipped` `cancelled` `timed_out` |
+            | `streaming` | `pending` `queued` `awaiting_approval` `running` `retrying` `completed` `failed` `skipped` `cancelled` `timed_out` |
             | `retrying` | `pending` `queued` `running` `failed` `skipped` `cancelled` `blocked` |
             | `completed` | `pending` |
             | `failed` | `pending` |

@@ -292,19 +292,19 @@ fn a_question_says_how_to_answer_it() {
     check(
         Script::lobsterx(ASKS),
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "asks"
-        status: "paused"
-        pause_reason: "approval"
-        degraded: false
-        started_at: "2026-01-31T23:59:59.000Z"
-        waiting_count: 2
-        is_running: true
-        provenance: {"upstream":0,"downstream":0}
-        node_results: {"node_id":"pay","status":"awaiting_approval","waiting_reason":"human_input","unblock_hint":"`sluice approvals approve apr_019c167fc81870018000000000000000`","agent":"mock","prompt":"Pay 5 dollars"}
-        node_results: {"node_id":"note","status":"awaiting_dependency","waiting_reason":"dependency","unblock_hint":"waits for `pay`","wave":1,"agent":"mock"}
-        approvals: {"approval_id":"apr_019c167fc81870018000000000000000","node_id":"pay","source":"step","summary":"Pay?","digest":null,"status":"pending","requested_at":"2026-01-31T23:59:59.000Z","expires_at":"2026-02-02T23:59:59.000Z"}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "asks"
+            status: "paused"
+            pause_reason: "approval"
+            degraded: false
+            started_at: "2026-01-31T23:59:59.000Z"
+            waiting_count: 2
+            is_running: true
+            provenance: {"upstream":0,"downstream":0}
+            node_results: {"node_id":"pay","status":"awaiting_approval","waiting_reason":"human_input","unblock_hint":"`sluice approvals approve apr_019c167fc81870018000000000000000`","agent":"mock","prompt":"Pay 5 dollars"}
+            node_results: {"node_id":"note","status":"awaiting_dependency","waiting_reason":"dependency","unblock_hint":"waits for `pay`","wave":1,"agent":"mock"}
+            approvals: {"approval_id":"apr_019c167fc81870018000000000000000","node_id":"pay","source":"step","summary":"Pay?","digest":"79ee786bb4646c536237d34b9cfd7d7584db33a8b94f896d8a7b088198be7f26","status":"pending","requested_at":"2026-01-31T23:59:59.000Z","expires_at":"2026-02-02T23:59:59.000Z"}
+        "#]],
     );
 }
 

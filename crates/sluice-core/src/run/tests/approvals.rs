@@ -147,23 +147,25 @@ fn a_command_runs_after_its_grant_and_a_retry_asks_again() {
         expect![[r#"
             1 run.started
             2 node.queued a
-            3 approval.requested a apr1 step "Let `a` do this?\npay"
-            4 run.status.changed paused (approval)
-            5 approval.resolved a apr1 approved by bob
-            6 run.status.changed running (approval)
-            7 node.started a attempt=1 dispatch=1
-            8 node.retried a attempt=1 provider_error delay=0
-            9 node.waiting a retry_backoff attempt=2 provider_error delay=0
-            10 node.queued a
-            11 approval.requested a apr2 step "Let `a` do this?\npay"
-            12 run.status.changed paused (approval)
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 step "Let `a` do this?\npay"
+            5 run.status.changed paused (approval)
+            6 approval.resolved a apr1 approved by bob
+            7 run.status.changed running (approval)
+            8 node.started a attempt=1 dispatch=1
+            9 node.retried a attempt=1 provider_error delay=0
+            10 node.waiting a retry_backoff attempt=2 provider_error delay=0
+            11 node.queued a
+            12 governance.decided a "hold" null
+            13 approval.requested a apr2 step "Let `a` do this?\npay"
+            14 run.status.changed paused (approval)
             due: 
-            13 approval.resolved a apr2 approved by bob
-            14 run.status.changed running (approval)
-            15 node.started a attempt=2 dispatch=2
-            16 node.completed a {"paid":true,"comment":"its own","approved":true,"by":"bob"}
-            17 node.queued b
-            18 node.started b attempt=1 dispatch=1
+            15 approval.resolved a apr2 approved by bob
+            16 run.status.changed running (approval)
+            17 node.started a attempt=2 dispatch=2
+            18 node.completed a {"paid":true,"comment":"its own","approved":true,"by":"bob"}
+            19 node.queued b
+            20 node.started b attempt=1 dispatch=1
         "#]],
     );
 }
@@ -181,17 +183,18 @@ fn a_grant_can_cover_retries() {
         expect![[r#"
             1 run.started
             2 node.queued a
-            3 approval.requested a apr1 step "Let `a` do this?\npay"
-            4 run.status.changed paused (approval)
-            5 approval.resolved a apr1 approved by bob
-            6 run.status.changed running (approval)
-            7 node.started a attempt=1 dispatch=1
-            8 node.retried a attempt=1 provider_error delay=1000
-            9 node.waiting a retry_backoff attempt=2 provider_error delay=1000
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 step "Let `a` do this?\npay"
+            5 run.status.changed paused (approval)
+            6 approval.resolved a apr1 approved by bob
+            7 run.status.changed running (approval)
+            8 node.started a attempt=1 dispatch=1
+            9 node.retried a attempt=1 provider_error delay=1000
+            10 node.waiting a retry_backoff attempt=2 provider_error delay=1000
             after 1s
-            10 node.started a attempt=2 dispatch=2
-            11 node.completed a {"approved":true,"by":"bob","comment":null}
-            12 run.completed {}
+            11 node.started a attempt=2 dispatch=2
+            12 node.completed a {"approved":true,"by":"bob","comment":null}
+            13 run.completed {}
         "#]],
     );
 }
@@ -348,18 +351,19 @@ fn a_held_step_takes_no_place_and_its_time_starts_at_dispatch() {
             1 run.started
             2 node.queued a
             3 node.queued b
-            4 approval.requested a apr1 step "Let `a` do this?\npay"
-            5 node.started b attempt=1 dispatch=1
+            4 governance.decided a "hold" null
+            5 approval.requested a apr1 step "Let `a` do this?\npay"
+            6 node.started b attempt=1 dispatch=1
             due: b dispatch=1 key=f472e5
             after 10m
-            6 node.completed b {}
-            7 run.status.changed paused (approval)
-            8 approval.resolved a apr1 approved by bob
-            9 run.status.changed running (approval)
-            10 node.started a attempt=1 dispatch=1
+            7 node.completed b {}
+            8 run.status.changed paused (approval)
+            9 approval.resolved a apr1 approved by bob
+            10 run.status.changed running (approval)
+            11 node.started a attempt=1 dispatch=1
             after 605s
-            11 node.timed_out a timeout: the attempt took longer than 5s
-            12 run.failed timeout: `a` failed: the attempt took longer than 5s
+            12 node.timed_out a timeout: the attempt took longer than 5s
+            13 run.failed timeout: `a` failed: the attempt took longer than 5s
         "#]],
     );
 }
@@ -381,21 +385,23 @@ fn every_instance_of_a_fan_out_asks_for_itself() {
             3 node.started a attempt=1 dispatch=1 fan_out
             4 node.queued a[0]
             5 node.queued a[1]
-            6 approval.requested a[0] apr1 step "Let `a[0]` do this?\npay x"
-            7 approval.requested a[1] apr2 step "Let `a[1]` do this?\npay y"
-            8 run.status.changed paused (approval)
-            9 approval.resolved a[1] apr2 approved by bob
-            10 run.status.changed running (approval)
-            11 node.started a[1] attempt=1 dispatch=1
-            12 node.completed a[1] {"n":1,"approved":true,"by":"bob","comment":null}
-            13 run.status.changed paused (approval)
+            6 governance.decided a[0] "hold" null
+            7 approval.requested a[0] apr1 step "Let `a[0]` do this?\npay x"
+            8 governance.decided a[1] "hold" null
+            9 approval.requested a[1] apr2 step "Let `a[1]` do this?\npay y"
+            10 run.status.changed paused (approval)
+            11 approval.resolved a[1] apr2 approved by bob
+            12 run.status.changed running (approval)
+            13 node.started a[1] attempt=1 dispatch=1
+            14 node.completed a[1] {"n":1,"approved":true,"by":"bob","comment":null}
+            15 run.status.changed paused (approval)
             status: paused (approval)
-            14 approval.resolved a[0] apr1 approved by bob
-            15 run.status.changed running (approval)
-            16 node.started a[0] attempt=1 dispatch=1
-            17 node.completed a[0] {"n":0,"approved":true,"by":"bob","comment":null}
-            18 node.completed a {"items":[{"n":0,"approved":true,"by":"bob","at":"2023-11-14T22:13:20.000Z","comment":null},{"n":1,"approved":true,"by":"bob","at":"2023-11-14T22:13:20.000Z","comment":null}]}
-            19 run.completed {}
+            16 approval.resolved a[0] apr1 approved by bob
+            17 run.status.changed running (approval)
+            18 node.started a[0] attempt=1 dispatch=1
+            19 node.completed a[0] {"n":0,"approved":true,"by":"bob","comment":null}
+            20 node.completed a {"items":[{"n":0,"approved":true,"by":"bob","at":"2023-11-14T22:13:20.000Z","comment":null},{"n":1,"approved":true,"by":"bob","at":"2023-11-14T22:13:20.000Z","comment":null}]}
+            21 run.completed {}
         "#]],
     );
 }
@@ -435,19 +441,21 @@ fn a_step_asked_again_is_granted_as_it_will_be_asked() {
             4 node.completed a {"x":1}
             5 node.queued b
             6 node.provenance b command <- a outputs.x
-            7 approval.requested b apr1 step "Let `b` do this?\ncount 1"
-            8 run.status.changed paused (approval)
-            9 approval.resolved b apr1 approved by bob
-            10 run.status.changed running (approval)
-            11 node.started b attempt=1 dispatch=1
-            12 node.retried b attempt=1 contract_violated delay=0 reask
-            13 node.waiting b retry_backoff attempt=2 contract_violated delay=0
-            14 node.queued b
-            15 approval.requested b apr2 step "Let `b` do this?\ncount 1\n\nYour last answer was not accepted: n is required"
-            16 run.status.changed paused (approval)
-            17 approval.resolved b apr2 approved by bob
-            18 run.status.changed running (approval)
-            19 node.started b attempt=2 dispatch=2
+            7 governance.decided b "hold" null
+            8 approval.requested b apr1 step "Let `b` do this?\ncount 1"
+            9 run.status.changed paused (approval)
+            10 approval.resolved b apr1 approved by bob
+            11 run.status.changed running (approval)
+            12 node.started b attempt=1 dispatch=1
+            13 node.retried b attempt=1 contract_violated delay=0 reask
+            14 node.waiting b retry_backoff attempt=2 contract_violated delay=0
+            15 node.queued b
+            16 governance.decided b "hold" null
+            17 approval.requested b apr2 step "Let `b` do this?\ncount 1\n\nYour last answer was not accepted: n is required" command: "count 1" -> "count 1\n\nYour last answer was not accepted: n is required"
+            18 run.status.changed paused (approval)
+            19 approval.resolved b apr2 approved by bob
+            20 run.status.changed running (approval)
+            21 node.started b attempt=2 dispatch=2
             b is given {} and "count 1\n\nYour last answer was not accepted: n is required"
         "#]],
     );

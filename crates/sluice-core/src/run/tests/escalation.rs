@@ -160,31 +160,34 @@ fn to_try_again_is_no_grant_of_what_needs_one() {
         expect![[r#"
             1 run.started
             2 node.queued a
-            3 approval.requested a apr1 step "Let `a` do this?\npay"
-            4 run.status.changed paused (approval)
-            5 approval.resolved a apr1 approved by bob
-            6 run.status.changed running (approval)
-            7 node.started a attempt=1 dispatch=1
-            8 node.retried a attempt=1 provider_error delay=0
-            9 node.waiting a retry_backoff attempt=2 provider_error delay=0
-            10 node.queued a
-            11 approval.requested a apr2 step "Let `a` do this?\npay"
-            12 run.status.changed paused (approval)
-            13 approval.resolved a apr2 approved by bob
-            14 run.status.changed running (approval)
-            15 node.started a attempt=2 dispatch=2
-            16 approval.requested a apr3 escalation "`a` failed: it broke. Retry, skip or abort?"
-            17 run.status.changed paused (approval)
-            18 approval.resolved a apr3 retry by bob
-            19 run.status.changed running (approval)
-            20 approval.requested a apr4 step "Let `a` do this?\npay"
-            21 run.status.changed paused (approval)
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 step "Let `a` do this?\npay"
+            5 run.status.changed paused (approval)
+            6 approval.resolved a apr1 approved by bob
+            7 run.status.changed running (approval)
+            8 node.started a attempt=1 dispatch=1
+            9 node.retried a attempt=1 provider_error delay=0
+            10 node.waiting a retry_backoff attempt=2 provider_error delay=0
+            11 node.queued a
+            12 governance.decided a "hold" null
+            13 approval.requested a apr2 step "Let `a` do this?\npay"
+            14 run.status.changed paused (approval)
+            15 approval.resolved a apr2 approved by bob
+            16 run.status.changed running (approval)
+            17 node.started a attempt=2 dispatch=2
+            18 approval.requested a apr3 escalation "`a` failed: it broke. Retry, skip or abort?"
+            19 run.status.changed paused (approval)
+            20 approval.resolved a apr3 retry by bob
+            21 run.status.changed running (approval)
+            22 governance.decided a "hold" null
+            23 approval.requested a apr4 step "Let `a` do this?\npay"
+            24 run.status.changed paused (approval)
             due: 
-            22 approval.resolved a apr4 approved by bob
-            23 run.status.changed running (approval)
-            24 node.started a attempt=3 dispatch=3
-            25 node.completed a {"approved":true,"by":"bob","comment":null}
-            26 run.completed {}
+            25 approval.resolved a apr4 approved by bob
+            26 run.status.changed running (approval)
+            27 node.started a attempt=3 dispatch=3
+            28 node.completed a {"approved":true,"by":"bob","comment":null}
+            29 run.completed {}
         "#]],
     );
 }

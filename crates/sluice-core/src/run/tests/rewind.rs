@@ -122,36 +122,40 @@ fn instances_questions_and_waits_go_back_with_their_steps() {
             13 node.queued held[0]
             14 node.queued held[1]
             15 approval.requested ask apr1 step "Approve `ask`?"
-            16 approval.requested held[0] apr2 step "Let `held[0]` do this?\ngo"
-            17 approval.requested held[1] apr3 step "Let `held[1]` do this?\ngo"
-            18 node.started each[0] attempt=1 dispatch=1
-            19 node.completed each[0] {}
-            20 node.started each[1] attempt=1 dispatch=1
-            21 node.retried each[1] attempt=1 provider_error delay=469
-            22 node.waiting each[1] retry_backoff attempt=2 provider_error delay=469
-            23 node.started each[2] attempt=1 dispatch=1
-            24 approval.resolved held[0] apr2 approved by bob
-            25 node.started held[0] attempt=1 dispatch=1
-            26 approval.resolved ask apr1 cancelled
-            27 approval.resolved held[1] apr3 cancelled
-            28 run.status.changed running (rewind) by ada
-            29 node.invalidated each
-            30 node.invalidated ask
-            31 node.invalidated held
-            32 node.queued ask
-            33 node.queued each items=3
-            34 node.started each attempt=1 dispatch=2 fan_out
-            35 node.queued each[0]
-            36 node.queued each[1]
-            37 node.queued each[2]
-            38 node.queued held items=2
-            39 node.started held attempt=1 dispatch=2 fan_out
-            40 node.queued held[0]
-            41 node.queued held[1]
-            42 approval.requested ask apr4 step "Approve `ask`?"
-            43 approval.requested held[0] apr5 step "Let `held[0]` do this?\ngo"
-            44 approval.requested held[1] apr6 step "Let `held[1]` do this?\ngo"
-            45 node.started each[0] attempt=1 dispatch=2
+            16 governance.decided held[0] "hold" null
+            17 approval.requested held[0] apr2 step "Let `held[0]` do this?\ngo"
+            18 governance.decided held[1] "hold" null
+            19 approval.requested held[1] apr3 step "Let `held[1]` do this?\ngo"
+            20 node.started each[0] attempt=1 dispatch=1
+            21 node.completed each[0] {}
+            22 node.started each[1] attempt=1 dispatch=1
+            23 node.retried each[1] attempt=1 provider_error delay=469
+            24 node.waiting each[1] retry_backoff attempt=2 provider_error delay=469
+            25 node.started each[2] attempt=1 dispatch=1
+            26 approval.resolved held[0] apr2 approved by bob
+            27 node.started held[0] attempt=1 dispatch=1
+            28 approval.resolved ask apr1 cancelled
+            29 approval.resolved held[1] apr3 cancelled
+            30 run.status.changed running (rewind) by ada
+            31 node.invalidated each
+            32 node.invalidated ask
+            33 node.invalidated held
+            34 node.queued ask
+            35 node.queued each items=3
+            36 node.started each attempt=1 dispatch=2 fan_out
+            37 node.queued each[0]
+            38 node.queued each[1]
+            39 node.queued each[2]
+            40 node.queued held items=2
+            41 node.started held attempt=1 dispatch=2 fan_out
+            42 node.queued held[0]
+            43 node.queued held[1]
+            44 approval.requested ask apr4 step "Approve `ask`?"
+            45 governance.decided held[0] "hold" null
+            46 approval.requested held[0] apr5 step "Let `held[0]` do this?\ngo"
+            47 governance.decided held[1] "hold" null
+            48 approval.requested held[1] apr6 step "Let `held[1]` do this?\ngo"
+            49 node.started each[0] attempt=1 dispatch=2
             due: each[0] dispatch=2 key=8ef729
         "#]],
     );

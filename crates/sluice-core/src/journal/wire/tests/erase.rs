@@ -40,34 +40,34 @@ fn transcript(frame: &str) -> String {
 #[test]
 fn what_is_left_of_every_event() {
     expect![[r#"
-        "run.started" {"workflow":"w","version":3,"definitionHash":"ab","definition":"2222222222222222222222222222222222222222222222222222222222222222","children":{"c":"2222222222222222222222222222222222222222222222222222222222222222","c@2":"2222222222222222222222222222222222222222222222222222222222222222"},"roleBindings":{"role":"agent"},"defaultAgent":"a","gateway":"mock","traceId":"t","rootSpanId":"s","parentRunId":"run_00000000000000000000000000000010","parentNodeId":"step[1]","rootRunId":"run_00000000000000000000000000000010","depth":1,"originKind":"branch","originRunId":"run_00000000000000000000000000000010","originEventId":7}}
+        "run.started" {"workflow":"w","version":3,"definitionHash":"ab","definition":"2222222222222222222222222222222222222222222222222222222222222222","children":{"c":"2222222222222222222222222222222222222222222222222222222222222222","c@2":"2222222222222222222222222222222222222222222222222222222222222222"},"roleBindings":{"role":"agent"},"defaultAgent":"a","gateway":"mock","traceId":"t","rootSpanId":"s","parentRunId":"run_00000000000000000000000000000010","parentNodeId":"step[1]","rootRunId":"run_00000000000000000000000000000010","depth":1,"originKind":"branch","originRunId":"run_00000000000000000000000000000010","originEventId":7,"deployment":"live","posture":"approval_required","trustCeiling":4,"pins":{"agent":"gw"},"caps":[["run_00000000000000000000000000000010",5]]}}
         "run.status.changed" {"status":"paused","reason":"operator"}}
         "run.completed" {}}
         "run.failed" {"errorCode":"step_failed","errorMessage":""}}
         "run.cancelled" {}}
         "run.timed_out" {"timeoutMs":1000}}
         "run.recovered" {}}
-        "budget.alert" {}}
+        "budget.alert" {"spent":0.5}}
         "node.queued" {"nodeId":"second[3]","items":[null,null]}}
         "node.waiting" {"nodeId":"second[3]","waitingReason":"retry_backoff","attempt":2,"cause":"timeout","delayMs":5,"until":10,"code":"budget"}}
-        "node.started" {"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}}
+        "node.started" {"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"actionDigest":"d1","slot":"a","reserved":7,"accounts":[["run/x",9]],"constraints":{"tools_deny":["mail"]},"termsModel":"m","maxOutputTokens":12,"prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}}
         "node.stream.delta" {"nodeId":"second[3]","deltaIndex":3,"attempt":1,"kind":"media","url":"","mime":""}}
         "node.log" {"nodeId":"second[3]","dispatchNo":2,"processGroup":7,"processStarted":"123"}}
-        "node.retried" {"nodeId":"second[3]","attempt":1,"cause":"timeout","delayMs":5,"reask":true,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}}
-        "node.completed" {"nodeId":"second[3]","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"attempts":2,"durationMs":12,"carriedFrom":"run_00000000000000000000000000000010","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}}
-        "node.failed" {"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"","attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}}
-        "node.timed_out" {"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"","attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}}
+        "node.retried" {"nodeId":"second[3]","attempt":1,"cause":"timeout","delayMs":5,"reask":true,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
+        "node.completed" {"nodeId":"second[3]","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"attempts":2,"durationMs":12,"carriedFrom":"run_00000000000000000000000000000010","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
+        "node.failed" {"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"","attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
+        "node.timed_out" {"nodeId":"second[3]","errorCode":"provider_error","errorMessage":"","attempts":2,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "node.cancelled" {"nodeId":"second[3]","code":"run_halted"}}
-        "node.skipped" {"nodeId":"second[3]","cause":"condition_false","waitingReason":"condition_false","carriedFrom":"run_00000000000000000000000000000010","errorCode":"timeout","errorMessage":"","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}}
+        "node.skipped" {"nodeId":"second[3]","cause":"condition_false","waitingReason":"condition_false","carriedFrom":"run_00000000000000000000000000000010","errorCode":"timeout","errorMessage":"","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "node.blocked" {"nodeId":"second[3]","errorCode":"missing_value","errorMessage":"","waits":true}}
         "node.invalidated" {"nodeId":"second[3]"}}
         "node.provenance" {"nodeId":"second[3]","sourceRunId":"run_00000000000000000000000000000010","sourceNodeId":"second","sourceOutputPath":"","targetInputPath":""}}
         "moderation.flagged" {"nodeId":"second[3]","phase":"input"}}
         "contract.violated" {"nodeId":"second[3]","phase":"output"}}
         "governance.decided" {"nodeId":"second[3]","disposition":"allow"}}
-        "approval.requested" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","expiresAt":99,"errorCode":"timeout","errorMessage":"","prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021}}
+        "approval.requested" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","expiresAt":99,"quorum":2,"notInitiator":true,"reminders":[[5,"normal"]],"actionDigest":"d1","errorCode":"timeout","errorMessage":"","prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "approval.reminded" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","level":"warning"}}
-        "approval.resolved" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved"}}]}
+        "approval.resolved" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved","constraints":{"tools_deny":["mail"]},"actionDigest":"d2"}}]}
     "#]].assert_eq(&transcript(&erased(&every::full())));
 }
 
