@@ -19,7 +19,8 @@ pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
 pub use gateway::{Gateway, Health};
 pub use price::Price;
-pub use role::{Role, TrustedContext};
+pub(crate) use role::meet;
+pub use role::{NOTHING, Role, TrustedContext};
 
 use serde::{Deserialize, Serialize};
 
