@@ -4,6 +4,19 @@
 //! and the hash before it. Every writer chains its audit entries. Seals cover
 //! the heads of both, are chained themselves, and signed.
 
+//!
+//! A packet is one run with everything needed to check it, for somebody who
+//! has nothing else. `verify` checks a whole store.
+
 pub mod entry;
+pub mod erasure;
 pub mod event;
 pub mod hex;
+pub mod key;
+pub mod leaf;
+pub mod merkle;
+pub mod packet;
+pub mod seal;
+#[cfg(test)]
+mod story;
+pub mod verify;

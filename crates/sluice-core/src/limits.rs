@@ -87,3 +87,10 @@ pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest field of an event that is kept in its frame, in bytes of JSON; a
 /// longer one is stored by its hash.
 pub const BLOB_BYTES_MIN: usize = 64 * 1024;
+
+/// Most events that one audit entry says were erased; more take more entries.
+pub const ERASED_EVENTS_MAX: usize = 1000;
+/// Most findings that a verification names; the others are counted.
+pub const FINDINGS_MAX: usize = 1000;
+/// Longest packet that is read, in bytes.
+pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;

@@ -1,0 +1,52 @@
+//! What the audit says of erased payloads.
+//!
+//! The hash of an event covers the payload that was there. What is left in its
+//! place is covered by the entry about the erasure, which names its hash: so
+//! nothing is erased in silence, and no residue is made up.
+
+use crate::limits::ERASED_EVENTS_MAX;
+use crate::port::ledger::Entry;
+use crate::port::store::Hash;
+use crate::run::id::RunId;
+use serde_json::{Map, Value, json};
+
+/// The type of the entry.
+pub const ERASED: &str = "payload_erased";
+
+/// The entries about payloads of a run: each event with the hash of what is
+/// left. More than one only where there are many.
+pub fn entries(
+    run: RunId,
+    at_ms: u64,
+    actor: &str,
+    reason: &str,
+    gone: &[(u64, Hash)],
+) -> Vec<Entry> {
+    let left = |(event, hash): &(u64, Hash)| (event.to_string(), Value::from(hash.to_string()));
+    let entry = |gone: &[(u64, Hash)]| Entry {
+        at_ms,
+        category: "security",
+        what: ERASED.to_owned(),
+        actor: actor.to_owned(),
+        resource_type: "run".to_owned(),
+        resource_id: run.to_string(),
+        event: None,
+        detail: json!({"reason": reason, "events": gone.iter().map(left).collect::<Map<_, _>>()}),
+    };
+    gone.chunks(ERASED_EVENTS_MAX).map(entry).collect()
+}
+
+/// What an entry says was erased; nothing if it is about something else.
+pub(super) fn read(entry: &Value) -> Vec<(RunId, u64, Hash)> {
+    if entry["type"] != ERASED || entry["resource_type"] != "run" {
+        return Vec::new();
+    }
+    let run = entry["resource_id"].as_str().and_then(RunId::parse);
+    let (Some(run), Some(events)) = (run, entry["detail"]["events"].as_object()) else {
+        return Vec::new();
+    };
+    let one = |(event, hash): (&String, &Value)| {
+        Some((run, event.parse().ok()?, Hash::parse(hash.as_str()?)?))
+    };
+    events.iter().filter_map(one).collect()
+}

@@ -1,0 +1,105 @@
+//! Packets: what is in them, and that every change is found.
+
+use super::*;
+use crate::evidence::story::{RUN, Story, WRITER, signer, stranger};
+use proptest::prelude::*;
+
+fn packet(story: &Story) -> Packet {
+    let row = story.seals.last().unwrap();
+    let value = |hash: Hash| String::from_utf8(story.blobs.get(&hash)?.clone()).ok();
+    Packet::gather(RUN, &story.runs[&RUN], row, value).unwrap()
+}
+
+fn check(text: &str) -> Result<Vec<Hash>, PacketError> {
+    Packet::parse(text)?.verify(&[signer().public()])
+}
+
+#[test]
+fn a_packet_holds_a_run_and_verifies() {
+    let packet = packet(&Story::new());
+    assert_eq!(packet.events[0].kind, "run.started");
+    assert_eq!(packet.values.len(), 2);
+    let text = packet.text();
+    assert_eq!(Packet::parse(&text), Ok(packet.clone()));
+    assert_eq!(Packet::parse(&format!("{text}\n")), Ok(packet.clone()));
+    assert_eq!(check(&text), Ok(Vec::new()));
+    assert_eq!(packet.verify(&[]), Ok(Vec::new()));
+    assert_eq!(packet.verify(&[stranger()]), Err(PacketError::Unsigned));
+    // Nothing of the other run.
+    assert!(!text.contains("run_00000000000000000000000000000011"));
+    assert!(!text.contains("Pay"));
+}
+
+#[test]
+fn an_erased_payload_is_not_in_a_packet_and_the_packet_still_verifies() {
+    let mut story = Story::new();
+    story.erase(RUN, |event| event % 2 == 1, Some(WRITER));
+    story.seal();
+    let packet = packet(&story);
+    assert!(matches!(packet.events[0].content, Content::Erased { .. }));
+    assert!(matches!(packet.events[1].content, Content::Kept { .. }));
+    assert_eq!(check(&packet.text()), Ok(Vec::new()));
+}
+
+#[test]
+fn events_after_the_seal_are_left_out() {
+    let mut story = Story::new();
+    story.seals.pop();
+    let packet = packet(&story);
+    let last = story.runs[&RUN].last().unwrap();
+    assert!(packet.events.last().unwrap().id < last.first);
+    assert_eq!(check(&packet.text()), Ok(Vec::new()));
+}
+
+#[test]
+fn a_seal_that_does_not_cover_the_run_makes_no_packet() {
+    let story = Story::new();
+    let row = &story.seals[0];
+    let other = RunId(0x11);
+    let made = Packet::gather(other, &story.runs[&other], row, |_| None);
+    assert_eq!(made, Err(PacketError::NotCovered));
+}
+
+#[test]
+fn what_a_packet_lacks_is_named() {
+    let whole = packet(&Story::new());
+    let hash = *whole.values.keys().next().unwrap();
+    let mut without = whole.clone();
+    without.values.clear();
+    assert_eq!(without.verify(&[]), Err(PacketError::Missing(hash)));
+    let mut more = whole.clone();
+    more.values.insert(Hash::of(b"x"), "x".to_owned());
+    assert_eq!(more.verify(&[]), Err(PacketError::Value(Hash::of(b"x"))));
+    let mut shorter = whole.clone();
+    shorter.events.pop();
+    assert_eq!(shorter.verify(&[]), Err(PacketError::NotUnderSeal));
+    let mut holed = whole.clone();
+    holed.events.remove(3);
+    assert_eq!(holed.verify(&[]), Err(PacketError::Event(4)));
+    let mut swapped = whole.clone();
+    swapped.events.swap(3, 4);
+    assert_eq!(swapped.verify(&[]), Err(PacketError::Event(4)));
+    let mut none = whole;
+    none.events.clear();
+    assert_eq!(none.verify(&[]), Err(PacketError::NotUnderSeal));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_changed_byte_anywhere_is_found(at: prop::sample::Index, bits in 1..=255u8, short: bool) {
+        let mut story = Story::new();
+        if short {
+            // Without the long answer, so that the other bytes have their turn.
+            story.erase(RUN, |event| event > 12, Some(WRITER));
+            story.seal();
+        }
+        let mut bytes = packet(&story).text().into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] ^= bits;
+        if let Ok(text) = String::from_utf8(bytes) {
+            prop_assert!(check(&text).is_err(), "byte {}", at);
+        }
+    }
+}

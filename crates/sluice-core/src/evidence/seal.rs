@@ -1,0 +1,173 @@
+//! Seals: signed, chained, and over everything that came since the last one.
+//!
+//! A seal is one line of canonical JSON: `at` in milliseconds, `key` (the public
+//! key), `leaves` (how many), `number` from 1, `prev` (the hash of the seal
+//! before, zeros before the first), `root` (of the tree over the leaves),
+//! `signature` and `v`. Its hash is the SHA-256 of that line. Signed is the line
+//! `sluice/seal/1`, a newline, and the same JSON without `signature`.
+
+use super::event::START;
+use super::hex;
+use super::key::{PublicKey, Signer};
+use super::leaf::{self, Leaf};
+use super::merkle;
+use crate::canonical;
+use crate::port::ledger::{Sealing, Unsealed};
+use crate::port::store::Hash;
+use serde_json::{Value, json};
+
+/// The version of the format.
+const VERSION: u64 = 1;
+
+/// A seal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Which one, from 1.
+    pub number: u64,
+    /// When it was made.
+    pub at_ms: u64,
+    /// The hash of the one before.
+    pub prev: Hash,
+    /// Over its leaves.
+    pub root: Hash,
+    /// How many leaves.
+    pub leaves: u64,
+    /// The key it is signed with.
+    pub key: PublicKey,
+    /// The signature.
+    pub signature: [u8; 64],
+}
+
+impl Seal {
+    /// Over some leaves, signed.
+    pub fn new(number: u64, at_ms: u64, prev: Hash, leaves: &[Leaf], signer: &Signer) -> Seal {
+        let mut seal = Seal {
+            number,
+            at_ms,
+            prev,
+            root: merkle::root(&leaf::hashes(leaves)),
+            leaves: leaves.len() as u64,
+            key: signer.public(),
+            signature: [0; 64],
+        };
+        seal.signature = signer.sign(seal.signed_text().as_bytes());
+        seal
+    }
+
+    /// The line that is kept.
+    pub fn text(&self) -> String {
+        let mut json = self.unsigned();
+        json["signature"] = Value::from(hex::to_string(&self.signature));
+        canonical::to_string(&json)
+    }
+
+    /// The hash of that line.
+    pub fn hash(&self) -> Hash {
+        Hash::of(self.text().as_bytes())
+    }
+
+    fn unsigned(&self) -> Value {
+        json!({
+            "at": self.at_ms,
+            "key": self.key.to_string(),
+            "leaves": self.leaves,
+            "number": self.number,
+            "prev": self.prev.to_string(),
+            "root": self.root.to_string(),
+            "v": VERSION,
+        })
+    }
+
+    fn signed_text(&self) -> String {
+        format!("sluice/seal/1\n{}", canonical::to_string(&self.unsigned()))
+    }
+
+    /// Whether its key signed it.
+    pub fn is_signed(&self) -> bool {
+        self.key.signed(self.signed_text().as_bytes(), &self.signature)
+    }
+
+    /// Reads exactly what [`text`](Seal::text) writes.
+    pub fn parse(text: &str) -> Option<Seal> {
+        let json: Value = serde_json::from_str(text).ok()?;
+        let word = |name: &str| json.get(name)?.as_str();
+        let number = |name: &str| json.get(name)?.as_u64();
+        let seal = Seal {
+            number: number("number")?,
+            at_ms: number("at")?,
+            prev: Hash::parse(word("prev")?)?,
+            root: Hash::parse(word("root")?)?,
+            leaves: number("leaves")?,
+            key: PublicKey::parse(word("key")?)?,
+            signature: hex::parse(word("signature")?)?,
+        };
+        (seal.text() == text).then_some(seal)
+    }
+}
+
+/// The next seal; none if there is nothing to seal.
+pub fn next(unsealed: &Unsealed, at_ms: u64, signer: &Signer) -> Option<Sealing> {
+    let leaves = leaf::leaves(unsealed);
+    if leaves.is_empty() {
+        return None;
+    }
+    let (number, prev) = unsealed.last.map_or((0, START), |last| last);
+    let seal = Seal::new(number + 1, at_ms, prev, &leaves, signer);
+    let text = seal.text();
+    Some(Sealing {
+        number: seal.number,
+        hash: Hash::of(text.as_bytes()),
+        text,
+        leaves: leaf::encode(&leaves),
+        upto: unsealed.upto,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::ledger::SealMark;
+    use crate::run::id::RunId;
+
+    fn seal() -> Seal {
+        let leaves = [Leaf::run(RunId(1), 7, Hash([1; 32]))];
+        Seal::new(3, 5, Hash([9; 32]), &leaves, &Signer::new(&[7; 32]))
+    }
+
+    #[test]
+    fn a_seal_reads_back_and_is_signed() {
+        let text = seal().text();
+        expect_test::expect![[r#"{"at":5,"key":"ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c","leaves":1,"number":3,"prev":"0909090909090909090909090909090909090909090909090909090909090909","root":"26b22a5f3469019aab24f9f00cf3462dd3948373a269bbb10b6f29007367c629","signature":"3b085ce51125c106932fd4f7eece0c0a99050e22cb40c46da3b27c5d3d54070701e3107b5fb1f9dd54953b761546c268dad84b6c1a5fc4b16ed57f25d0b9240d","v":1}"#]].assert_eq(&text);
+        assert_eq!(Seal::parse(&text), Some(seal()));
+        assert!(seal().is_signed());
+    }
+
+    #[test]
+    fn every_byte_of_a_seal_is_under_its_signature() {
+        let text = seal().text().into_bytes();
+        for at in 0..text.len() {
+            for change in [1, 0x20, 0x80] {
+                let mut other = text.clone();
+                other[at] ^= change;
+                let read = std::str::from_utf8(&other).ok().and_then(Seal::parse);
+                assert!(!read.is_some_and(|seal| seal.is_signed()), "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_seal_goes_on_where_the_last_one_ended() {
+        let upto = SealMark { frames: 4, entries: 2 };
+        let mut unsealed = Unsealed { upto, ..Unsealed::default() };
+        let signer = Signer::new(&[7; 32]);
+        assert_eq!(next(&unsealed, 5, &signer), None);
+        unsealed.heads.push((RunId(1), 7, Hash([1; 32])));
+        let first = next(&unsealed, 5, &signer).unwrap();
+        assert_eq!((first.number, first.upto), (1, upto));
+        let seal = Seal::parse(&first.text).unwrap();
+        assert_eq!((seal.prev, seal.leaves, seal.hash()), (START, 1, first.hash));
+        unsealed.last = Some((1, first.hash));
+        let second = Seal::parse(&next(&unsealed, 6, &signer).unwrap().text).unwrap();
+        assert_eq!((second.number, second.prev), (2, first.hash));
+    }
+}

@@ -1,0 +1,196 @@
+//! A small store for tests: runs with their frames, writers with their entries,
+//! seals over both.
+
+use super::entry::{self, START};
+use super::erasure;
+use super::event::Link;
+use super::key::{PublicKey, Signer};
+use super::seal;
+use super::verify::{Report, Verifier, needs};
+use crate::journal::wire;
+use crate::port::Entropy;
+use crate::port::ledger::{Entry, Recorded, SealMark, SealRow, Unsealed};
+use crate::port::store::{Frame, Hash, NodeId};
+use crate::run::id::RunId;
+use crate::run::projection::script::Script;
+use crate::run::projection::script::documents::{ASKS, CHAIN};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Everything a store holds.
+#[derive(Clone)]
+pub(super) struct Story {
+    pub(super) runs: BTreeMap<RunId, Vec<Frame>>,
+    pub(super) blobs: BTreeMap<Hash, Vec<u8>>,
+    pub(super) entries: Vec<Recorded>,
+    pub(super) seals: Vec<SealRow>,
+}
+
+struct Counter(u64);
+
+impl Entropy for Counter {
+    fn bits(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+pub(super) fn signer() -> Signer {
+    Signer::new(&[7; 32])
+}
+
+pub(super) const RUN: RunId = RunId(0x10);
+pub(super) const WRITER: NodeId = NodeId(0xa);
+
+impl Story {
+    /// Two runs, two writers, a seal in between and one at the end.
+    pub(super) fn new() -> Story {
+        let mut story = Story {
+            runs: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            entries: Vec::new(),
+            seals: Vec::new(),
+        };
+        let script = Script::lobsterx(CHAIN).streams("a", "one").gives("a", json!({"n": 7}));
+        story.append(RUN, &script, 0);
+        story.record(WRITER, "agent_changed");
+        story.record(NodeId(0xb), "agent_changed");
+        story.seal();
+        let already = script.journal.len();
+        let script = script.says("b", &"x".repeat(70_000)).says("c", "y");
+        story.append(RUN, &script, already);
+        story.append(RunId(0x11), &Script::lobsterx(ASKS), 0);
+        for what in ["token_refused", "agent_changed", "budget_changed"] {
+            story.record(WRITER, what);
+        }
+        story.seal();
+        story
+    }
+
+    /// The events of a script after the first `from`, a frame for each time.
+    fn append(&mut self, run: RunId, script: &Script, from: usize) {
+        let frames = self.runs.entry(run).or_default();
+        let tip = frames.last().and_then(|frame| super::event::tip(&frame.chain));
+        let mut link = Link { run, next: from as u64 + 1, tip: tip.unwrap_or(START) };
+        for events in script.journal[from..].chunk_by(|one, other| one.1 == other.1) {
+            let at_ms = events[0].1;
+            let first = link.next;
+            let events: Vec<_> = events.iter().map(|(event, _)| event.clone()).collect();
+            let plan = &script.run.definition.plan;
+            let encoded = wire::encode(&events, at_ms, plan, &mut link, &mut Counter(first));
+            self.blobs.extend(encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)));
+            let (body, chain) = (encoded.body, encoded.chain);
+            frames.push(Frame { first, count: u32::try_from(events.len()).unwrap(), body, chain });
+        }
+    }
+
+    pub(super) fn record(&mut self, writer: NodeId, what: &str) {
+        self.write(
+            writer,
+            &Entry {
+                at_ms: 5,
+                category: "configuration",
+                what: what.to_owned(),
+                actor: "ada".to_owned(),
+                resource_type: "agent".to_owned(),
+                resource_id: "scribe".to_owned(),
+                event: None,
+                detail: json!({"n": self.entries.len()}),
+            },
+        );
+    }
+
+    pub(super) fn write(&mut self, writer: NodeId, entry: &Entry) {
+        let last = self.entries.iter().rev().find(|row| row.writer == writer);
+        let (seq, prev) = last.map_or((0, START), |row| (row.seq, row.hash));
+        let (text, hash) = entry::link(entry, writer, seq + 1, prev);
+        let place = self.entries.len() as u64 + 1;
+        self.entries.push(Recorded { place, writer, seq: seq + 1, text, hash });
+    }
+
+    /// Seals every head there is.
+    pub(super) fn seal(&mut self) {
+        let head = |(run, frames): (&RunId, &Vec<Frame>)| {
+            let last = frames.last().unwrap();
+            let version = last.first + u64::from(last.count) - 1;
+            (*run, version, super::event::tip(&last.chain).unwrap())
+        };
+        let writers: BTreeMap<NodeId, (u64, Hash)> =
+            self.entries.iter().map(|row| (row.writer, (row.seq, row.hash))).collect();
+        let last = self.seals.last().map(|row| (row.number, Hash::of(row.text.as_bytes())));
+        let sealing = seal::next(
+            &Unsealed {
+                last,
+                heads: self.runs.iter().map(head).collect(),
+                writers: writers.into_iter().map(|(one, (seq, hash))| (one, seq, hash)).collect(),
+                upto: SealMark::default(),
+            },
+            1000 + self.seals.len() as u64,
+            &signer(),
+        );
+        let sealing = sealing.unwrap();
+        let (number, text, leaves) = (sealing.number, sealing.text, sealing.leaves);
+        self.seals.push(SealRow { number, text, leaves });
+    }
+
+    /// Erases payloads of a run; properly, if `writer` says so.
+    pub(super) fn erase(
+        &mut self,
+        run: RunId,
+        which: impl Fn(u64) -> bool,
+        writer: Option<NodeId>,
+    ) {
+        let mut gone = Vec::new();
+        for frame in self.runs.get_mut(&run).unwrap() {
+            let named = |place: usize| which(frame.first + place as u64);
+            let erased = wire::erase(&frame.body, named, &self.blobs).unwrap();
+            gone.extend(
+                erased.gone.iter().map(|(place, hash)| (frame.first + *place as u64, *hash)),
+            );
+            for blob in erased.blobs {
+                self.blobs.remove(&blob);
+            }
+            frame.body = erased.body;
+        }
+        let Some(writer) = writer else { return };
+        for entry in erasure::entries(run, 9, "ada", "asked to", &gone) {
+            self.write(writer, &entry);
+        }
+    }
+
+    pub(super) fn verify(&self) -> Report {
+        self.verify_with(Verifier::new([signer().public()]))
+    }
+
+    pub(super) fn verify_with(&self, mut verifier: Verifier) -> Report {
+        for row in &self.seals {
+            verifier.seal(row);
+        }
+        for row in &self.entries {
+            verifier.entry(row);
+        }
+        for (run, frames) in &self.runs {
+            for frame in frames {
+                let needs = needs(&frame.body).unwrap_or_default();
+                let found = needs
+                    .into_iter()
+                    .filter_map(|hash| Some((hash, self.blobs.get(&hash)?.clone())));
+                verifier.frame(*run, frame, &found.collect());
+            }
+        }
+        verifier.finish()
+    }
+
+    /// What is found, a line each.
+    pub(super) fn findings(&self) -> String {
+        lines(&self.verify())
+    }
+}
+
+pub(super) fn lines(report: &Report) -> String {
+    report.findings.iter().map(|finding| format!("{finding}\n")).collect()
+}
+
+pub(super) fn stranger() -> PublicKey {
+    Signer::new(&[8; 32]).public()
+}

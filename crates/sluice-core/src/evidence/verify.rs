@@ -1,0 +1,281 @@
+//! Checks everything a store holds against its hashes and seals.
+//!
+//! Pure, and fed piece by piece, in this order: seals kept elsewhere, the
+//! store's seals from the first on, its entries in their order, the frames of
+//! each run from the first on, then [`Verifier::finish`]. Memory grows with the
+//! heads under the seals, not with the journals.
+//!
+//! What is found is named by its place. Of one run, one writer and the seals
+//! only the first thing wrong is named: what comes after it follows from it.
+
+mod chain;
+mod journal;
+#[cfg(test)]
+mod tests;
+
+use super::entry::START;
+use super::key::PublicKey;
+use super::leaf::{self, Leaf, Whose};
+use super::merkle;
+use super::seal::Seal;
+use crate::limits::FINDINGS_MAX;
+use crate::port::ledger::SealRow;
+use crate::port::store::{Hash, NodeId};
+use crate::run::id::RunId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub use journal::needs;
+pub(super) use journal::pinned;
+
+/// Something is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where.
+    pub place: Place,
+    /// What is wrong there.
+    pub trouble: Trouble,
+    /// In words.
+    pub detail: String,
+}
+
+/// Where something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A seal, by its number.
+    Seal(u64),
+    /// An audit entry, by writer and `seq`.
+    Entry(NodeId, u64),
+    /// An event, by run and id.
+    Event(RunId, u64),
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is not what was written.
+    Changed,
+    /// It is not there.
+    Missing,
+    /// It is not where it was written.
+    Reordered,
+    /// Its payload is gone, and no audit entry says so.
+    Erased,
+    /// No key that is believed signed it.
+    Unsigned,
+}
+
+impl Trouble {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Trouble::Changed => "changed",
+            Trouble::Missing => "missing",
+            Trouble::Reordered => "reordered",
+            Trouble::Erased => "erased",
+            Trouble::Unsigned => "unsigned",
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Seal(number) => write!(f, "seal {number}"),
+            Place::Entry(writer, seq) => write!(f, "entry {seq} of {writer}"),
+            Place::Event(run, event) => write!(f, "event {event} of {run}"),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}: {}", self.place, self.trouble.as_str(), self.detail)
+    }
+}
+
+/// What was looked at, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Seals.
+    pub seals: u64,
+    /// Audit entries.
+    pub entries: u64,
+    /// Runs.
+    pub runs: u64,
+    /// Events.
+    pub events: u64,
+    /// Events older than hashes: nothing can be said of them.
+    pub unhashed: u64,
+    /// Events whose payloads were erased, as the audit says.
+    pub erased: u64,
+    /// What is wrong, in the order it was found.
+    pub findings: Vec<Finding>,
+    /// Findings beyond the bound.
+    pub more: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, place: Place, trouble: Trouble, detail: impl Into<String>) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { place, trouble, detail: detail.into() });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// A head under a seal: number, hash, and the seal.
+type Head = (u64, Hash, u64);
+
+/// A verification under way.
+#[derive(Debug)]
+pub struct Verifier {
+    report: Report,
+    /// Keys that are believed; if none were given, those that seals name.
+    keys: BTreeSet<PublicKey>,
+    /// Seals kept elsewhere that the store has not shown yet.
+    kept: BTreeMap<u64, Seal>,
+    /// Where the chain of seals has come to.
+    seal: (u64, Hash),
+    seals_broken: bool,
+    /// Only this run is looked at.
+    only: Option<RunId>,
+    heads: BTreeMap<RunId, Vec<Head>>,
+    writers: BTreeMap<NodeId, chain::Writer>,
+    /// What entries say was erased, with the hashes of what is left.
+    erased: BTreeMap<(RunId, u64), Hash>,
+    /// Events that entries refer to: their hashes, and the entries.
+    referred: BTreeMap<RunId, Vec<(u64, Hash, Place)>>,
+    journal: Option<journal::Journal>,
+}
+
+impl Verifier {
+    /// Believes seals by these keys; with none given, by whatever key they name,
+    /// which shows changes but not who sealed.
+    pub fn new(keys: impl IntoIterator<Item = PublicKey>) -> Verifier {
+        Verifier {
+            report: Report::default(),
+            keys: keys.into_iter().collect(),
+            kept: BTreeMap::new(),
+            seal: (0, START),
+            seals_broken: false,
+            only: None,
+            heads: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            erased: BTreeMap::new(),
+            referred: BTreeMap::new(),
+            journal: None,
+        }
+    }
+
+    /// Looks at one run only. Its frames alone need to be fed.
+    #[must_use]
+    pub fn only(mut self, run: RunId) -> Verifier {
+        self.only = Some(run);
+        self
+    }
+
+    /// A seal that was kept elsewhere: the store must have it.
+    pub fn kept(&mut self, seal: Seal) {
+        if !self.trusts(&seal) {
+            self.report.add(
+                Place::Seal(seal.number),
+                Trouble::Unsigned,
+                "of the seals kept elsewhere",
+            );
+            return;
+        }
+        self.kept.insert(seal.number, seal);
+    }
+
+    fn trusts(&self, seal: &Seal) -> bool {
+        seal.is_signed() && (self.keys.is_empty() || self.keys.contains(&seal.key))
+    }
+
+    /// The store's next seal.
+    pub fn seal(&mut self, row: &SealRow) {
+        self.report.seals += 1;
+        let next = self.seal.0 + 1;
+        if let Err((number, trouble, detail)) = self.check_seal(row, next) {
+            if !self.seals_broken {
+                self.report.add(Place::Seal(number), trouble, detail);
+            }
+            self.seals_broken = true;
+        }
+        self.seal = (row.number, Hash::of(row.text.as_bytes()));
+    }
+
+    fn check_seal(&mut self, row: &SealRow, next: u64) -> Result<(), (u64, Trouble, &'static str)> {
+        if row.number != next {
+            let trouble = if row.number > next { Trouble::Missing } else { Trouble::Reordered };
+            return Err((next, trouble, "another one stands in its place"));
+        }
+        let changed = |why| Err((next, Trouble::Changed, why));
+        let Some(seal) = Seal::parse(&row.text) else {
+            return changed("it is not written as seals are");
+        };
+        if !self.trusts(&seal) {
+            return Err((next, Trouble::Unsigned, "its signature is by no key that is believed"));
+        }
+        if seal.number != next {
+            return Err((next, Trouble::Reordered, "its text is that of another seal"));
+        }
+        let kept = self.kept.remove(&next);
+        if kept.is_some_and(|kept| kept != seal) {
+            return changed("it is not the one that was kept elsewhere");
+        }
+        if seal.prev != self.seal.1 {
+            return changed("it does not follow the seal before it");
+        }
+        let Some(leaves) = leaf::decode(&row.leaves) else {
+            return changed("its leaves are not written as leaves are");
+        };
+        let root = merkle::root(&leaf::hashes(&leaves));
+        if root != seal.root || leaves.len() as u64 != seal.leaves {
+            return changed("its leaves are not those that were signed");
+        }
+        self.remember(&leaves, next);
+        Ok(())
+    }
+
+    fn remember(&mut self, leaves: &[Leaf], seal: u64) {
+        for Leaf { of, number, hash } in leaves {
+            let head = (*number, *hash, seal);
+            match of {
+                Whose::Run(run) if self.only.is_none_or(|only| only == *run) => {
+                    self.heads.entry(*run).or_default().push(head);
+                }
+                Whose::Run(_) => {}
+                Whose::Writer(writer) => {
+                    self.writers.entry(*writer).or_default().heads.push_back(head);
+                }
+            }
+        }
+    }
+
+    /// Everything was fed. What never came is missing.
+    pub fn finish(mut self) -> Report {
+        self.end_run();
+        for (writer, chain) in std::mem::take(&mut self.writers) {
+            if let Some((seq, trouble, detail)) = chain.end() {
+                self.report.add(Place::Entry(writer, seq), trouble, detail);
+            }
+        }
+        for (run, heads) in std::mem::take(&mut self.heads) {
+            let seal = heads.first().map_or(0, |head| head.2);
+            let detail = format!("seal {seal} covers this run, and there is no such run");
+            self.report.add(Place::Event(run, 1), Trouble::Missing, detail);
+        }
+        for (number, _) in std::mem::take(&mut self.kept) {
+            let detail = "it was kept elsewhere, and the store ends before it: was it rolled back?";
+            self.report.add(Place::Seal(number), Trouble::Missing, detail);
+        }
+        self.report
+    }
+}

@@ -1,0 +1,216 @@
+//! One run's events.
+
+use super::{Head, Place, Trouble, Verifier};
+use crate::evidence::event::{Chain, HASH_BYTES, Link, START, residue};
+use crate::journal::wire::{self, Bond, RawEvent, RawFrame, WireError};
+use crate::port::store::{Frame, Hash};
+use crate::run::id::RunId;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Where a run's chain has come to.
+#[derive(Debug)]
+pub(super) struct Journal {
+    link: Link,
+    /// Whether an event had a hash: from then on all must.
+    hashed: bool,
+    /// Heads under seals that are not reached yet.
+    heads: VecDeque<Head>,
+    /// Events that entries refer to.
+    referred: BTreeMap<u64, (Hash, Place)>,
+    broken: bool,
+}
+
+type Wrong = (u64, Trouble, String);
+
+/// The hashes of everything that must be at hand to check a frame: what it
+/// moved out, and the definitions it is pinned to.
+pub fn needs(body: &[u8]) -> Result<Vec<Hash>, WireError> {
+    let mut hashes = wire::blobs(body)?;
+    for event in wire::raw(body)?.events {
+        hashes.extend(pinned(&event));
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    Ok(hashes)
+}
+
+/// The definitions that the first event of a run names.
+pub(in crate::evidence) fn pinned(event: &RawEvent<'_>) -> Vec<Hash> {
+    #[derive(Deserialize)]
+    struct Started<'a> {
+        #[serde(borrow)]
+        definition: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        children: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
+    }
+    if event.kind != "run.started" {
+        return Vec::new();
+    }
+    let Ok(started) = serde_json::from_str::<Started<'_>>(event.payload) else {
+        return Vec::new();
+    };
+    let named = started.definition.into_iter().chain(started.children.into_values());
+    named.filter_map(|text| Hash::parse(&text)).collect()
+}
+
+impl Verifier {
+    /// A run's next frame, with at least what [`needs`] lists of it, as far as
+    /// the store has it.
+    pub fn frame(&mut self, run: RunId, frame: &Frame, blobs: &BTreeMap<Hash, Vec<u8>>) {
+        if self.journal.as_ref().is_none_or(|journal| journal.link.run != run) {
+            self.end_run();
+            self.begin_run(run);
+        }
+        let Some(mut journal) = self.journal.take() else { return };
+        if !journal.broken
+            && let Err((event, trouble, detail)) = self.check_frame(&mut journal, frame, blobs)
+        {
+            journal.broken = true;
+            self.report.add(Place::Event(run, event), trouble, detail);
+        }
+        self.journal = Some(journal);
+    }
+
+    fn begin_run(&mut self, run: RunId) {
+        self.report.runs += 1;
+        let heads = self.heads.remove(&run).unwrap_or_default().into();
+        let referred = self.referred.remove(&run).unwrap_or_default();
+        let referred = referred.into_iter().map(|(event, hash, by)| (event, (hash, by))).collect();
+        let link = Link { run, next: 1, tip: START };
+        self.journal = Some(Journal { link, hashed: false, heads, referred, broken: false });
+    }
+
+    /// The run that was fed last is complete.
+    pub(super) fn end_run(&mut self) {
+        let Some(journal) = self.journal.take() else { return };
+        if journal.broken {
+            return;
+        }
+        let Link { run, next, .. } = journal.link;
+        if let Some((_, _, seal)) = journal.heads.front() {
+            let detail = format!("seal {seal} covers it");
+            self.report.add(Place::Event(run, next), Trouble::Missing, detail);
+        } else if let Some((_, (_, by))) = journal.referred.first_key_value() {
+            let detail = format!("{by} refers to it, or to a later one");
+            self.report.add(Place::Event(run, next), Trouble::Missing, detail);
+        }
+    }
+
+    fn check_frame(
+        &mut self,
+        journal: &mut Journal,
+        frame: &Frame,
+        blobs: &BTreeMap<Hash, Vec<u8>>,
+    ) -> Result<(), Wrong> {
+        let next = journal.link.next;
+        let changed = |why: String| Err((next, Trouble::Changed, why));
+        if frame.first > next {
+            let why = format!("event {} follows", frame.first);
+            return Err((next, Trouble::Missing, why));
+        }
+        if frame.first < next {
+            return Err((frame.first, Trouble::Reordered, "it was there before".to_owned()));
+        }
+        let raw = match wire::raw(&frame.body) {
+            Ok(raw) => raw,
+            Err(error) => return changed(error.to_string()),
+        };
+        if raw.events.len() != frame.count as usize {
+            return changed(format!("its frame holds {} events", raw.events.len()));
+        }
+        if raw.version > 1 {
+            self.check_hashed(journal, &raw, &frame.chain, blobs)
+        } else if journal.hashed || !frame.chain.is_empty() {
+            changed("its frame pretends to be older than hashes".to_owned())
+        } else {
+            self.report.unhashed += raw.events.len() as u64;
+            self.report.events += raw.events.len() as u64;
+            for event in &raw.events {
+                self.check_content(journal.link.run, journal.link.next, event, blobs)?;
+                journal.link.next += 1;
+            }
+            Ok(())
+        }
+    }
+
+    fn check_hashed(
+        &mut self,
+        journal: &mut Journal,
+        raw: &RawFrame<'_>,
+        chain: &[u8],
+        blobs: &BTreeMap<Hash, Vec<u8>>,
+    ) -> Result<(), Wrong> {
+        journal.hashed = true;
+        let first = journal.link.next;
+        let (hashes, rest) = chain.as_chunks::<HASH_BYTES>();
+        if hashes.len() != raw.events.len() || !rest.is_empty() {
+            let why = format!("its frame has {} hashes", hashes.len());
+            return Err((first, Trouble::Changed, why));
+        }
+        for ((id, event), kept) in (first..).zip(&raw.events).zip(hashes) {
+            self.report.events += 1;
+            let changed = |why: String| Err((id, Trouble::Changed, why));
+            let Some(committed) = event.commitment() else {
+                return changed("nothing commits to it".to_owned());
+            };
+            let hash = Chain::new(&mut journal.link).add(event.kind, raw.at_ms, committed);
+            if hash.0 != *kept {
+                return changed("it does not have its hash".to_owned());
+            }
+            while let Some((_, sealed, seal)) = journal.heads.pop_front_if(|head| head.0 <= id) {
+                if sealed != hash {
+                    return changed(format!("seal {seal} covers another hash, here or before"));
+                }
+            }
+            if let Some((referred, by)) = journal.referred.remove(&id)
+                && referred != hash
+            {
+                return changed(format!("{by} refers to another hash"));
+            }
+            self.check_content(journal.link.run, id, event, blobs)?;
+        }
+        Ok(())
+    }
+
+    /// What the hash of an event does not cover by itself.
+    fn check_content(
+        &mut self,
+        run: RunId,
+        id: u64,
+        event: &RawEvent<'_>,
+        blobs: &BTreeMap<Hash, Vec<u8>>,
+    ) -> Result<(), Wrong> {
+        if matches!(event.bond, Bond::Erased(_) | Bond::ErasedNone) {
+            match self.erased.get(&(run, id)) {
+                None => return Err((id, Trouble::Erased, "no audit entry says so".to_owned())),
+                Some(left) if *left != residue(event.payload.as_bytes()) => {
+                    let why = "what is left of it is not what the audit says".to_owned();
+                    return Err((id, Trouble::Changed, why));
+                }
+                Some(_) => self.report.erased += 1,
+            }
+        }
+        let moved: BTreeMap<String, String> =
+            event.blobs.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let moved = moved.values().filter_map(|text| Hash::parse(text));
+        for hash in moved.chain(pinned(event)) {
+            match blobs.get(&hash) {
+                None => {
+                    return Err((
+                        id,
+                        Trouble::Missing,
+                        format!("what it refers to, {hash}, is not there"),
+                    ));
+                }
+                Some(body) if Hash::of(body) != hash => {
+                    let why = format!("what it refers to as {hash} is something else");
+                    return Err((id, Trouble::Changed, why));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,416 @@
+//! A good store is found good, and every change of it is found.
+
+use super::*;
+use crate::evidence::story::{RUN, Story, WRITER, lines, signer, stranger};
+use crate::evidence::{entry, event, seal};
+use crate::port::ledger::Unsealed;
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+fn after(change: impl FnOnce(&mut Story), expected: &Expect) {
+    let mut story = Story::new();
+    change(&mut story);
+    expected.assert_eq(&story.findings());
+}
+
+/// Where entry `seq` of the first writer is.
+fn entry_at(story: &Story, seq: u64) -> usize {
+    story.entries.iter().position(|row| row.writer == WRITER && row.seq == seq).unwrap()
+}
+
+#[test]
+fn a_store_that_nobody_touched_is_clean() {
+    let report = Story::new().verify();
+    assert_eq!(lines(&report), "");
+    assert_eq!((report.seals, report.entries, report.runs), (2, 5, 2));
+    assert!(report.events > 15 && report.unhashed == 0 && report.is_clean());
+}
+
+#[test]
+fn a_changed_entry_is_named() {
+    after(
+        |story| {
+            let at = entry_at(story, 3);
+            story.entries[at].text = story.entries[at].text.replace("ada", "eve");
+        },
+        &expect![[r#"
+            entry 3 of node_0000000000000000000000000000000a is changed: its text does not have its hash
+        "#]],
+    );
+    // With its hash made to fit.
+    after(
+        |story| {
+            let at = entry_at(story, 3);
+            story.entries[at].text = story.entries[at].text.replace("ada", "eve");
+            story.entries[at].hash = entry::hash(&story.entries[at].text);
+        },
+        &expect![[r#"
+            entry 3 of node_0000000000000000000000000000000a is changed: the entry after it names another hash
+        "#]],
+    );
+    // The last one, with its hash made to fit.
+    after(
+        |story| {
+            let at = entry_at(story, 4);
+            story.entries[at].text = story.entries[at].text.replace("ada", "eve");
+            story.entries[at].hash = entry::hash(&story.entries[at].text);
+        },
+        &expect![[r#"
+            entry 4 of node_0000000000000000000000000000000a is changed: seal 2 covers another hash
+        "#]],
+    );
+}
+
+#[test]
+fn a_deleted_entry_is_missing() {
+    after(
+        |story| drop(story.entries.remove(entry_at(story, 2))),
+        &expect![[r#"
+        entry 2 of node_0000000000000000000000000000000a is missing: later ones are there
+    "#]],
+    );
+    after(
+        |story| drop(story.entries.remove(entry_at(story, 1))),
+        &expect![[r#"
+        entry 1 of node_0000000000000000000000000000000a is missing: later ones are there
+    "#]],
+    );
+    // The tail.
+    after(
+        |story| story.entries.truncate(entry_at(story, 3)),
+        &expect![[r#"
+        entry 3 of node_0000000000000000000000000000000a is missing: seal 2 covers it
+    "#]],
+    );
+    after(
+        |story| story.entries.clear(),
+        &expect![[r#"
+        entry 1 of node_0000000000000000000000000000000a is missing: seal 1 covers it
+        entry 1 of node_0000000000000000000000000000000b is missing: seal 1 covers it
+    "#]],
+    );
+}
+
+#[test]
+fn swapped_entries_are_reordered() {
+    // What they say.
+    after(
+        |story| {
+            let (one, other) = (entry_at(story, 2), entry_at(story, 3));
+            let (text, hash) = (story.entries[one].text.clone(), story.entries[one].hash);
+            story.entries[one].text = story.entries[other].text.clone();
+            story.entries[one].hash = story.entries[other].hash;
+            (story.entries[other].text, story.entries[other].hash) = (text, hash);
+        },
+        &expect![[r#"
+            entry 2 of node_0000000000000000000000000000000a is reordered: the text in its place is that of entry 3 of "node_0000000000000000000000000000000a"
+        "#]],
+    );
+    // Where they are.
+    after(
+        |story| {
+            let (one, other) = (entry_at(story, 2), entry_at(story, 3));
+            story.entries.swap(one, other);
+        },
+        &expect![[r#"
+            entry 2 of node_0000000000000000000000000000000a is reordered: it comes after later ones
+        "#]],
+    );
+}
+
+#[test]
+fn a_changed_event_is_named() {
+    after(
+        |story| {
+            let frame = &mut story.runs.get_mut(&RUN).unwrap()[1];
+            let text = String::from_utf8(frame.body.clone()).unwrap();
+            assert!(text.contains("one"));
+            frame.body = text.replace("one", "two").into_bytes();
+        },
+        &expect![[r#"
+            event 4 of run_00000000000000000000000000000010 is changed: it does not have its hash
+        "#]],
+    );
+    // The hash instead.
+    after(
+        |story| story.runs.get_mut(&RUN).unwrap()[1].chain[0] ^= 1,
+        &expect![[r#"
+        event 4 of run_00000000000000000000000000000010 is changed: it does not have its hash
+    "#]],
+    );
+    // A blob.
+    after(
+        |story| *story.blobs.values_mut().next().unwrap() = b"\"x\"".to_vec(),
+        &expect![[r#"
+        event 13 of run_00000000000000000000000000000010 is changed: what it refers to as 3357a5484568d1865ef09080c5dd28fd5b0c95a65644078d291a3e9339b961c3 is something else
+    "#]],
+    );
+    after(
+        |story| story.blobs.clear(),
+        &expect![[r#"
+        event 9 of run_00000000000000000000000000000010 is missing: what it refers to, a56af2e9bfeba185d9f1ae0b88280e46325c593088cd0c3b1a308dc0df0e3677, is not there
+    "#]],
+    );
+}
+
+/// Whoever can write the store can make all its hashes fit, but not its seals.
+#[test]
+fn a_run_that_was_written_anew_is_not_the_sealed_one() {
+    after(
+        |story| {
+            let frames = story.runs.get_mut(&RUN).unwrap();
+            let mut link = event::Link { run: RUN, next: 1, tip: event::START };
+            for frame in frames {
+                let text = String::from_utf8(frame.body.clone()).unwrap();
+                frame.body = text.replace("\"one\"", "\"two\"").into_bytes();
+                let raw = crate::journal::wire::raw(&frame.body).unwrap();
+                let mut hashes = event::Chain::new(&mut link);
+                let hash = |event: &crate::journal::wire::RawEvent<'_>| {
+                    hashes.add(event.kind, raw.at_ms, event.commitment().unwrap()).0
+                };
+                frame.chain = raw.events.iter().flat_map(hash).collect();
+            }
+        },
+        &expect![[r#"
+            event 8 of run_00000000000000000000000000000010 is changed: seal 1 covers another hash, here or before
+        "#]],
+    );
+}
+
+#[test]
+fn missing_frames_and_runs_are_missing() {
+    after(
+        |story| drop(story.runs.get_mut(&RUN).unwrap().remove(1)),
+        &expect![[r#"
+        event 4 of run_00000000000000000000000000000010 is missing: event 5 follows
+    "#]],
+    );
+    after(
+        |story| drop(story.runs.get_mut(&RUN).unwrap().pop()),
+        &expect![[r#"
+        event 14 of run_00000000000000000000000000000010 is missing: seal 2 covers it
+    "#]],
+    );
+    after(
+        |story| drop(story.runs.remove(&RUN)),
+        &expect![[r#"
+        event 1 of run_00000000000000000000000000000010 is missing: seal 1 covers this run, and there is no such run
+    "#]],
+    );
+    after(
+        |story| {
+            let frames = story.runs.get_mut(&RUN).unwrap();
+            let again = frames[1].clone();
+            frames.insert(2, again);
+        },
+        &expect![[r#"
+            event 4 of run_00000000000000000000000000000010 is reordered: it was there before
+        "#]],
+    );
+}
+
+#[test]
+fn frames_do_not_become_older_than_hashes() {
+    after(
+        |story| {
+            let frame = &mut story.runs.get_mut(&RUN).unwrap()[1];
+            let text = String::from_utf8(frame.body.clone()).unwrap();
+            let text = text.replacen("{\"v\":2", "{\"v\":1", 1);
+            let (start, rest) = text.split_once("\"salt\":\"").unwrap();
+            frame.body = format!("{start}{}", &rest[34..]).into_bytes();
+            frame.chain.clear();
+        },
+        &expect![[r#"
+            event 4 of run_00000000000000000000000000000010 is changed: its frame pretends to be older than hashes
+        "#]],
+    );
+}
+
+#[test]
+fn a_proper_erasure_verifies_and_a_silent_one_does_not() {
+    let mut story = Story::new();
+    story.erase(RUN, |event| event == 3, Some(WRITER));
+    assert_eq!(story.findings(), "");
+    assert_eq!(story.verify().erased, 1);
+    // All of it, the long answer that was moved out included.
+    story.erase(RUN, |_| true, Some(WRITER));
+    assert!(story.blobs.is_empty());
+    story.seal();
+    assert_eq!(story.findings(), "");
+    after(
+        |story| story.erase(RUN, |event| event == 3, None),
+        &expect![[r#"
+        event 3 of run_00000000000000000000000000000010 is erased: no audit entry says so
+    "#]],
+    );
+    // What is left is not free to be made up.
+    let mut story = Story::new();
+    story.erase(RUN, |event| event == 1, Some(WRITER));
+    let frame = &mut story.runs.get_mut(&RUN).unwrap()[0];
+    let text = String::from_utf8(frame.body.clone()).unwrap();
+    frame.body = text.replacen("\"workflow\":\"chain\"", "\"workflow\":\"chaos\"", 1).into_bytes();
+    expect![[r#"
+        event 1 of run_00000000000000000000000000000010 is changed: what is left of it is not what the audit says
+    "#]].assert_eq(&story.findings());
+}
+
+#[test]
+fn seals_are_signed_chained_and_over_their_leaves() {
+    after(
+        |story| drop(story.seals.remove(0)),
+        &expect![[r#"
+        seal 1 is missing: another one stands in its place
+    "#]],
+    );
+    after(
+        |story| story.seals.swap(0, 1),
+        &expect![[r#"
+        seal 1 is missing: another one stands in its place
+    "#]],
+    );
+    after(
+        |story| story.seals[0].leaves[30] ^= 1,
+        &expect![[r#"
+        seal 1 is changed: its leaves are not those that were signed
+    "#]],
+    );
+    after(
+        |story| story.seals[0].text = story.seals[0].text.replace("1000", "1001"),
+        &expect![[r#"
+            seal 1 is unsigned: its signature is by no key that is believed
+        "#]],
+    );
+    // Signed by somebody else.
+    let report = Story::new().verify_with(Verifier::new([stranger()]));
+    expect![[r#"
+        seal 1 is unsigned: its signature is by no key that is believed
+    "#]]
+    .assert_eq(&lines(&report));
+    // Nobody in particular is believed.
+    assert!(Story::new().verify_with(Verifier::new([])).is_clean());
+}
+
+#[test]
+fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
+    let whole = Story::new();
+    let kept = Seal::parse(&whole.seals[1].text).unwrap();
+    let with = |story: &Story| {
+        let mut verifier = Verifier::new([signer().public()]);
+        verifier.kept(kept.clone());
+        lines(&story.verify_with(verifier))
+    };
+    assert_eq!(with(&whole), "");
+    let mut back = whole.clone();
+    back.seals.truncate(1);
+    let heads: Vec<u64> = whole.runs.values().map(|frames| frames.len() as u64).collect();
+    assert_eq!(heads.len(), 2);
+    expect![[r#"
+        seal 2 is missing: it was kept elsewhere, and the store ends before it: was it rolled back?
+    "#]]
+    .assert_eq(&with(&back));
+    // Sealed anew after the rollback.
+    let mut anew = back;
+    anew.record(WRITER, "agent_changed");
+    anew.seal();
+    expect![[r#"
+        seal 2 is changed: it is not the one that was kept elsewhere
+    "#]]
+    .assert_eq(&with(&anew));
+}
+
+#[test]
+fn an_entry_that_refers_to_an_event_refers_to_its_hash() {
+    let mut story = Story::new();
+    let chain = &story.runs[&RUN][0].chain;
+    let hash = Hash(*chain.first_chunk().unwrap());
+    let refers = |event, hash| crate::port::ledger::Entry {
+        at_ms: 5,
+        category: "execution",
+        what: "run_started".to_owned(),
+        actor: "ada".to_owned(),
+        resource_type: "run".to_owned(),
+        resource_id: RUN.to_string(),
+        event: Some(crate::port::ledger::EventRef { run: RUN, event, hash }),
+        detail: serde_json::Value::Null,
+    };
+    story.write(WRITER, &refers(1, hash));
+    assert_eq!(story.findings(), "");
+    let mut other = story.clone();
+    other.write(WRITER, &refers(2, hash));
+    expect![[r#"
+        event 2 of run_00000000000000000000000000000010 is changed: entry 6 of node_0000000000000000000000000000000a refers to another hash
+    "#]].assert_eq(&other.findings());
+    story.write(WRITER, &refers(999, hash));
+    expect![[r#"
+        event 16 of run_00000000000000000000000000000010 is missing: entry 6 of node_0000000000000000000000000000000a refers to it, or to a later one
+    "#]].assert_eq(&story.findings());
+}
+
+#[test]
+fn one_run_can_be_looked_at_alone() {
+    let story = Story::new();
+    let mut one = story.clone();
+    one.runs.retain(|run, _| *run == RUN);
+    assert!(!one.verify().is_clean());
+    assert!(one.verify_with(Verifier::new([]).only(RUN)).is_clean());
+}
+
+#[test]
+fn findings_are_bounded() {
+    let mut report = Report::default();
+    for number in 0..FINDINGS_MAX as u64 + 5 {
+        report.add(Place::Seal(number), Trouble::Changed, "x");
+    }
+    assert_eq!((report.findings.len(), report.more), (FINDINGS_MAX, 5));
+}
+
+#[test]
+fn an_old_journal_is_counted_and_not_blamed() {
+    let body = br#"{"v":1,"at":5,"events":[{"type":"run.recovered","payload":{}}]}"#.to_vec();
+    let frame = |body| crate::port::store::Frame { first: 1, count: 1, body, chain: Vec::new() };
+    let mut verifier = Verifier::new([]);
+    verifier.frame(RUN, &frame(body), &BTreeMap::new());
+    let report = verifier.finish();
+    assert_eq!((report.events, report.unhashed, report.is_clean()), (1, 1, true));
+    assert_eq!(seal::next(&Unsealed::default(), 5, &signer()), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any byte of anything that is kept.
+    #[test]
+    fn a_changed_byte_anywhere_is_found(
+        kind in 0..7u8, row: prop::sample::Index, at: prop::sample::Index, bits in 1..=255u8,
+    ) {
+        let mut story = Story::new();
+        fn flip(bytes: &mut [u8], at: &prop::sample::Index, bits: u8) {
+            let at = at.index(bytes.len());
+            bytes[at] ^= bits;
+        }
+        fn text(text: &mut String, at: &prop::sample::Index, bits: u8) -> bool {
+            let mut bytes = text.clone().into_bytes();
+            flip(&mut bytes, at, bits);
+            // What is no text cannot stand in a column of text.
+            String::from_utf8(bytes).is_ok_and(|changed| {
+                *text = changed;
+                true
+            })
+        }
+        let frames = story.runs.values_mut().flatten().collect::<Vec<_>>();
+        let frames_count = frames.len();
+        let mut frames = frames.into_iter();
+        let changed = match kind {
+            0 => { flip(&mut frames.nth(row.index(frames_count)).unwrap().body, &at, bits); true }
+            1 => { flip(&mut frames.nth(row.index(frames_count)).unwrap().chain, &at, bits); true }
+            2 => { let row = row.index(story.entries.len()); text(&mut story.entries[row].text, &at, bits) }
+            3 => { let row = row.index(story.entries.len()); flip(&mut story.entries[row].hash.0, &at, bits); true }
+            4 => { let row = row.index(story.seals.len()); text(&mut story.seals[row].text, &at, bits) }
+            5 => { let row = row.index(story.seals.len()); flip(&mut story.seals[row].leaves, &at, bits); true }
+            _ => { let count = story.blobs.len(); flip(story.blobs.values_mut().nth(row.index(count)).unwrap(), &at, bits); true }
+        };
+        if changed {
+            prop_assert!(!story.verify().is_clean());
+        }
+    }
+}
