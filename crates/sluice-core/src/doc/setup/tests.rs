@@ -79,7 +79,22 @@ fn a_setup_may_say_everything() {
           tail: {file: tail.yaml}
         workflows: [pay.lobsterx.yaml]
         "#,
-        expect![[r#""#]],
+        expect![[r#"
+            price vendor/general: {"input_cents_per_mtok":30,"output_cents_per_mtok":150.25,"max_output_tokens":4096}
+            gateway local: {"name":"Here","provider":"mock","environment":"dev","url":"https://g.example:8443/x","capabilities":["text"],"min_trust_level":3,"cost_rank":2,"default":true,"paused":false,"agents":["scribe"]}
+            agent scribe: {"name":"The scribe","status":"idle","phase":"poc","phase_since_ms":5,"trust_level":7,"max_concurrent_steps":4,"rate":{"limit":10,"window_s":60},"budget_monthly_cents":1250.5,"capabilities":["text"],"execution_target":"cloud","gateway":"local","model":"general","system_prompt":"Write well.","tools":{"allow":["mail"],"read_only":["web"]},"memory":"long","provider_preferences":["mock"],"max_cost_cents":2,"queue_timeout_s":30}
+            role writer: {"max_spend_cents":5,"allowed_environments":["dev"],"trusted_context":{"accepted_source_classes":["human"],"max_age_s":60}}
+            library check: {"command":"check it","locked":["command"]}
+            lens head: {"versions":{"1":{"template":"[[x]]","inputContract":{"fields":{}}}}}
+            deployment pay: {"workflow":"pay","active":true,"gateway":"local","roles":{"writer":"scribe"},"agent_gateways":{"scribe":"local"},"posture":"retrieval","trust_ceiling":4}
+            envelope all: {"scope":"global","period":"monthly","amount_cents":100}
+            envelope one: {"scope":"run","of":"run_00000000000000000000000000000001","period":"total","amount_cents":0,"enabled":false}
+            policy a.cedar: {"set":"active","text":"permit (principal, action, resource);"}
+            FileRow { kind: Lens, name: Some("tail"), set: Active, path: "tail.yaml" }
+            FileRow { kind: Policy, name: Some("b.cedar"), set: Shadow, path: "b.cedar" }
+            FileRow { kind: Workflow, name: None, set: Active, path: "pay.lobsterx.yaml" }
+            policies in policies
+        "#]],
     );
 }
 
@@ -110,7 +125,33 @@ fn what_is_wrong_is_told_all_at_once() {
           y: {file: 3}
         workflows: pay.yaml
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            1:1 unknown_field agent: unknown field `agent` (did you mean `agents`?)
+            3:25 bad_value agents.scribe.trust_level: 11 is not a whole number from 1 to 10
+            3:29 unknown_field agents.scribe.trsut: unknown field `trsut`
+            3:46 bad_value agents.scribe.phase: `prod` is not a phase of an agent (use one of: poc, staging, production, sunset)
+            3:58 missing_field agents.scribe.rate: `window_s` is missing
+            3:66 bad_value agents.scribe.rate.limit: 0 is not a whole number from 1 to 1000000
+            3:92 bad_value agents.scribe.budget_monthly_cents: an amount of money cannot be negative
+            4:3 bad_name agents: `a b` is not an id (write `a_b`)
+            5:7 wrong_type agents.none: expected a map, found nothing
+            7:28 bad_value gateways.local.min_trust_level: 0 is not a whole number from 1 to 10
+            7:36 bad_value gateways.local.url: `gateway` is no address (write it like `https://gateway.example:8443`)
+            7:54 wrong_type gateways.local.default: expected `true` or `false`, found a string
+            9:8 missing_field deployments.pay: `workflow` is missing
+            9:18 bad_value deployments.pay.posture: `free` is not a posture (use one of: bounded_autonomous, approval_required, retrieval, advisory)
+            11:28 conflicting_fields budgets.all: a global budget counts everything: `of` means nothing in it (leave `of` out, or choose another scope)
+            11:39 bad_value budgets.all.period: `hourly` is not a period of a budget (use one of: daily, weekly, monthly, total)
+            11:61 number_out_of_range budgets.all.amount_cents: `.nan` is no number that 64 bits hold (quote it if it is meant as text)
+            12:25 bad_value budgets.one: `x` is no id of a run (`sluice runs list` shows the ids)
+            14:3 bad_name prices: `no model` is not a model (write `no-model`)
+            14:15 missing_field prices.no model: `output_cents_per_mtok` is missing
+            16:13 conflicting_fields policies.a: `file` and `text` exclude each other
+            17:6 missing_field policies.b: `file` or `text` is missing
+            19:7 bad_value library.x.id: a library step cannot set `id`
+            21:13 wrong_type lenses.y.file: expected a string, found a number (quote it if it is meant as text)
+            22:12 wrong_type workflows: expected a list, found a string
+        "#]],
     );
 }
 
@@ -125,7 +166,14 @@ fn references_are_placed_where_they_stand() {
         deployments:
           pay: {workflow: pay, roles: {writer: scrib}}
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            gateway local: {"provider":"","environment":"local","min_trust_level":1,"cost_rank":0,"default":false,"paused":false,"agents":["scribe","nobody"]}
+            agent scribe: {"status":"idle","phase":"production","phase_since_ms":5,"trust_level":5,"gateway":"locl"}
+            deployment pay: {"workflow":"pay","active":true,"roles":{"writer":"scrib"},"posture":"bounded_autonomous"}
+            2:21 unknown_row agents.scribe.gateway: there is no gateway `locl` (did you mean `local`?)
+            4:28 unknown_row gateways.local.agents[1]: there is no agent `nobody`
+            6:40 unknown_row deployments.pay.roles.writer: there is no agent `scrib` (did you mean `scribe`?)
+        "#]],
     );
 }
 
