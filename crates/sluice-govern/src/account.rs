@@ -5,6 +5,16 @@
 //! `held` (spent and reserved together: what a cap is compared with), `spent`,
 //! and `over` (overruns booked, which close the cap).
 
+mod caps;
+mod period;
+mod settle;
+mod worst;
+
+pub use caps::{CapOn, RunCap, Spender, caps_for, crossed};
+pub use period::Civil;
+pub use settle::{BadFigure, Settlement, reserve, settle};
+pub use worst::{Costing, Estimate, input_tokens, worst};
+
 /// The counter that grows with every change of the registry. Every dispatching
 /// append looks at it: a change that was not seen refuses it.
 pub const REGISTRY: &str = "registry";
@@ -37,4 +47,24 @@ pub fn over(account: &str) -> String {
 /// Whether a threshold of an account was told of: 0 or 1.
 pub fn told(account: &str, percent: u8) -> String {
     format!("told:{percent}:{account}")
+}
+
+/// The account of a run, with all below it.
+pub fn of_run(run: &str) -> String {
+    format!("run/{run}")
+}
+
+/// The account of a role in a run.
+pub fn of_role(run: &str, role: &str) -> String {
+    format!("role/{run}/{role}")
+}
+
+/// The account of an agent in the month of a time.
+pub fn of_agent(agent: &str, now_ms: u64) -> String {
+    format!("agent/{agent}/{}", crate::registry::Period::Monthly.key(now_ms))
+}
+
+/// The account of an envelope in the period of a time.
+pub fn of_envelope(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
+    format!("envelope/{name}/{}", period.key(now_ms))
 }

@@ -1,5 +1,9 @@
 //! The exact thing that is about to be done, and its digest.
 
+mod diff;
+
+pub use diff::{Difference, diff};
+
 use crate::canonical;
 use crate::decision::Constraints;
 use crate::money::Money;

@@ -1,6 +1,10 @@
 //! What was decided, gate by gate.
 
-use crate::money::Money;
+mod constraints;
+
+pub use constraints::Constraints;
+
+use crate::policy::PolicyFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -86,30 +90,6 @@ pub struct HoldBy {
     pub reason: String,
 }
 
-/// What whoever does the work must keep to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Constraints {
-    /// Environments it may touch; none named means any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub environments: Vec<String>,
-    /// Only these tools; absent means any, empty means none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools_allow: Option<Vec<String>>,
-    /// Never these.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools_deny: Vec<String>,
-    /// `read_only` or `read_write`; absent means as the agent can.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data_access: Option<String>,
-    /// Most it may cost, in micro-cents.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_cost: Option<Money>,
-    /// Longest answer, in tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_output_tokens: Option<u64>,
-}
-
 /// A policy that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Matched {
@@ -121,35 +101,56 @@ pub struct Matched {
     pub enforcement: &'static str,
 }
 
-/// What was decided.
-#[derive(Debug, Clone, PartialEq)]
+/// What was decided. Serialised it is what the event `governance.decided` holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// What becomes of the dispatch.
     pub disposition: Disposition,
     /// All ten, in order.
     pub gates: Vec<Verdict>,
     /// What ended the evaluation, for a block.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
     /// Who wants a person to agree, for a hold.
+    #[serde(skip)]
     pub holds: Vec<HoldBy>,
     /// What to pass on.
+    #[serde(skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
     /// Policies that matched, whatever they did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched: Vec<Matched>,
     /// SHA-256 of the whole policy set.
     pub policy_hash: String,
     /// SHA-256 over the facts.
     pub facts_digest: String,
     /// The action, complete.
+    #[serde(skip)]
     pub action: crate::action::Action,
     /// SHA-256 of the action.
     pub action_digest: String,
     /// What a set in shadow would have decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
+    /// What the policies saw, so that others can be tried on it.
+    pub facts: PolicyFacts,
+}
+
+impl Decision {
+    /// What the event `governance.decided` holds. On a hot path, serialise the
+    /// decision itself: that builds no map.
+    pub fn to_json(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map,
+            other => unreachable!("a decision is a map of plain data, not {other:?}"),
+        }
+    }
 }
 
 /// What a set in shadow would have decided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Shadow {
     /// What would have become of the dispatch.
     pub disposition: Disposition,

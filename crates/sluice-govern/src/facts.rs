@@ -2,10 +2,12 @@
 
 use crate::action::Action;
 use crate::money::Money;
-use crate::registry::{Agent, Gateway, Health, Held, Posture, Role};
+use crate::registry::{Agent, Gateway, Health, Held, Phase, Posture, Role};
+use serde::{Deserialize, Serialize};
 
 /// What is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verb {
     /// A step is sent to an agent.
     DispatchStep,
@@ -20,6 +22,10 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// All of them.
+    pub const ALL: [Verb; 5] =
+        [Verb::DispatchStep, Verb::StartRun, Verb::UseTool, Verb::DeployAgent, Verb::ChangeConfig];
+
     /// The name of the action in policies.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,6 +51,10 @@ pub struct Facts<'a> {
     pub role: Option<(&'a str, &'a Role)>,
     /// Where.
     pub place: Option<Place<'a>>,
+    /// What it is done to, where that is no gateway: the workflow that begins
+    /// (the action's own if absent), the tool that is called, the row that
+    /// changes (`kind/name`).
+    pub object: Option<&'a str>,
     /// Whether an operator stopped everything.
     pub held: Held,
     /// Steps of the agent in flight, this one not counted.
@@ -74,6 +84,28 @@ pub struct Facts<'a> {
     pub action: Action,
 }
 
+impl Facts<'_> {
+    /// Whether the agent is on trial, so that some gates only observe.
+    pub fn on_trial(&self) -> bool {
+        match self.subject {
+            Subject::Agent(_, Some(agent)) => agent.phase_at(self.now_ms) == Phase::Poc,
+            Subject::Agent(_, None) | Subject::User(_) => false,
+        }
+    }
+
+    /// The caps that a gate looks at. A person has none of their own.
+    pub fn caps_of(&self, whose: Whose) -> impl Iterator<Item = &Cap<'_>> {
+        let looks = whose == Whose::Envelope || matches!(self.subject, Subject::Agent(..));
+        self.caps.iter().filter(move |cap| looks && cap.whose == whose)
+    }
+
+    /// Whether a budget stops it, and not only by way of observing.
+    pub fn short_of_money(&self) -> bool {
+        let stops = |whose| self.caps_of(whose).any(|cap| cap.stops(self.worst).is_some());
+        !self.on_trial() && (stops(Whose::Agent) || stops(Whose::Envelope))
+    }
+}
+
 /// Who acts.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
@@ -86,7 +118,7 @@ pub enum Subject<'a> {
 /// Where something would be done.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// The gateway.
+    /// The gateway; empty where no route leads anywhere.
     pub name: &'a str,
     /// Its row; none if there is no such gateway.
     pub gateway: Option<&'a Gateway>,
@@ -109,6 +141,37 @@ pub struct Cap<'a> {
     pub held: Money,
     /// Overruns booked and not accepted: the cap is closed.
     pub over: Money,
+}
+
+/// Why a cap stops a dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// An overrun closed it.
+    Closed,
+    /// Nobody can say what the dispatch costs.
+    Unpriced,
+    /// It would be passed.
+    Passed,
+}
+
+impl Cap<'_> {
+    /// Whether it stops a dispatch that costs at most so much.
+    pub fn stops(&self, worst: Worst) -> Option<Stop> {
+        if !self.over.is_zero() {
+            return Some(Stop::Closed);
+        }
+        let Worst::Known(worst) = worst else { return Some(Stop::Unpriced) };
+        // A sum that cannot be counted passes every cap.
+        match self.held.checked_add(worst) {
+            Some(sum) if sum <= self.amount => None,
+            _ => Some(Stop::Passed),
+        }
+    }
+
+    /// What is left of it.
+    pub fn left(&self) -> Money {
+        Money::from_micro_cents(self.amount.micro_cents().saturating_sub(self.held.micro_cents()))
+    }
 }
 
 /// Which gate looks at a cap.

@@ -11,8 +11,18 @@
 pub mod account;
 pub mod action;
 pub mod canonical;
+mod case;
 pub mod decimal;
 pub mod decision;
+mod evaluate;
 pub mod facts;
+mod gates;
+pub mod limits;
 pub mod money;
+pub mod policy;
 pub mod registry;
+pub mod route;
+
+pub use evaluate::evaluate;
+pub use policy::Policies;
+pub use route::route;

@@ -22,7 +22,8 @@ pub use fabric::{Fabric, Held};
 pub use gateway::{Gateway, Health};
 pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
-pub use role::{Role, TrustedContext};
+pub(crate) use role::meet;
+pub use role::{NOTHING, Role, TrustedContext};
 pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};

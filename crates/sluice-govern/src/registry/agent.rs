@@ -124,6 +124,20 @@ pub enum AgentStatus {
     Deprecated,
 }
 
+impl AgentStatus {
+    /// The word on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            AgentStatus::Idle => "idle",
+            AgentStatus::Running => "running",
+            AgentStatus::Paused => "paused",
+            AgentStatus::Terminated => "terminated",
+            AgentStatus::Error => "error",
+            AgentStatus::Deprecated => "deprecated",
+        }
+    }
+}
+
 /// How far an agent has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,6 +151,18 @@ pub enum Phase {
     Production,
     /// At its end.
     Sunset,
+}
+
+impl Phase {
+    /// The word on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Phase::Poc => "poc",
+            Phase::Staging => "staging",
+            Phase::Production => "production",
+            Phase::Sunset => "sunset",
+        }
+    }
 }
 
 /// Most dispatches in a sliding window.

@@ -69,3 +69,14 @@ pub enum Health {
     /// It cannot.
     Offline,
 }
+
+impl Health {
+    /// The word on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Health::Healthy => "healthy",
+            Health::Degraded => "degraded",
+            Health::Offline => "offline",
+        }
+    }
+}

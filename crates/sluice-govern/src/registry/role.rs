@@ -30,3 +30,70 @@ pub struct TrustedContext {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age_s: Option<u64>,
 }
+
+/// Stands alone in a list that nothing is left in, since an empty one bounds
+/// nothing. No environment and no class of inputs is called this.
+pub const NOTHING: &str = "(nothing)";
+
+impl Role {
+    /// Both bounds together: whatever one of them forbids is forbidden.
+    #[must_use]
+    pub fn with(&self, other: &Role) -> Role {
+        Role {
+            max_spend_cents: least(self.max_spend_cents, other.max_spend_cents),
+            allowed_environments: meet(&self.allowed_environments, &other.allowed_environments),
+            trusted_context: match (&self.trusted_context, &other.trusted_context) {
+                (Some(own), Some(other)) => Some(own.with(other)),
+                (own, other) => own.clone().or_else(|| other.clone()),
+            },
+        }
+    }
+
+    /// Whether its steps may run in an environment.
+    pub fn allows(&self, environment: &str) -> bool {
+        among(&self.allowed_environments, environment)
+    }
+}
+
+impl TrustedContext {
+    /// Both bounds together.
+    #[must_use]
+    pub fn with(&self, other: &TrustedContext) -> TrustedContext {
+        TrustedContext {
+            accepted_source_classes: meet(
+                &self.accepted_source_classes,
+                &other.accepted_source_classes,
+            ),
+            max_age_s: least(self.max_age_s, other.max_age_s),
+        }
+    }
+
+    /// Whether inputs of a class are accepted.
+    pub fn accepts(&self, class: &str) -> bool {
+        among(&self.accepted_source_classes, class)
+    }
+}
+
+fn among(list: &[String], one: &str) -> bool {
+    list.is_empty() || (one != NOTHING && list.iter().any(|other| other == one))
+}
+
+fn least<T: Ord>(own: Option<T>, other: Option<T>) -> Option<T> {
+    match (own, other) {
+        (Some(own), Some(other)) => Some(own.min(other)),
+        (own, other) => own.or(other),
+    }
+}
+
+/// What two lists have in common, where an empty one bounds nothing. If that is
+/// nothing, it is [`NOTHING`].
+pub(crate) fn meet(own: &[String], other: &[String]) -> Vec<String> {
+    if own.is_empty() || other.is_empty() {
+        return if own.is_empty() { other } else { own }.to_vec();
+    }
+    let both: Vec<String> = own.iter().filter(|one| other.contains(one)).cloned().collect();
+    if both.is_empty() { vec![NOTHING.to_owned()] } else { both }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Which caps a dispatch must keep to, and when to tell of them.
+
+use super::{of_agent, of_envelope, of_role, of_run};
+use crate::facts::{Cap, Whose};
+use crate::money::Money;
+use crate::registry::{Agent, Envelope, Fabric, Period, Role, Scope};
+use std::borrow::Cow;
+
+/// Shares of a cap at which people are told, in percent.
+const THRESHOLDS: [u8; 3] = [50, 80, 100];
+
+/// Who spends, where and for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Spender<'a> {
+    /// The time.
+    pub now_ms: u64,
+    /// The agent and its row.
+    pub agent: Option<(&'a str, &'a Agent)>,
+    /// The role it acts in, with all its bounds.
+    pub role: Option<(&'a str, &'a Role)>,
+    /// The run of the step, then those above it up to the root.
+    pub runs: &'a [&'a str],
+    /// Caps that documents set on those runs.
+    pub run_caps: &'a [RunCap<'a>],
+    /// The workflow.
+    pub workflow: &'a str,
+    /// Where it is done.
+    pub gateway: Option<&'a str>,
+}
+
+/// A cap that a document sets on its run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunCap<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// What people know it by.
+    pub name: &'a str,
+    /// The cap.
+    pub amount: Money,
+}
+
+/// A cap that applies, before its counters are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CapOn<'a> {
+    /// The gate that looks at it.
+    pub whose: Whose,
+    /// What people know it by.
+    pub name: Cow<'a, str>,
+    /// The account it bounds.
+    pub account: String,
+    /// The cap.
+    pub amount: Money,
+    /// Overruns somebody has accepted.
+    pub accepted: Money,
+}
+
+impl<'a> CapOn<'a> {
+    /// With what its counters `held` and `over` say.
+    pub fn counted(self, held: Money, over: Money) -> Cap<'a> {
+        let open = over.micro_cents().saturating_sub(self.accepted.micro_cents());
+        Cap {
+            whose: self.whose,
+            name: self.name,
+            account: self.account,
+            amount: self.amount,
+            held,
+            over: Money::from_micro_cents(open),
+        }
+    }
+}
+
+/// Every cap that applies: the role's in this run, the agent's month, the runs'
+/// own, and all enabled envelopes.
+///
+/// An envelope of one run without a period takes the place of what that run's
+/// document says, so that an operator can raise it. With a period it is one more.
+pub fn caps_for<'a>(fabric: &'a Fabric, spender: &Spender<'a>) -> Vec<CapOn<'a>> {
+    let mut caps = Vec::new();
+    let (run, now_ms) = (spender.runs.first().copied().unwrap_or_default(), spender.now_ms);
+    if let Some((name, role)) = spender.role
+        && let Some(amount) = role.max_spend_cents
+    {
+        caps.push(CapOn {
+            whose: Whose::Agent,
+            name: Cow::Owned(format!("role {name}, this run")),
+            account: of_role(run, name),
+            amount,
+            accepted: Money::ZERO,
+        });
+    }
+    if let Some((name, agent)) = spender.agent
+        && let Some(amount) = agent.budget_monthly_cents
+    {
+        caps.push(CapOn {
+            whose: Whose::Agent,
+            name: Cow::Owned(format!("agent {name}, monthly")),
+            account: of_agent(name, now_ms),
+            amount,
+            accepted: Money::ZERO,
+        });
+    }
+    let replaced = |run: &str| {
+        let mut envelopes = fabric.envelopes.values();
+        envelopes.any(|one| one.enabled && whole_run(one) == Some(run))
+    };
+    for cap in spender.run_caps.iter().filter(|cap| !replaced(cap.run)) {
+        caps.push(CapOn {
+            whose: Whose::Envelope,
+            name: Cow::Borrowed(cap.name),
+            account: of_run(cap.run),
+            amount: cap.amount,
+            accepted: Money::ZERO,
+        });
+    }
+    for (name, envelope) in &fabric.envelopes {
+        if !envelope.enabled || !applies(envelope, spender) {
+            continue;
+        }
+        caps.push(CapOn {
+            whose: Whose::Envelope,
+            name: Cow::Borrowed(name),
+            account: match whole_run(envelope) {
+                Some(run) => of_run(run),
+                None => of_envelope(name, envelope.period, now_ms),
+            },
+            amount: envelope.amount_cents,
+            accepted: envelope.accepted_overrun_cents,
+        });
+    }
+    caps
+}
+
+/// The run whose own cap an envelope stands for.
+fn whole_run(envelope: &Envelope) -> Option<&str> {
+    let whole = envelope.scope == Scope::Run && envelope.period == Period::Total;
+    envelope.of.as_deref().filter(|_| whole)
+}
+
+fn applies(envelope: &Envelope, spender: &Spender<'_>) -> bool {
+    let Some(of) = envelope.of.as_deref() else {
+        return match envelope.scope {
+            Scope::Global | Scope::Workflow | Scope::Run => true,
+            Scope::Gateway => spender.gateway.is_some(),
+            Scope::Agent => spender.agent.is_some(),
+        };
+    };
+    match envelope.scope {
+        Scope::Global => true,
+        Scope::Gateway => spender.gateway == Some(of),
+        Scope::Agent => spender.agent.is_some_and(|(name, _)| name == of),
+        Scope::Workflow => spender.workflow == of,
+        Scope::Run => spender.runs.contains(&of),
+    }
+}
+
+/// The thresholds (50, 80, 100 %) of a cap that a settlement reached.
+pub fn crossed(amount: Money, before: Money, after: Money) -> Vec<u8> {
+    let percent = |money: Money| u128::from(money.micro_cents()) * 100;
+    let reached = |money: Money, threshold: u8| {
+        // Nothing is spent of a cap of nothing until something is.
+        let due = u128::from(threshold) * u128::from(amount.micro_cents());
+        percent(money) >= due.max(1)
+    };
+    let is_new = |threshold: &u8| reached(after, *threshold) && !reached(before, *threshold);
+    THRESHOLDS.into_iter().filter(is_new).collect()
+}
+
+#[cfg(test)]
+mod tests;

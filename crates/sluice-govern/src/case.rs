@@ -1,0 +1,168 @@
+//! One evaluation while it goes on: the facts, what the policies said, who wants
+//! a person to agree, and the action as it would be sent.
+
+use crate::action::Action;
+use crate::canonical;
+use crate::decision::{Constraints, HoldBy};
+use crate::facts::{Facts, Subject, Worst};
+use crate::policy::{Category, Matches, Policies, PolicyFacts, Rule};
+use crate::registry::Posture;
+use std::cell::OnceCell;
+
+/// SHA-256 of `[]`: no policy matched.
+const NO_POLICIES: &str = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
+
+/// One evaluation.
+pub(crate) struct Case<'c> {
+    pub facts: &'c Facts<'c>,
+    policies: &'c Policies,
+    pub seen: PolicyFacts,
+    matches: OnceCell<Matches<'c>>,
+    holds: Vec<HoldBy>,
+    held_for_money: bool,
+    own: Constraints,
+}
+
+/// How a grant fits the action as it is now.
+pub(crate) enum Fit {
+    /// There is none.
+    None,
+    /// It is for this very action; its digest.
+    Same(String),
+    /// It is for another.
+    Changed,
+    /// It allows what is not allowed any more.
+    Wider(String),
+}
+
+impl<'c> Case<'c> {
+    pub(crate) fn new(facts: &'c Facts<'c>, policies: &'c Policies) -> Case<'c> {
+        Case {
+            facts,
+            policies,
+            seen: facts.policy_facts(),
+            matches: OnceCell::new(),
+            holds: Vec::new(),
+            held_for_money: false,
+            own: constraints(facts),
+        }
+    }
+
+    /// What the policies say. They are asked once, when a gate first wants to know.
+    pub(crate) fn matches(&self) -> &Matches<'c> {
+        self.matches.get_or_init(|| self.policies.matches(&self.seen))
+    }
+
+    /// What the policies said, if they were asked.
+    pub(crate) fn asked(&self) -> Option<&Matches<'c>> {
+        self.matches.get()
+    }
+
+    /// Policies that turn a budget's no into a question, and match.
+    pub(crate) fn asking_about_money(&self) -> Vec<&'c Rule> {
+        if !self.policies.of(Category::Budget).any(Rule::asks_about_money) {
+            return Vec::new();
+        }
+        self.matches().rules.iter().copied().filter(|rule| rule.asks_about_money()).collect()
+    }
+
+    pub(crate) fn hold(&mut self, by: Vec<HoldBy>) {
+        self.holds.extend(by);
+    }
+
+    pub(crate) fn hold_for_money(&mut self, by: Vec<HoldBy>) {
+        self.held_for_money = true;
+        self.holds.extend(by);
+    }
+
+    pub(crate) fn held_for_money(&self) -> bool {
+        self.held_for_money
+    }
+
+    pub(crate) fn into_holds(self) -> (Vec<HoldBy>, PolicyFacts) {
+        (self.holds, self.seen)
+    }
+
+    /// Whether the grant is for the action as it is now.
+    pub(crate) fn fit(&self) -> Fit {
+        let Some(grant) = self.facts.grant else { return Fit::None };
+        match self.own.tighten(grant.constraints) {
+            Err(why) => Fit::Wider(why),
+            Ok(constraints) => {
+                let digest = self.action(constraints).digest();
+                if digest == grant.digest { Fit::Same(digest) } else { Fit::Changed }
+            }
+        }
+    }
+
+    /// The action as it would be sent. What a person tightened stays tight even
+    /// where nobody needs to be asked any more, but a new question is about the
+    /// action as it is without that.
+    pub(crate) fn complete(&self) -> Action {
+        let grant = self.facts.grant.filter(|_| self.holds.is_empty());
+        let tightened = grant.and_then(|grant| self.own.tighten(grant.constraints).ok());
+        self.action(tightened.unwrap_or_else(|| self.own.clone()))
+    }
+
+    fn action(&self, constraints: Constraints) -> Action {
+        let worst = match self.facts.worst {
+            Worst::Known(worst) => Some(worst),
+            Worst::Unknown => None,
+        };
+        let cost_ceiling = constraints.max_cost.or(worst);
+        let policies = self.policies_digest();
+        Action { constraints, cost_ceiling, policies, ..self.facts.action.clone() }
+    }
+
+    /// SHA-256 over the policies that matched: their names and texts, in order.
+    fn policies_digest(&self) -> String {
+        let rules = self.asked().map_or(&[][..], |matches| &matches.rules);
+        if rules.is_empty() {
+            return NO_POLICIES.to_owned();
+        }
+        let digests: Vec<&str> = rules.iter().map(|rule| rule.digest.as_str()).collect();
+        canonical::sha256_hex(&digests, 70 * digests.len())
+    }
+}
+
+/// What whoever does the work must keep to: what the caller says, the role's
+/// environments, the agent's tools, the posture, and the worst case. Each can
+/// only take away.
+fn constraints(facts: &Facts<'_>) -> Constraints {
+    let mut bounds = Constraints::default();
+    if let Some((_, role)) = facts.role {
+        bounds.environments.clone_from(&role.allowed_environments);
+    }
+    if let Worst::Known(worst) = facts.worst
+        && !worst.is_zero()
+    {
+        bounds.max_cost = Some(worst);
+    }
+    let mut all = facts.action.constraints.meet(&bounds);
+    let Subject::Agent(_, Some(agent)) = facts.subject else { return all };
+    if !agent.tools.is_empty() {
+        let allow = Some(agent.tools.allow.clone()).filter(|tools| !tools.is_empty());
+        let deny = agent.tools.deny.clone();
+        let tools = Constraints { tools_allow: allow, tools_deny: deny, ..Constraints::default() };
+        all = all.meet(&tools);
+    }
+    if facts.posture == Posture::Retrieval {
+        let reading = Constraints {
+            tools_allow: Some(agent.tools.read_only.clone()),
+            data_access: Some("read_only".to_owned()),
+            ..Constraints::default()
+        };
+        all = all.meet(&reading);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_no_policies_is_that_of_an_empty_list() {
+        assert_eq!(canonical::sha256_hex(&Vec::<&str>::new(), 2), NO_POLICIES);
+    }
+}

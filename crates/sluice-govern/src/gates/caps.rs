@@ -1,0 +1,103 @@
+//! What the two gates of money share: looking at caps.
+//!
+//! Figures are in micro-cents, messages in dollars.
+
+use super::Finding;
+use crate::case::Case;
+use crate::decision::HoldBy;
+use crate::facts::{Cap, Stop, Whose, Worst};
+use crate::money::Money;
+use crate::policy::{Category, Rule};
+use serde_json::{Value, json};
+
+/// Looks at the caps of one gate: all of them must hold.
+pub(super) fn judge(case: &mut Case<'_>, whose: Whose) -> Finding {
+    let facts = case.facts;
+    let worst = facts.worst;
+    let looked_at = facts.caps_of(whose).count();
+    if looked_at == 0 {
+        return Finding::pass();
+    }
+    let stopping: Vec<(&Cap<'_>, Stop)> =
+        facts.caps_of(whose).filter_map(|cap| Some((cap, cap.stops(worst)?))).collect();
+    let Some((first, why)) = stopping.first() else {
+        let tightest = facts.caps_of(whose).min_by_key(|cap| cap.left());
+        return pass(tightest.expect("there is a cap"), looked_at, worst);
+    };
+    let (message, hint) = words(first, *why, worst);
+    let failing: Vec<Value> = stopping.iter().map(|(cap, _)| figures(cap)).collect();
+    let asking = if facts.on_trial() { Vec::new() } else { case.asking_about_money() };
+    let finding = if asking.is_empty() {
+        Finding::block(message, hint)
+    } else {
+        case.hold_for_money(asking.iter().map(|rule| hold(rule, &message)).collect());
+        Finding::hold(message, format!("{hint} first, then approve"))
+    };
+    with_worst(finding.figure("caps", looked_at).figure("failing", failing), worst)
+}
+
+fn pass(tightest: &Cap<'_>, looked_at: usize, worst: Worst) -> Finding {
+    let finding = Finding::pass()
+        .figure("caps", looked_at)
+        .figure("tightest", tightest.name.as_ref())
+        .figure("amount", tightest.amount.micro_cents())
+        .figure("held", tightest.held.micro_cents());
+    with_worst(finding, worst)
+}
+
+fn with_worst(finding: Finding, worst: Worst) -> Finding {
+    match worst {
+        Worst::Known(money) => finding.figure("worst", money.micro_cents()),
+        Worst::Unknown => finding,
+    }
+}
+
+fn figures(cap: &Cap<'_>) -> Value {
+    let mut figures = json!({
+        "name": cap.name,
+        "amount": cap.amount.micro_cents(),
+        "held": cap.held.micro_cents(),
+    });
+    if !cap.over.is_zero() {
+        figures["over"] = json!(cap.over.micro_cents());
+    }
+    figures
+}
+
+/// The message and the hint.
+fn words(cap: &Cap<'_>, why: Stop, worst: Worst) -> (String, String) {
+    let name = &cap.name;
+    match why {
+        Stop::Closed => (
+            format!("cap {name} is closed: {} was spent beyond what was reserved", cap.over),
+            format!("accept the overrun of {name}"),
+        ),
+        Stop::Unpriced => (
+            format!("no price and no ceiling: nobody can say whether it keeps to cap {name}"),
+            "set max_cost_cents on the step or its agent, or a price for the model".to_owned(),
+        ),
+        Stop::Passed => {
+            let worst = match worst {
+                Worst::Known(worst) => worst,
+                Worst::Unknown => Money::ZERO,
+            };
+            (
+                format!(
+                    "cap {name} has {} left of {}, and it may cost {worst}",
+                    cap.left(),
+                    cap.amount
+                ),
+                format!("raise cap {name}, or lower max_cost_cents of the step"),
+            )
+        }
+    }
+}
+
+fn hold(rule: &Rule, message: &str) -> HoldBy {
+    debug_assert_eq!(rule.category, Some(Category::Budget), "only these ask about money");
+    HoldBy {
+        policy: Some(rule.name.clone()),
+        approvers: rule.approvers.clone(),
+        reason: message.to_owned(),
+    }
+}

@@ -1,0 +1,27 @@
+//! Gate 3: an agent does only so many steps at once.
+//!
+//! What is compared here is taken in the transaction that marks the step
+//! running; this gate only says no early.
+
+use super::{Finding, Gate, Trial};
+use crate::case::Case;
+use crate::facts::Subject;
+
+pub(super) const GATE: Gate =
+    Gate { name: "concurrency", code: "agent_busy", trial: Trial::Enforced, judge };
+
+fn judge(case: &mut Case<'_>) -> Finding {
+    let Subject::Agent(name, agent) = case.facts.subject else { return Finding::skip() };
+    let Some(max) = agent.and_then(|agent| agent.max_concurrent_steps) else {
+        return Finding::pass();
+    };
+    let running = case.facts.running;
+    let finding = if running >= max {
+        let message = format!("agent {name} does {running} steps, and {max} at most");
+        let hint = format!("wait for one to end, or raise max_concurrent_steps of agent {name}");
+        Finding::block(message, hint).retryable()
+    } else {
+        Finding::pass()
+    };
+    finding.figure("running", running).figure("max", max)
+}

@@ -1,0 +1,25 @@
+//! Gate 4: an agent is sent only so much in a while.
+
+use super::{Finding, Gate, Trial};
+use crate::case::Case;
+use crate::facts::Subject;
+
+pub(super) const GATE: Gate =
+    Gate { name: "rate_limit", code: "rate_limited", trial: Trial::Enforced, judge };
+
+fn judge(case: &mut Case<'_>) -> Finding {
+    let Subject::Agent(name, agent) = case.facts.subject else { return Finding::skip() };
+    let Some(rate) = agent.and_then(|agent| agent.rate) else { return Finding::pass() };
+    let sent = case.facts.in_window;
+    let finding = if sent >= rate.limit {
+        let message = format!(
+            "agent {name} was sent {sent} steps in {} s, and {} at most",
+            rate.window_s, rate.limit
+        );
+        let hint = format!("wait until the window moves on, or raise the rate of agent {name}");
+        Finding::block(message, hint).retryable()
+    } else {
+        Finding::pass()
+    };
+    finding.figure("sent", sent).figure("limit", rate.limit).figure("window_s", rate.window_s)
+}

@@ -1,0 +1,116 @@
+//! Which policies can match a request at all, found without asking Cedar.
+//!
+//! Policies are put into bins by action, principal and resource when they are
+//! loaded. A request looks at a handful of bins. A policy whose scope is all it
+//! says has matched when its bin is looked at; only those with conditions are
+//! given to Cedar, permits and forbids apart: Cedar names only the policies that
+//! settled its answer, so a forbid would hide the permits.
+
+use super::facts::{PolicyFacts, Principal, Resource};
+use super::rule::{Rule, What, Who};
+use crate::facts::Verb;
+use cedar_policy::{Policy, PolicyId, PolicySet};
+use std::collections::BTreeMap;
+
+/// All bins.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    desks: BTreeMap<Verb, Desk>,
+}
+
+/// The bins of one action, by principal.
+#[derive(Debug, Clone, Default)]
+struct Desk {
+    agents: Shelf,
+    users: Shelf,
+    agent: BTreeMap<String, Shelf>,
+    role: BTreeMap<String, Shelf>,
+    user: BTreeMap<String, Shelf>,
+}
+
+/// The bins of one action and principal, by resource.
+#[derive(Debug, Clone, Default)]
+struct Shelf {
+    all: Bin,
+    one: BTreeMap<String, Bin>,
+}
+
+/// Policies of one scope.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bin {
+    /// Those without conditions, by number.
+    pub plain: Vec<usize>,
+    /// Permits with conditions; their ids are their numbers.
+    pub permits: Option<PolicySet>,
+    /// Forbids with conditions.
+    pub forbids: Option<PolicySet>,
+}
+
+impl Index {
+    /// Puts a policy into the bins of its scope.
+    pub(super) fn add(&mut self, number: usize, rule: &Rule, policy: &Policy) {
+        for verb in &rule.scope.verbs {
+            let kind = Resource::kind_for(*verb);
+            let one = match &rule.scope.what {
+                What::Anything => None,
+                What::Kind(other) | What::One(other, _) if other != kind => continue,
+                What::Kind(_) => None,
+                What::One(_, id) => Some(id.as_str()),
+            };
+            let desk = self.desks.entry(*verb).or_default();
+            let put = |shelf: &mut Shelf| shelf.bin(one).put(number, rule, policy);
+            match &rule.scope.who {
+                Who::Anyone => {
+                    put(&mut desk.agents);
+                    put(&mut desk.users);
+                }
+                Who::Agents => put(&mut desk.agents),
+                Who::Users => put(&mut desk.users),
+                Who::Agent(id) => put(desk.agent.entry(id.clone()).or_default()),
+                Who::Role(id) => put(desk.role.entry(id.clone()).or_default()),
+                Who::User(id) => put(desk.user.entry(id.clone()).or_default()),
+                Who::Nobody => {}
+            }
+        }
+    }
+
+    /// The bins whose policies can match. A policy is in at most one of them.
+    pub(super) fn bins<'i>(&'i self, seen: &PolicyFacts) -> impl Iterator<Item = &'i Bin> {
+        let desk = self.desks.get(&seen.verb);
+        let shelves = desk.map(|desk| match &seen.who {
+            Principal::Agent { name, role, .. } => [
+                Some(&desk.agents),
+                desk.agent.get(name),
+                role.as_ref().and_then(|role| desk.role.get(role)),
+            ],
+            Principal::User { name } => [Some(&desk.users), desk.user.get(name), None],
+        });
+        let name = seen.what.name();
+        let bins = shelves.into_iter().flatten().flatten();
+        bins.flat_map(move |shelf| [Some(&shelf.all), shelf.one.get(name)])
+            .flatten()
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+}
+
+impl Shelf {
+    fn bin(&mut self, one: Option<&str>) -> &mut Bin {
+        match one {
+            None => &mut self.all,
+            Some(id) => self.one.entry(id.to_owned()).or_default(),
+        }
+    }
+}
+
+impl Bin {
+    fn put(&mut self, number: usize, rule: &Rule, policy: &Policy) {
+        if rule.unconditional {
+            self.plain.push(number);
+            return;
+        }
+        let set = if rule.permits { &mut self.permits } else { &mut self.forbids };
+        let policy = policy.new_id(PolicyId::new(number.to_string()));
+        set.get_or_insert_default().add(policy).expect("a number is given once");
+    }
+}

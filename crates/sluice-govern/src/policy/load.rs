@@ -1,0 +1,182 @@
+//! Texts to policies: cut, measured, parsed, checked against the schema, sorted
+//! into the index. Everything that is wrong is told at once.
+
+use super::index::Index;
+use super::request::Names;
+use super::rule::{Rule, Who};
+use super::{Policies, PolicyError, scan};
+use crate::canonical;
+use crate::facts::Verb;
+use crate::limits::{
+    POLICIES_BYTES_MAX, POLICIES_MAX, POLICY_ERRORS_MAX, POLICY_FILE_BYTES_MAX, POLICY_STACK_BYTES,
+};
+use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use std::collections::BTreeMap;
+use std::thread;
+
+const SCHEMA: &str = include_str!("../../policies/schema.cedarschema");
+
+/// Loads a set on a thread with a stack that Cedar cannot fill.
+pub(super) fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
+    let mut files = files.to_vec();
+    files.sort();
+    measured(&files)?;
+    thread::scope(|scope| {
+        let builder =
+            thread::Builder::new().name("policies".to_owned()).stack_size(POLICY_STACK_BYTES);
+        let loading = builder.spawn_scoped(scope, move || read(files)).map_err(|error| {
+            vec![PolicyError::whole(format!("no thread to parse policies on: {error}"))]
+        })?;
+        loading.join().unwrap_or_else(|_| {
+            Err(vec![PolicyError::whole("the policies made Cedar panic".to_owned())])
+        })
+    })
+}
+
+/// Bounds that are looked at before anything is read.
+fn measured(files: &[(String, String)]) -> Result<(), Vec<PolicyError>> {
+    let mut errors = Vec::new();
+    for (name, text) in files {
+        if text.len() > POLICY_FILE_BYTES_MAX {
+            let message = format!("the file is longer than {POLICY_FILE_BYTES_MAX} bytes");
+            errors.push(PolicyError { file: name.clone(), line: None, message });
+        }
+    }
+    for pair in files.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            let message = "two files have this name".to_owned();
+            errors.push(PolicyError { file: pair[0].0.clone(), line: None, message });
+        }
+    }
+    if files.iter().map(|(_, text)| text.len()).sum::<usize>() > POLICIES_BYTES_MAX {
+        errors.push(PolicyError::whole(format!(
+            "the policies together are longer than {POLICIES_BYTES_MAX} bytes"
+        )));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What has been read so far, good and bad.
+#[derive(Default)]
+struct Reading {
+    rules: Vec<(Rule, Policy)>,
+    /// Where each name was given.
+    names: BTreeMap<String, (String, usize)>,
+    errors: Vec<PolicyError>,
+}
+
+fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
+    let mut reading = Reading::default();
+    for (name, text) in &files {
+        reading.file(name, text);
+    }
+    if reading.errors.is_empty() {
+        reading.check();
+    }
+    if reading.errors.is_empty() && !reading.permits_steps() {
+        let message = "no policy permits dispatch_step: nothing could ever be done".to_owned();
+        reading.errors.push(PolicyError::whole(message));
+    }
+    if !reading.errors.is_empty() {
+        reading.errors.truncate(POLICY_ERRORS_MAX);
+        return Err(reading.errors);
+    }
+    let mut index = Index::default();
+    let mut rules = Vec::with_capacity(reading.rules.len());
+    let mut categories = BTreeMap::<_, Vec<usize>>::new();
+    for (number, (rule, policy)) in reading.rules.into_iter().enumerate() {
+        index.add(number, &rule, &policy);
+        if let Some(category) = rule.category {
+            categories.entry(category).or_default().push(number);
+        }
+        rules.push(rule);
+    }
+    let hash = canonical::sha256_hex(&files, 0);
+    Ok(Policies { files, rules, categories, index, names: Names::new(), hash, shadow: None })
+}
+
+impl Reading {
+    fn file(&mut self, file: &str, text: &str) {
+        let pieces = match scan::pieces(text) {
+            Ok(pieces) => pieces,
+            Err(too_much) => {
+                self.fault(file, too_much.line, too_much.message);
+                return;
+            }
+        };
+        for (at, piece) in pieces.iter().enumerate() {
+            if self.rules.len() >= POLICIES_MAX {
+                self.fault(file, piece.line, format!("more than {POLICIES_MAX} policies"));
+                return;
+            }
+            if self.errors.len() >= POLICY_ERRORS_MAX {
+                return;
+            }
+            let id = PolicyId::new(self.rules.len().to_string());
+            match Policy::parse(Some(id), piece.text) {
+                Ok(policy) => self.policy(file, at + 1, piece, policy),
+                Err(errors) => {
+                    for error in errors.iter() {
+                        self.fault(file, piece.line, error.to_string());
+                    }
+                }
+            }
+        }
+    }
+
+    fn policy(&mut self, file: &str, number: usize, piece: &scan::Piece<'_>, policy: Policy) {
+        match Rule::read(file, number, piece, &policy) {
+            Ok(rule) => {
+                if let Some(id) = policy.annotation("id") {
+                    let place = (file.to_owned(), piece.line);
+                    if let Some((other, line)) = self.names.insert(id.to_owned(), place) {
+                        let message = format!("@id(\"{id}\") is taken by {other}:{line}");
+                        self.fault(file, piece.line, message);
+                    }
+                }
+                self.rules.push((rule, policy));
+            }
+            Err(faults) => {
+                for fault in faults {
+                    self.fault(file, piece.line, fault);
+                }
+            }
+        }
+    }
+
+    /// Checks all policies against the schema. A warning counts: a policy that
+    /// can never match, or letters that look like others, are mistakes.
+    fn check(&mut self) {
+        let (schema, _) = Schema::from_cedarschema_str(SCHEMA).expect("our schema is well formed");
+        let policies = self.rules.iter().map(|(_, policy)| policy.clone());
+        let set = PolicySet::from_policies(policies).expect("a number is given once");
+        let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+        let errors = result.validation_errors().map(|e| (e.policy_id().to_string(), e.to_string()));
+        let warnings =
+            result.validation_warnings().map(|w| (w.policy_id().to_string(), w.to_string()));
+        let mut found: Vec<(usize, String)> = errors
+            .chain(warnings)
+            .map(|(id, message)| (id.parse().expect("ids are numbers"), message))
+            .collect();
+        found.sort();
+        for (number, message) in found {
+            let rule = &self.rules[number].0;
+            let prefix = format!("for policy `{number}`, ");
+            let message = message.strip_prefix(&prefix).unwrap_or(&message).to_owned();
+            let (file, line) = (rule.file.clone(), Some(rule.line));
+            self.errors.push(PolicyError { file, line, message });
+        }
+    }
+
+    fn permits_steps(&self) -> bool {
+        self.rules.iter().any(|(rule, _)| {
+            rule.permits
+                && rule.scope.verbs.contains(&Verb::DispatchStep)
+                && !matches!(rule.scope.who, Who::Users | Who::User(_))
+        })
+    }
+
+    fn fault(&mut self, file: &str, line: usize, message: String) {
+        self.errors.push(PolicyError { file: file.to_owned(), line: Some(line), message });
+    }
+}

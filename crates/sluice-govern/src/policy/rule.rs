@@ -1,0 +1,250 @@
+//! One policy, read: what it does when it matches, and whom it is about.
+
+use super::scan::Piece;
+use super::word::{self, Category, Consequence, Enforcement};
+use crate::canonical;
+use crate::facts::Verb;
+use crate::limits::POLICY_NAME_CHARS_MAX;
+use cedar_policy::{ActionConstraint, Effect, EntityUid, Policy};
+use cedar_policy::{PrincipalConstraint, ResourceConstraint};
+
+/// One policy.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// `file/id`, or `file#n` for one without a name.
+    pub name: String,
+    /// The file it stands in.
+    pub file: String,
+    /// The line it begins on.
+    pub line: usize,
+    /// Whether it permits; a forbid does what `consequence` says.
+    pub permits: bool,
+    /// What a forbid does.
+    pub consequence: Consequence,
+    /// How much a forbid counts.
+    pub enforcement: Enforcement,
+    /// What it is about, where it says so.
+    pub category: Option<Category>,
+    /// Users or roles who may agree; none named means anyone who may approve.
+    pub approvers: Vec<String>,
+    /// Why it is there, for people.
+    pub description: Option<String>,
+    /// SHA-256 of its name and text.
+    pub digest: String,
+    /// Which requests it can match at all.
+    pub(super) scope: Scope,
+    /// Whether the scope is all there is: then Cedar need not be asked.
+    pub(super) unconditional: bool,
+}
+
+/// Which requests a policy can match at all.
+#[derive(Debug, Clone)]
+pub(super) struct Scope {
+    pub verbs: Vec<Verb>,
+    pub who: Who,
+    pub what: What,
+}
+
+/// Principals that a scope admits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Who {
+    Anyone,
+    Agents,
+    Users,
+    Agent(String),
+    Role(String),
+    User(String),
+    Nobody,
+}
+
+/// Resources that a scope admits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    Anything,
+    Kind(String),
+    One(String, String),
+}
+
+const ANNOTATIONS: [&str; 6] =
+    ["id", "action", "enforcement", "category", "approvers", "description"];
+
+impl Rule {
+    /// Reads what a policy says beside Cedar. Answers everything that is wrong.
+    pub(super) fn read(
+        file: &str,
+        number: usize,
+        piece: &Piece<'_>,
+        policy: &Policy,
+    ) -> Result<Rule, Vec<String>> {
+        let mut faults = Vec::new();
+        for (key, _) in policy.annotations() {
+            if !ANNOTATIONS.contains(&key) {
+                faults.push(format!("annotation @{}", word::unknown(key, &ANNOTATIONS)));
+            }
+        }
+        let permits = policy.effect() == Effect::Permit;
+        for key in ["action", "enforcement", "approvers"] {
+            if permits && policy.annotation(key).is_some() {
+                faults.push(format!(
+                    "@{key} means nothing on a permit: write a forbid beside the permit"
+                ));
+            }
+        }
+        let consequence = read(policy, "action", Consequence::Block, &mut faults);
+        let enforcement = read(policy, "enforcement", Enforcement::Hard, &mut faults);
+        let category = policy.annotation("category").map(|_| ());
+        let category =
+            category.map(|()| read(policy, "category", Category::Guardrail, &mut faults));
+        let approvers = approvers(policy, &mut faults);
+        if !approvers.is_empty() && consequence != Consequence::RequireApproval {
+            faults.push("@approvers is for @action(\"require_approval\")".to_owned());
+        }
+        let name = match policy.annotation("id") {
+            Some(id) if good_name(id) => format!("{file}/{id}"),
+            Some(_) => {
+                faults.push(format!("@id needs 1 to {POLICY_NAME_CHARS_MAX} visible characters"));
+                String::new()
+            }
+            None => format!("{file}#{number}"),
+        };
+        let scope = Scope {
+            verbs: verbs(&policy.action_constraint()),
+            who: who(&policy.principal_constraint()),
+            what: what(&policy.resource_constraint()),
+        };
+        if scope.verbs.is_empty() || scope.who == Who::Nobody {
+            faults.push("the policy can never match".to_owned());
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(Rule {
+            file: file.to_owned(),
+            line: piece.line,
+            permits,
+            consequence,
+            enforcement,
+            category,
+            approvers,
+            description: policy.annotation("description").map(str::to_owned),
+            digest: canonical::sha256_hex(&(&name, piece.text), 256),
+            unconditional: !policy.has_non_scope_constraint(),
+            name,
+            scope,
+        })
+    }
+
+    /// Whether it turns a budget's no into a question.
+    pub fn asks_about_money(&self) -> bool {
+        self.asks() && self.category == Some(Category::Budget)
+    }
+
+    /// Whether it makes a dispatch wait for a person by itself.
+    pub fn holds(&self) -> bool {
+        self.asks() && self.category != Some(Category::Budget)
+    }
+
+    /// Whether it stops a dispatch.
+    pub fn blocks(&self) -> bool {
+        !self.permits
+            && self.consequence == Consequence::Block
+            && self.enforcement == Enforcement::Hard
+    }
+
+    /// Whether it is told of, and nothing more.
+    pub fn warns(&self) -> bool {
+        let soft = self.enforcement == Enforcement::Soft;
+        // A question about money is asked where money is short, nowhere else.
+        let quiet = self.consequence == Consequence::Log
+            || (self.consequence == Consequence::RequireApproval
+                && self.category == Some(Category::Budget));
+        let loud = self.consequence == Consequence::Warn;
+        !self.permits && !quiet && self.enforcement != Enforcement::Audit && (soft || loud)
+    }
+
+    fn asks(&self) -> bool {
+        !self.permits
+            && self.consequence == Consequence::RequireApproval
+            && self.enforcement == Enforcement::Hard
+    }
+}
+
+fn read<W: word::Word>(policy: &Policy, key: &str, absent: W, faults: &mut Vec<String>) -> W {
+    match policy.annotation(key).map(W::read) {
+        None => absent,
+        Some(Ok(meaning)) => meaning,
+        Some(Err(why)) => {
+            faults.push(format!("@{key}: {why}"));
+            absent
+        }
+    }
+}
+
+fn approvers(policy: &Policy, faults: &mut Vec<String>) -> Vec<String> {
+    let Some(list) = policy.annotation("approvers") else { return Vec::new() };
+    let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
+    if !names.iter().all(|name| good_name(name)) {
+        faults.push("@approvers needs users or roles with commas between them".to_owned());
+    }
+    names
+}
+
+fn good_name(name: &str) -> bool {
+    let chars = name.chars().count();
+    (1..=POLICY_NAME_CHARS_MAX).contains(&chars) && !name.chars().any(char::is_control)
+}
+
+fn verbs(constraint: &ActionConstraint) -> Vec<Verb> {
+    let named = |uid: &EntityUid| {
+        let id = uid.id().unescaped();
+        Verb::ALL.into_iter().find(|verb| verb.as_str() == id)
+    };
+    match constraint {
+        ActionConstraint::Any => Verb::ALL.to_vec(),
+        ActionConstraint::Eq(uid) => named(uid).into_iter().collect(),
+        ActionConstraint::In(uids) => uids.iter().filter_map(named).collect(),
+    }
+}
+
+fn who(constraint: &PrincipalConstraint) -> Who {
+    let uid = |uid: &EntityUid| {
+        let id = uid.id().unescaped().to_owned();
+        match uid.type_name().to_string().as_str() {
+            "Agent" => Who::Agent(id),
+            "User" => Who::User(id),
+            "Role" => Who::Role(id),
+            _ => Who::Nobody,
+        }
+    };
+    match constraint {
+        PrincipalConstraint::Any => Who::Anyone,
+        PrincipalConstraint::Eq(one) => match uid(one) {
+            // Nobody is a role.
+            Who::Role(_) => Who::Nobody,
+            who => who,
+        },
+        PrincipalConstraint::In(one) => uid(one),
+        PrincipalConstraint::Is(kind) => match kind.to_string().as_str() {
+            "Agent" => Who::Agents,
+            "User" => Who::Users,
+            _ => Who::Nobody,
+        },
+        PrincipalConstraint::IsIn(kind, one) => match (kind.to_string().as_str(), uid(one)) {
+            ("Agent", who @ (Who::Agent(_) | Who::Role(_))) | ("User", who @ Who::User(_)) => who,
+            _ => Who::Nobody,
+        },
+    }
+}
+
+fn what(constraint: &ResourceConstraint) -> What {
+    match constraint {
+        ResourceConstraint::Any => What::Anything,
+        ResourceConstraint::Is(kind) => What::Kind(kind.to_string()),
+        // No resource is in another: in it is to be it.
+        ResourceConstraint::Eq(uid)
+        | ResourceConstraint::In(uid)
+        | ResourceConstraint::IsIn(_, uid) => {
+            What::One(uid.type_name().to_string(), uid.id().unescaped().to_owned())
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Which gateway a step goes to, decided before the gates are asked.
+//!
+//! A step that needs nothing in particular goes to its run's gateway, and to the
+//! organisation's default where the run has none. Else the layers below look at
+//! all gateways, in order:
+//!
+//! 0. Pinned: by the deployment, else by the agent. Nothing else is looked at,
+//!    not even health: a pin to a gateway that is gone is refused by the gates.
+//! 1. Capabilities: a gateway that does not offer what the step asks for (or its
+//!    agent, where the step asks for nothing) is out.
+//! 2. Cost and preference: an earlier provider of the agent's preferences comes
+//!    first, then a lower cost rank.
+//! 3. Deployed on: a gateway that names its agents, but not this one, is out.
+//!    Only when the feature is on.
+//! 4. Health: what is offline or paused comes last, whatever it costs; among
+//!    equals of layer 2 the healthier comes first.
+//!
+//! Ties go to the run's gateway, then to the first by name.
+//!
+//! INVARIANT: a route never leads to a gateway that is out. Where all are out it
+//! leads nowhere, and the first gate says so.
+
+use crate::limits::CANDIDATES_MAX;
+use crate::registry::{Agent, Fabric, Gateway, Health};
+use serde::Serialize;
+
+/// What a step needs of a gateway.
+#[derive(Debug, Clone, Copy)]
+pub struct Want<'a> {
+    /// Who does it.
+    pub agent: &'a str,
+    /// Its row.
+    pub row: Option<&'a Agent>,
+    /// The gateway its deployment pins it to.
+    pub pin: Option<&'a str>,
+    /// What the step asks for.
+    pub capabilities: &'a [String],
+    /// The run's gateway.
+    pub run_gateway: Option<&'a str>,
+    /// What is switched on.
+    pub features: Features,
+}
+
+/// What is switched on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Whether gateways are asked which agents are deployed on them.
+    pub deployed_on: DeployedOn,
+}
+
+/// Whether gateways are asked which agents are deployed on them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DeployedOn {
+    /// They are not.
+    #[default]
+    Ignored,
+    /// They are.
+    Asked,
+}
+
+/// Where a step goes, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Route {
+    /// The gateway; none if no gateway fits.
+    pub gateway: Option<String>,
+    /// What settled it.
+    pub layer: Layer,
+    /// The gateways that were looked at, the winner first; none where nothing
+    /// was compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Candidate>,
+}
+
+/// What settles a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// The run's gateway, or the organisation's: nothing speaks against it.
+    Default,
+    /// A pin.
+    Pinned,
+    /// What the gateway offers.
+    Capabilities,
+    /// What it costs, and which provider it is.
+    Cost,
+    /// Who is deployed on it.
+    Deployed,
+    /// How it is.
+    Health,
+    /// Its name, or that it is the run's.
+    Tie,
+}
+
+/// A gateway that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// The gateway.
+    pub gateway: String,
+    /// Why it was not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+}
+
+/// Picks a gateway.
+pub fn route(fabric: &Fabric, health: &dyn Fn(&str) -> Health, want: &Want<'_>) -> Route {
+    let pin = want.pin.or_else(|| want.row.and_then(|row| row.gateway.as_deref()));
+    if let Some(pin) = pin {
+        return straight(pin, Layer::Pinned);
+    }
+    let default = want.run_gateway.or_else(|| organisations(fabric));
+    if let Some(name) = default
+        && indifferent(want)
+        && out(want, fabric.gateways.get(name)).is_none()
+    {
+        return straight(name, Layer::Default);
+    }
+    let (mut lost, mut fit) = (Vec::new(), Vec::new());
+    for (name, gateway) in &fabric.gateways {
+        match out(want, Some(gateway)) {
+            Some((layer, why)) => lost.push((layer, name.as_str(), why)),
+            None => fit.push(Standing::new(want, name, gateway, health(name), default)),
+        }
+    }
+    fit.sort_by(|a, b| a.key().cmp(&b.key()));
+    if let Some((winner, others)) = fit.split_first() {
+        lost.extend(others.iter().map(|other| {
+            let (layer, why) = winner.beats(other);
+            (layer, other.name, why)
+        }));
+    }
+    told(fit.first().map(|winner| winner.name), lost)
+}
+
+fn straight(name: &str, layer: Layer) -> Route {
+    Route { gateway: Some(name.to_owned()), layer, candidates: Vec::new() }
+}
+
+fn organisations(fabric: &Fabric) -> Option<&str> {
+    let mut gateways = fabric.gateways.iter();
+    let marked = gateways.find(|(_, gateway)| gateway.default).map(|(name, _)| name.as_str());
+    let only = || match fabric.gateways.len() {
+        1 => fabric.gateways.keys().next().map(String::as_str),
+        _ => None,
+    };
+    marked.or_else(only)
+}
+
+/// Whether any gateway that is not out is as good as another.
+fn indifferent(want: &Want<'_>) -> bool {
+    required(want).is_empty() && preferences(want).is_empty()
+}
+
+fn required<'a>(want: &Want<'a>) -> &'a [String] {
+    match want.row {
+        Some(row) if want.capabilities.is_empty() => &row.capabilities,
+        _ => want.capabilities,
+    }
+}
+
+fn preferences<'a>(want: &Want<'a>) -> &'a [String] {
+    want.row.map_or(&[], |row| row.provider_preferences.as_slice())
+}
+
+/// Why a gateway is out. One without a row is not: the gates say that it is gone.
+fn out(want: &Want<'_>, gateway: Option<&Gateway>) -> Option<(Layer, String)> {
+    let gateway = gateway?;
+    let missing = required(want).iter().find(|one| !gateway.capabilities.contains(one));
+    if let Some(missing) = missing {
+        return Some((Layer::Capabilities, format!("it does not offer {missing}")));
+    }
+    let asked = want.features.deployed_on == DeployedOn::Asked;
+    let named = gateway.agents.is_empty() || gateway.agents.iter().any(|one| one == want.agent);
+    if asked && !named {
+        return Some((Layer::Deployed, format!("agent {} is not deployed on it", want.agent)));
+    }
+    None
+}
+
+/// How a gateway stands among those that fit.
+struct Standing<'a> {
+    name: &'a str,
+    provider: &'a str,
+    works: Works,
+    preference: usize,
+    cost_rank: u32,
+    health: Health,
+    own: Own,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Works {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Own {
+    Yes,
+    No,
+}
+
+impl<'a> Standing<'a> {
+    fn new(
+        want: &Want<'_>,
+        name: &'a str,
+        gateway: &'a Gateway,
+        health: Health,
+        default: Option<&str>,
+    ) -> Standing<'a> {
+        let preferences = preferences(want);
+        let place = preferences.iter().position(|one| *one == gateway.provider);
+        let stopped = gateway.paused || health == Health::Offline;
+        Standing {
+            name,
+            provider: &gateway.provider,
+            works: if stopped { Works::No } else { Works::Yes },
+            preference: place.unwrap_or(preferences.len()),
+            cost_rank: gateway.cost_rank,
+            health,
+            own: if default == Some(name) { Own::Yes } else { Own::No },
+        }
+    }
+
+    /// Lower comes first.
+    fn key(&self) -> (Works, usize, u32, Health, Own, &str) {
+        (self.works, self.preference, self.cost_rank, self.health, self.own, self.name)
+    }
+
+    /// Why another one lost to this one.
+    fn beats(&self, other: &Standing<'_>) -> (Layer, String) {
+        if self.works < other.works {
+            return (Layer::Health, "it is offline or paused".to_owned());
+        }
+        if self.preference < other.preference {
+            let why = format!("provider {} is preferred to {}", self.provider, other.provider);
+            return (Layer::Cost, why);
+        }
+        if self.cost_rank < other.cost_rank {
+            let why = format!("cost rank {} is above {}", other.cost_rank, self.cost_rank);
+            return (Layer::Cost, why);
+        }
+        if self.health < other.health {
+            return (Layer::Health, format!("it is {}", other.health.as_str()));
+        }
+        if self.own < other.own {
+            return (Layer::Tie, format!("{} is the run's gateway", self.name));
+        }
+        (Layer::Tie, format!("{} comes first by name", self.name))
+    }
+}
+
+/// The last layer at which somebody lost settled it.
+fn told(winner: Option<&str>, lost: Vec<(Layer, &str, String)>) -> Route {
+    let layer = lost.iter().map(|(layer, ..)| *layer).max().unwrap_or(Layer::Default);
+    let first = winner.map(|name| Candidate { gateway: name.to_owned(), lost: None });
+    let others = lost
+        .into_iter()
+        .map(|(_, name, why)| Candidate { gateway: name.to_owned(), lost: Some(why) });
+    let candidates = first.into_iter().chain(others).take(CANDIDATES_MAX).collect();
+    Route { gateway: winner.map(str::to_owned), layer, candidates }
+}
+
+#[cfg(test)]
+mod tests;
