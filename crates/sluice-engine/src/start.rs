@@ -225,6 +225,7 @@ impl Inner {
             after: 0,
             count: u32::try_from(decided.events.len()).expect("a turn is bounded"),
             body: encoded.body,
+            chain: Vec::new(),
             create: Some(create),
             head: Some(self.head(&run, now_ms, hold, offspring)),
             snapshot: None,
@@ -232,6 +233,7 @@ impl Inner {
             read: Vec::new(),
             letters: letters(decided.letters),
             guards: Vec::new(),
+            entries: Vec::new(),
         };
         Draft { run, append, addressees }
     }
@@ -242,7 +244,7 @@ impl Inner {
         let mut doubt = false;
         loop {
             match self.store.append(append.clone()).await {
-                Ok(Appended::Done) => return Ok(Created::New),
+                Ok(Appended::Done { .. }) => return Ok(Created::New),
                 Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
                     return Ok(Created::There);
                 }

@@ -146,6 +146,7 @@ impl Resident {
             after: self.run.version - u64::from(count),
             count,
             body,
+            chain: Vec::new(),
             create: None,
             head,
             snapshot: self.snapshot(),
@@ -153,6 +154,7 @@ impl Resident {
             read,
             letters: letters(decided.letters),
             guards: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
@@ -192,7 +194,7 @@ impl Resident {
                 Ok(appended) => {
                     self.engine.untroubled();
                     return match appended {
-                        Appended::Done => Committed::Done,
+                        Appended::Done { .. } => Committed::Done,
                         _ if doubt && self.is_written(&append).await => Committed::Left,
                         // Guards come with governance; nothing is guarded yet.
                         Appended::Conflict
@@ -235,7 +237,7 @@ impl Resident {
             let store = Arc::clone(&self.engine.store);
             let attempt = fence.clone();
             match self.while_calling(async move { store.append(attempt).await }).await {
-                Ok(Appended::Done) => return Committed::Done,
+                Ok(Appended::Done { .. }) => return Committed::Done,
                 Ok(_) => return Committed::Left,
                 Err(error) => {
                     tracing::warn!(run = %fence.run, %error, "ownership is not certain yet");
@@ -294,6 +296,7 @@ impl Resident {
             after: self.run.version,
             count: 0,
             body: Vec::new(),
+            chain: Vec::new(),
             create: None,
             head: None,
             snapshot: None,
@@ -301,6 +304,7 @@ impl Resident {
             read: Vec::new(),
             letters: Vec::new(),
             guards: Vec::new(),
+            entries: Vec::new(),
         }
     }
 }

@@ -19,17 +19,23 @@
 mod append;
 mod create;
 mod crowd;
+mod entry;
+mod erase;
 mod guard;
 mod letter;
 mod list;
 mod own;
 mod read;
+mod registry;
 pub mod script;
+mod seal;
+mod window;
 
 use sluice_core::port::Clock;
+use sluice_core::port::ledger::{Counter, Entry, Recorded, Unsealed};
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Create, Filter, Head, Hold, Inbox, Letter, Loaded, NodeId,
-    Posted, Received, RunRow, Store, StoreError, Taken,
+    Answer, Append, Appended, Claim, Create, Filter, Guard, Hash, Head, Hold, Inbox, Letter,
+    Loaded, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
 };
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
@@ -96,10 +102,15 @@ pub fn suite() -> Vec<Case> {
         create::CASES,
         append::CASES,
         guard::CASES,
+        window::CASES,
         own::CASES,
         letter::CASES,
         read::CASES,
         list::CASES,
+        registry::CASES,
+        entry::CASES,
+        seal::CASES,
+        erase::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -174,6 +185,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         after,
         count: 1,
         body: format!("{run} after {after}").into_bytes(),
+        chain: Vec::new(),
         create: None,
         head: None,
         snapshot: None,
@@ -181,6 +193,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         read: Vec::new(),
         letters: Vec::new(),
         guards: Vec::new(),
+        entries: Vec::new(),
     }
 }
 
@@ -194,6 +207,45 @@ pub fn first(run: RunId) -> Append {
         key: None,
     };
     Append { create: Some(create), ..plain(run, 0) }
+}
+
+/// What an append without guards is answered once it is durable.
+pub const DONE: Appended = Appended::Done { counts: Vec::new() };
+
+/// The append with a hash for each of its events.
+pub fn hashed(append: Append) -> Append {
+    let ids = (1..=u64::from(append.count)).map(|number| append.after + number);
+    let chain = ids.flat_map(|id| event_hash(append.run, id).0).collect();
+    Append { chain, ..append }
+}
+
+/// The hash that `hashed` gives an event.
+pub fn event_hash(run: RunId, event: u64) -> Hash {
+    Hash::of(format!("{run} {event}").as_bytes())
+}
+
+/// A guard on a plain counter.
+pub fn guard(counter: &str, delta: i64, max: Option<i64>) -> Guard {
+    Guard { counter: counter.to_owned(), delta, max, window_ms: None }
+}
+
+/// What an append is answered that a counter refuses, with what that is.
+pub fn refused(counter: &str, count: i64) -> Appended {
+    Appended::Refused { counter: counter.to_owned(), count }
+}
+
+/// An entry that says so much.
+pub fn entry(what: &str) -> Entry {
+    Entry {
+        at_ms: 900,
+        category: "governance",
+        what: what.to_owned(),
+        actor: "ada".to_owned(),
+        resource_type: "run".to_owned(),
+        resource_id: run(1).to_string(),
+        event: None,
+        detail: serde_json::json!({ "why": what }),
+    }
 }
 
 /// A head that gives the run up until `due_at_ms`.
@@ -218,7 +270,8 @@ impl Bench {
 
     /// An append that must be done.
     fn done(&self, append: Append) {
-        assert_eq!(self.append(append), Appended::Done);
+        let appended = self.append(append);
+        assert!(matches!(appended, Appended::Done { .. }), "{appended:?}");
     }
 
     /// Creates a run, owned by node 1.
@@ -282,5 +335,19 @@ impl Bench {
     fn row(&self, run: RunId) -> RunRow {
         let filter = Filter { run: Some(run), ..Filter::default() };
         self.list(filter).pop().expect("the run is listed")
+    }
+
+    /// A plain counter.
+    fn count(&self, counter: &str) -> i64 {
+        self.told(self.store.counts(vec![Counter::plain(counter)]))[0]
+    }
+
+    /// The entries, all of them.
+    fn entries(&self) -> Vec<Recorded> {
+        self.told(self.store.entries(0, usize::MAX))
+    }
+
+    fn unsealed(&self) -> Unsealed {
+        self.told(self.store.unsealed(usize::MAX))
     }
 }

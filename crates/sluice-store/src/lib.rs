@@ -11,8 +11,14 @@ pub mod conformance;
 pub mod limits;
 pub mod memory;
 pub mod sqlite;
+mod window;
 
-use sluice_core::port::store::Guard;
+use serde_json::Value;
+use sluice_core::port::ledger::Entry;
+use sluice_core::port::store::{Append, Guard};
+
+/// The counter that says how often the registry was changed: its epoch.
+const REGISTRY: &str = "registry";
 
 /// What a counter is after a guard's change; none where that passes its bound.
 ///
@@ -27,4 +33,31 @@ fn guarded(guard: &Guard, count: i64) -> Option<i64> {
 /// How many rows a list answers with.
 fn page(limit: usize) -> usize {
     if limit == 0 { limits::LIST_DEFAULT } else { limit.min(limits::LIST_MAX) }
+}
+
+/// Checks what only a broken caller gets wrong.
+fn assert_sound(append: &Append) {
+    let hashed = append.chain.len() as u64 == u64::from(append.count) * 32;
+    assert!(append.chain.is_empty() || hashed, "each event of a frame has a hash of 32 bytes");
+}
+
+/// About how many bytes entries take.
+fn entries_bytes(entries: &[Entry]) -> usize {
+    let bytes = |entry: &Entry| {
+        let words = [&entry.what, &entry.actor, &entry.resource_type, &entry.resource_id];
+        512 + words.iter().map(|word| word.len()).sum::<usize>() + json_bytes(&entry.detail)
+    };
+    entries.iter().map(bytes).sum()
+}
+
+/// About how many bytes a value takes when it is written.
+fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(values) => values.iter().map(|value| json_bytes(value) + 1).sum(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| key.len() + json_bytes(value) + 4).sum()
+        }
+    }
 }

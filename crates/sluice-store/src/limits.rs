@@ -8,6 +8,12 @@ pub const LIST_MAX: usize = 1000;
 pub const CLAIM_MAX: usize = 1000;
 /// Most letters answered at once; the rest comes when these are read.
 pub const LETTERS_MAX: usize = 1000;
+/// Most entries answered at once.
+pub const ENTRIES_MAX: usize = 10_000;
+/// Most seals answered at once.
+pub const SEALS_MAX: usize = 1000;
+/// Most frames, and most entries, that one seal passes; the rest is left to the next.
+pub const SEAL_ROWS_MAX: usize = 1_000_000;
 
 /// Most writes that wait for the writer of a SQLite store; others wait for a place.
 pub const WRITES_WAITING_MAX: usize = 2048;

@@ -6,8 +6,14 @@
 
 mod append;
 mod claim;
+mod count;
+mod ledger;
 mod read;
+mod seal;
 
+use crate::window::Window;
+use serde_json::Value;
+use sluice_core::port::ledger::{Recorded, Sealing};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, LetterId, Loaded, NodeId,
     Posted, Received, RunRow, Store, Taken,
@@ -15,6 +21,7 @@ use sluice_core::port::store::{
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
+use sluice_govern::registry::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,6 +73,16 @@ struct State {
     letters_posted: u64,
     letter_keys: BTreeSet<(RunId, String)>,
     counters: BTreeMap<String, i64>,
+    /// Counters over windows, by name and length.
+    windows: BTreeMap<(String, u64), Window>,
+    /// Every row there was, by the epoch it came with; none where it was removed.
+    registry: BTreeMap<(Kind, String), BTreeMap<u64, Option<Value>>>,
+    entries: Vec<Recorded>,
+    /// Where each writer's chain of entries ends.
+    chains: BTreeMap<NodeId, (u64, Hash)>,
+    seals: Vec<Sealing>,
+    /// The newest version after each frame, and its hash, in the order of appends.
+    order: Vec<(RunId, u64, Option<Hash>)>,
     keys: BTreeMap<String, KeyRow>,
     /// When the lease of a node ends.
     leases: BTreeMap<NodeId, u64>,
@@ -142,6 +159,7 @@ impl State {
 
 impl Store for MemoryStore {
     fn append(&self, append: Append) -> Answer<'_, Appended> {
+        crate::assert_sound(&append);
         let checks = self.shared.checks;
         Box::pin(
             async move { Ok(self.write(|state, now_ms| state.append(checks, append, now_ms))) },

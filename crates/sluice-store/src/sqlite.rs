@@ -12,7 +12,11 @@ mod append;
 mod claim;
 mod column;
 mod connect;
+mod count;
+mod entry;
+mod erase;
 mod fault;
+mod ledger;
 mod letter;
 mod list;
 mod memory;
@@ -20,6 +24,8 @@ mod migrate;
 mod node;
 mod read;
 mod reader;
+mod registry;
+mod seal;
 mod writer;
 
 pub use connect::OpenError;
@@ -104,6 +110,7 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append(&self, append: Append) -> Answer<'_, Appended> {
+        crate::assert_sound(&append);
         let bytes = append::bytes(&append);
         Box::pin(self.writer.write(bytes, move |work| append::append(work, &append)))
     }

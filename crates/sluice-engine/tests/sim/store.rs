@@ -3,6 +3,10 @@
 use crate::fault::Fault;
 use crate::world::World;
 use sluice_core::port::Later;
+use sluice_core::port::ledger::{
+    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
+    Sealing, Unsealed,
+};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Hold, Inbox, Letter, Loaded, NodeId,
     Posted, Received, RunRow, Store, StoreError, Taken,
@@ -86,6 +90,24 @@ impl FaultyStore {
         }
     }
 
+    /// A call that reads, as slow and faulty as any.
+    fn reading<'a, T: Send + 'a>(&'a self, call: Answer<'a, T>) -> Answer<'a, T> {
+        Box::pin(async move {
+            self.ask(Fault::SlowRead).await?;
+            call.await
+        })
+    }
+
+    /// A call that writes, as slow and faulty as any.
+    fn writing<'a, T: Send + 'a>(&'a self, call: Answer<'a, T>) -> Answer<'a, T> {
+        Box::pin(async move {
+            self.ask(Fault::SlowWrite).await?;
+            let written = call.await?;
+            self.answer().await?;
+            Ok(written)
+        })
+    }
+
     fn owns(&self, run: RunId, epoch: u64) {
         self.world.journal().owned(run, epoch);
     }
@@ -95,7 +117,7 @@ impl FaultyStore {
 async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<Appended, StoreError> {
     let copy = append.clone();
     let appended = inner.append(append).await?;
-    if appended == Appended::Done {
+    if matches!(appended, Appended::Done { .. }) {
         let checked = world.journal().appended(&copy, &mut world.tally());
         world.holds(checked);
     }
@@ -239,5 +261,43 @@ impl Store for FaultyStore {
             let late_ms = self.world.chance().between(1, 40);
             tokio::time::sleep(Duration::from_millis(late_ms)).await;
         })
+    }
+}
+
+impl Ledger for FaultyStore {
+    fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
+        self.reading(self.inner.counts(counters))
+    }
+
+    fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
+        self.reading(self.inner.registry(at))
+    }
+
+    fn change(&self, change: Change) -> Answer<'_, Changed> {
+        self.writing(self.inner.change(change))
+    }
+
+    fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()> {
+        self.writing(self.inner.record(node, entries))
+    }
+
+    fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
+        self.reading(self.inner.entries(after, limit))
+    }
+
+    fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
+        self.reading(self.inner.unsealed(limit))
+    }
+
+    fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {
+        self.writing(self.inner.seal(seal))
+    }
+
+    fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
+        self.reading(self.inner.seals(from, limit))
+    }
+
+    fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
+        self.writing(self.inner.erase(erasure))
     }
 }

@@ -1,13 +1,17 @@
 //! Only the owner appends, only at the end, and all of it or nothing.
 
-use super::{Bench, cases, first, letter, node, plain, released, run};
+use super::{
+    Bench, cases, entry, first, guard, hashed, letter, node, plain, refused, released, run,
+};
 use sluice_core::port::store::{
-    Append, Appended, Blob, Guard, Hash, Head, Hold, Inbox, Posted, Taken,
+    Append, Appended, Blob, Frame, Hash, Head, Hold, Inbox, Posted, Taken,
 };
 use sluice_core::run::status::RunStatus;
 
 cases![
     frames_follow_each_other,
+    frames_keep_the_hashes_of_their_events,
+    an_append_without_a_frame_changes_what_stands_beside_it,
     a_stale_version_is_a_conflict,
     a_version_ahead_is_a_conflict,
     another_node_does_not_append,
@@ -27,6 +31,35 @@ fn frames_follow_each_other(bench: &Bench) {
     let bodies: Vec<Vec<u8>> = loaded.frames.into_iter().map(|frame| frame.body).collect();
     let sent = [0, 3, 5].map(|after| plain(run(1), after).body);
     assert_eq!(bodies, sent);
+}
+
+fn frames_keep_the_hashes_of_their_events(bench: &Bench) {
+    let appends = [
+        hashed(Append { count: 3, ..first(run(1)) }),
+        plain(run(1), 3),
+        hashed(Append { count: 2, ..plain(run(1), 4) }),
+    ];
+    appends.iter().for_each(|append| bench.done(append.clone()));
+    let sent = appends.map(|append| append.chain);
+    let chains = |frames: Vec<Frame>| frames.into_iter().map(|frame| frame.chain);
+    let loaded = bench.load(run(1)).expect("it exists");
+    assert!(chains(loaded.frames).eq(sent.clone()));
+    assert!(chains(bench.told(bench.store.frames(run(1), 0, usize::MAX))).eq(sent));
+}
+
+fn an_append_without_a_frame_changes_what_stands_beside_it(bench: &Bench) {
+    bench.create(run(1));
+    let beside = Append {
+        count: 0,
+        body: Vec::new(),
+        guards: vec![guard("c", 2, None)],
+        entries: vec![entry("beside")],
+        ..plain(run(1), 1)
+    };
+    assert_eq!(bench.append(beside), Appended::Done { counts: vec![2] });
+    assert_eq!(bench.journal(run(1)), [(1, 1)]);
+    assert_eq!((bench.count("c"), bench.entries().len()), (2, 1));
+    assert_eq!(bench.unsealed().upto.frames, 1);
 }
 
 fn a_stale_version_is_a_conflict(bench: &Bench) {
@@ -118,23 +151,26 @@ fn a_refused_append_leaves_nothing(bench: &Bench) {
         blobs: vec![Blob { hash: Hash::of(&body), body: body.clone() }],
         read: vec![id],
         letters: vec![letter(run(2), "theirs")],
-        guards: vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(1) }],
+        guards: vec![guard("c", 1, Some(1))],
+        entries: vec![entry("said")],
         ..plain(run(1), 0)
     };
     assert_eq!(bench.append(full.clone()), Appended::Conflict);
     let foreign = Append { after: 1, node: node(2), ..full.clone() };
     assert_eq!(bench.append(foreign), Appended::NotOwner);
-    let never = Guard { counter: "never".to_owned(), delta: 1, max: Some(0) };
-    let guards = [full.guards.clone(), vec![never]].concat();
-    let refused = Append { after: 1, guards, ..full.clone() };
-    assert_eq!(bench.append(refused), Appended::Refused { counter: "never".to_owned() });
+    let guards = [full.guards.clone(), vec![guard("never", 1, Some(0))]].concat();
+    let guarded = Append { after: 1, guards, ..full.clone() };
+    assert_eq!(bench.append(guarded), refused("never", 0));
 
     assert_eq!(bench.row(run(1)).status, RunStatus::Queued);
     assert_eq!(bench.load(run(1)).expect("it exists").snapshot, None);
     assert_eq!(bench.told(bench.store.blob(Hash::of(&body))), None);
     assert_eq!(bench.keys(Inbox::Run(run(1))), ["mine"]);
     assert_eq!(bench.keys(Inbox::Run(run(2))), Vec::<String>::new());
+    assert_eq!(bench.entries(), []);
+    assert_eq!(bench.unsealed().upto.frames, 2);
     // The counter was left at zero too, so this one passes.
     bench.done(Append { after: 1, ..full });
     assert_eq!(bench.keys(Inbox::Run(run(2))), ["theirs"]);
+    assert_eq!(bench.entries().len(), 1);
 }

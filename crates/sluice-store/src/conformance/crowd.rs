@@ -1,7 +1,8 @@
 //! Many callers at once.
 
-use super::{Bench, cases, first, node, plain, run, wait_all};
-use sluice_core::port::store::{Append, Appended, Guard, Posted};
+use super::{Bench, DONE, cases, entry, first, guard, node, plain, refused, run, wait_all};
+use sluice_core::evidence::entry::START;
+use sluice_core::port::store::{Append, Appended, Posted};
 use std::collections::BTreeSet;
 use std::thread::{ScopedJoinHandle, scope};
 
@@ -12,6 +13,7 @@ cases![
     a_refusal_does_not_touch_its_neighbours,
     a_run_is_claimed_by_one_of_many,
     a_letter_is_posted_by_one_of_many,
+    entries_of_many_writers_do_not_mix,
 ];
 
 const CALLERS: u128 = 8;
@@ -47,7 +49,7 @@ fn one_of_many_appends_to_one_version_wins(bench: &Bench) {
     for after in 1..=10 {
         let outcomes = together(|_| bench.append(plain(run(1), after)));
         let count = |wanted| outcomes.iter().filter(|outcome| **outcome == wanted).count();
-        assert_eq!((count(Appended::Done), count(Appended::Conflict)), (1, 7));
+        assert_eq!((count(DONE), count(Appended::Conflict)), (1, 7));
     }
     assert_eq!(bench.journal(run(1)).len(), 11);
 }
@@ -57,11 +59,11 @@ fn a_bound_holds_against_many(bench: &Bench) {
         bench.create(run(caller));
         let mut done = 0;
         for _ in 0..10 {
-            let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(20) }];
+            let guards = vec![guard("c", 1, Some(20))];
             let append = Append { guards, ..plain(run(caller), 1 + done) };
             match bench.append(append) {
-                Appended::Done => done += 1,
-                refused => assert_eq!(refused, Appended::Refused { counter: "c".to_owned() }),
+                Appended::Done { .. } => done += 1,
+                answer => assert_eq!(answer, refused("c", 20)),
             }
         }
         done
@@ -76,7 +78,7 @@ fn a_refusal_does_not_touch_its_neighbours(bench: &Bench) {
     together(|caller| {
         bench.create(run(caller));
         for after in 1..20 {
-            let never = vec![Guard { counter: "never".to_owned(), delta: 1, max: Some(0) }];
+            let never = vec![guard("never", 1, Some(0))];
             let appends = [
                 Append { guards: never, ..plain(run(caller), after) },
                 plain(run(caller), after - 1),
@@ -89,11 +91,11 @@ fn a_refusal_does_not_touch_its_neighbours(bench: &Bench) {
             let outcomes: Vec<Appended> =
                 outcomes.map(|outcome| outcome.expect("the store works")).collect();
             let expected = [
-                Appended::Refused { counter: "never".to_owned() },
+                refused("never", 0),
                 Appended::Conflict,
                 Appended::NotOwner,
                 Appended::Exists { run: run(caller), same: true },
-                Appended::Done,
+                DONE,
             ];
             assert_eq!(outcomes, expected);
         }
@@ -125,4 +127,21 @@ fn a_letter_is_posted_by_one_of_many(bench: &Bench) {
     bench.create(run(1));
     let outcomes = together(|_| bench.post(super::letter(run(1), "a")));
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Posted::Done).count(), 1);
+}
+
+fn entries_of_many_writers_do_not_mix(bench: &Bench) {
+    together(|caller| {
+        for number in 0..20 {
+            let entries = vec![entry(&format!("{caller} says {number}"))];
+            bench.told(bench.store.record(node(1 + caller % 3), entries));
+        }
+    });
+    let entries = bench.entries();
+    assert_eq!(entries.len(), 160);
+    for writer in 1..=3 {
+        let mut last = (0, START);
+        for one in entries.iter().filter(|one| one.writer == node(writer)) {
+            last = entry::follows(one, last);
+        }
+    }
 }

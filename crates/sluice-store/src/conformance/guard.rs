@@ -1,6 +1,7 @@
 //! Counters that appends change, or are refused by.
 
-use super::{Bench, cases, plain, run};
+use super::{Bench, cases, first, guard, plain, refused, run};
+use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{Append, Appended, Guard};
 
 cases![
@@ -11,14 +12,14 @@ cases![
     the_first_counter_that_refuses_is_named,
     one_append_may_change_a_counter_twice,
     a_refusal_counts_nothing,
+    counts_are_answered_in_the_order_of_guards,
+    a_run_whose_creation_is_refused_is_not_there,
+    a_stale_append_changes_no_counter,
+    counters_do_not_overflow,
 ];
 
-fn guard(counter: &str, delta: i64, max: Option<i64>) -> Guard {
-    Guard { counter: counter.to_owned(), delta, max }
-}
-
-fn refused(counter: &str) -> Appended {
-    Appended::Refused { counter: counter.to_owned() }
+fn done<const N: usize>(counts: [i64; N]) -> Appended {
+    Appended::Done { counts: counts.to_vec() }
 }
 
 /// Appends to run 1, one after the other, and answers with the last outcome.
@@ -31,53 +32,87 @@ fn guarded(bench: &Bench, guards: &[Guard]) -> Appended {
 }
 
 fn a_counter_stops_at_its_bound(bench: &Bench) {
-    for _ in 0..3 {
-        assert_eq!(guarded(bench, &[guard("c", 1, Some(3))]), Appended::Done);
+    for count in 1..=3 {
+        assert_eq!(guarded(bench, &[guard("c", 1, Some(3))]), done([count]));
     }
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(3))]), refused("c"));
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(4))]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("other", 1, Some(1))]), Appended::Done);
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(3))]), refused("c", 3));
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(4))]), done([4]));
+    assert_eq!(guarded(bench, &[guard("other", 1, Some(1))]), done([1]));
 }
 
 fn a_counter_that_goes_down_is_never_refused(bench: &Bench) {
-    assert_eq!(guarded(bench, &[guard("c", 5, None)]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", -1, Some(2))]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(4))]), refused("c"));
-    assert_eq!(guarded(bench, &[guard("c", -4, None)]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(1))]), Appended::Done);
+    assert_eq!(guarded(bench, &[guard("c", 5, None)]), done([5]));
+    assert_eq!(guarded(bench, &[guard("c", -1, Some(2))]), done([4]));
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(4))]), refused("c", 4));
+    assert_eq!(guarded(bench, &[guard("c", -4, None)]), done([0]));
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(1))]), done([1]));
 }
 
 fn a_change_of_zero_only_looks(bench: &Bench) {
-    assert_eq!(guarded(bench, &[guard("c", 0, Some(0))]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", 1, None)]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", 0, Some(1))]), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", 0, Some(0))]), refused("c"));
+    assert_eq!(guarded(bench, &[guard("c", 0, Some(0))]), done([0]));
+    assert_eq!(guarded(bench, &[guard("c", 1, None)]), done([1]));
+    assert_eq!(guarded(bench, &[guard("c", 0, Some(1))]), done([1]));
+    assert_eq!(guarded(bench, &[guard("c", 0, Some(0))]), refused("c", 1));
 }
 
 fn a_counter_without_bound_is_counted(bench: &Bench) {
-    for _ in 0..4 {
-        assert_eq!(guarded(bench, &[guard("c", 10, None)]), Appended::Done);
+    for times in 1..=4 {
+        assert_eq!(guarded(bench, &[guard("c", 10, None)]), done([10 * times]));
     }
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(40))]), refused("c"));
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(41))]), Appended::Done);
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(40))]), refused("c", 40));
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(41))]), done([41]));
+}
+
+fn counts_are_answered_in_the_order_of_guards(bench: &Bench) {
+    let guards =
+        [guard("b", 2, None), guard("a", 1, None), guard("b", 0, None), guard("d", -3, None)];
+    assert_eq!(guarded(bench, &guards), done([2, 1, 2, -3]));
+    let counters = ["d", "never", "a", "b"].map(Counter::plain).to_vec();
+    assert_eq!(bench.told(bench.store.counts(counters)), [-3, 0, 1, 2]);
+    assert!(bench.told(bench.store.counts(Vec::new())).is_empty());
 }
 
 fn the_first_counter_that_refuses_is_named(bench: &Bench) {
     let guards = [guard("a", 1, Some(1)), guard("b", 1, Some(0)), guard("c", 1, Some(0))];
-    assert_eq!(guarded(bench, &guards), refused("b"));
+    assert_eq!(guarded(bench, &guards), refused("b", 0));
 }
 
 fn one_append_may_change_a_counter_twice(bench: &Bench) {
     let twice = [guard("c", 1, Some(2)), guard("c", 1, Some(2))];
-    assert_eq!(guarded(bench, &twice), Appended::Done);
-    assert_eq!(guarded(bench, &[guard("c", 1, Some(2))]), refused("c"));
+    // Both say what the counter is once all is written.
+    assert_eq!(guarded(bench, &twice), done([2, 2]));
+    assert_eq!(guarded(bench, &[guard("c", 1, Some(2))]), refused("c", 2));
     let back = [guard("c", -2, None), guard("c", 2, Some(2))];
-    assert_eq!(guarded(bench, &back), Appended::Done);
+    assert_eq!(guarded(bench, &back), done([2, 2]));
+    // The second refuses because of the first; the counter is what it was.
+    assert_eq!(guarded(bench, &[guard("c", 3, None), guard("c", 1, Some(5))]), refused("c", 2));
+    assert_eq!(bench.count("c"), 2);
 }
 
 fn a_refusal_counts_nothing(bench: &Bench) {
     let guards = [guard("a", 1, Some(1)), guard("b", 1, Some(0))];
-    assert_eq!(guarded(bench, &guards), refused("b"));
-    assert_eq!(guarded(bench, &guards[..1]), Appended::Done);
+    assert_eq!(guarded(bench, &guards), refused("b", 0));
+    assert_eq!(guarded(bench, &guards[..1]), done([1]));
     assert_eq!(bench.journal(run(1)), [(1, 1), (2, 1)]);
+}
+
+fn a_run_whose_creation_is_refused_is_not_there(bench: &Bench) {
+    let guards = vec![guard("a", 1, None), guard("b", 1, Some(0))];
+    assert_eq!(bench.append(Append { guards, ..first(run(2)) }), refused("b", 0));
+    assert_eq!((bench.load(run(2)), bench.count("a")), (None, 0));
+    bench.create(run(2));
+}
+
+fn a_stale_append_changes_no_counter(bench: &Bench) {
+    bench.create(run(1));
+    let stale = Append { guards: vec![guard("a", 1, None)], ..plain(run(1), 7) };
+    assert_eq!(bench.append(stale), Appended::Conflict);
+    assert_eq!(bench.count("a"), 0);
+}
+
+fn counters_do_not_overflow(bench: &Bench) {
+    let guards = [guard("a", i64::MAX, None), guard("a", 1, None), guard("b", i64::MIN, None)];
+    assert_eq!(guarded(bench, &guards), done([i64::MAX, i64::MAX, i64::MIN]));
+    assert_eq!(guarded(bench, &[guard("b", -1, None)]), done([i64::MIN]));
+    assert_eq!(guarded(bench, &[guard("a", 1, Some(i64::MAX - 1))]), refused("a", i64::MAX));
 }

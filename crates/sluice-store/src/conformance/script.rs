@@ -4,7 +4,9 @@
 //! counters, so that scripts meet every refusal. Versions and epochs are mostly
 //! the right ones and sometimes not.
 
-use super::{Bench, first, letter, node, plain, run, wait};
+mod ledger;
+
+use super::{Bench, first, guard, hashed, letter, node, plain, run, wait};
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{
     Append, Appended, Blob, Claim, Create, Filter, Guard, Hash, Head, Hold, Inbox, Key, Letter,
@@ -25,15 +27,16 @@ pub fn transcript(bench: &Bench, commands: &[u64]) -> Vec<String> {
     lines
 }
 
-/// Bits that are used up choice by choice.
+/// Bits that are stirred from choice to choice.
 struct Dice(u64);
 
 impl Dice {
     /// One of so many.
     fn roll(&mut self, sides: u64) -> u64 {
-        let rolled = self.0 % sides;
-        self.0 /= sides;
-        rolled
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
     }
 
     fn run(&mut self) -> RunId {
@@ -60,17 +63,17 @@ struct Player<'a> {
 impl Player<'_> {
     fn play(&mut self, mut dice: Dice) -> String {
         let bench = self.bench;
-        match dice.roll(12) {
-            0..=5 => self.append(&mut dice),
-            6 => format!("{:?}", bench.post(letter(dice.run(), &format!("p{}", dice.roll(3))))),
-            7 => {
+        match dice.roll(16) {
+            0..=6 => self.append(&mut dice),
+            7 => format!("{:?}", bench.post(letter(dice.run(), &format!("p{}", dice.roll(3))))),
+            8 => {
                 let (node, due_by_ms) = (dice.node(), bench.clock.now_ms() + dice.roll(100));
-                let limit = usize::try_from(dice.roll(3)).expect("it is small");
+                let limit = place(dice.roll(3));
                 let claims = bench.claim(node, due_by_ms, limit);
                 claims.iter().for_each(|claim| self.own(node, claim));
                 format!("{claims:?}")
             }
-            8 => {
+            9 => {
                 let (run, node) = (dice.run(), dice.node());
                 let taken = bench.take(run, node);
                 if let Taken::Done(claim) = &taken {
@@ -78,8 +81,11 @@ impl Player<'_> {
                 }
                 format!("{taken:?}")
             }
-            9 => format!("renew {:?}", bench.renew(dice.node(), dice.roll(80))),
-            10 => format!("leave {:?}", bench.leave(dice.node())),
+            10 => format!("renew {:?}", bench.renew(dice.node(), dice.roll(80))),
+            11 => format!("leave {:?}", bench.leave(dice.node())),
+            12 => ledger::change(bench, &mut dice),
+            13 => ledger::seal(bench, &mut dice),
+            14 => ledger::beside(bench, &mut dice),
             _ => {
                 bench.clock.set(bench.clock.now_ms() + dice.roll(60));
                 format!("now {}", bench.clock.now_ms())
@@ -108,10 +114,12 @@ impl Player<'_> {
             letters: if dice.once_in(4) { vec![letter(dice.run(), "o")] } else { Vec::new() },
             guards: guards(dice),
             blobs: if dice.once_in(6) { vec![blob()] } else { Vec::new() },
+            entries: ledger::entries(dice),
             ..base
         };
+        let append = if dice.once_in(4) { append } else { hashed(append) };
         let appended = self.bench.append(append.clone());
-        if appended == Appended::Done {
+        if matches!(appended, Appended::Done { .. }) {
             self.versions.insert(run, append.after + u64::from(append.count));
             self.owned.insert(run, (append.node, append.epoch));
         }
@@ -121,7 +129,7 @@ impl Player<'_> {
     fn read(&self, run: RunId, dice: &mut Dice) -> Vec<u64> {
         let of = if dice.once_in(8) { Inbox::Owner(node(1)) } else { Inbox::Run(run) };
         let letters = self.bench.letters(of);
-        let wanted = usize::try_from(dice.roll(3)).expect("it is small");
+        let wanted = place(dice.roll(3));
         letters.iter().take(wanted).map(|Received { id, .. }| *id).collect()
     }
 }
@@ -139,7 +147,7 @@ fn created(append: Append, dice: &mut Dice) -> Append {
 fn head(now_ms: u64, dice: &mut Dice) -> Head {
     let statuses = [RunStatus::Running, RunStatus::Paused, RunStatus::Completed];
     Head {
-        status: statuses[usize::try_from(dice.roll(3)).expect("it is small")],
+        status: statuses[place(dice.roll(3))],
         ended_at_ms: dice.once_in(3).then_some(now_ms),
         due_at_ms: dice.once_in(2).then(|| now_ms + dice.roll(50)),
         hold: if dice.once_in(2) { Hold::Release } else { Hold::Keep },
@@ -151,7 +159,11 @@ fn guards(dice: &mut Dice) -> Vec<Guard> {
     for _ in 0..dice.roll(3) {
         let delta = i64::try_from(dice.roll(4)).expect("it is small") - 1;
         let max = dice.once_in(2).then_some(4);
-        guards.push(Guard { counter: format!("c{}", dice.roll(2)), delta, max });
+        let window_ms = dice.once_in(2).then(|| [7, 60, 300][place(dice.roll(3))]);
+        guards.push(Guard { counter: format!("c{}", dice.roll(2)), delta, max, window_ms });
+    }
+    if dice.once_in(3) {
+        guards.push(guard("registry", 0, Some(i64::try_from(dice.roll(6)).expect("it is small"))));
     }
     guards
 }
@@ -160,7 +172,11 @@ fn blob() -> Blob {
     Blob { hash: Hash::of(b"blob"), body: b"blob".to_vec() }
 }
 
-/// Journals, letters, heads, blobs and counters.
+fn place(rolled: u64) -> usize {
+    usize::try_from(rolled).expect("it is small")
+}
+
+/// Journals, letters, heads, blobs and the ledger.
 fn stored(bench: &Bench) -> Vec<String> {
     let mut lines = Vec::new();
     for number in 1..=u128::from(RUNS) {
@@ -173,7 +189,7 @@ fn stored(bench: &Bench) -> Vec<String> {
     }
     lines.push(format!("{:?}", bench.list(Filter::default())));
     lines.push(format!("{:?}", wait(bench.store.blob(blob().hash))));
-    lines.extend(["c0", "c1"].map(|counter| format!("{counter} is {}", count(bench, counter))));
+    lines.extend(ledger::stored(bench));
     lines
 }
 
@@ -181,16 +197,4 @@ fn stored(bench: &Bench) -> Vec<String> {
 fn unread(bench: &Bench, of: Inbox) -> String {
     let letters: Vec<Letter> = bench.letters(of).into_iter().map(|one| one.letter).collect();
     format!("{letters:?}")
-}
-
-/// The value of a counter, found by what it refuses.
-fn count(bench: &Bench, counter: &str) -> i64 {
-    let refused = |max: &i64| {
-        let guards = vec![Guard { counter: counter.to_owned(), delta: 0, max: Some(*max) }];
-        // Two guards, so that the append is refused in any case and changes nothing.
-        let never = Guard { counter: "never".to_owned(), delta: 1, max: Some(0) };
-        let append = Append { guards: [guards, vec![never]].concat(), ..first(run(77)) };
-        bench.append(append) == Appended::Refused { counter: counter.to_owned() }
-    };
-    (-400..400).rev().find(refused).map_or(-400, |max| max + 1)
 }

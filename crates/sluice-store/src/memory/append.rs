@@ -2,11 +2,10 @@
 
 use super::{Checks, KeyRow, Record, State};
 use sluice_core::port::store::{
-    Append, Appended, Create, Frame, Guard, Hold, Letter, NodeId, Posted,
+    Append, Appended, Create, Frame, Hash, Hold, Letter, NodeId, Posted,
 };
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
-use std::collections::BTreeMap;
 
 impl State {
     /// Checks everything before it changes anything.
@@ -18,13 +17,12 @@ impl State {
         if let Some(refusal) = refusal {
             return refusal;
         }
-        let counters = match self.counted(&append.guards) {
-            Ok(counters) => counters,
-            Err(counter) => return Appended::Refused { counter },
-        };
-        self.counters.extend(counters);
+        if let Some(refusal) = self.refuse_guards(&append.guards, now_ms) {
+            return refusal;
+        }
+        let counts = self.count(&append.guards, now_ms);
         self.write(checks, append, now_ms);
-        Appended::Done
+        Appended::Done { counts }
     }
 
     /// A run that exists was created from the same inputs if the fingerprints agree;
@@ -67,18 +65,6 @@ impl State {
         (checks.version && record.version != append.after).then_some(Appended::Conflict)
     }
 
-    /// The counters after the guards, or the first that would pass its bound.
-    fn counted(&self, guards: &[Guard]) -> Result<BTreeMap<String, i64>, String> {
-        let mut counted = BTreeMap::new();
-        for guard in guards {
-            let stored = || self.counters.get(&guard.counter).copied().unwrap_or(0);
-            let count = counted.get(&guard.counter).copied().unwrap_or_else(stored);
-            let count = crate::guarded(guard, count).ok_or_else(|| guard.counter.clone())?;
-            counted.insert(guard.counter.clone(), count);
-        }
-        Ok(counted)
-    }
-
     fn write(&mut self, checks: Checks, append: Append, now_ms: u64) {
         for blob in append.blobs {
             self.blobs.entry(blob.hash).or_insert(blob.body);
@@ -95,7 +81,10 @@ impl State {
         let record = self.runs.get_mut(&append.run).expect("a run to append to was found");
         if append.count > 0 {
             let first = append.after + 1;
-            record.frames.push(Frame { first, count: append.count, body: append.body });
+            let hash = append.chain.last_chunk().copied().map(Hash);
+            self.order.push((append.run, append.after + u64::from(append.count), hash));
+            let (count, body, chain) = (append.count, append.body, append.chain);
+            record.frames.push(Frame { first, count, body, chain });
         }
         record.version = append.after + u64::from(append.count);
         if let Some(state) = append.snapshot {
@@ -115,6 +104,7 @@ impl State {
         for letter in append.letters {
             self.post(checks, letter, now_ms);
         }
+        self.record(append.node, &append.entries);
     }
 
     fn create(&mut self, run: RunId, node: NodeId, create: Create) {

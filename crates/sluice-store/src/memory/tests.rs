@@ -1,5 +1,5 @@
 use super::*;
-use crate::conformance::{self, Bench, SetClock, first, letter, node, plain, run, wait};
+use crate::conformance::{self, Bench, DONE, SetClock, first, letter, node, plain, run, wait};
 use sluice_core::port::store::{Append, Appended, Posted};
 use std::task::{Context, Poll, Waker};
 
@@ -26,7 +26,7 @@ fn without_the_version_check_readers_see_ids_twice() {
     let store = without(Checks { version: false, ..Checks::default() });
     wait(store.append(first(run(1)))).unwrap();
     for _ in 0..2 {
-        assert_eq!(wait(store.append(plain(run(1), 1))).unwrap(), Appended::Done);
+        assert_eq!(wait(store.append(plain(run(1), 1))).unwrap(), DONE);
     }
     let frames = wait(store.frames(run(1), 0, 1000)).unwrap();
     assert_eq!(frames.iter().map(|frame| frame.first).collect::<Vec<_>>(), [1, 2, 2]);
@@ -37,7 +37,7 @@ fn without_the_epoch_check_anyone_appends() {
     let store = without(Checks { epoch: false, ..Checks::default() });
     wait(store.append(first(run(1)))).unwrap();
     let foreign = Append { node: node(2), epoch: 9, ..plain(run(1), 1) };
-    assert_eq!(wait(store.append(foreign)).unwrap(), Appended::Done);
+    assert_eq!(wait(store.append(foreign)).unwrap(), DONE);
     assert_eq!(wait(store.append(plain(run(1), 1))).unwrap(), Appended::Conflict);
 }
 
@@ -91,6 +91,12 @@ fn random_scripts_meet_every_answer() {
         "from: Some",
         "Already",
         "Held",
+        "changed Done",
+        "Stale { epoch",
+        "sealed Done",
+        "sealed Stale",
+        "erased Done",
+        "NoFrame",
     ] {
         assert!(text.matches(answer).count() > 5, "{answer}: {}", text.matches(answer).count());
     }

@@ -2,17 +2,19 @@
 
 use super::column::{int, node_bytes, run_bytes, run_id};
 use super::fault::Fault;
-use super::letter;
 use super::memory::Known;
 use super::writer::Work;
+use super::{entry, letter};
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::{OptionalExtension as _, params};
-use sluice_core::port::store::{Append, Appended, Create, Guard, Head, Hold, Key};
+use sluice_core::port::store::{Append, Appended, Create, Head, Hold, Key};
 use sluice_core::run::status::RunStatus;
 
 /// How much there is to write, for the bounds of a transaction.
 pub(super) fn bytes(append: &Append) -> usize {
     append.body.len()
+        + append.chain.len()
+        + crate::entries_bytes(&append.entries)
         + append.snapshot.as_ref().map_or(0, Vec::len)
         + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
         + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
@@ -29,13 +31,11 @@ pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, F
     if let Some(refusal) = refusal {
         return Ok(refusal);
     }
-    let counters = match counted(work, &append.guards)? {
-        Ok(counters) => counters,
-        Err(counter) => return Ok(Appended::Refused { counter }),
+    let counters = &mut work.memory.counters;
+    let counts = match counters.guard(work.connection, &append.guards, work.now_ms)? {
+        Ok(counts) => counts,
+        Err(refused) => return Ok(refused),
     };
-    for (name, count) in counters {
-        work.memory.set_count(name, count);
-    }
     let before = match (known, &append.create) {
         (Some(known), _) => known,
         (None, Some(create)) => insert_run(work, append, create)?,
@@ -43,7 +43,7 @@ pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, F
     };
     write(work, append, before)?;
     work.appends += 1;
-    Ok(Appended::Done)
+    Ok(Appended::Done { counts })
 }
 
 /// A run that exists was created from the same inputs if the fingerprints agree;
@@ -82,26 +82,6 @@ fn refuse_append(append: &Append, known: Option<Known>) -> Option<Appended> {
         None => Some(Appended::NotOwner),
         Some(known) => (known.version != append.after).then_some(Appended::Conflict),
     }
-}
-
-/// The counters after the guards, or the first that would pass its bound.
-fn counted(
-    work: &mut Work<'_>,
-    guards: &[Guard],
-) -> Result<Result<Vec<(String, i64)>, String>, Fault> {
-    let mut counted: Vec<(String, i64)> = Vec::with_capacity(guards.len());
-    for guard in guards {
-        let earlier = counted.iter().rev().find(|(name, _)| *name == guard.counter);
-        let count = match earlier {
-            Some((_, count)) => *count,
-            None => work.memory.count(work.connection, &guard.counter)?,
-        };
-        match crate::guarded(guard, count) {
-            Some(count) => counted.push((guard.counter.clone(), count)),
-            None => return Ok(Err(guard.counter.clone())),
-        }
-    }
-    Ok(Ok(counted))
 }
 
 fn insert_run(work: &mut Work<'_>, append: &Append, create: &Create) -> Result<Known, Fault> {
@@ -164,14 +144,15 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
     for letter in &append.letters {
         letter::post(work, letter)?;
     }
-    Ok(())
+    entry::record(work, append.node, &append.entries)
 }
 
 /// Adds the frame to the run's chain.
 fn write_frame(work: &Work<'_>, append: &Append, before: Known) -> Result<Known, Fault> {
     let first = int(append.after) + 1;
-    let sql = "INSERT INTO frame (prev, first, count, body) VALUES (?1, ?2, ?3, ?4)";
-    let values = params![before.seq, first, append.count, append.body];
+    let sql = "INSERT INTO frame (run, prev, first, count, chain, body)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let values = params![before.num, before.seq, first, append.count, append.chain, append.body];
     work.connection.prepare_cached(sql)?.execute(values)?;
     let seq = work.connection.last_insert_rowid();
     let version = append.after + u64::from(append.count);

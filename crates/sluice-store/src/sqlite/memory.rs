@@ -5,20 +5,22 @@
 //! a transaction is rolled back.
 
 use super::column::{node_id, run_bytes, uint};
+use super::count::Counters;
+use super::entry::Tip;
 use super::fault::Fault;
 use crate::limits::REMEMBERED_MAX;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use sluice_core::port::store::NodeId;
 use sluice_core::run::id::RunId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-/// Runs and counters as they are.
+/// Runs, counters and chains as they are.
 #[derive(Default)]
 pub(super) struct Memory {
     runs: HashMap<RunId, Known>,
-    counters: HashMap<String, i64>,
-    /// Counters that were changed in this transaction and are not written yet.
-    changed: BTreeMap<String, i64>,
+    pub(super) counters: Counters,
+    /// Where each writer's chain of entries ends.
+    chains: HashMap<NodeId, Tip>,
 }
 
 /// What an append is checked against.
@@ -76,35 +78,17 @@ impl Memory {
         Ok(found)
     }
 
-    /// A counter. One that was never changed is zero.
-    pub(super) fn count(&mut self, connection: &Connection, name: &str) -> Result<i64, Fault> {
-        if let Some(count) = self.changed.get(name).or_else(|| self.counters.get(name)) {
-            return Ok(*count);
-        }
-        let sql = "SELECT count FROM counter WHERE name = ?1";
-        let mut statement = connection.prepare_cached(sql)?;
-        let count = statement.query_row([name], |row| row.get(0)).optional()?.unwrap_or(0);
-        self.counters.insert(name.to_owned(), count);
-        Ok(count)
+    /// Where the chain of a writer of entries ends, if that is known.
+    pub(super) fn chain(&self, writer: NodeId) -> Option<Tip> {
+        self.chains.get(&writer).copied()
     }
 
-    /// Changes a counter, to be written at the end of the transaction.
-    pub(super) fn set_count(&mut self, name: String, count: i64) {
-        self.changed.insert(name, count);
-    }
-
-    /// Writes the changed counters, each once however many appends changed it.
-    pub(super) fn write_counters(&mut self, connection: &Connection) -> Result<(), Fault> {
-        let sql = "INSERT INTO counter VALUES (?1, ?2)
-                   ON CONFLICT DO UPDATE SET count = excluded.count";
-        if self.counters.len() >= REMEMBERED_MAX {
-            self.counters.clear();
+    /// Remembers where it ends now.
+    pub(super) fn remember_chain(&mut self, writer: NodeId, tip: Tip) {
+        if self.chains.len() >= REMEMBERED_MAX {
+            self.chains.clear();
         }
-        while let Some((name, count)) = self.changed.pop_first() {
-            connection.prepare_cached(sql)?.execute(params![name, count])?;
-            self.counters.insert(name, count);
-        }
-        Ok(())
+        self.chains.insert(writer, tip);
     }
 }
 

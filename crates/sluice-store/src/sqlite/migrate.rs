@@ -8,7 +8,8 @@ use super::connect::OpenError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::store::Hash;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_journal.sql"), include_str!("migrations/0002_ledger.sql")];
 
 const CHECKSUMS: &str = "
     CREATE TABLE IF NOT EXISTS migration (

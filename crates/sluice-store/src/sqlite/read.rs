@@ -92,14 +92,38 @@ fn entry(connection: &Connection, num: i64, after: u64) -> Result<i64, Fault> {
     Ok(connection.prepare_cached(sql)?.query_row([num], |row| row.get(0))?)
 }
 
+/// Where the frame with this first event lies, if there is one.
+pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Option<i64>, Fault> {
+    let mut seq = entry(connection, num, first.saturating_sub(1))?;
+    let mut statement =
+        connection.prepare_cached("SELECT prev, first FROM frame WHERE seq = ?1")?;
+    while seq > 0 {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, uint(row.get(1)?)));
+        let found = statement.query_row([seq], read).optional()?;
+        let Some((prev, begins)) = found.filter(|(prev, _)| *prev < seq) else {
+            return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
+        };
+        if begins <= first {
+            return Ok((begins == first).then_some(seq));
+        }
+        seq = prev;
+    }
+    Ok(None)
+}
+
 /// The frames from `seq` back to the one after `after`, newest first.
 fn walk(connection: &Connection, mut seq: i64, after: u64) -> Result<Vec<Frame>, Fault> {
-    let mut statement =
-        connection.prepare_cached("SELECT prev, first, count, body FROM frame WHERE seq = ?1")?;
+    let sql = "SELECT prev, first, count, chain, body FROM frame WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
     let mut chain = Vec::new();
     while seq > 0 {
         let read = |row: &rusqlite::Row<'_>| {
-            let frame = Frame { first: uint(row.get(1)?), count: row.get(2)?, body: row.get(3)? };
+            let frame = Frame {
+                first: uint(row.get(1)?),
+                count: row.get(2)?,
+                chain: row.get(3)?,
+                body: row.get(4)?,
+            };
             Ok((row.get::<_, i64>(0)?, frame))
         };
         let found = statement.query_row([seq], read).optional()?;

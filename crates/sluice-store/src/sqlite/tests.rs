@@ -1,12 +1,15 @@
 mod kill;
+mod ledger;
+mod old;
 
 use super::*;
 use crate::conformance::{
-    self, Bench, SetClock, first, letter, node, plain, released, run, wait, wait_all,
+    self, Bench, DONE, SetClock, first, guard, letter, node, plain, refused, released, run, wait,
+    wait_all,
 };
 use crate::memory::MemoryStore;
 use proptest::prelude::*;
-use sluice_core::port::store::{Blob, Guard, Hash, StoreError};
+use sluice_core::port::store::{Blob, Hash, StoreError};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -57,7 +60,7 @@ proptest! {
 fn everything_survives_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let body = b"blob".to_vec();
-    let guard = |max| vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(max) }];
+    let guard = |max| vec![guard("c", 1, Some(max))];
     let (loaded, rows) = {
         let store = opened(&dir);
         append(&store, first(run(1)));
@@ -77,9 +80,9 @@ fn everything_survives_reopening() {
     assert_eq!(wait(store.letters(Inbox::Run(run(1)))).unwrap().len(), 1);
     assert_eq!(wait(store.blob(Hash::of(&body))).unwrap(), Some(body));
     assert_eq!(append(&store, plain(run(1), 2)), Appended::Conflict);
-    let refused = Append { guards: guard(1), ..plain(run(1), 3) };
-    assert_eq!(append(&store, refused), Appended::Refused { counter: "c".to_owned() });
-    assert_eq!(append(&store, plain(run(1), 3)), Appended::Done);
+    let guarded = Append { guards: guard(1), ..plain(run(1), 3) };
+    assert_eq!(append(&store, guarded), refused("c", 1));
+    assert_eq!(append(&store, plain(run(1), 3)), DONE);
 }
 
 #[test]
@@ -89,15 +92,14 @@ fn two_processes_share_a_directory() {
     append(&one, first(run(1)));
     for after in (1..20).step_by(2) {
         // Each has the run in its memory, and must notice that the other has written.
-        assert_eq!(append(&other, plain(run(1), after)), Appended::Done);
+        assert_eq!(append(&other, plain(run(1), after)), DONE);
         assert_eq!(append(&one, plain(run(1), after)), Appended::Conflict);
-        assert_eq!(append(&one, plain(run(1), after + 1)), Appended::Done);
+        assert_eq!(append(&one, plain(run(1), after + 1)), DONE);
     }
-    let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(1) }];
+    let guards = vec![guard("c", 1, Some(1))];
     let guarded = |after| Append { guards: guards.clone(), ..plain(run(1), after) };
-    assert_eq!(append(&one, guarded(21)), Appended::Done);
-    let refused = Appended::Refused { counter: "c".to_owned() };
-    assert_eq!(append(&other, guarded(22)), refused);
+    assert_eq!(append(&one, guarded(21)), Appended::Done { counts: vec![1] });
+    assert_eq!(append(&other, guarded(22)), refused("c", 1));
     assert_eq!(wait(one.load(run(1))).unwrap(), wait(other.load(run(1))).unwrap());
     assert_eq!(wait(one.load(run(1))).unwrap().unwrap().frames.len(), 22);
 }
@@ -111,7 +113,7 @@ fn two_processes_write_at_once() {
             threads.spawn(move || {
                 append(store, first(run(number)));
                 for after in 1..100 {
-                    assert_eq!(append(store, plain(run(number), after)), Appended::Done);
+                    assert_eq!(append(store, plain(run(number), after)), DONE);
                 }
             });
         }
@@ -160,7 +162,7 @@ fn a_full_disk_refuses_and_recovers() {
     store.writer.pages(1);
     let body = vec![7; 100_000];
     let full = "the store is unavailable: the disk is full";
-    let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(1) }];
+    let guards = vec![guard("c", 1, Some(1))];
     for _ in 0..3 {
         let guards = guards.clone();
         let large = Append { body: body.clone(), guards, ..plain(run(1), 1) };
@@ -175,8 +177,8 @@ fn a_full_disk_refuses_and_recovers() {
     store.writer.pages(1_000_000);
     // What was counted in between was forgotten with the rest.
     let large = Append { body, guards, ..plain(run(1), 1) };
-    assert_eq!(append(&store, large), Appended::Done);
-    assert_eq!(append(&store, plain(run(2), 1)), Appended::Done);
+    assert_eq!(append(&store, large), Appended::Done { counts: vec![1] });
+    assert_eq!(append(&store, plain(run(2), 1)), DONE);
 }
 
 #[test]
@@ -301,7 +303,7 @@ fn appends_that_wait_together_are_committed_together() {
     }
     let before = store.figures();
     let answers = (1..=64).map(|number| store.append(plain(run(number), 1))).collect();
-    assert!(wait_all(answers).into_iter().all(|outcome| outcome.unwrap() == Appended::Done));
+    assert!(wait_all(answers).into_iter().all(|outcome| outcome.unwrap() == DONE));
     let after = store.figures();
     assert_eq!(after.appends - before.appends, 64);
     assert!(after.commits - before.commits < 64, "{before:?} {after:?}");
@@ -323,11 +325,11 @@ fn a_write_at_fault_does_not_hit_its_neighbours() {
     let outcomes = wait_all((1..=20).map(|number| store.append(sent(number))).collect());
     for (number, outcome) in (1..).zip(outcomes) {
         match outcome {
-            Ok(appended) => assert_eq!((number == 10, appended), (false, Appended::Done)),
+            Ok(appended) => assert_eq!((number == 10, appended), (false, DONE)),
             Err(error) => assert_eq!((number, error.to_string().contains("bad")), (10, true)),
         }
     }
-    assert_eq!(append(&store, plain(run(10), 1)), Appended::Done);
+    assert_eq!(append(&store, plain(run(10), 1)), DONE);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn plan() -> crate::plan::Plan {
 fn show(events: &[Event]) -> Vec<Shown> {
     let encoded = wire::encode(events, 1_790_000_000_123, &plan());
     let count = u32::try_from(events.len()).unwrap();
-    let frame = Frame { first: 41, count, body: encoded.body };
+    let frame = Frame { first: 41, count, body: encoded.body, chain: Vec::new() };
     let blobs = encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
     envelopes(RUN, "my-flow", "7f", &frame, &blobs).unwrap()
 }
@@ -84,7 +84,7 @@ fn what_is_stored_by_its_hash_is_shown_in_full() {
 #[test]
 fn names_are_quoted() {
     let body = wire::encode(&[Event::RunRecovered], 0, &plan()).body;
-    let frame = Frame { first: 1, count: 1, body };
+    let frame = Frame { first: 1, count: 1, body, chain: Vec::new() };
     let shown = envelopes(RUN, "a\"b", "c\\d", &frame, &BTreeMap::new()).unwrap();
     let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
     assert_eq!(envelope["workflowId"], "a\"b");
@@ -96,9 +96,9 @@ fn a_frame_that_is_not_what_the_store_says_is_refused() {
     let body = wire::encode(&[Event::RunRecovered], 0, &plan()).body;
     let refused = |frame| envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap_err();
     expect!["the frame is unreadable: it holds 1 events instead of 2"]
-        .assert_eq(&refused(Frame { first: 1, count: 2, body }).to_string());
+        .assert_eq(&refused(Frame { first: 1, count: 2, body, chain: Vec::new() }).to_string());
     assert_eq!(
-        refused(Frame { first: 1, count: 1, body: br#"{"v":2}"#.to_vec() }),
+        refused(Frame { first: 1, count: 1, body: br#"{"v":2}"#.to_vec(), chain: Vec::new() }),
         WireError::Newer(2)
     );
 }

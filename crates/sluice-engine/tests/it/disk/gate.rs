@@ -1,6 +1,10 @@
 //! A store that can be kept from writing, or from reading.
 
 use sluice_core::port::Later;
+use sluice_core::port::ledger::{
+    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
+    Sealing, Unsealed,
+};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
     Received, RunRow, Store, StoreError, Taken,
@@ -100,5 +104,43 @@ impl Store for Gate {
 
     fn changed(&self, patience_ms: u64) -> Later<'_, ()> {
         self.store.changed(patience_ms)
+    }
+}
+
+impl Ledger for Gate {
+    fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
+        self.pass(Way::Read, || self.store.counts(counters))
+    }
+
+    fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
+        self.pass(Way::Read, || self.store.registry(at))
+    }
+
+    fn change(&self, change: Change) -> Answer<'_, Changed> {
+        self.pass(Way::Write, || self.store.change(change))
+    }
+
+    fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()> {
+        self.pass(Way::Write, || self.store.record(node, entries))
+    }
+
+    fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
+        self.pass(Way::Read, || self.store.entries(after, limit))
+    }
+
+    fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
+        self.pass(Way::Read, || self.store.unsealed(limit))
+    }
+
+    fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {
+        self.pass(Way::Write, || self.store.seal(seal))
+    }
+
+    fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
+        self.pass(Way::Read, || self.store.seals(from, limit))
+    }
+
+    fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
+        self.pass(Way::Write, || self.store.erase(erasure))
     }
 }

@@ -15,7 +15,7 @@ fn a_process_to_kill() {
     wait(store.renew(node(1), 1_000_000)).unwrap();
     append(&store, first(run(1)));
     for after in 1.. {
-        assert_eq!(append(&store, plain(run(1), after)), Appended::Done);
+        assert_eq!(append(&store, plain(run(1), after)), DONE);
         println!("durable {}", after + 1);
     }
 }
@@ -44,5 +44,5 @@ fn a_killed_process_loses_nothing_and_is_noticed_at_once() {
     assert!((1..).zip(&frames).all(|(first, frame)| frame.first == first));
     let version = frames.len() as u64;
     let next = Append { node: node(2), epoch: 2, ..plain(run(1), version) };
-    assert_eq!(append(&store, next), Appended::Done);
+    assert_eq!(append(&store, next), DONE);
 }

@@ -131,8 +131,8 @@ impl Turns {
         for job in batch {
             job.perform(&mut work)?;
         }
-        let appends = work.appends;
-        self.memory.write_counters(&self.connection)?;
+        let (appends, now_ms) = (work.appends, work.now_ms);
+        self.memory.counters.write(&self.connection, now_ms)?;
         Ok(appends)
     }
 

@@ -1,0 +1,62 @@
+//! Counters.
+
+use super::State;
+use crate::window::Window;
+use sluice_core::port::ledger::Counter;
+use sluice_core::port::store::{Appended, Guard};
+use std::collections::BTreeMap;
+
+impl State {
+    /// The first guard that refuses. Guards on one counter see each other.
+    pub(super) fn refuse_guards(&self, guards: &[Guard], now_ms: u64) -> Option<Appended> {
+        let mut counted: BTreeMap<(&str, Option<u64>), i64> = BTreeMap::new();
+        for guard in guards {
+            let stored = || self.counter(&guard.counter, guard.window_ms, now_ms);
+            let count = counted.entry((&guard.counter, guard.window_ms)).or_insert_with(stored);
+            match crate::guarded(guard, *count) {
+                Some(changed) => *count = changed,
+                None => {
+                    let counter = guard.counter.clone();
+                    return Some(Appended::Refused { counter, count: stored() });
+                }
+            }
+        }
+        None
+    }
+
+    /// Applies guards that do not refuse, and answers what their counters are then.
+    pub(super) fn count(&mut self, guards: &[Guard], now_ms: u64) -> Vec<i64> {
+        for guard in guards.iter().filter(|guard| guard.delta != 0) {
+            match guard.window_ms {
+                None => {
+                    let count = self.counters.entry(guard.counter.clone()).or_default();
+                    *count = count.saturating_add(guard.delta);
+                }
+                Some(window_ms) => {
+                    let key = (guard.counter.clone(), window_ms);
+                    let new = || Window::new(window_ms, []);
+                    let window = self.windows.entry(key).or_insert_with(new);
+                    window.add(now_ms, guard.delta);
+                    window.prune(now_ms);
+                }
+            }
+        }
+        let counts = guards.iter().map(|guard| (&guard.counter, guard.window_ms));
+        counts.map(|(name, window_ms)| self.counter(name, window_ms, now_ms)).collect()
+    }
+
+    pub(super) fn counts(&self, counters: &[Counter], now_ms: u64) -> Vec<i64> {
+        let count = |counter: &Counter| self.counter(&counter.name, counter.window_ms, now_ms);
+        counters.iter().map(count).collect()
+    }
+
+    fn counter(&self, name: &str, window_ms: Option<u64>, now_ms: u64) -> i64 {
+        match window_ms {
+            None => self.counters.get(name).copied().unwrap_or(0),
+            Some(window_ms) => {
+                let window = self.windows.get(&(name.to_owned(), window_ms));
+                window.map_or(0, |window| window.sum(now_ms))
+            }
+        }
+    }
+}

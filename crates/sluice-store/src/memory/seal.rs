@@ -1,0 +1,108 @@
+//! Entries, seals, and what seals have not covered yet.
+
+use super::State;
+use crate::limits::{ENTRIES_MAX, SEAL_ROWS_MAX, SEALS_MAX};
+use sluice_core::evidence::entry::{START, link};
+use sluice_core::port::ledger::{
+    Entry, Erased, Erasure, Recorded, SealMark, SealRow, Sealed, Sealing, Unsealed,
+};
+use sluice_core::port::store::{Hash, NodeId};
+use sluice_core::run::id::RunId;
+use std::collections::BTreeMap;
+
+impl State {
+    /// Adds entries to the chain of a writer.
+    pub(super) fn record(&mut self, writer: NodeId, entries: &[Entry]) {
+        for entry in entries {
+            let (last, prev) = self.chains.get(&writer).copied().unwrap_or((0, START));
+            let seq = last + 1;
+            let (text, hash) = link(entry, writer, seq, prev);
+            self.chains.insert(writer, (seq, hash));
+            let place = self.entries.len() as u64 + 1;
+            self.entries.push(Recorded { place, writer, seq, text, hash });
+        }
+    }
+
+    pub(super) fn entries(&self, after: u64, limit: usize) -> Vec<Recorded> {
+        tail(&self.entries, after).take(limit.min(ENTRIES_MAX)).cloned().collect()
+    }
+
+    pub(super) fn unsealed(&self, limit: usize) -> Unsealed {
+        let last = self.seals.last();
+        let mut upto = last.map_or_else(SealMark::default, |seal| seal.upto);
+        let heads = self.heads(&mut upto, limit);
+        let mut writers: BTreeMap<NodeId, (u64, Hash)> = BTreeMap::new();
+        for entry in tail(&self.entries, upto.entries).take(SEAL_ROWS_MAX) {
+            writers.insert(entry.writer, (entry.seq, entry.hash));
+            upto.entries = entry.place;
+        }
+        let writers = writers.into_iter().map(|(writer, (seq, hash))| (writer, seq, hash));
+        Unsealed {
+            last: last.map(|seal| (seal.number, seal.hash)),
+            heads,
+            writers: writers.collect(),
+            upto,
+        }
+    }
+
+    fn heads(&self, upto: &mut SealMark, limit: usize) -> Vec<(RunId, u64, Hash)> {
+        let mut heads: BTreeMap<RunId, (u64, Hash)> = BTreeMap::new();
+        for (run, version, hash) in tail(&self.order, upto.frames).take(SEAL_ROWS_MAX) {
+            if let Some(hash) = hash {
+                if heads.len() >= limit && !heads.contains_key(run) {
+                    break;
+                }
+                heads.insert(*run, (*version, *hash));
+            }
+            upto.frames += 1;
+        }
+        heads.into_iter().map(|(run, (version, hash))| (run, version, hash)).collect()
+    }
+
+    pub(super) fn seal(&mut self, seal: Sealing) -> Sealed {
+        if seal.number != self.seals.len() as u64 + 1 {
+            return Sealed::Stale;
+        }
+        self.seals.push(seal);
+        Sealed::Done
+    }
+
+    pub(super) fn seals(&self, from: u64, limit: usize) -> Vec<SealRow> {
+        let seals = tail(&self.seals, from.saturating_sub(1)).take(limit.min(SEALS_MAX));
+        let row = |seal: &Sealing| SealRow {
+            number: seal.number,
+            text: seal.text.clone(),
+            leaves: seal.leaves.clone(),
+        };
+        seals.map(row).collect()
+    }
+
+    /// Finds every frame before it changes one.
+    pub(super) fn erase(&mut self, erasure: Erasure) -> Erased {
+        let Some(record) = self.runs.get_mut(&erasure.run) else {
+            return Erased::NoFrame;
+        };
+        let mut places = Vec::with_capacity(erasure.bodies.len());
+        for (first, _) in &erasure.bodies {
+            match record.frames.iter().position(|frame| frame.first == *first) {
+                Some(place) => places.push(place),
+                None => return Erased::NoFrame,
+            }
+        }
+        for (place, (_, body)) in places.into_iter().zip(erasure.bodies) {
+            record.frames[place].body = body;
+        }
+        record.snapshot = None;
+        for hash in &erasure.blobs {
+            self.blobs.remove(hash);
+        }
+        self.record(erasure.node, &erasure.entries);
+        Erased::Done
+    }
+}
+
+/// What comes after a place, where places count from 1.
+fn tail<T>(all: &[T], after: u64) -> std::slice::Iter<'_, T> {
+    let after = usize::try_from(after).unwrap_or(usize::MAX);
+    all.get(after..).unwrap_or_default().iter()
+}

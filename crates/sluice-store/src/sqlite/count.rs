@@ -1,0 +1,246 @@
+//! Counters as they are in the transaction under way.
+//!
+//! Every governed append changes about ten of them, most of them shared by many
+//! runs. So guards work on numbers in memory, and each counter that changed is
+//! written once, at the end of the transaction, however many appends changed it.
+
+use super::column::{int, uint};
+use super::fault::Fault;
+use crate::limits::REMEMBERED_MAX;
+use crate::window::{Slice, Window};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use sluice_core::port::ledger::Counter;
+use sluice_core::port::store::{Appended, Guard};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The counters that are remembered.
+#[derive(Default)]
+pub(super) struct Counters {
+    slots: Vec<Slot>,
+    /// Where plain counters are.
+    plain: HashMap<Arc<str>, usize>,
+    /// Where counters over windows are. Few have more than one window.
+    windows: HashMap<Arc<str>, Vec<usize>>,
+    /// Slots that were changed and are not written yet.
+    changed: Vec<usize>,
+    /// Where the counters of the guards under way are, one for each.
+    places: Vec<usize>,
+    /// What the guards under way have changed, oldest first.
+    undo: Vec<(usize, Before)>,
+}
+
+/// One counter.
+struct Slot {
+    name: Arc<str>,
+    kept: Kept,
+    is_changed: bool,
+}
+
+enum Kept {
+    Plain(i64),
+    Window { window_ms: u64, window: Window },
+}
+
+/// What a slot was before a guard changed it.
+enum Before {
+    Count(i64),
+    Newest(Option<Slice>),
+}
+
+impl Counters {
+    /// Applies all guards, or none and says which refused.
+    pub(super) fn guard(
+        &mut self,
+        connection: &Connection,
+        guards: &[Guard],
+        now_ms: u64,
+    ) -> Result<Result<Vec<i64>, Appended>, Fault> {
+        self.places.clear();
+        self.undo.clear();
+        for guard in guards {
+            let at = self.find(connection, &guard.counter, guard.window_ms)?;
+            let slot = &mut self.slots[at];
+            let Some(count) = crate::guarded(guard, slot.count(now_ms)) else {
+                self.take_back();
+                let (counter, count) = (guard.counter.clone(), self.slots[at].count(now_ms));
+                return Ok(Err(Appended::Refused { counter, count }));
+            };
+            if guard.delta != 0 {
+                self.undo.push((at, slot.change(now_ms, guard.delta, count)));
+            }
+            self.places.push(at);
+        }
+        for (at, _) in &self.undo {
+            mark(&mut self.slots[*at], *at, &mut self.changed);
+        }
+        Ok(Ok(self.places.iter().map(|at| self.slots[*at].count(now_ms)).collect()))
+    }
+
+    /// A plain counter. One that was never changed is zero.
+    pub(super) fn count(&mut self, connection: &Connection, name: &str) -> Result<i64, Fault> {
+        let at = self.find(connection, name, None)?;
+        Ok(self.slots[at].count(0))
+    }
+
+    /// Sets a plain counter.
+    pub(super) fn set(
+        &mut self,
+        connection: &Connection,
+        name: &str,
+        count: i64,
+    ) -> Result<(), Fault> {
+        let at = self.find(connection, name, None)?;
+        self.slots[at].kept = Kept::Plain(count);
+        mark(&mut self.slots[at], at, &mut self.changed);
+        Ok(())
+    }
+
+    /// Writes what was changed, by name, so that neighbours share pages.
+    pub(super) fn write(&mut self, connection: &Connection, now_ms: u64) -> Result<(), Fault> {
+        if !self.changed.is_empty() {
+            let slots = &mut self.slots;
+            self.changed.sort_unstable_by(|one, other| slots[*one].name.cmp(&slots[*other].name));
+            for at in self.changed.drain(..) {
+                slots[at].is_changed = false;
+                slots[at].write(connection, now_ms)?;
+            }
+        }
+        // Full is rare. Starting over is simpler than keeping an order.
+        if self.slots.len() >= REMEMBERED_MAX {
+            *self = Counters::default();
+        }
+        Ok(())
+    }
+
+    /// Where a counter is; it is read if it is not remembered.
+    fn find(
+        &mut self,
+        connection: &Connection,
+        name: &str,
+        window_ms: Option<u64>,
+    ) -> Result<usize, Fault> {
+        let Some(window_ms) = window_ms else {
+            if let Some(at) = self.plain.get(name) {
+                return Ok(*at);
+            }
+            let kept = Kept::Plain(plain(connection, name)?);
+            let (name, at) = self.keep(name, kept);
+            self.plain.insert(name, at);
+            return Ok(at);
+        };
+        let is_it = |at: &&usize| match self.slots[**at].kept {
+            Kept::Window { window_ms: kept_ms, .. } => kept_ms == window_ms,
+            Kept::Plain(_) => false,
+        };
+        if let Some(at) = self.windows.get(name).and_then(|all| all.iter().find(is_it)) {
+            return Ok(*at);
+        }
+        let window = window(connection, name, window_ms)?;
+        let (name, at) = self.keep(name, Kept::Window { window_ms, window });
+        self.windows.entry(name).or_default().push(at);
+        Ok(at)
+    }
+
+    fn keep(&mut self, name: &str, kept: Kept) -> (Arc<str>, usize) {
+        let name: Arc<str> = name.into();
+        self.slots.push(Slot { name: Arc::clone(&name), kept, is_changed: false });
+        (name, self.slots.len() - 1)
+    }
+
+    /// Undoes the guards under way, newest first.
+    fn take_back(&mut self) {
+        while let Some((at, before)) = self.undo.pop() {
+            match (&mut self.slots[at].kept, before) {
+                (Kept::Plain(count), Before::Count(before)) => *count = before,
+                (Kept::Window { window, .. }, Before::Newest(newest)) => window.restore(newest),
+                (Kept::Plain(_), Before::Newest(_)) | (Kept::Window { .. }, Before::Count(_)) => {
+                    unreachable!("a slot stays what it is")
+                }
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn count(&self, now_ms: u64) -> i64 {
+        match &self.kept {
+            Kept::Plain(count) => *count,
+            Kept::Window { window, .. } => window.sum(now_ms),
+        }
+    }
+
+    fn change(&mut self, now_ms: u64, delta: i64, changed: i64) -> Before {
+        match &mut self.kept {
+            Kept::Plain(count) => Before::Count(std::mem::replace(count, changed)),
+            Kept::Window { window, .. } => {
+                let newest = window.newest();
+                window.add(now_ms, delta);
+                Before::Newest(newest)
+            }
+        }
+    }
+
+    /// A window has changed in its newest slice alone: time stands still in a
+    /// transaction.
+    fn write(&mut self, connection: &Connection, now_ms: u64) -> Result<(), Fault> {
+        let (window_ms, window) = match &mut self.kept {
+            Kept::Plain(count) => {
+                let sql = "INSERT INTO counter VALUES (?1, ?2)
+                           ON CONFLICT DO UPDATE SET count = excluded.count";
+                connection.prepare_cached(sql)?.execute(params![self.name, *count])?;
+                return Ok(());
+            }
+            Kept::Window { window_ms, window } => (int(*window_ms), window),
+        };
+        if let Some(oldest) = window.prune(now_ms) {
+            let sql = "DELETE FROM slice WHERE name = ?1 AND window = ?2 AND number < ?3";
+            let values = params![self.name, window_ms, int(oldest)];
+            connection.prepare_cached(sql)?.execute(values)?;
+        }
+        if let Some(slice) = window.newest() {
+            let sql = "INSERT INTO slice VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT DO UPDATE SET count = excluded.count";
+            let values = params![self.name, window_ms, int(slice.number), slice.count];
+            connection.prepare_cached(sql)?.execute(values)?;
+        }
+        Ok(())
+    }
+}
+
+fn mark(slot: &mut Slot, at: usize, changed: &mut Vec<usize>) {
+    if !slot.is_changed {
+        slot.is_changed = true;
+        changed.push(at);
+    }
+}
+
+/// What counters are, as far as it was committed.
+pub(super) fn counts(
+    connection: &Connection,
+    counters: &[Counter],
+    now_ms: u64,
+) -> Result<Vec<i64>, Fault> {
+    let moment = connection.unchecked_transaction()?;
+    let count = |counter: &Counter| match counter.window_ms {
+        None => plain(&moment, &counter.name),
+        Some(window_ms) => Ok(window(&moment, &counter.name, window_ms)?.sum(now_ms)),
+    };
+    counters.iter().map(count).collect()
+}
+
+/// A plain counter as it is stored.
+pub(super) fn plain(connection: &Connection, name: &str) -> Result<i64, Fault> {
+    let sql = "SELECT count FROM counter WHERE name = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([name], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+fn window(connection: &Connection, name: &str, window_ms: u64) -> Result<Window, Fault> {
+    let sql = "SELECT number, count FROM slice WHERE name = ?1 AND window = ?2 ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
+    let read =
+        |row: &rusqlite::Row<'_>| Ok(Slice { number: uint(row.get(0)?), count: row.get(1)? });
+    let slices = statement.query_map(params![name, int(window_ms)], read)?;
+    Ok(Window::new(window_ms, slices.collect::<Result<Vec<_>, _>>()?))
+}

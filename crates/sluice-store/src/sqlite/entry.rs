@@ -1,0 +1,65 @@
+//! The audit: entries, each in its writer's chain.
+
+use super::column::{int, node_bytes, node_id, uint};
+use super::fault::Fault;
+use super::writer::Work;
+use crate::limits::ENTRIES_MAX;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use sluice_core::evidence::entry::{START, link};
+use sluice_core::port::ledger::{Entry, Recorded};
+use sluice_core::port::store::{Hash, NodeId};
+
+/// Where a writer's chain ends: the number of its last entry, and its hash.
+pub(super) type Tip = (u64, Hash);
+
+/// Adds entries to the chain of a writer.
+pub(super) fn record(work: &mut Work<'_>, writer: NodeId, entries: &[Entry]) -> Result<(), Fault> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let (mut seq, mut hash) = match work.memory.chain(writer) {
+        Some(tip) => tip,
+        None => tip(work.connection, writer)?.unwrap_or((0, START)),
+    };
+    let sql = "INSERT INTO entry (writer, seq, hash, text) VALUES (?1, ?2, ?3, ?4)";
+    let mut statement = work.connection.prepare_cached(sql)?;
+    for entry in entries {
+        seq += 1;
+        let text;
+        (text, hash) = link(entry, writer, seq, hash);
+        statement.execute(params![node_bytes(writer), int(seq), hash.0, text])?;
+    }
+    work.memory.remember_chain(writer, (seq, hash));
+    Ok(())
+}
+
+/// A page of entries.
+pub(super) fn entries(
+    connection: &Connection,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, Fault> {
+    let sql = "SELECT place, writer, seq, text, hash FROM entry WHERE place > ?1
+               ORDER BY place LIMIT ?2";
+    let limit = int(limit.min(ENTRIES_MAX) as u64);
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([int(after), limit], read)?;
+    Ok(rows.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
+    Ok(Recorded {
+        place: uint(row.get(0)?),
+        writer: node_id(row.get(1)?),
+        seq: uint(row.get(2)?),
+        text: row.get(3)?,
+        hash: Hash(row.get(4)?),
+    })
+}
+
+fn tip(connection: &Connection, writer: NodeId) -> Result<Option<Tip>, Fault> {
+    let sql = "SELECT seq, hash FROM entry WHERE writer = ?1 ORDER BY seq DESC LIMIT 1";
+    let read = |row: &Row<'_>| Ok((uint(row.get(0)?), Hash(row.get(1)?)));
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([node_bytes(writer)], read).optional()?)
+}

@@ -1,0 +1,48 @@
+//! Payloads, taken out of journals.
+
+use super::fault::Fault;
+use super::writer::Work;
+use super::{entry, read};
+use rusqlite::params;
+use sluice_core::port::ledger::{Erased, Erasure};
+
+/// How much there is to write, for the bounds of a transaction.
+pub(super) fn bytes(erasure: &Erasure) -> usize {
+    let bodies = erasure.bodies.iter().map(|(_, body)| body.len());
+    bodies.sum::<usize>() + crate::entries_bytes(&erasure.entries)
+}
+
+/// Finds every frame before it changes one. What is replaced is overwritten in
+/// the file too; what an earlier write had freed already is not looked for.
+pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fault> {
+    let Some(known) = work.memory.find(work.connection, erasure.run)? else {
+        return Ok(Erased::NoFrame);
+    };
+    let mut places = Vec::with_capacity(erasure.bodies.len());
+    for (first, _) in &erasure.bodies {
+        match read::place(work.connection, known.num, *first)? {
+            Some(seq) => places.push(seq),
+            None => return Ok(Erased::NoFrame),
+        }
+    }
+    work.connection.pragma_update(None, "secure_delete", true)?;
+    let replaced = replace(work, erasure, known.num, &places);
+    work.connection.pragma_update(None, "secure_delete", false)?;
+    replaced?;
+    entry::record(work, erasure.node, &erasure.entries)?;
+    Ok(Erased::Done)
+}
+
+fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &[i64]) -> Result<(), Fault> {
+    for (seq, (_, body)) in places.iter().zip(&erasure.bodies) {
+        let sql = "UPDATE frame SET body = ?1 WHERE seq = ?2";
+        work.connection.prepare_cached(sql)?.execute(params![body, seq])?;
+    }
+    let sql = "DELETE FROM snapshot WHERE run = ?1";
+    work.connection.prepare_cached(sql)?.execute([num])?;
+    for hash in &erasure.blobs {
+        let sql = "DELETE FROM blob WHERE hash = ?1";
+        work.connection.prepare_cached(sql)?.execute([hash.0])?;
+    }
+    Ok(())
+}

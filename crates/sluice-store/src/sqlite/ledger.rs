@@ -1,0 +1,55 @@
+//! The ledger's side of the port.
+
+use super::reader::Desk;
+use super::{SqliteStore, count, entry, erase, registry, seal};
+use sluice_core::port::ledger::{
+    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
+    Sealing, Unsealed,
+};
+use sluice_core::port::store::{Answer, NodeId};
+
+impl Ledger for SqliteStore {
+    fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
+        let counts = move |desk: &Desk| {
+            let now_ms = desk.shared.clock.now_ms();
+            count::counts(&desk.connection, &counters, now_ms)
+        };
+        Box::pin(self.readers.read(counts))
+    }
+
+    fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
+        Box::pin(self.readers.read(move |desk| registry::rows(&desk.connection, at)))
+    }
+
+    fn change(&self, change: Change) -> Answer<'_, Changed> {
+        let bytes = registry::bytes(&change);
+        Box::pin(self.writer.write(bytes, move |work| registry::change(work, &change)))
+    }
+
+    fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()> {
+        let bytes = crate::entries_bytes(&entries);
+        Box::pin(self.writer.write(bytes, move |work| entry::record(work, node, &entries)))
+    }
+
+    fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
+        Box::pin(self.readers.read(move |desk| entry::entries(&desk.connection, after, limit)))
+    }
+
+    fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
+        Box::pin(self.readers.read(move |desk| seal::unsealed(&desk.connection, limit)))
+    }
+
+    fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {
+        let bytes = seal.text.len() + seal.leaves.len();
+        Box::pin(self.writer.write(bytes, move |work| seal::seal(work, &seal)))
+    }
+
+    fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
+        Box::pin(self.readers.read(move |desk| seal::seals(&desk.connection, from, limit)))
+    }
+
+    fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
+        let bytes = erase::bytes(&erasure);
+        Box::pin(self.writer.write(bytes, move |work| erase::erase(work, &erasure)))
+    }
+}

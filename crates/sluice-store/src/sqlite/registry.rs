@@ -1,0 +1,75 @@
+//! What operators have set up, with its history.
+
+use super::column::{int, uint};
+use super::fault::Fault;
+use super::writer::Work;
+use super::{count, entry};
+use crate::REGISTRY;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use sluice_core::port::ledger::{Change, Changed, Rows};
+use sluice_govern::registry::{Kind, Row};
+
+/// How much there is to write, for the bounds of a transaction.
+pub(super) fn bytes(change: &Change) -> usize {
+    let rows = change.put.iter().map(|row| row.name.len() + crate::json_bytes(&row.body));
+    let names = change.remove.iter().map(|(_, name)| name.len());
+    rows.chain(names).sum::<usize>() + crate::entries_bytes(&change.entries)
+}
+
+/// Puts rows, then removes some: of two about the same row the last one counts.
+pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fault> {
+    let epoch = uint(work.memory.counters.count(work.connection, REGISTRY)?);
+    if change.expect.is_some_and(|expected| expected != epoch) {
+        return Ok(Changed::Stale { epoch });
+    }
+    let epoch = epoch + 1;
+    let put = change.put.iter().map(|row| (row.kind, &row.name, Some(row.body.to_string())));
+    let removed = change.remove.iter().map(|(kind, name)| (*kind, name, None));
+    let sql = "INSERT INTO registry VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT DO UPDATE SET body = excluded.body";
+    let mut statement = work.connection.prepare_cached(sql)?;
+    for (kind, name, body) in put.chain(removed) {
+        statement.execute(params![kind.as_str(), name, int(epoch), body])?;
+    }
+    work.memory.counters.set(work.connection, REGISTRY, int(epoch))?;
+    entry::record(work, change.node, &change.entries)?;
+    Ok(Changed::Done { epoch })
+}
+
+/// The rows as of an epoch. One step into the table per name and one per row,
+/// however long the history is.
+pub(super) fn rows(connection: &Connection, at: Option<u64>) -> Result<Rows, Fault> {
+    let moment = connection.unchecked_transaction()?;
+    let newest = uint(count::plain(&moment, REGISTRY)?);
+    let epoch = at.map_or(newest, |at| at.min(newest));
+    let mut names = moment.prepare_cached(
+        "SELECT kind, name FROM registry WHERE (kind, name) > (?1, ?2)
+         ORDER BY kind, name LIMIT 1",
+    )?;
+    let mut bodies = moment.prepare_cached(
+        "SELECT body FROM registry WHERE kind = ?1 AND name = ?2 AND epoch <= ?3
+         ORDER BY epoch DESC LIMIT 1",
+    )?;
+    let mut rows = Vec::new();
+    let mut last = (String::new(), String::new());
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    while let Some(next) = names.query_row([&last.0, &last.1], read).optional()? {
+        last = next;
+        let values = params![last.0, last.1, int(epoch)];
+        let body = bodies.query_row(values, |row| row.get::<_, Option<String>>(0)).optional()?;
+        if let Some(body) = body.flatten() {
+            rows.push(row(&last.0, &last.1, &body)?);
+        }
+    }
+    rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+    Ok(Rows { epoch, rows })
+}
+
+fn row(kind: &str, name: &str, body: &str) -> Result<Row, Fault> {
+    let unreadable = |what: &str| Fault::Corrupt(format!("the {kind} {name:?} {what}"));
+    Ok(Row {
+        kind: Kind::parse(kind).ok_or_else(|| unreadable("is of no known kind"))?,
+        name: name.to_owned(),
+        body: serde_json::from_str(body).map_err(|_| unreadable("is no JSON"))?,
+    })
+}
