@@ -79,9 +79,8 @@ pub(crate) fn read(paths: &[OsString]) -> Result<Files, Refused> {
 
 /// The policy files of a directory, by name.
 pub(crate) fn directory(dir: &Path) -> Result<Vec<PathBuf>, Refused> {
-    let listed = std::fs::read_dir(dir).map_err(|cause| {
-        unreadable(&Unreadable { name: dir.display().to_string(), cause })
-    })?;
+    let listed = std::fs::read_dir(dir)
+        .map_err(|cause| unreadable(&Unreadable { name: dir.display().to_string(), cause }))?;
     let paths = listed.flatten().map(|file| file.path());
     let policy = |path: &PathBuf| path.extension() == Some(OsStr::new(ENDING));
     let mut paths: Vec<PathBuf> = paths.filter(policy).take(FILES_MAX + 1).collect();

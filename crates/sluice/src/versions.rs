@@ -52,8 +52,12 @@ pub(crate) fn rows(documents: &[Document], there: &[Row]) -> Result<Vec<Row>, Re
         if let Some(first) = seen.insert(name, document)
             && (first.version.is_none() || document.version.is_none())
         {
-            let message = format!("`{}` and `{}` are both the workflow `{}`",
-                first.input.name, document.input.name, visible::brief(name));
+            let message = format!(
+                "`{}` and `{}` are both the workflow `{}`",
+                first.input.name,
+                document.input.name,
+                visible::brief(name)
+            );
             let remedy = "give each a `version` of its own";
             return Err(Refused::new(VERSION_TAKEN, message, remedy));
         }
@@ -79,8 +83,10 @@ fn row(document: &Document, name: &str, there: &[Row]) -> Result<Option<Row>, Re
     match said(version) {
         Some(old) if old == text => return Ok(None),
         Some(_) => {
-            let message = format!("{} is there already, with another text",
-                visible::brief(&WorkflowVersion::row(name, version)));
+            let message = format!(
+                "{} is there already, with another text",
+                visible::brief(&WorkflowVersion::row(name, version))
+            );
             let remedy = "a version never changes: raise `version` in the document";
             return Err(Refused::new(VERSION_TAKEN, message, remedy));
         }
