@@ -13,9 +13,12 @@ mod input;
 mod live;
 mod local;
 mod out;
+mod policies;
 mod problem;
 mod refused;
+mod registry;
 mod table;
+mod versions;
 mod visible;
 
 use out::Out;
