@@ -16,6 +16,7 @@ use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::Ground;
 use sluice_engine::start::Start;
+use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::{Figures, SqliteStore};
@@ -84,6 +85,7 @@ impl Plant {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents: Agents::new().with("mock", adapter),
+            policies: PolicySource::default(),
         };
         let engine = Engine::open(ground, config).await?;
         Ok(Plant { engine, sqlite, dir, _own: own })

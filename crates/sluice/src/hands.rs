@@ -8,7 +8,7 @@ use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
-    Adapter, Call, Capabilities, Execution, Health, Process, Request,
+    Adapter, Call, Capabilities, Execution, Health, Process, Quote, Request,
 };
 use sluice_engine::agents::Agents;
 use std::sync::Arc;
@@ -58,6 +58,10 @@ impl Adapter for ScriptedShell {
 
     fn health(&self) -> Later<'_, Health> {
         self.shell.health()
+    }
+
+    fn quote(&self, step: &str) -> Quote {
+        if self.script.names(step) { self.mock.quote(step) } else { self.shell.quote(step) }
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {

@@ -314,6 +314,8 @@ impl<'a> Live<'a> {
             by: who.to_owned(),
             comment: None,
             values: serde_json::Map::new(),
+            roles: Vec::new(),
+            constraints: None,
         };
         match self.resolve(run.id, approve).await? {
             Ok(()) | Err(Refusal::Resolved(_) | Refusal::Ended(_)) => Ok(true),

@@ -2,7 +2,7 @@
 
 use crate::cli::run::{Data, Name};
 use crate::environment;
-use crate::refused::{DATA_UNUSABLE, Refused};
+use crate::refused::{self, DATA_UNUSABLE, Refused};
 use crate::visible;
 use anyhow::Context as _;
 use sluice_core::port::store::Store;
@@ -10,6 +10,7 @@ use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
+use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::sqlite::SqliteStore;
 use std::ffi::{OsStr, OsString};
@@ -80,9 +81,10 @@ impl Local {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents,
+            policies: PolicySource::default(),
         };
         let config = Config { claims, ..Config::default() };
-        let engine = Engine::open(ground, config).await?;
+        let engine = Engine::open(ground, config).await.map_err(refused::open)?;
         Ok(Local { store, engine: Arc::new(engine) })
     }
 

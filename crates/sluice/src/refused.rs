@@ -6,7 +6,7 @@ use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use sluice_core::run::command::Refusal;
 use sluice_core::run::id::RunId;
 use sluice_engine::engine::TakeError;
-use sluice_engine::error::{CommandError, LoadError, StartError};
+use sluice_engine::error::{self, CommandError, LoadError, StartError};
 use sluice_store::sqlite::OpenError;
 use std::path::Path;
 
@@ -149,6 +149,17 @@ pub(crate) fn unreadable(file: &Unreadable) -> Refused {
     Refused::new(DOCUMENT_UNREADABLE, message, file.remedy())
 }
 
+/// An engine that could not be opened.
+pub(crate) fn open(error: error::OpenError) -> anyhow::Error {
+    match error {
+        error::OpenError::Store(error) => error.into(),
+        error::OpenError::Rules(error) => {
+            let remedy = "put the policies right; `sluice policies check` says what is wrong";
+            Refused::new(POLICIES_REFUSED, error.to_string(), remedy).into()
+        }
+    }
+}
+
 /// A run that could not be started.
 pub(crate) fn start(error: StartError) -> anyhow::Error {
     match error {
@@ -171,6 +182,10 @@ pub(crate) fn start(error: StartError) -> anyhow::Error {
             let message = format!("the idempotency key was used with other arguments, for {run}");
             let remedy = "use another key; one counts for a day";
             Refused::new(KEY_CONFLICT, message, remedy).into()
+        }
+        StartError::Blocked { code, message } => {
+            let remedy = "`sluice policies list` shows the policies in force";
+            Refused::new(code, message, remedy).into()
         }
         StartError::Load(error) => load(error),
         error => anyhow::Error::new(error).context("the run was not started"),

@@ -21,6 +21,7 @@ use sluice_engine::definition::Stored;
 use sluice_engine::engine::{Engine, Ground};
 use sluice_engine::error::{CommandError, Delivered};
 use sluice_engine::start::Start;
+use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::SqliteStore;
@@ -98,7 +99,8 @@ impl World {
         let store = Arc::new(store);
         let weak = Arc::downgrade(&store);
         let entropy = Arc::new(|| Box::new(SystemEntropy) as Box<_>);
-        let ground = Ground { store, clock, entropy, agents: self.agents() };
+        let policies = PolicySource::default();
+        let ground = Ground { store, clock, entropy, agents: self.agents(), policies };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
         Life { engine, store: weak }
     }
@@ -211,6 +213,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: world.agents(),
+        policies: PolicySource::default(),
     }
 }
 
@@ -309,6 +312,7 @@ pub(crate) async fn resolve(
     let approval = *run.approvals.keys().next_back().expect("something was asked");
     let values = values.as_object().expect("values by name").clone();
     let by = "ada".to_owned();
-    let resolve = Resolve { approval, decision, by, comment: None, values };
+    let (comment, roles, constraints) = (None, Vec::new(), None);
+    let resolve = Resolve { approval, decision, by, comment, values, roles, constraints };
     engine.command(run.id, Command::Resolve(Box::new(resolve)), "answer").await
 }

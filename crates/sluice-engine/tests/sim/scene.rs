@@ -12,10 +12,12 @@ use crate::tally::Tally;
 use crate::trace::Printer;
 use crate::world::{Safeguards, SimClock, World};
 use sluice_core::port::Entropy;
+use sluice_core::port::authority::Patience;
 use sluice_core::port::store::Hash;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::{Engine, Ground};
+use sluice_engine::trust::PolicySource;
 use sluice_store::memory::MemoryStore;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,6 +109,8 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
     let claims = *chance.pick(&[Claims::All, Claims::All, Claims::None, Claims::Own]);
     let claims = if process == 0 { Claims::All } else { claims };
     Config {
+        patience: Patience::default(),
+        look_ms: 1000,
         lease_ms: chance.between(2000, 8000),
         sweep_ms: chance.between(200, 1500),
         watchdog_ms: 120_000,
@@ -141,6 +145,7 @@ impl Scene {
                 clock: Arc::new(SimClock { world: Arc::clone(world), skew_ms }),
                 entropy: Arc::new(source),
                 agents: self.agents(process),
+                policies: PolicySource::default(),
             };
             if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
                 let mut slots = world.slots();

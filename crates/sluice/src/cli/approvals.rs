@@ -54,6 +54,10 @@ pub(crate) struct Approve {
     /// A value that is asked for; the text is read as the declared type
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
+    /// Hold the step to less: `tools_allow=search`, `tools_deny=mail,shell`, `environments=dev`,
+    /// `data_access=read_only`, `max_cost_cents=50`, `max_output_tokens=1000`
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = pair)]
+    pub(crate) tighten: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) choose: Choose,
 }
@@ -85,6 +89,9 @@ pub(crate) struct Choose {
 pub(crate) struct By {
     #[command(flatten)]
     pub(crate) name: Name,
+    /// A role to answer in, where the question names roles
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Vec<String>,
     #[command(flatten)]
     pub(crate) data: Data,
 }

@@ -78,6 +78,7 @@ async fn start(
     start.role_bindings = begun.role_bindings.clone();
     start.origin = Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });
     start.carried = carried;
+    start.agreed = Carried::agreed(source);
     start.dispatching = dispatching;
     Ok(bench.local.engine.start(start).await.map_err(refused::start)?.run)
 }

@@ -55,6 +55,8 @@ impl Prompt {
             by: who.to_owned(),
             comment: None,
             values: Map::new(),
+            roles: Vec::new(),
+            constraints: None,
         };
         let step = run.step(asked.at);
         let asks_values = matches!(step.work, Work::Approval) && decision == Decision::Approve;

@@ -130,12 +130,8 @@ const REQUESTED: Group = &[
     ("actionDigest", Word),
 ];
 
-const RESOLVED: Group = &[
-    ("approvalId", Whole),
-    ("resolution", Whole),
-    ("constraints", Whole),
-    ("actionDigest", Word),
-];
+const RESOLVED: Group =
+    &[("approvalId", Whole), ("resolution", Whole), ("constraints", Whole), ("actionDigest", Word)];
 
 /// The fields of an event that stay.
 fn kept(kind: &str) -> &'static [Group] {

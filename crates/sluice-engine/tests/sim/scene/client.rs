@@ -217,5 +217,7 @@ fn resolve(chance: &mut Chance, approval: ApprovalId, source: ApprovalSource) ->
         by: "ada".to_owned(),
         comment: Some("because".to_owned()),
         values: Map::new(),
+        roles: Vec::new(),
+        constraints: None,
     }
 }

@@ -10,12 +10,14 @@ use crate::out::Out;
 use serde_json::{Map, Value};
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::state::Run;
+use sluice_govern::decision::Constraints;
 
 /// An answer.
 pub(super) struct Answer {
     pub(super) decision: Decision,
     pub(super) comment: Option<String>,
     pub(super) values: Map<String, Value>,
+    pub(super) constraints: Option<Constraints>,
 }
 
 /// An answer that is only a choice.
@@ -24,7 +26,8 @@ pub(super) async fn choose(
     decision: Decision,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
-    let answer = Answer { decision, comment: args.comment.clone(), values: Map::new() };
+    let comment = args.comment.clone();
+    let answer = Answer { decision, comment, values: Map::new(), constraints: None };
     give(&args.approval.id, answer, &args.by, out).await
 }
 
@@ -39,9 +42,15 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
         by: local::who(&by.name),
         comment: answer.comment,
         values: answer.values,
+        roles: by.role.clone(),
+        constraints: answer.constraints,
     };
-    let closed =
-        |run: &Run| run.approvals.get(&approval).is_some_and(|asked| asked.resolution.is_some());
+    let (who, before) = (resolve.by.clone(), run.approvals[&approval].votes.len());
+    // Closed, or with one answer more where several are needed.
+    let closed = |run: &Run| {
+        let asked = run.approvals.get(&approval);
+        asked.is_some_and(|asked| asked.resolution.is_some() || asked.votes.len() > before)
+    };
     let command = Command::Resolve(Box::new(resolve));
     let told = told::tell(&local, run.id, command, closed, out).await?;
     let word = match decision {
@@ -62,6 +71,17 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
         }
         Told::There | Told::Sent => String::new(),
     };
+    let now = find::load(&local, run.id).await?;
+    let open = now.approvals.get(&approval).filter(|asked| asked.resolution.is_none());
+    if let Some(asked) = open.filter(|_| told != Told::Sent && decision == Decision::Approve) {
+        let (votes, quorum) = (asked.votes.len(), asked.quorum);
+        let who = crate::visible::brief(&who);
+        out.print(&format!(
+            "{who} agrees to {step}; {votes} of {quorum}, others must agree too\n"
+        ))?;
+        local.close().await;
+        return Ok(Exit::Done);
+    }
     let is = if told == Told::Sent { "will be" } else { "is" };
     out.print(&format!("{step} {is} {word}{next}\n"))?;
     local.close().await;

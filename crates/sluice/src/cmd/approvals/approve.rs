@@ -4,7 +4,11 @@ use super::answer::{self, Answer};
 use crate::Exit;
 use crate::cli::approvals::Approve;
 use crate::out::Out;
+use crate::refused::Refused;
+use serde_json::{Map, Value};
+use sluice_core::money::Money;
 use sluice_core::run::command::Decision;
+use sluice_govern::decision::Constraints;
 
 pub(super) async fn run(args: &Approve, out: &mut Out) -> anyhow::Result<Exit> {
     // The text is read as what the step declares, like an agent's answer.
@@ -13,6 +17,35 @@ pub(super) async fn run(args: &Approve, out: &mut Out) -> anyhow::Result<Exit> {
         decision: Decision::Approve,
         comment: args.choose.comment.clone(),
         values: values.collect(),
+        constraints: constraints(&args.tighten)?,
     };
     answer::give(&args.choose.approval.id, answer, &args.choose.by, out).await
+}
+
+/// What is tightened: each a field of the constraints, lists by commas.
+fn constraints(pairs: &[(String, String)]) -> anyhow::Result<Option<Constraints>> {
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    let mut fields = Map::new();
+    for (name, text) in pairs {
+        let list = || Value::from(text.split(',').map(str::trim).collect::<Vec<_>>());
+        let value = match name.as_str() {
+            "tools_allow" if text.is_empty() => Value::Array(Vec::new()),
+            "tools_allow" | "tools_deny" | "environments" => list(),
+            "max_output_tokens" => text.parse::<u64>().map_or(Value::Null, Value::from),
+            "max_cost_cents" => {
+                let money = Money::from_cents_text(text);
+                money.map_or(Value::Null, |money| money.micro_cents().into())
+            }
+            _ => Value::from(text.clone()),
+        };
+        let name = if name == "max_cost_cents" { "max_cost" } else { name };
+        fields.insert(name.to_owned(), value);
+    }
+    serde_json::from_value(Value::Object(fields)).map(Some).map_err(|error| {
+        let remedy = "tools_allow, tools_deny and environments take lists (`a,b`); \
+                      max_cost_cents and max_output_tokens numbers; data_access a word";
+        Refused::new("invalid_values", format!("`--tighten`: {error}"), remedy).into()
+    })
 }

@@ -9,6 +9,7 @@ use sluice_core::run::command::Decision;
 
 pub(super) async fn run(args: &Reject, out: &mut Out) -> anyhow::Result<Exit> {
     let comment = Some(args.reason.clone());
-    let answer = Answer { decision: Decision::Reject, comment, values: Map::new() };
+    let decision = Decision::Reject;
+    let answer = Answer { decision, comment, values: Map::new(), constraints: None };
     answer::give(&args.approval.id, answer, &args.by, out).await
 }

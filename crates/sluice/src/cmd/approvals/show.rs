@@ -15,7 +15,7 @@ use sluice_core::journal::event::{ApprovalSource, Resolution};
 use sluice_core::outputs::schema::FieldSchema;
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::ApprovalId;
-use sluice_core::run::state::Run;
+use sluice_core::run::state::{Approval, Run};
 use std::fmt::Write as _;
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
@@ -45,7 +45,50 @@ pub(super) fn object(run: &Run, id: ApprovalId) -> Value {
         "expires_at": timestamp(asked.expires_at_ms),
         "by": asked.by,
         "comment": asked.comment,
+        "digest": asked.digest(),
+        "action": asked.action.as_ref().map(|one| &one.action),
+        "reasons": asked.action.as_ref().map(|one| &one.reasons),
+        "changes": changes(asked),
+        "quorum": asked.quorum,
+        "votes": asked.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
+        "not_initiator": asked.not_initiator,
     })
+}
+
+fn changes(asked: &Approval) -> Vec<Value> {
+    let changes = asked.action.iter().flat_map(|one| &one.changes);
+    let shown =
+        changes.map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
+    shown.collect()
+}
+
+/// The exact action, and what differs from what was agreed to before.
+fn action(text: &mut String, asked: &Approval) {
+    let Some(one) = &asked.action else { return };
+    let _ = writeln!(text, "\ndigest {}", one.digest);
+    for reason in &one.reasons {
+        let _ = writeln!(text, "because {}", visible::line(reason));
+    }
+    if let Value::Object(fields) = &one.action {
+        let given = |value: &Value| {
+            !value.is_null() && value != &json!([]) && value != &json!({}) && value != &json!("")
+        };
+        let mut table = Table::plain();
+        for (name, value) in fields.iter().filter(|(_, value)| given(value)) {
+            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            table.row([format!("  {name}"), shown]);
+        }
+        text.push_str(&table.draw());
+    }
+    if !one.changes.is_empty() {
+        text.push_str("\nchanged since it was last agreed to\n");
+        for change in &one.changes {
+            let (before, after) = (change.before.to_string(), change.after.to_string());
+            let _ = writeln!(text, "  {}", visible::line(&change.path));
+            let _ = writeln!(text, "  - {}", visible::line(&before));
+            let _ = writeln!(text, "  + {}", visible::line(&after));
+        }
+    }
 }
 
 fn text(run: &Run, id: ApprovalId) -> String {
@@ -74,7 +117,16 @@ fn text(run: &Run, id: ApprovalId) -> String {
             facts.row(["asks for".to_owned(), format!("{name}: {}", kind(schema))]);
         }
     }
+    if asked.quorum > 1 || !asked.votes.is_empty() {
+        let names: Vec<&str> = asked.votes.iter().map(|(by, _)| by.as_str()).collect();
+        let votes = format!("{} of {} {}", names.len(), asked.quorum, names.join(", "));
+        facts.row(["agreed".to_owned(), votes.trim_end().to_owned()]);
+    }
+    if asked.not_initiator {
+        facts.row(["but not".to_owned(), run.started.initiator.clone()]);
+    }
     let _ = write!(text, "\n{}", facts.draw());
+    action(&mut text, asked);
     if asked.resolution.is_none() {
         text.push('\n');
         let ways: &[&str] = match asked.source {
