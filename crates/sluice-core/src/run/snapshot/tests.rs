@@ -1,5 +1,4 @@
 use super::{decode, encode, started};
-use crate::evidence::event::START;
 use crate::port::adapter::{CallErrorCode, Process};
 use crate::port::store::Hash;
 use crate::run::command::{Command, Decision};
