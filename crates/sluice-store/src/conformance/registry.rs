@@ -124,7 +124,7 @@ fn a_body_is_kept_as_it_was_sent(bench: &Bench) {
     let sent = row(Kind::Policy, "p\u{0}q", body);
     changed(bench, put(vec![sent.clone()]), 1);
     let kept = rows(bench, None).rows;
-    assert_eq!(kept, [sent.clone()]);
+    assert_eq!(kept, vec![sent.clone()]);
     assert_eq!(kept[0].body.to_string(), sent.body.to_string());
 }
 
