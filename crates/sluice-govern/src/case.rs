@@ -79,7 +79,7 @@ impl<'c> Case<'c> {
         self.held_for_money
     }
 
-    pub(crate) fn into_holds(self) -> (Vec<HoldBy>, PolicyFacts) {
+    pub(crate) fn into_parts(self) -> (Vec<HoldBy>, PolicyFacts) {
         (self.holds, self.seen)
     }
 

@@ -63,7 +63,11 @@ fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
     let action_digest = action.digest();
     let facts_digest = digest(facts, &case.seen, &action_digest);
     let matched = case.asked().map(Matches::matched).unwrap_or_default();
-    let (holds, seen) = case.into_holds();
+    let (mut holds, seen) = case.into_parts();
+    if disposition != Disposition::Hold {
+        // Nobody is asked about what is blocked.
+        holds.clear();
+    }
     Decision {
         disposition,
         gates,
@@ -151,3 +155,6 @@ fn digest(facts: &Facts<'_>, seen: &PolicyFacts, action: &str) -> String {
     };
     canonical::sha256_hex(&compared, 2048)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,9 @@ pub const POLICIES_MAX: usize = 10_000;
 /// Deepest nesting of brackets in a policy.
 pub const POLICY_DEPTH_MAX: usize = 32;
 /// Most operators in one policy. Each can be a level of the tree that Cedar
-/// builds, however flat the text looks: `a && b && c` is one below another.
-pub const POLICY_OPERATORS_MAX: usize = 500;
+/// builds, however flat the text looks: `a && b && c` is one below another. So many
+/// take less than half the stack that a thread usually has.
+pub const POLICY_OPERATORS_MAX: usize = 200;
 /// Longest name of a policy or of an approver.
 pub const POLICY_NAME_CHARS_MAX: usize = 128;
 /// Most errors reported for one set.

@@ -20,18 +20,18 @@ pub(super) fn judge(case: &mut Case<'_>, whose: Whose) -> Finding {
     }
     let stopping: Vec<(&Cap<'_>, Stop)> =
         facts.caps_of(whose).filter_map(|cap| Some((cap, cap.stops(worst)?))).collect();
-    let Some((first, why)) = stopping.first() else {
+    let Some((tight, why)) = stopping.first() else {
         let tightest = facts.caps_of(whose).min_by_key(|cap| cap.left());
         return pass(tightest.expect("there is a cap"), looked_at, worst);
     };
-    let (message, hint) = words(first, *why, worst);
+    let (message, hint) = words(tight, *why, worst);
     let failing: Vec<Value> = stopping.iter().map(|(cap, _)| figures(cap)).collect();
     let asking = if facts.on_trial() { Vec::new() } else { case.asking_about_money() };
     let finding = if asking.is_empty() {
         Finding::block(message, hint)
     } else {
         case.hold_for_money(asking.iter().map(|rule| hold(rule, &message)).collect());
-        Finding::hold(message, format!("{hint} first, then approve"))
+        Finding::hold(message, before_approval(tight, *why))
     };
     with_worst(finding.figure("caps", looked_at).figure("failing", failing), worst)
 }
@@ -90,6 +90,16 @@ fn words(cap: &Cap<'_>, why: Stop, worst: Worst) -> (String, String) {
                 format!("raise cap {name}, or lower max_cost_cents of the step"),
             )
         }
+    }
+}
+
+/// What must be done before it can be approved.
+fn before_approval(cap: &Cap<'_>, why: Stop) -> String {
+    let name = &cap.name;
+    match why {
+        Stop::Closed => format!("accept the overrun of {name} first, then approve"),
+        Stop::Unpriced => "set a ceiling or a price first, then approve".to_owned(),
+        Stop::Passed => format!("raise cap {name} first, then approve"),
     }
 }
 

@@ -30,7 +30,6 @@ pub mod option {
     use serde::de::Error as _;
 
     /// Writes an amount, if there is one.
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
     pub fn serialize<S: Serializer>(
         money: &Option<Money>,
         serializer: S,

@@ -12,9 +12,15 @@ use crate::limits::{
 };
 use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::thread;
 
-const SCHEMA: &str = include_str!("../../policies/schema.cedarschema");
+/// Checks policies against our schema.
+static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
+    let text = include_str!("../../policies/schema.cedarschema");
+    let (schema, _) = Schema::from_cedarschema_str(text).expect("our schema is well formed");
+    Validator::new(schema)
+});
 
 /// Loads a set on a thread with a stack that Cedar cannot fill.
 pub(super) fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
@@ -127,12 +133,10 @@ impl Reading {
     fn policy(&mut self, file: &str, number: usize, piece: &scan::Piece<'_>, policy: Policy) {
         match Rule::read(file, number, piece, &policy) {
             Ok(rule) => {
-                if let Some(id) = policy.annotation("id") {
-                    let place = (file.to_owned(), piece.line);
-                    if let Some((other, line)) = self.names.insert(id.to_owned(), place) {
-                        let message = format!("@id(\"{id}\") is taken by {other}:{line}");
-                        self.fault(file, piece.line, message);
-                    }
+                let place = (file.to_owned(), piece.line);
+                if let Some((other, line)) = self.names.insert(rule.name.clone(), place) {
+                    let message = format!("the name {} is taken by {other}:{line}", rule.name);
+                    self.fault(file, piece.line, message);
                 }
                 self.rules.push((rule, policy));
             }
@@ -147,10 +151,9 @@ impl Reading {
     /// Checks all policies against the schema. A warning counts: a policy that
     /// can never match, or letters that look like others, are mistakes.
     fn check(&mut self) {
-        let (schema, _) = Schema::from_cedarschema_str(SCHEMA).expect("our schema is well formed");
         let policies = self.rules.iter().map(|(_, policy)| policy.clone());
         let set = PolicySet::from_policies(policies).expect("a number is given once");
-        let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+        let result = VALIDATOR.validate(&set, ValidationMode::Strict);
         let errors = result.validation_errors().map(|e| (e.policy_id().to_string(), e.to_string()));
         let warnings =
             result.validation_warnings().map(|w| (w.policy_id().to_string(), w.to_string()));
@@ -162,9 +165,14 @@ impl Reading {
         for (number, message) in found {
             let rule = &self.rules[number].0;
             let prefix = format!("for policy `{number}`, ");
-            let message = message.strip_prefix(&prefix).unwrap_or(&message).to_owned();
+            // The same mistake is found once for each action: once is enough.
+            let message = message.strip_prefix(&prefix).unwrap_or(&message);
+            let message = message.split(" for Action::").next().unwrap_or(message).to_owned();
             let (file, line) = (rule.file.clone(), Some(rule.line));
-            self.errors.push(PolicyError { file, line, message });
+            let error = PolicyError { file, line, message };
+            if self.errors.last() != Some(&error) {
+                self.errors.push(error);
+            }
         }
     }
 

@@ -79,7 +79,7 @@ impl Rule {
         let mut faults = Vec::new();
         for (key, _) in policy.annotations() {
             if !ANNOTATIONS.contains(&key) {
-                faults.push(format!("annotation @{}", word::unknown(key, &ANNOTATIONS)));
+                faults.push(format!("annotation {}", word::unknown(key, &ANNOTATIONS)));
             }
         }
         let permits = policy.effect() == Effect::Permit;

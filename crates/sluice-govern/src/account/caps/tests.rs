@@ -20,7 +20,7 @@ fn fabric(envelopes: &[(&str, Value)]) -> Fabric {
         })
         .collect();
     let fabric = Fabric::read(1, &rows);
-    assert_eq!(fabric.broken, []);
+    assert!(fabric.broken.is_empty(), "{:?}", fabric.broken);
     fabric
 }
 
@@ -133,14 +133,13 @@ fn an_overrun_closes_a_cap_until_it_is_accepted() {
 
 #[test]
 fn thresholds_are_told_of_when_they_are_reached() {
-    let crossed =
-        |amount, before, after| super::crossed(money(amount), money(before), money(after));
-    assert_eq!(crossed(100, 0, 49), []);
+    let crossed = |amount, before, after| crossed(money(amount), money(before), money(after));
+    assert_eq!(crossed(100, 0, 49).len(), 0);
     assert_eq!(crossed(100, 49, 50), [50]);
-    assert_eq!(crossed(100, 50, 79), []);
+    assert_eq!(crossed(100, 50, 79).len(), 0);
     assert_eq!(crossed(100, 10, 100), [50, 80, 100]);
-    assert_eq!(crossed(100, 100, 200), []);
-    assert_eq!(crossed(0, 0, 0), []);
+    assert_eq!(crossed(100, 100, 200).len(), 0);
+    assert_eq!(crossed(0, 0, 0).len(), 0);
     assert_eq!(crossed(0, 0, 1), [50, 80, 100]);
     assert_eq!(crossed(u64::MAX, 0, u64::MAX), [50, 80, 100]);
 }

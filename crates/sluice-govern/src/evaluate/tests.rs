@@ -1,0 +1,6 @@
+//! Decisions: one golden matrix, and what must hold for any facts.
+
+mod grants;
+mod matrix;
+mod properties;
+mod scene;

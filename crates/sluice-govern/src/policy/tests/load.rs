@@ -1,0 +1,269 @@
+use super::*;
+use crate::limits::{POLICIES_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use expect_test::{Expect, expect};
+
+fn check(texts: &[&str], expected: &Expect) {
+    let errors = set(texts).unwrap_err();
+    let lines: Vec<String> = errors.iter().map(|error| format!("{error}\n")).collect();
+    expected.assert_eq(&lines.concat());
+}
+
+const PERMIT: &str = "permit (principal, action, resource);";
+
+#[test]
+fn the_default_set_loads_and_permits_every_action() {
+    let policies = Policies::permit_all();
+    assert_eq!(policies.rules().len(), Verb::ALL.len());
+    assert!(policies.rules().iter().all(|rule| rule.permits && rule.unconditional));
+    assert_eq!(policies.files()[0].1, DEFAULT.1);
+}
+
+#[test]
+fn a_set_that_permits_no_step_is_refused() {
+    check(
+        &[],
+        &expect![[r#"
+        no policy permits dispatch_step: nothing could ever be done
+    "#]],
+    );
+    check(
+        &["// nothing"],
+        &expect![[r#"
+        no policy permits dispatch_step: nothing could ever be done
+    "#]],
+    );
+    check(
+        &["permit (principal, action == Action::\"start_run\", resource);"],
+        &expect![[r#"
+        no policy permits dispatch_step: nothing could ever be done
+    "#]],
+    );
+    check(
+        &["permit (principal is User, action, resource);"],
+        &expect![[r#"
+        no policy permits dispatch_step: nothing could ever be done
+    "#]],
+    );
+    check(
+        &["forbid (principal, action, resource);"],
+        &expect![[r#"
+        no policy permits dispatch_step: nothing could ever be done
+    "#]],
+    );
+}
+
+#[test]
+fn every_policy_that_cannot_be_read_is_told_with_its_line() {
+    check(
+        &["permit (principal, action);\n\nforbid (principal, action, resource) when { a b };\n"],
+        &expect![[r#"
+            a.cedar:1: this policy is missing the `resource` variable in the scope
+            a.cedar:3: unexpected token `b`
+        "#]],
+    );
+    check(
+        &[PERMIT, "permit (principal, action, resource)"],
+        &expect![[r#"
+        b.cedar:1: unexpected end of input
+    "#]],
+    );
+    check(
+        &["permit (principal == ?principal, action, resource);"],
+        &expect![[r#"
+        a.cedar:1: expected a static policy, got a template containing the slot ?principal
+    "#]],
+    );
+    check(
+        &[PERMIT, "\"never ends"],
+        &expect![[r#"
+        b.cedar:1: invalid token
+    "#]],
+    );
+}
+
+#[test]
+fn what_the_schema_does_not_know_is_refused() {
+    let policy = |condition: &str| {
+        format!("{PERMIT}\nforbid (principal, action, resource) when {{ {condition} }};")
+    };
+    check(
+        &[&policy("context.colour == \"red\"")],
+        &expect![[r#"
+        a.cedar:2: attribute `colour` in context
+    "#]],
+    );
+    check(
+        &[&policy("principal.trust_level > 3")],
+        &expect![[r#"
+        a.cedar:2: attribute `trust_level` on entity type `User` not found
+    "#]],
+    );
+    check(
+        &[&policy("context.cost > 3")],
+        &expect![[r#"
+        a.cedar:2: unable to guarantee safety of access to optional attribute `cost` in context
+    "#]],
+    );
+    check(
+        &[&policy("context.posture == 3")],
+        &expect![[r#"
+        a.cedar:2: the types Long and String are not compatible
+    "#]],
+    );
+    check(
+        &[PERMIT, "forbid (principal == Robot::\"x\", action == Action::\"fly\", resource);"],
+        &expect![[r#"
+            b.cedar:1: the policy can never match
+        "#]],
+    );
+}
+
+#[test]
+fn a_policy_that_can_never_match_is_refused() {
+    for scope in [
+        "principal == Role::\"writer\", action, resource",
+        "principal is User in Role::\"writer\", action, resource",
+        "principal, action == Action::\"start_run\", resource is Gateway",
+        "principal in Gateway::\"x\", action, resource",
+    ] {
+        let text = format!("{PERMIT} forbid ({scope});");
+        assert!(set(&[&text]).is_err(), "{scope}");
+    }
+}
+
+#[test]
+fn annotations_are_checked_and_misspelt_words_are_answered() {
+    let rest = "forbid (principal, action, resource);";
+    check(
+        &[PERMIT, &format!("@action(\"blok\") {rest}")],
+        &expect![[r#"
+        b.cedar:1: @action: "blok" is none of block, require_approval, warn, log; is "block" meant?
+    "#]],
+    );
+    check(
+        &[PERMIT, &format!("@enforcement(\"strict\") {rest}")],
+        &expect![[r#"
+        b.cedar:1: @enforcement: "strict" is none of hard, soft, audit
+    "#]],
+    );
+    check(
+        &[PERMIT, &format!("@category(\"budgets\") {rest}")],
+        &expect![[r#"
+        b.cedar:1: @category: "budgets" is none of trust_boundary, budget, run_creation, deployment, guardrail, config_change; is "budget" meant?
+    "#]],
+    );
+    check(
+        &[PERMIT, &format!("@approver(\"ada\") {rest}")],
+        &expect![[r#"
+        b.cedar:1: annotation "approver" is none of id, action, enforcement, category, approvers, description; is "approvers" meant?
+    "#]],
+    );
+    check(
+        &[PERMIT, &format!("@approvers(\"ada\") {rest}")],
+        &expect![[r#"
+        b.cedar:1: @approvers is for @action("require_approval")
+    "#]],
+    );
+    check(
+        &[PERMIT, &format!("@action(\"require_approval\") @approvers(\"ada,,bob\") {rest}")],
+        &expect![[r#"
+            b.cedar:1: @approvers needs users or roles with commas between them
+        "#]],
+    );
+    check(
+        &[PERMIT, &format!("@id(\"\") {rest}")],
+        &expect![[r#"
+        b.cedar:1: @id needs 1 to 128 visible characters
+    "#]],
+    );
+    check(
+        &[&format!("@action(\"warn\") {PERMIT}")],
+        &expect![[r#"
+        a.cedar:1: @action means nothing on a permit: write a forbid beside the permit
+    "#]],
+    );
+}
+
+#[test]
+fn names_are_unique_in_a_file() {
+    let named = format!("@id(\"one\") {PERMIT}");
+    check(
+        &[&format!("{named}\n{named}")],
+        &expect![[r#"
+        a.cedar:2: the name a.cedar/one is taken by a.cedar:1
+    "#]],
+    );
+    let policies = set(&[&named, PERMIT, &format!("{PERMIT}\n{PERMIT}")]).unwrap();
+    let names: Vec<&str> = policies.rules().iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["a.cedar/one", "b.cedar#1", "c.cedar#1", "c.cedar#2"]);
+}
+
+#[test]
+fn files_have_different_names() {
+    let file = ("a".to_owned(), PERMIT.to_owned());
+    let errors = Policies::load(&[file.clone(), file]).unwrap_err();
+    assert_eq!(errors[0].to_string(), "a: two files have this name");
+}
+
+#[test]
+fn what_is_too_long_is_refused_before_it_is_read() {
+    let long = format!("{PERMIT}//{}", "x".repeat(POLICY_FILE_BYTES_MAX));
+    check(
+        &[&long],
+        &expect![[r#"
+        a.cedar: the file is longer than 262144 bytes
+    "#]],
+    );
+    let many: Vec<(String, String)> = (0..=POLICIES_BYTES_MAX / POLICY_FILE_BYTES_MAX)
+        .map(|at| (format!("{at:03}"), "/".repeat(POLICY_FILE_BYTES_MAX)))
+        .collect();
+    let errors = Policies::load(&many).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].message.contains("together"), "{}", errors[0]);
+}
+
+#[test]
+fn a_policy_nested_a_hundred_thousand_deep_is_refused() {
+    let deep = 100_000;
+    for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("-", ""), ("if true then ", "")] {
+        let body = format!("{}true{}", open.repeat(deep), close.repeat(deep));
+        let text = format!("permit (principal, action, resource) when {{ {body} }};");
+        let errors = set(&[&text]).unwrap_err();
+        assert_eq!(errors.len(), 1, "{open}");
+    }
+}
+
+/// The most that the limits let through: it must load, and be asked on a thread
+/// with a stack of the usual size, without ending the process.
+#[test]
+fn what_the_limits_let_through_is_parsed_checked_and_asked() {
+    use crate::limits::{POLICY_DEPTH_MAX, POLICY_OPERATORS_MAX};
+    let operators = POLICY_OPERATORS_MAX - 2;
+    let deep = POLICY_DEPTH_MAX - 2;
+    let chains = [
+        format!("true{}", " && true".repeat(operators)),
+        format!("false{}", " || true".repeat(operators)),
+        format!("1{} == 1", " + 1".repeat(operators - 1)),
+        format!("{}true", "if true then true else ".repeat(operators / 3)),
+        format!("{}true{}", "(".repeat(deep), ")".repeat(deep)),
+        format!("{0}1{1} == {0}1{1}", "[".repeat(deep), "]".repeat(deep)),
+    ];
+    for chain in chains {
+        let text = format!("{PERMIT} forbid (principal, action, resource) when {{ {chain} }};");
+        let policies = set(&[&text]).unwrap_or_else(|errors| panic!("{chain}: {errors:?}"));
+        let asked = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+        let asked = asked.spawn(move || format!("{:?}", policies.matches(&facts()).errors));
+        assert_eq!(asked.unwrap().join().unwrap(), "[]", "{chain}");
+    }
+}
+
+#[test]
+fn the_hash_is_of_names_and_texts_whatever_their_order() {
+    let one = ("a".to_owned(), PERMIT.to_owned());
+    let other = ("b".to_owned(), DEFAULT.1.to_owned());
+    let hash = |files: &[(String, String)]| Policies::load(files).unwrap().hash().to_owned();
+    let both = hash(&[one.clone(), other.clone()]);
+    assert_eq!(both, hash(&[other.clone(), one.clone()]));
+    assert_ne!(both, hash(std::slice::from_ref(&one)));
+    assert_ne!(both, hash(&[("c".to_owned(), one.1), other]));
+}
