@@ -41,7 +41,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 21] = [
     "row_unreadable",
     "version_taken",
     "policies_refused",
-    "policy_blocked",
+    "change_refused",
     "registry_busy",
     "not_on_trial",
     "file_exists",
