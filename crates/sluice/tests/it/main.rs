@@ -2,13 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents;
+mod apply;
 mod approvals;
+mod budgets;
 mod error_pages;
 mod eval;
+mod gateways;
 mod guide;
 mod kill;
 mod markdown;
 mod plan;
+mod policies;
 mod processes;
 mod readme;
 mod rubbish;
@@ -20,4 +25,5 @@ mod terminal;
 mod tidy;
 mod usage;
 mod validate;
+mod workflows;
 mod world;

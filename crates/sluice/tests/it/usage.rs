@@ -52,7 +52,34 @@ fn every_command_helps_with_an_example() {
     let alone = alone.into_iter().map(str::to_owned);
     let runs = runs.map(|word| format!("runs {word}"));
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
-    for command in alone.chain(runs).chain(approvals) {
+    let rows = ["list", "show", "set", "remove"];
+    let nouns = ["agents", "gateways", "roles", "deployments", "budgets", "prices"];
+    let rows = nouns.iter().flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
+    let more = [
+        "apply",
+        "agents pause",
+        "agents resume",
+        "agents promote",
+        "agents extend",
+        "gateways pause",
+        "gateways resume",
+        "gateways token",
+        "budgets reopen",
+        "policies list",
+        "policies show",
+        "policies remove",
+        "policies check",
+        "policies test",
+        "policies diff",
+        "policies shadow",
+        "policies init",
+        "workflows list",
+        "workflows show",
+        "workflows put",
+        "workflows remove",
+    ];
+    let rows = rows.chain(more.map(str::to_owned));
+    for command in alone.chain(runs).chain(approvals).chain(rows) {
         let mut args: Vec<&str> = command.split(' ').collect();
         args.push("--help");
         let help = Session::new().run(&args);
