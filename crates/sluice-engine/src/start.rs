@@ -10,6 +10,7 @@ use crate::turn::{Offspring, letters};
 use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
+use sluice_core::evidence::event::Link;
 use sluice_core::journal::event::{Origin, RunStarted};
 use sluice_core::journal::wire;
 use sluice_core::label::label;
@@ -25,6 +26,7 @@ use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
@@ -209,8 +211,12 @@ impl Inner {
         };
         let given = Given { now_ms, entropy: &mut *entropy, dispatching: request.dispatching };
         let definition = Arc::clone(&request.stored.definition);
-        let (run, decided) = start(id, definition, started, request.carried.clone(), given);
-        let encoded = wire::encode(&decided.events, now_ms, &run.definition.plan);
+        let (mut run, decided) = start(id, definition, started, request.carried.clone(), given);
+        let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
+        let mut link = Link::before(&run, count);
+        let plan = &run.definition.plan;
+        let encoded = wire::encode(&decided.events, now_ms, plan, &mut link, &mut *entropy);
+        run.tip = link.tip;
         let mut blobs = encoded.blobs;
         let brought = request.bring.iter().chain([&request.stored]);
         let unknown = brought.filter(|one| self.definitions.get(one.hash).is_none());
@@ -223,9 +229,9 @@ impl Inner {
             node: self.node,
             epoch: 1,
             after: 0,
-            count: u32::try_from(decided.events.len()).expect("a turn is bounded"),
+            count,
             body: encoded.body,
-            chain: Vec::new(),
+            chain: encoded.chain,
             create: Some(create),
             head: Some(self.head(&run, now_ms, hold, offspring)),
             snapshot: None,
@@ -244,7 +250,10 @@ impl Inner {
         let mut doubt = false;
         loop {
             match self.store.append(append.clone()).await {
-                Ok(Appended::Done { .. }) => return Ok(Created::New),
+                Ok(Appended::Done { .. }) => {
+                    self.grown.store(true, Ordering::Relaxed);
+                    return Ok(Created::New);
+                }
                 Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
                     return Ok(Created::There);
                 }

@@ -2,6 +2,7 @@
 
 use crate::cli::run::{Data, Name};
 use crate::environment;
+use crate::key;
 use crate::refused::{DATA_UNUSABLE, Refused};
 use crate::visible;
 use anyhow::Context as _;
@@ -75,11 +76,14 @@ impl Local {
         let opened = SqliteStore::open(&dir, Arc::new(SystemClock));
         let store = opened.map_err(|error| Refused::by_store(&dir, &error))?;
         let store: Arc<dyn Store> = Arc::new(store);
+        let copy = data.seal_file.clone().or_else(environment::seal_file);
+        let sealer = key::sealer(&dir, copy.as_deref())?;
         let ground = Ground {
             store: Arc::clone(&store),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents,
+            sealer: Some(sealer),
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await?;

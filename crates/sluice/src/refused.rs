@@ -35,6 +35,14 @@ pub(crate) const NOTHING_FAILED: &str = "nothing_failed";
 pub(crate) const NOT_CONFIRMED: &str = "not_confirmed";
 /// A run's journal cannot be read.
 pub(crate) const RUN_UNREADABLE: &str = "run_unreadable";
+/// The key that seals are signed with, or the file they are copied to, cannot be used.
+pub(crate) const SEAL_UNUSABLE: &str = "seal_unusable";
+/// A file that should hold seals does not.
+pub(crate) const SEAL_UNREADABLE: &str = "seal_unreadable";
+/// Nothing of a run is under a seal, or nothing is sealed at all.
+pub(crate) const NOT_SEALED: &str = "not_sealed";
+/// The run has no such event.
+pub(crate) const EVENT_UNKNOWN: &str = "event_unknown";
 
 /// Something that is not done.
 #[derive(Debug, thiserror::Error)]

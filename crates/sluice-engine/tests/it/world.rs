@@ -98,7 +98,7 @@ impl World {
         let store = Arc::new(store);
         let weak = Arc::downgrade(&store);
         let entropy = Arc::new(|| Box::new(SystemEntropy) as Box<_>);
-        let ground = Ground { store, clock, entropy, agents: self.agents() };
+        let ground = Ground { store, clock, entropy, agents: self.agents(), sealer: None };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
         Life { engine, store: weak }
     }
@@ -211,6 +211,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         clock: Arc::new(SystemClock),
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: world.agents(),
+        sealer: None,
     }
 }
 
