@@ -146,6 +146,11 @@ codes! {
         /// A validation lens that says nothing of failure.
         ValidationMissingPolicy = "validation_missing_policy",
 
+        /// A row of a setup names another one that is not there.
+        UnknownRow = "unknown_row",
+        /// Two rows of a setup claim what only one can have.
+        ConflictingRows = "conflicting_rows",
+
         /// The arguments of a run do not fit their declarations.
         InvalidArgs = "invalid_args",
     }

@@ -9,7 +9,7 @@ pub mod field;
 
 #[cfg(test)]
 mod tests;
-mod url;
+pub(crate) mod url;
 
 use crate::label::label;
 use crate::violation::{Contradiction, Reason, Violation, Violations};

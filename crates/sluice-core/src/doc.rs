@@ -8,6 +8,7 @@ mod names;
 mod read;
 mod registry;
 mod schema;
+pub mod setup;
 mod shared;
 #[cfg(test)]
 mod tests;

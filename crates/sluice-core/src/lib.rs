@@ -29,6 +29,7 @@ pub mod path;
 pub mod pattern;
 pub mod plan;
 pub mod port;
+pub mod rows;
 pub mod run;
 pub mod scope;
 pub mod span;

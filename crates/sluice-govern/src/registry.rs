@@ -10,17 +10,21 @@ mod deployment;
 mod envelope;
 mod fabric;
 mod gateway;
+mod policy;
 mod price;
 mod role;
+mod workflow;
 
 pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
 pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
 pub use gateway::{Gateway, Health};
+pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;
 pub use role::{NOTHING, Role, TrustedContext};
+pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! A document and the documents that it refers to, which lie beside it.
 
 use crate::input::Input;
-use crate::refused::Refused;
+use crate::refused::{Refused, unreadable};
+use crate::versions;
 use sluice_core::code::Code;
 use sluice_core::diagnostic::{Diagnostic, Problems};
 use sluice_core::doc::{self, Checked, Format, Registry};
@@ -9,8 +10,10 @@ use sluice_core::node::Kind;
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::Work;
 use sluice_core::port::store::Hash;
+use sluice_core::rows;
 use sluice_core::yaml;
 use sluice_engine::definition::Stored;
+use sluice_govern::registry::{Kind as RowKind, Row, WorkflowVersion};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +29,7 @@ pub(crate) struct Documents {
 }
 
 /// What was found in one document, for people.
+#[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) input: Input,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -33,21 +37,58 @@ pub(crate) struct Findings {
 
 /// A document that lies beside another.
 struct Beside {
-    path: PathBuf,
+    place: Place,
     name: String,
     version: Option<u64>,
 }
 
+/// Where a document is.
+enum Place {
+    File(PathBuf),
+    /// The name of a row.
+    Row(String),
+}
+
+impl Beside {
+    fn read(&self, rows: &[Row]) -> Result<Input, Refused> {
+        match &self.place {
+            Place::File(path) => Input::read(path.as_os_str()).map_err(|file| unreadable(&file)),
+            Place::Row(name) => versions::input(rows, name),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match &self.place {
+            Place::File(path) => path.display().to_string(),
+            Place::Row(name) => name.clone(),
+        }
+    }
+}
+
+/// The workflows of the registry.
+fn registered(rows: &[Row]) -> impl Iterator<Item = Beside> {
+    rows::names(rows, RowKind::Workflow).filter_map(|row| {
+        let (name, version) = WorkflowVersion::split(row)?;
+        let place = Place::Row(row.to_owned());
+        Some(Beside { place, name: name.to_owned(), version: Some(version) })
+    })
+}
+
 /// Checks a document and all it refers to. What was found comes with it; if
 /// one of them is refused, there are no documents and its findings come last.
+///
+/// Workflows are looked for beside the document, then among the rows of the
+/// registry; those of the rows know only the rows.
 pub(crate) fn gather(
     input: Input,
     mut registry: Registry,
+    rows: &[Row],
 ) -> Result<(Option<Documents>, Vec<Findings>), Refused> {
     let mut checked = check(&input, &registry);
     let mut beside = Vec::new();
     if refers(&checked) {
         beside = list(&input);
+        beside.extend(registered(rows));
         for one in &beside {
             registry = registry.with_workflow(one.name.clone(), one.version);
         }
@@ -66,10 +107,7 @@ pub(crate) fn gather(
             continue;
         }
         let found = choose(&beside, &name, version, &place)?;
-        let input = Input::read(found.path.as_os_str()).map_err(|file| {
-            let message = format!("{}: {}", file.message(), file.cause);
-            Refused::new("document_unreadable", message, file.remedy())
-        })?;
+        let input = found.read(rows)?;
         let checked = check(&input, &registry);
         let text = input.lossy().into_owned();
         findings.push(Findings { input, diagnostics: checked.diagnostics });
@@ -108,7 +146,7 @@ fn reference(name: &str, version: Option<u64>) -> String {
 
 /// The documents in the directory of one, by their names inside.
 fn list(input: &Input) -> Vec<Beside> {
-    if input.name == "-" {
+    if input.name == "-" || !Path::new(&input.name).exists() {
         return Vec::new();
     }
     let dir = Path::new(&input.name).parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -136,7 +174,7 @@ fn named(path: PathBuf) -> Option<Beside> {
         Some(Kind::Number(number)) => number.as_u64(),
         _ => None,
     };
-    Some(Beside { path, name: name.clone().into_owned(), version })
+    Some(Beside { place: Place::File(path), name: name.clone().into_owned(), version })
 }
 
 /// The document of this name and version; without a version, the newest.
@@ -147,6 +185,10 @@ fn choose<'b>(
     place: &str,
 ) -> Result<&'b Beside, Refused> {
     let fits = |one: &&Beside| one.name == name && (version.is_none() || one.version == version);
+    let file = |one: &&Beside| matches!(one.place, Place::File(_));
+    // What lies beside the document is nearer than what was registered.
+    let near = beside.iter().filter(fits).any(|one| file(&one));
+    let fits = |one: &&Beside| fits(one) && file(one) == near;
     let newest = beside.iter().filter(fits).map(|one| one.version).max();
     let found: Vec<&Beside> =
         beside.iter().filter(fits).filter(|one| Some(one.version) == newest).collect();
@@ -155,12 +197,15 @@ fn choose<'b>(
         [one] => Ok(one),
         [] => {
             let message = format!("the workflow `{reference}` is not at hand");
-            let remedy = format!("put its document beside `{place}`, named {name} inside");
+            let remedy = format!(
+                "put its document beside `{place}`, named {name} inside, or register it with \
+                `sluice workflows put FILE`"
+            );
             Err(Refused::new("unknown_workflow", message, remedy))
         }
         several => {
             let message = format!("several documents are the workflow `{reference}`");
-            let notes = several.iter().map(|one| one.path.display().to_string()).collect();
+            let notes = several.iter().map(|one| one.shown()).collect();
             let remedy = "leave one of them beside the document that is run";
             Err(Refused::new("unknown_workflow", message, remedy).with_notes(notes))
         }

@@ -1,12 +1,16 @@
 //! The command line's words. What they do is in `cmd`.
 
 pub(crate) mod approvals;
+pub(crate) mod registry;
+pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
 
 use approvals::Approvals;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
+use rows::Rows;
 use run::{Resume, Run};
 use runs::Runs;
 use std::ffi::OsString;
@@ -23,7 +27,9 @@ pub(crate) struct Cli {
 
 /// The command the user asks for. Wrong usage ends the process here, with exit 2.
 pub(crate) fn command() -> Command {
-    let command = Cli::parse().command;
+    let words = rows::with_examples(Cli::command());
+    let found = Cli::from_arg_matches(&words.get_matches());
+    let command = found.unwrap_or_else(|error| error.exit()).command;
     if command.names_stdin() > 1 {
         let message = "standard input can be read only once, but `-` is named twice";
         Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
@@ -73,6 +79,34 @@ pub(crate) enum Command {
     /// Answer questions that runs ask
     #[command(subcommand, after_help = "Example:\n  sluice approvals list")]
     Approvals(Approvals),
+    /// Make the registry say what a file says, and show what changes
+    #[command(after_help = "Exit code: 0, or 2 when the file is refused.\n\nExample:\n  \
+        sluice apply -f examples/governance/config.yaml --dry-run")]
+    Apply(Apply),
+    /// Who does work
+    #[command(subcommand, after_help = "Example:\n  sluice agents list")]
+    Agents(Agents),
+    /// Where work is done
+    #[command(subcommand, after_help = "Example:\n  sluice gateways list")]
+    Gateways(Gateways),
+    /// Bounds on whoever acts in a role
+    #[command(subcommand, after_help = "Example:\n  sluice roles list")]
+    Roles(Rows),
+    /// Who and where, for one workflow each
+    #[command(subcommand, after_help = "Example:\n  sluice deployments list")]
+    Deployments(Rows),
+    /// Caps on money
+    #[command(subcommand, after_help = "Example:\n  sluice budgets list")]
+    Budgets(Budgets),
+    /// What models cost
+    #[command(subcommand, after_help = "Example:\n  sluice prices list")]
+    Prices(Rows),
+    /// Rules about what may be done
+    #[command(subcommand, after_help = "Example:\n  sluice policies list")]
+    Policies(Policies),
+    /// Workflows that can be run by name
+    #[command(subcommand, after_help = "Example:\n  sluice workflows list")]
+    Workflows(Workflows),
 }
 
 impl Command {
@@ -90,11 +124,7 @@ impl Command {
                     [Some(&args.file), args.registry.file.as_ref(), args.here.mock.as_ref()];
                 files.into_iter().flatten().filter(stdin).count()
             }
-            Command::Schema(_)
-            | Command::Eval(_)
-            | Command::Resume(_)
-            | Command::Runs(_)
-            | Command::Approvals(_) => 0,
+            _ => 0,
         }
     }
 }

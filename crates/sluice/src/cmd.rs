@@ -1,16 +1,23 @@
 //! What each command does.
 
+mod agents;
+mod apply;
 mod approvals;
+mod budgets;
 mod eval;
+mod gateways;
 mod plan;
+mod policies;
 mod renew;
 mod resume;
+mod rows;
 mod run;
 mod runs;
 mod schema;
 mod told;
 mod validate;
 mod work;
+mod workflows;
 
 use crate::Exit;
 use crate::cli::{self, Command, Reader};
@@ -21,6 +28,7 @@ use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::Registry;
+use sluice_govern::registry::Kind;
 
 pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
@@ -32,6 +40,15 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Resume(args) => local::wait(resume::run(args, out)),
         Command::Runs(command) => local::wait(runs::run(command, out)),
         Command::Approvals(command) => local::wait(approvals::run(command, out)),
+        Command::Apply(args) => local::wait(apply::run(args, out)),
+        Command::Agents(command) => local::wait(agents::run(command, out)),
+        Command::Gateways(command) => local::wait(gateways::run(command, out)),
+        Command::Roles(command) => local::wait(rows::run(Kind::Role, command, out)),
+        Command::Deployments(command) => local::wait(rows::run(Kind::Deployment, command, out)),
+        Command::Budgets(command) => local::wait(budgets::run(command, out)),
+        Command::Prices(command) => local::wait(rows::run(Kind::Price, command, out)),
+        Command::Policies(command) => local::wait(policies::run(command, out)),
+        Command::Workflows(command) => local::wait(workflows::run(command, out)),
     }
 }
 
@@ -71,12 +88,24 @@ fn tell_unreadable(file: &Unreadable, reader: Reader, out: &mut Out) -> anyhow::
     }
 }
 
-fn tell_people(input: &Input, diagnostics: &[Diagnostic], out: &mut Out) -> anyhow::Result<()> {
+pub(crate) fn tell_people(
+    input: &Input,
+    diagnostics: &[Diagnostic],
+    out: &mut Out,
+) -> anyhow::Result<()> {
     let text = input.lossy();
     for problem in diagnostics {
         out.note(&format!("{}\n", draw::diagnostic(&input.name, &text, problem)))?;
     }
     Ok(())
+}
+
+pub(crate) fn tell_report(
+    input: &Input,
+    diagnostics: &[Diagnostic],
+    out: &mut Out,
+) -> anyhow::Result<()> {
+    out.json(Layout::Line, &Report::new(&input.name, diagnostics))
 }
 
 /// `1 step`, `2 steps`.

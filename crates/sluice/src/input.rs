@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// One file, read.
+#[derive(Debug, Clone)]
 pub(crate) struct Input {
     /// As it was named.
     pub(crate) name: String,

@@ -14,9 +14,12 @@ mod key;
 mod live;
 mod local;
 mod out;
+mod policies;
 mod problem;
 mod refused;
+mod registry;
 mod table;
+mod versions;
 mod visible;
 
 use out::Out;

@@ -2,6 +2,7 @@
 //!
 //! A refusal travels as an error to `main`, which draws it and exits with 2.
 
+use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use sluice_core::run::command::Refusal;
 use sluice_core::run::id::RunId;
 use sluice_engine::engine::TakeError;
@@ -43,6 +44,25 @@ pub(crate) const SEAL_UNREADABLE: &str = "seal_unreadable";
 pub(crate) const NOT_SEALED: &str = "not_sealed";
 /// The run has no such event.
 pub(crate) const EVENT_UNKNOWN: &str = "event_unknown";
+
+/// There is no row of this name.
+pub(crate) const ROW_UNKNOWN: &str = "row_unknown";
+/// Other rows name the one that would go.
+pub(crate) const ROW_IN_USE: &str = "row_in_use";
+/// A row says what no row of its kind can.
+pub(crate) const ROW_UNREADABLE: &str = "row_unreadable";
+/// A version of a workflow is there already, with another text.
+pub(crate) const VERSION_TAKEN: &str = "version_taken";
+/// Policies that cannot be used, or a change that would leave none.
+pub(crate) const POLICIES_REFUSED: &str = "policies_refused";
+/// Policies in force do not allow the change.
+pub(crate) const POLICY_BLOCKED: &str = "policy_blocked";
+/// Others kept changing the registry.
+pub(crate) const REGISTRY_BUSY: &str = "registry_busy";
+/// The agent is not on trial.
+pub(crate) const NOT_ON_TRIAL: &str = "not_on_trial";
+/// A file that would be written over.
+pub(crate) const FILE_EXISTS: &str = "file_exists";
 
 /// Something that is not done.
 #[derive(Debug, thiserror::Error)]
@@ -129,6 +149,12 @@ impl Refused {
         let message = format!("{run} is being worked on by another process");
         Refused::new(RUN_OWNED, message, format!("follow it with `sluice runs watch {run}`"))
     }
+}
+
+/// A file that could not be read.
+pub(crate) fn unreadable(file: &Unreadable) -> Refused {
+    let message = format!("{}: {}", file.message(), file.cause);
+    Refused::new(DOCUMENT_UNREADABLE, message, file.remedy())
 }
 
 /// A run that could not be started.

@@ -65,6 +65,14 @@ pub(crate) fn lens_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
     check(name, span, fits, rule, cx);
 }
 
+/// The name of a model, as its provider writes it.
+pub(crate) fn model(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    let rule = ("a model", "letters, digits and `_ . : / @ + -`, a letter or digit first", '-');
+    let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:/@+-".contains(&b));
+    check(name, span, fits, rule, cx);
+}
+
 fn check(
     name: &str,
     span: Span,

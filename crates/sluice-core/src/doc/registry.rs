@@ -10,9 +10,12 @@ use crate::doc::lens::written::LensDoc;
 use crate::doc::lobsterx::written::StepDoc;
 use crate::doc::names;
 use crate::doc::read::{Part, Read, Reader, Spelling, document};
+use crate::doc::setup::section;
 use crate::node::{Entry, Node};
 use crate::span::Spanned;
 use crate::yaml::{self, shorten};
+use serde_json::json;
+use sluice_govern::registry::{Kind as RowKind, Row, WorkflowVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What documents may refer to.
@@ -69,6 +72,39 @@ impl Registry {
         self
     }
 
+    /// The same registry with the rows of a store beside it. What the registry
+    /// has already wins. A kind that no row is of stays as it is: not at hand.
+    pub fn with_rows(mut self, rows: &[Row]) -> Result<Registry, String> {
+        for row in rows {
+            match row.kind {
+                RowKind::Workflow => {
+                    if let Some((name, version)) = WorkflowVersion::split(&row.name) {
+                        self = self.with_workflow(name, Some(version));
+                    }
+                }
+                RowKind::Library | RowKind::Lens => self.take(row)?,
+                _ => {}
+            }
+        }
+        Ok(self)
+    }
+
+    fn take(&mut self, row: &Row) -> Result<(), String> {
+        let text = json!({ section(row.kind): { &row.name: &row.body } }).to_string();
+        let (read, diagnostics) = Registry::parse(&text);
+        let Some(read) = read else {
+            let why = diagnostics.first().map(|one| one.message.as_str()).unwrap_or_default();
+            return Err(format!("the {} `{}` cannot be read: {why}", row.kind.as_str(), row.name));
+        };
+        for (name, step) in read.library.into_iter().flatten() {
+            self.library.get_or_insert_default().entry(name).or_insert(step);
+        }
+        for (id, lens) in read.lenses.into_iter().flatten() {
+            self.lenses.get_or_insert_default().entry(id).or_insert(lens);
+        }
+        Ok(())
+    }
+
     fn read<'n>(root: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Registry> {
         let document = RegistryDoc::read(root, cx)?;
         let versions =
@@ -88,17 +124,18 @@ impl Registry {
     }
 }
 
-fn read_library<'n>(
+pub(super) fn read_library<'n>(
     node: &'n Node<'n>,
     cx: &mut Reader<'n, '_>,
 ) -> Option<BTreeMap<String, LibraryStep>> {
-    cx.spelling = Spelling::Strict;
+    let entries = cx.map(node)?;
+    let outer = std::mem::replace(&mut cx.spelling, Spelling::Strict);
     let mut library = BTreeMap::new();
-    for entry in cx.map(node)? {
+    for entry in entries {
         let step = cx.within(Part::Key(&entry.key), |cx| read_library_step(&entry.value, cx));
         library.extend(step.map(|step| (entry.key.clone().into_owned(), step)));
     }
-    cx.spelling = Spelling::Either;
+    cx.spelling = outer;
     Some(library)
 }
 

@@ -166,7 +166,7 @@ fn check_top(shown: &[&'static str], lines: &[&str], expected: Expect) {
     check_each(text, shown, lines, expected);
 }
 
-fn tell(diagnostic: &Diagnostic, out: &mut String) {
+pub(super) fn tell(diagnostic: &Diagnostic, out: &mut String) {
     let Diagnostic { code, message, path, line, column, hint, .. } = diagnostic;
     let mark = if code.severity() == Severity::Warning { "~" } else { "" };
     let path = if path.is_empty() { String::new() } else { format!(" {path}") };
@@ -194,7 +194,7 @@ fn order(plan: &Plan) -> String {
 }
 
 /// A text without the blank first line and the indentation that the test's source gave it.
-fn dedent(text: &str) -> String {
+pub(super) fn dedent(text: &str) -> String {
     let Some(text) = text.strip_prefix('\n') else { return text.to_owned() };
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let lines = text.lines().filter(|line| !line.trim().is_empty());

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Document to run; `-` is standard input
+    /// Document to run, or a workflow of the registry, `NAME` or `NAME@VERSION`; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: OsString,
     #[command(flatten)]

@@ -11,17 +11,21 @@ use crate::find;
 use crate::hands;
 use crate::input::Input;
 use crate::out::{Layout, Out};
-use crate::problem::Report;
+use crate::problem::{Report, Unreadable};
 use crate::refused::{self, DOCUMENT_CHANGED, Refused};
+use crate::registry::at_rest;
+use crate::versions;
 use crate::visible;
 use sluice_core::plan::Plan;
 use sluice_core::suggest::suggest;
 use sluice_engine::start::{Start, StartedRun};
+use sluice_govern::registry::Row;
 use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
     let reader = if args.here.view.json { Reader::Program } else { Reader::Person };
-    let Some(documents) = documents(args, reader, out)? else { return Ok(Exit::Refused) };
+    let rows = at_rest(&args.here.data).await?;
+    let Some(documents) = documents(args, &rows, reader, out)? else { return Ok(Exit::Refused) };
     let plan = &documents.main.definition.plan;
     let bindings = bindings(args, plan)?;
     let Some(bench) = Bench::open(&args.here, out).await? else { return Ok(Exit::Refused) };
@@ -85,16 +89,22 @@ async fn again(
 }
 
 /// The document and all it refers to; nothing if one is refused, which is told.
-fn documents(args: &Run, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Documents>> {
-    let Some(registry) = registry(&args.registry, reader, out)? else { return Ok(None) };
-    let input = match Input::read(&args.file) {
+fn documents(
+    args: &Run,
+    rows: &[Row],
+    reader: Reader,
+    out: &mut Out,
+) -> anyhow::Result<Option<Documents>> {
+    let Some(named) = registry(&args.registry, reader, out)? else { return Ok(None) };
+    let input = match input(args, rows) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;
             return Ok(None);
         }
     };
-    let (documents, findings) = beside::gather(input, registry)?;
+    let registry = versions::registry(named, rows)?;
+    let (documents, findings) = beside::gather(input, registry, rows)?;
     let last = findings.len() - 1;
     for (at, found) in findings.iter().enumerate() {
         let refused = documents.is_none() && at == last;
@@ -105,6 +115,16 @@ fn documents(args: &Run, reader: Reader, out: &mut Out) -> anyhow::Result<Option
         }
     }
     Ok(documents)
+}
+
+/// The file that is named; if there is none, the registered workflow of that name.
+fn input(args: &Run, rows: &[Row]) -> Result<Input, Unreadable> {
+    let read = Input::read(&args.file);
+    let missing = |file: &Unreadable| file.cause.kind() == std::io::ErrorKind::NotFound;
+    match read {
+        Err(file) if missing(&file) => versions::input(rows, &file.name).map_err(|_| file),
+        read => read,
+    }
 }
 
 /// Who stands for which role. A role that no step can have is a slip.

@@ -1,0 +1,101 @@
+//! The words of rows.
+
+use crate::choice::Choice;
+use crate::code::Code;
+use crate::contract::url::is_url;
+use crate::diagnostic::Problem;
+use crate::doc::read::{Read, Reader};
+use crate::doc::schema::Defs;
+use crate::node::Node;
+use serde_json::Value;
+use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope};
+
+impl Choice for AgentStatus {
+    const WHAT: &'static str = "a status of an agent";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("idle", AgentStatus::Idle),
+        ("running", AgentStatus::Running),
+        ("paused", AgentStatus::Paused),
+        ("terminated", AgentStatus::Terminated),
+        ("error", AgentStatus::Error),
+        ("deprecated", AgentStatus::Deprecated),
+    ];
+}
+
+impl Choice for Phase {
+    const WHAT: &'static str = "a phase of an agent";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("poc", Phase::Poc),
+        ("staging", Phase::Staging),
+        ("production", Phase::Production),
+        ("sunset", Phase::Sunset),
+    ];
+}
+
+impl Choice for Posture {
+    const WHAT: &'static str = "a posture";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("bounded_autonomous", Posture::BoundedAutonomous),
+        ("approval_required", Posture::ApprovalRequired),
+        ("retrieval", Posture::Retrieval),
+        ("advisory", Posture::Advisory),
+    ];
+}
+
+impl Choice for Scope {
+    const WHAT: &'static str = "a scope of a budget";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("global", Scope::Global),
+        ("gateway", Scope::Gateway),
+        ("agent", Scope::Agent),
+        ("workflow", Scope::Workflow),
+        ("run", Scope::Run),
+    ];
+}
+
+impl Choice for Period {
+    const WHAT: &'static str = "a period of a budget";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("daily", Period::Daily),
+        ("weekly", Period::Weekly),
+        ("monthly", Period::Monthly),
+        ("total", Period::Total),
+    ];
+}
+
+impl Choice for PolicySet {
+    const WHAT: &'static str = "a set of policies";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("active", PolicySet::Active), ("shadow", PolicySet::Shadow)];
+}
+
+/// Where an agent is executed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExecutionTarget;
+
+impl Choice for ExecutionTarget {
+    const WHAT: &'static str = "an execution target";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("native", ExecutionTarget), ("cloud", ExecutionTarget)];
+}
+
+/// An address that a gateway can be reached at.
+#[derive(Debug, Clone)]
+pub(crate) struct Address;
+
+impl Read for Address {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Address> {
+        let text = cx.text(node)?;
+        if is_url(text) {
+            return Some(Address);
+        }
+        let message = format!("`{}` is no address", crate::yaml::shorten(text));
+        let problem = Problem::new(Code::BadValue, node.span, message);
+        cx.add(problem.with_hint("write it like `https://gateway.example:8443`"));
+        None
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        serde_json::json!({ "type": "string", "format": "uri" })
+    }
+}

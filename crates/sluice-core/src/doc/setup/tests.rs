@@ -1,0 +1,229 @@
+use super::*;
+use crate::doc::Registry;
+use crate::doc::tests::{dedent, tell};
+use crate::rows::{faults, settle};
+use expect_test::{Expect, expect};
+use std::fmt::Write as _;
+
+/// What became of a setup: each problem, or its rows, settled, and files.
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
+fn check(text: &str, expected: Expect) {
+    let (setup, diagnostics) = Setup::parse(&dedent(text));
+    let mut out = String::new();
+    for diagnostic in &diagnostics {
+        tell(diagnostic, &mut out);
+    }
+    if let Some(setup) = setup {
+        for row in &setup.rows {
+            let row = settle(row.clone(), None, 5).unwrap();
+            writeln!(out, "{} {}: {}", row.kind.as_str(), row.name, row.body).unwrap();
+        }
+        for file in &setup.files {
+            writeln!(out, "{file:?}").unwrap();
+        }
+        if let Some(dir) = &setup.policy_dir {
+            writeln!(out, "policies in {dir}").unwrap();
+        }
+        let (placed, others) = setup.place(faults(&setup.rows));
+        for diagnostic in &placed {
+            tell(diagnostic, &mut out);
+        }
+        assert!(others.is_empty(), "{others:?}");
+    }
+    expected.assert_eq(&out);
+}
+
+#[test]
+fn a_setup_may_say_everything() {
+    check(
+        r#"
+        agents:
+          scribe:
+            name: The scribe
+            status: idle
+            phase: poc
+            trust_level: 7
+            max_concurrent_steps: 4
+            rate: {limit: 10, window_s: 60}
+            budget_monthly_cents: 1250.5
+            capabilities: [text]
+            execution_target: cloud
+            gateway: local
+            model: general
+            system_prompt: Write well.
+            tools: {allow: [mail], deny: [], read_only: [web]}
+            memory: long
+            provider_preferences: [mock]
+            max_cost_cents: 2
+            queue_timeout_s: 30
+        gateways:
+          local: {name: Here, provider: mock, environment: dev, url: "https://g.example:8443/x", capabilities: [text],
+            min_trust_level: 3, cost_rank: 2, default: true, paused: false, agents: [scribe]}
+        roles:
+          writer: {max_spend_cents: 5, allowed_environments: [dev], trusted_context: {accepted_source_classes: [human], max_age_s: 60}}
+        deployments:
+          pay: {workflow: pay, gateway: local, roles: {writer: scribe}, agent_gateways: {scribe: local}, posture: retrieval, trust_ceiling: 4}
+        budgets:
+          all: {scope: global, period: monthly, amount_cents: 100}
+          one: {scope: run, of: run_00000000000000000000000000000001, period: total, amount_cents: 0, enabled: false}
+        prices:
+          vendor/general: {input_cents_per_mtok: 30, output_cents_per_mtok: 150.25, max_output_tokens: 4096}
+        policies:
+          a.cedar: {text: "permit (principal, action, resource);"}
+          b.cedar: {file: b.cedar, set: shadow}
+        policy_dir: policies
+        library:
+          check: {command: check it, locked: [command]}
+        lenses:
+          head: {versions: {"1": {template: "[[x]]", inputContract: {fields: {}}}}}
+          tail: {file: tail.yaml}
+        workflows: [pay.lobsterx.yaml]
+        "#,
+        expect![[r#"
+            price vendor/general: {"input_cents_per_mtok":30,"output_cents_per_mtok":150.25,"max_output_tokens":4096}
+            gateway local: {"name":"Here","provider":"mock","environment":"dev","url":"https://g.example:8443/x","capabilities":["text"],"min_trust_level":3,"cost_rank":2,"default":true,"paused":false,"agents":["scribe"]}
+            agent scribe: {"name":"The scribe","status":"idle","phase":"poc","phase_since_ms":5,"trust_level":7,"max_concurrent_steps":4,"rate":{"limit":10,"window_s":60},"budget_monthly_cents":1250.5,"capabilities":["text"],"execution_target":"cloud","gateway":"local","model":"general","system_prompt":"Write well.","tools":{"allow":["mail"],"read_only":["web"]},"memory":"long","provider_preferences":["mock"],"max_cost_cents":2,"queue_timeout_s":30}
+            role writer: {"max_spend_cents":5,"allowed_environments":["dev"],"trusted_context":{"accepted_source_classes":["human"],"max_age_s":60}}
+            library check: {"command":"check it","locked":["command"]}
+            lens head: {"versions":{"1":{"template":"[[x]]","inputContract":{"fields":{}}}}}
+            deployment pay: {"workflow":"pay","active":true,"gateway":"local","roles":{"writer":"scribe"},"agent_gateways":{"scribe":"local"},"posture":"retrieval","trust_ceiling":4}
+            envelope all: {"scope":"global","period":"monthly","amount_cents":100}
+            envelope one: {"scope":"run","of":"run_00000000000000000000000000000001","period":"total","amount_cents":0,"enabled":false}
+            policy a.cedar: {"set":"active","text":"permit (principal, action, resource);"}
+            FileRow { kind: Lens, name: Some("tail"), set: Active, path: "tail.yaml" }
+            FileRow { kind: Policy, name: Some("b.cedar"), set: Shadow, path: "b.cedar" }
+            FileRow { kind: Workflow, name: None, set: Active, path: "pay.lobsterx.yaml" }
+            policies in policies
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_all_at_once() {
+    check(
+        r"
+        agent: {}
+        agents:
+          scribe: {trust_level: 11, trsut: 3, phase: prod, rate: {limit: 0}, budget_monthly_cents: -1}
+          'a b': {}
+          none:
+        gateways:
+          local: {min_trust_level: 0, url: gateway, default: maybe}
+        deployments:
+          pay: {posture: free}
+        budgets:
+          all: {scope: global, of: x, period: hourly, amount_cents: .nan}
+          one: {scope: run, of: x, period: total, amount_cents: 1}
+        prices:
+          'no model': {input_cents_per_mtok: 1}
+        policies:
+          a: {file: x, text: y}
+          b: {}
+        library:
+          x: {id: y}
+        lenses:
+          y: {file: 3}
+        workflows: pay.yaml
+        ",
+        expect![[r#"
+            1:1 unknown_field agent: unknown field `agent` (did you mean `agents`?)
+            3:25 bad_value agents.scribe.trust_level: 11 is not a whole number from 1 to 10
+            3:29 unknown_field agents.scribe.trsut: unknown field `trsut`
+            3:46 bad_value agents.scribe.phase: `prod` is not a phase of an agent (use one of: poc, staging, production, sunset)
+            3:58 missing_field agents.scribe.rate: `window_s` is missing
+            3:66 bad_value agents.scribe.rate.limit: 0 is not a whole number from 1 to 1000000
+            3:92 bad_value agents.scribe.budget_monthly_cents: an amount of money cannot be negative
+            4:3 bad_name agents: `a b` is not an id (write `a_b`)
+            5:7 wrong_type agents.none: expected a map, found nothing
+            7:28 bad_value gateways.local.min_trust_level: 0 is not a whole number from 1 to 10
+            7:36 bad_value gateways.local.url: `gateway` is no address (write it like `https://gateway.example:8443`)
+            7:54 wrong_type gateways.local.default: expected `true` or `false`, found a string
+            9:8 missing_field deployments.pay: `workflow` is missing
+            9:18 bad_value deployments.pay.posture: `free` is not a posture (use one of: bounded_autonomous, approval_required, retrieval, advisory)
+            11:28 conflicting_fields budgets.all: a global budget counts everything: `of` means nothing in it (leave `of` out, or choose another scope)
+            11:39 bad_value budgets.all.period: `hourly` is not a period of a budget (use one of: daily, weekly, monthly, total)
+            11:61 number_out_of_range budgets.all.amount_cents: `.nan` is no number that 64 bits hold (quote it if it is meant as text)
+            12:25 bad_value budgets.one: `x` is no id of a run (`sluice runs list` shows the ids)
+            14:3 bad_name prices: `no model` is not a model (write `no-model`)
+            14:15 missing_field prices.no model: `output_cents_per_mtok` is missing
+            16:13 conflicting_fields policies.a: `file` and `text` exclude each other
+            17:6 missing_field policies.b: `file` or `text` is missing
+            19:7 bad_value library.x.id: a library step cannot set `id`
+            21:13 wrong_type lenses.y.file: expected a string, found a number (quote it if it is meant as text)
+            22:12 wrong_type workflows: expected a list, found a string
+        "#]],
+    );
+}
+
+#[test]
+fn references_are_placed_where_they_stand() {
+    check(
+        r"
+        agents:
+          scribe: {gateway: locl}
+        gateways:
+          local: {agents: [scribe, nobody]}
+        deployments:
+          pay: {workflow: pay, roles: {writer: scrib}}
+        ",
+        expect![[r#"
+            gateway local: {"provider":"","environment":"local","min_trust_level":1,"cost_rank":0,"default":false,"paused":false,"agents":["scribe","nobody"]}
+            agent scribe: {"status":"idle","phase":"production","phase_since_ms":5,"trust_level":5,"gateway":"locl"}
+            deployment pay: {"workflow":"pay","active":true,"roles":{"writer":"scrib"},"posture":"bounded_autonomous"}
+            2:21 unknown_row agents.scribe.gateway: there is no gateway `locl` (did you mean `local`?)
+            4:28 unknown_row gateways.local.agents[1]: there is no agent `nobody`
+            6:40 unknown_row deployments.pay.roles.writer: there is no agent `scrib` (did you mean `scribe`?)
+        "#]],
+    );
+}
+
+#[test]
+fn rows_that_stand_elsewhere_are_left_to_the_caller() {
+    let (setup, _) = Setup::parse("agents: {scribe: {}}");
+    let rows =
+        [Row { kind: Kind::Agent, name: "old".to_owned(), body: json!({"gateway": "gone"}) }];
+    let (placed, others) = setup.unwrap().place(faults(&rows));
+    assert!(placed.is_empty());
+    assert_eq!(others.len(), 1);
+}
+
+#[test]
+fn one_row_reads_by_the_rules_of_a_file() {
+    let body = json!({"trust_level": 3, "model": null});
+    let text = of_one(Kind::Agent, "scribe", body.as_object().unwrap());
+    let (setup, _) = Setup::parse(&text);
+    assert_eq!(setup.unwrap().rows[0].body, json!({"trust_level": 3}));
+    let body = json!({"trust_level": 0});
+    let text = of_one(Kind::Agent, "scribe", body.as_object().unwrap());
+    assert!(Setup::parse(&text).0.is_none());
+}
+
+#[test]
+fn rows_are_a_registry_beside_the_named_one() {
+    let rows = [
+        Row { kind: Kind::Workflow, name: "pay@2".to_owned(), body: json!({"text": ""}) },
+        Row { kind: Kind::Library, name: "check".to_owned(), body: json!({"command": "row"}) },
+        Row {
+            kind: Kind::Lens,
+            name: "head".to_owned(),
+            body: json!({"versions": {"1": {"template": "[[x]]"}}}),
+        },
+    ];
+    let (named, _) = Registry::parse("library: {check: {command: file}}");
+    let registry = named.unwrap().with_rows(&rows).unwrap();
+    let step = &registry.library.as_ref().unwrap()["check"];
+    assert_eq!(step.fields[0].value.to_value(), "file");
+    assert!(registry.workflows.as_ref().unwrap()["pay"].contains(&2));
+    assert!(registry.lenses.as_ref().unwrap().contains_key("head"));
+    assert!(Registry::default().with_rows(&[]).unwrap().library.is_none());
+    let broken = Row { kind: Kind::Library, name: "bad".to_owned(), body: json!({"id": "x"}) };
+    assert!(Registry::default().with_rows(&[broken]).unwrap_err().contains("bad"));
+}
+
+#[test]
+fn a_lens_may_stand_in_a_file_of_its_own() {
+    let (row, diagnostics) = Setup::lens("head", "versions: {'1': {template: '[[x]]'}}");
+    assert!(diagnostics.is_empty());
+    assert_eq!(row.unwrap().body["versions"]["1"]["template"], "[[x]]");
+    assert!(Setup::lens("head", "version: {}").0.is_none());
+}

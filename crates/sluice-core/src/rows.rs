@@ -1,0 +1,42 @@
+//! Rows of the registry on their way into the store.
+//!
+//! A file, a command or a request says what rows there should be. Here that
+//! becomes what is written: `settle` fills in what the author does not write,
+//! `faults` says what rows claim of each other that is not so, `diff` says what
+//! changes, and `entries` what the audit is told of it.
+//!
+//! INVARIANT: settling what was settled changes nothing, so that applying the
+//! same file twice writes nothing the second time.
+
+mod diff;
+mod entry;
+mod fault;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub use diff::{Difference, FieldChange, diff};
+pub use entry::entries;
+pub use fault::{ALWAYS_THERE, RowFault, faults};
+pub use settle::{kept, settle};
+
+use sluice_govern::registry::{Kind, Row};
+
+/// The row of a kind and name.
+pub fn find<'r>(rows: &'r [Row], kind: Kind, name: &str) -> Option<&'r Row> {
+    rows.iter().find(|row| row.kind == kind && row.name == name)
+}
+
+/// The names of a kind.
+pub fn names(rows: &[Row], kind: Kind) -> impl Iterator<Item = &str> {
+    rows.iter().filter(move |row| row.kind == kind).map(|row| row.name.as_str())
+}
+
+/// The rows after some are put and some are removed. By kind, then name.
+pub fn with(rows: &[Row], put: &[Row], remove: &[(Kind, String)]) -> Vec<Row> {
+    let gone = |row: &Row| remove.iter().any(|(kind, name)| *kind == row.kind && *name == row.name);
+    let kept = rows.iter().filter(|row| find(put, row.kind, &row.name).is_none() && !gone(row));
+    let mut after: Vec<Row> = kept.chain(put).cloned().collect();
+    after.sort_by(|a, b| (a.kind.as_str(), &a.name).cmp(&(b.kind.as_str(), &b.name)));
+    after
+}

@@ -1,0 +1,45 @@
+//! What the audit is told when rows change.
+
+use super::Difference;
+use crate::port::ledger::Entry;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Longest text that is told whole, in bytes. Of a longer one the hash is told;
+/// the row itself stays in the history of the registry.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// An entry for each row that changes.
+pub fn entries(differences: &[Difference], actor: &str, at_ms: u64) -> Vec<Entry> {
+    let entry = |one: &Difference| Entry {
+        at_ms,
+        category: "configuration",
+        what: format!("{}_changed", one.kind.as_str()),
+        actor: actor.to_owned(),
+        resource_type: one.kind.as_str().to_owned(),
+        resource_id: one.name.clone(),
+        event: None,
+        detail: json!({
+            "before": one.before.as_ref().map(told),
+            "after": one.after.as_ref().map(told),
+        }),
+    };
+    differences.iter().map(entry).collect()
+}
+
+/// A row's body without texts that are longer than anyone reads in an audit.
+fn told(body: &Value) -> Value {
+    match body {
+        Value::String(text) if text.len() > TEXT_BYTES_MAX => {
+            let hash: String =
+                Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({ "sha256": hash, "bytes": text.len() })
+        }
+        Value::Array(items) => items.iter().map(told).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| (name.clone(), told(value)));
+            Value::Object(fields.collect())
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,148 @@
+//! What rows say of each other that is not so.
+
+use super::names;
+use crate::code::Code;
+use crate::suggest::suggest;
+use serde::de::DeserializeOwned;
+use sluice_govern::registry::{Agent, Deployment, Envelope, Gateway, Kind, Row, Scope};
+use std::collections::BTreeMap;
+
+/// Agents that need no row: every process has them.
+pub const ALWAYS_THERE: [&str; 2] = ["mock", "shell"];
+
+/// Something a row says that is not so, whole as the rows are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowFault {
+    /// What the row is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// The field, from the outside in.
+    pub path: Vec<String>,
+    /// Which kind of problem.
+    pub code: Code,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Everything that the rows say of each other that is not so.
+pub fn faults(rows: &[Row]) -> Vec<RowFault> {
+    let mut look = Look { rows, found: Vec::new() };
+    for row in rows {
+        match row.kind {
+            Kind::Agent => look.agent(row),
+            Kind::Gateway => look.gateway(row),
+            Kind::Deployment => look.deployment(row),
+            Kind::Envelope => look.envelope(row),
+            _ => {}
+        }
+    }
+    look.once(Kind::Gateway, "default", "is the default gateway", |row| {
+        let gateway: Option<Gateway> = read(row);
+        gateway.filter(|gateway| gateway.default).map(|_| String::new())
+    });
+    look.once(Kind::Deployment, "active", "is the active deployment of the workflow", |row| {
+        let deployment: Option<Deployment> = read(row);
+        deployment.filter(|one| one.active).map(|one| one.workflow)
+    });
+    look.found
+}
+
+struct Look<'r> {
+    rows: &'r [Row],
+    found: Vec<RowFault>,
+}
+
+impl Look<'_> {
+    fn agent(&mut self, row: &Row) {
+        let Some(agent) = read::<Agent>(row) else { return };
+        if let Some(gateway) = &agent.gateway {
+            self.known(row, &["gateway"], Kind::Gateway, gateway);
+        }
+    }
+
+    fn gateway(&mut self, row: &Row) {
+        let Some(gateway) = read::<Gateway>(row) else { return };
+        for (at, agent) in gateway.agents.iter().enumerate() {
+            self.known(row, &["agents", &at.to_string()], Kind::Agent, agent);
+        }
+    }
+
+    fn deployment(&mut self, row: &Row) {
+        let Some(deployment) = read::<Deployment>(row) else { return };
+        if let Some(gateway) = &deployment.gateway {
+            self.known(row, &["gateway"], Kind::Gateway, gateway);
+        }
+        for (role, agent) in &deployment.roles {
+            self.known(row, &["roles", role], Kind::Agent, agent);
+        }
+        for (agent, gateway) in &deployment.agent_gateways {
+            self.known(row, &["agent_gateways", agent], Kind::Agent, agent);
+            self.known(row, &["agent_gateways", agent], Kind::Gateway, gateway);
+        }
+    }
+
+    fn envelope(&mut self, row: &Row) {
+        let Some(envelope) = read::<Envelope>(row) else { return };
+        let Some(of) = &envelope.of else { return };
+        match envelope.scope {
+            Scope::Gateway => self.known(row, &["of"], Kind::Gateway, of),
+            Scope::Agent => self.known(row, &["of"], Kind::Agent, of),
+            // Workflows also come from files, and runs come and go.
+            Scope::Global | Scope::Workflow | Scope::Run => {}
+        }
+    }
+
+    /// Notes a name that no row has.
+    fn known(&mut self, row: &Row, path: &[&str], kind: Kind, name: &str) {
+        let always: &[&str] = if kind == Kind::Agent { &ALWAYS_THERE } else { &[] };
+        let there = || names(self.rows, kind).chain(always.iter().copied());
+        if there().any(|one| one == name) {
+            return;
+        }
+        let hint = suggest(name, there()).map(|near| format!("did you mean `{near}`?"));
+        let message = format!("there is no {} `{name}`", kind.as_str());
+        self.found.push(RowFault {
+            kind: row.kind,
+            name: row.name.clone(),
+            path: path.iter().map(|part| (*part).to_owned()).collect(),
+            code: Code::UnknownRow,
+            message,
+            hint,
+        });
+    }
+
+    /// Notes rows that claim what an earlier one has.
+    fn once(
+        &mut self,
+        kind: Kind,
+        field: &str,
+        what: &str,
+        claim: impl Fn(&Row) -> Option<String>,
+    ) {
+        let mut claimed: BTreeMap<String, &str> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.kind == kind) {
+            let Some(of) = claim(row) else { continue };
+            let shown = if of.is_empty() { String::new() } else { format!(" `{of}`") };
+            let Some(first) = claimed.get(&of) else {
+                claimed.insert(of, &row.name);
+                continue;
+            };
+            self.found.push(RowFault {
+                kind,
+                name: row.name.clone(),
+                path: vec![field.to_owned()],
+                code: Code::ConflictingRows,
+                message: format!("`{first}` {what}{shown} too"),
+                hint: Some(format!("set `{field}: false` in one of them")),
+            });
+        }
+    }
+}
+
+/// A row that cannot be read claims nothing.
+fn read<T: DeserializeOwned>(row: &Row) -> Option<T> {
+    serde_json::from_value(row.body.clone()).ok()
+}

@@ -1,0 +1,82 @@
+//! What the author of a row does not write.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use sluice_govern::registry::{
+    Agent, Deployment, Envelope, Gateway, Kind, PolicyFile, Price, Role, Row, WorkflowVersion,
+};
+
+/// Fields that commands and the engine keep. A file that does not write one
+/// leaves it as it is: applying a file must not resume what somebody paused.
+pub const fn kept(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Agent => &["status", "phase_since_ms", "poc_until_ms"],
+        Kind::Gateway => &["paused", "token_sha256", "instance_id"],
+        Kind::Envelope => &["accepted_overrun_cents"],
+        _ => &[],
+    }
+}
+
+/// A row as it is stored: what was written, what is kept of the row before, and
+/// since when an agent is in its phase.
+pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, String> {
+    let Row { kind, name, body } = written;
+    let Value::Object(mut body) = body else { return Err("a row is a map".to_owned()) };
+    let old = before.and_then(|row| row.body.as_object());
+    for field in kept(kind) {
+        if let Some(value) = old.and_then(|old| old.get(*field))
+            && !body.contains_key(*field)
+        {
+            body.insert((*field).to_owned(), value.clone());
+        }
+    }
+    match kind {
+        Kind::Agent => since(&mut body, old, now_ms)?,
+        // Whoever writes a deployment means it, unless he says otherwise.
+        Kind::Deployment => {
+            body.entry("active").or_insert(Value::Bool(true));
+        }
+        _ => {}
+    }
+    let body = canonical(kind, Value::Object(body))?;
+    Ok(Row { kind, name, body })
+}
+
+/// Notes when an agent came into its phase. A new phase ends what a trial was
+/// extended by.
+fn since(
+    body: &mut Map<String, Value>,
+    old: Option<&Map<String, Value>>,
+    now_ms: u64,
+) -> Result<(), String> {
+    let phase = |body: &Map<String, Value>| -> Result<_, String> {
+        Ok(round::<Agent>(Value::Object(body.clone()))?.get("phase").cloned())
+    };
+    let was = old.and_then(|old| old.get("phase").cloned());
+    if phase(body)? != was {
+        body.insert("phase_since_ms".to_owned(), now_ms.into());
+        body.shift_remove("poc_until_ms");
+    }
+    Ok(())
+}
+
+/// The one way to write what a row says.
+fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
+    match kind {
+        Kind::Agent => round::<Agent>(body),
+        Kind::Gateway => round::<Gateway>(body),
+        Kind::Role => round::<Role>(body),
+        Kind::Deployment => round::<Deployment>(body),
+        Kind::Envelope => round::<Envelope>(body),
+        Kind::Price => round::<Price>(body),
+        Kind::Policy => round::<PolicyFile>(body),
+        Kind::Workflow => round::<WorkflowVersion>(body),
+        Kind::Library | Kind::Lens | Kind::Switch => Ok(body),
+    }
+}
+
+fn round<T: DeserializeOwned + Serialize>(body: Value) -> Result<Value, String> {
+    let read: T = serde_json::from_value(body).map_err(|error| error.to_string())?;
+    serde_json::to_value(read).map_err(|error| error.to_string())
+}

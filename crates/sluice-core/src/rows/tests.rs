@@ -1,0 +1,201 @@
+use super::*;
+use crate::code::Code;
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const NOW: u64 = 1_700_000_000_000;
+
+fn row(kind: Kind, name: &str, body: Value) -> Row {
+    Row { kind, name: name.to_owned(), body }
+}
+
+fn agent(body: Value) -> Row {
+    settle(row(Kind::Agent, "scribe", body), None, NOW).unwrap()
+}
+
+#[test]
+fn settling_twice_changes_nothing() {
+    for (kind, body) in [
+        (Kind::Agent, json!({"trust_level": 7, "rate": {"limit": 3, "window_s": 60}})),
+        (Kind::Gateway, json!({"provider": "mock", "min_trust_level": 2})),
+        (Kind::Role, json!({"max_spend_cents": 12.5})),
+        (Kind::Deployment, json!({"workflow": "pay"})),
+        (Kind::Envelope, json!({"scope": "global", "period": "daily", "amount_cents": 0.1})),
+        (Kind::Price, json!({"input_cents_per_mtok": 30, "output_cents_per_mtok": 0.123456})),
+        (Kind::Policy, json!({"text": "permit (principal, action, resource);"})),
+        (Kind::Workflow, json!({"text": "name: pay", "format": "lobsterx"})),
+        (Kind::Library, json!({"command": "x", "locked": null})),
+    ] {
+        let written = row(kind, "one", body);
+        let first = settle(written.clone(), None, NOW).unwrap();
+        assert_eq!(settle(written, Some(&first), NOW + 1).unwrap(), first);
+        assert_eq!(settle(first.clone(), Some(&first), NOW + 2).unwrap(), first);
+    }
+}
+
+#[test]
+fn what_commands_keep_is_left_alone_unless_it_is_written() {
+    let paused = agent(json!({"status": "paused"}));
+    let again = row(Kind::Agent, "scribe", json!({"trust_level": 9}));
+    let again = settle(again, Some(&paused), NOW + 5).unwrap();
+    assert_eq!(again.body["status"], "paused");
+    let resumed = row(Kind::Agent, "scribe", json!({"status": "idle"}));
+    assert_eq!(settle(resumed, Some(&again), NOW).unwrap().body["status"], "idle");
+
+    let gateway = row(Kind::Gateway, "g", json!({"paused": true, "token_sha256": "ab"}));
+    let after = settle(row(Kind::Gateway, "g", json!({})), Some(&gateway), NOW).unwrap();
+    assert_eq!((&after.body["paused"], &after.body["token_sha256"]), (&json!(true), &json!("ab")));
+}
+
+#[test]
+fn a_phase_begins_when_it_changes() {
+    let poc = agent(json!({"phase": "poc"}));
+    assert_eq!(poc.body["phase_since_ms"], NOW);
+    let mut extended = poc.clone();
+    extended.body["poc_until_ms"] = json!(NOW + 9);
+    let same = row(Kind::Agent, "scribe", json!({"phase": "poc", "trust_level": 2}));
+    let same = settle(same, Some(&extended), NOW + 5).unwrap();
+    assert_eq!(same.body["phase_since_ms"], NOW);
+    assert_eq!(same.body["poc_until_ms"], NOW + 9);
+    let promoted = row(Kind::Agent, "scribe", json!({"phase": "staging"}));
+    let promoted = settle(promoted, Some(&same), NOW + 7).unwrap();
+    assert_eq!(promoted.body["phase_since_ms"], NOW + 7);
+    assert_eq!(promoted.body.get("poc_until_ms"), None);
+}
+
+#[test]
+fn a_row_that_makes_no_sense_is_not_settled() {
+    let refused = settle(row(Kind::Agent, "a", json!({"trust": 3})), None, NOW).unwrap_err();
+    assert!(refused.contains("unknown field `trust`"), "{refused}");
+    assert!(settle(row(Kind::Agent, "a", json!(3)), None, NOW).is_err());
+    assert!(settle(row(Kind::Envelope, "a", json!({})), None, NOW).is_err());
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
+fn check_diff(before: &[Row], after: &[Row], expected: Expect) {
+    let mut out = String::new();
+    for one in diff(before, after) {
+        writeln!(out, "{one} ({})", one.word()).unwrap();
+    }
+    expected.assert_eq(&out);
+}
+
+#[test]
+fn a_diff_names_rows_and_fields() {
+    let before = [
+        agent(json!({"trust_level": 5, "tools": {"allow": ["mail"]}, "system_prompt": "a\nb"})),
+        row(Kind::Price, "general", json!({"input_cents_per_mtok": 1})),
+    ];
+    let after = [
+        agent(json!({"trust_level": 6, "model": "general", "tools": {"allow": ["mail", "web"]},
+            "system_prompt": "a\nc"})),
+        row(Kind::Gateway, "local", json!({})),
+    ];
+    check_diff(
+        &before,
+        &after,
+        expect![[r#"
+            - price general (removed)
+            + gateway local (added)
+            ~ agent scribe: trust_level 5 -> 6, system_prompt changed, tools.allow ["mail"] -> ["mail","web"], model unset -> general (changed)
+        "#]],
+    );
+    check_diff(&before, &before, expect![""]);
+}
+
+#[test]
+fn the_audit_is_told_before_and_after_but_no_long_texts() {
+    let text = "x".repeat(5000);
+    let rows = [row(Kind::Policy, "p.cedar", json!({"text": text, "set": "active"}))];
+    let found = entries(&diff(&[], &rows), "ada", NOW);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].category, found[0].what.as_str()), ("configuration", "policy_changed"));
+    assert_eq!((found[0].actor.as_str(), found[0].resource_id.as_str()), ("ada", "p.cedar"));
+    assert_eq!(found[0].detail["before"], Value::Null);
+    assert_eq!(found[0].detail["after"]["set"], "active");
+    assert_eq!(found[0].detail["after"]["text"]["bytes"], 5000);
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
+fn check_faults(rows: &[Row], expected: Expect) {
+    let mut out = String::new();
+    for one in faults(rows) {
+        let (kind, path) = (one.kind.as_str(), one.path.join("."));
+        writeln!(out, "{kind} {} {path} {}: {}", one.name, one.code, one.message).unwrap();
+        if let Some(hint) = one.hint {
+            writeln!(out, "  {hint}").unwrap();
+        }
+    }
+    expected.assert_eq(&out);
+}
+
+#[test]
+fn rows_may_only_name_rows_that_are_there() {
+    let rows = [
+        row(Kind::Agent, "scribe", json!({"gateway": "locl"})),
+        row(Kind::Gateway, "local", json!({"agents": ["scribe", "nobody"]})),
+        row(
+            Kind::Deployment,
+            "pay",
+            json!({"workflow": "pay", "active": true, "gateway": "far",
+                "roles": {"writer": "scrib", "hand": "shell", "eye": "mock"},
+                "agent_gateways": {"ghost": "local"}}),
+        ),
+        row(
+            Kind::Envelope,
+            "cap",
+            json!({"scope": "agent", "of": "ghost", "period": "daily", "amount_cents": 1}),
+        ),
+        row(
+            Kind::Envelope,
+            "flow",
+            json!({"scope": "workflow", "of": "any", "period": "daily", "amount_cents": 1}),
+        ),
+    ];
+    check_faults(
+        &rows,
+        expect![[r#"
+            agent scribe gateway unknown_row: there is no gateway `locl`
+              did you mean `local`?
+            gateway local agents.1 unknown_row: there is no agent `nobody`
+            deployment pay gateway unknown_row: there is no gateway `far`
+            deployment pay roles.writer unknown_row: there is no agent `scrib`
+              did you mean `scribe`?
+            deployment pay agent_gateways.ghost unknown_row: there is no agent `ghost`
+            envelope cap of unknown_row: there is no agent `ghost`
+        "#]],
+    );
+}
+
+#[test]
+fn only_one_row_can_be_the_default() {
+    let rows = [
+        row(Kind::Gateway, "a", json!({"default": true})),
+        row(Kind::Gateway, "b", json!({"default": false})),
+        row(Kind::Gateway, "c", json!({"default": true})),
+        row(Kind::Deployment, "d", json!({"workflow": "pay", "active": true})),
+        row(Kind::Deployment, "e", json!({"workflow": "pay", "active": true})),
+        row(Kind::Deployment, "f", json!({"workflow": "buy", "active": true})),
+    ];
+    check_faults(
+        &rows,
+        expect![[r#"
+            gateway c default conflicting_rows: `a` is the default gateway too
+              set `default: false` in one of them
+            deployment e active conflicting_rows: `d` is the active deployment of the workflow `pay` too
+              set `active: false` in one of them
+        "#]],
+    );
+    assert!(faults(&rows).iter().all(|one| one.code == Code::ConflictingRows));
+}
+
+#[test]
+fn rows_are_put_and_removed() {
+    let rows = [row(Kind::Agent, "a", json!({})), row(Kind::Price, "p", json!({}))];
+    let put = [row(Kind::Agent, "a", json!({"trust_level": 1})), row(Kind::Agent, "b", json!({}))];
+    let after = with(&rows, &put, &[(Kind::Price, "p".to_owned())]);
+    assert_eq!(after, put);
+    assert_eq!(names(&after, Kind::Agent).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(find(&after, Kind::Price, "p").is_none());
+}

@@ -1,0 +1,48 @@
+//! `sluice policies`.
+
+mod check;
+mod compare;
+mod diff;
+mod init;
+mod past;
+mod shadow;
+mod test;
+
+use super::rows::{list, remove, show};
+use crate::Exit;
+use crate::cli::registry::Policies;
+use crate::out::Out;
+use crate::policies::{self, Files};
+use crate::refused::{POLICIES_REFUSED, Refused};
+use sluice_govern::registry::{Kind, PolicySet, Row};
+use std::ffi::OsString;
+
+pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exit> {
+    match command {
+        Policies::List(args) => list(Kind::Policy, args, out).await,
+        Policies::Show(args) => show(Kind::Policy, args, out).await,
+        Policies::Remove(args) => remove(Kind::Policy, args, out).await,
+        Policies::Check(args) => check::run(args, out).await,
+        Policies::Test(args) => test::run(args, out).await,
+        Policies::Diff(args) => diff::run(args, out).await,
+        Policies::Shadow(args) => shadow::run(args, out).await,
+        Policies::Init(args) => init::run(args, out),
+    }
+}
+
+/// The files of a set that is named: `active`, `shadow`, or files and directories.
+fn files(named: &[OsString], there: &[Row]) -> Result<Files, Refused> {
+    match named {
+        [one] if one == "active" => policies::active(there),
+        [one] if one == "shadow" => {
+            let files = policies::stored(there, PolicySet::Shadow)?;
+            if files.is_empty() {
+                let message = "no policies are in shadow";
+                let remedy = "`sluice policies shadow DIR` puts a set there";
+                return Err(Refused::new(POLICIES_REFUSED, message, remedy));
+            }
+            Ok(files)
+        }
+        paths => policies::read(paths),
+    }
+}

@@ -1,0 +1,62 @@
+//! `sluice policies check`.
+
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::registry::Check;
+use crate::cmd::count;
+use crate::out::{Layout, Out};
+use crate::policies::{self, Files};
+use crate::registry::at_rest;
+use serde_json::{Value, json};
+use sluice_govern::policy::Policies;
+use sluice_govern::registry::PolicySet;
+
+pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
+    let mut sets: Vec<(&str, Files)> = Vec::new();
+    if args.paths.is_empty() {
+        let there = at_rest(&args.data).await?;
+        sets.push(("active", policies::active(&there)?));
+        let shadow = policies::stored(&there, PolicySet::Shadow)?;
+        if !shadow.is_empty() {
+            sets.push(("shadow", shadow));
+        }
+    } else {
+        sets.push(("files", policies::read(&args.paths)?));
+    }
+    let mut exit = Exit::Done;
+    for (name, files) in &sets {
+        let loaded = Policies::load(files);
+        if loaded.is_err() {
+            exit = Exit::Refused;
+        }
+        match (args.json.reader(), loaded) {
+            (Reader::Program, loaded) => out.json(Layout::Line, &report(name, loaded))?,
+            (Reader::Person, Ok(loaded)) => {
+                let policies = match loaded.rules().len() {
+                    1 => "1 policy".to_owned(),
+                    several => format!("{several} policies"),
+                };
+                out.print(&format!("{name}: ok, {policies} in {}\n", count(files.len(), "file")))?;
+            }
+            (Reader::Person, Err(_)) => {
+                policies::load(files)?;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn report(name: &str, loaded: Result<Policies, Vec<sluice_govern::policy::PolicyError>>) -> Value {
+    match loaded {
+        Ok(loaded) => {
+            let count = loaded.rules().len();
+            json!({"set": name, "ok": true, "policies": count, "hash": loaded.hash(), "errors": []})
+        }
+        Err(errors) => {
+            let errors = errors.iter().map(
+                |error| json!({"file": error.file, "line": error.line, "message": error.message}),
+            );
+            json!({"set": name, "ok": false, "errors": errors.collect::<Vec<_>>()})
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What all rows of the registry have in common: listed, shown, set, removed.
+
+mod columns;
+mod field;
+
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::rows::{By, List, Remove, Rows, Set, Show};
+use crate::cli::run::Data;
+use crate::local::{self, Local};
+use crate::out::{Layout, Out};
+use crate::refused::Refused;
+use crate::registry::{self, Asked, Mode, Wish, now_ms};
+use crate::table::Table;
+use crate::visible;
+use serde_json::{Map, Value, json};
+use sluice_core::doc::setup::{self, Setup, section};
+use sluice_core::rows::{find, kept};
+use sluice_engine::agents::Agents;
+use sluice_engine::config::Claims;
+use sluice_govern::registry::{Kind, Row};
+
+pub(super) async fn run(kind: Kind, command: &Rows, out: &mut Out) -> anyhow::Result<Exit> {
+    match command {
+        Rows::List(args) => list(kind, args, out).await,
+        Rows::Show(args) => show(kind, args, out).await,
+        Rows::Set(args) => set(kind, args, out).await,
+        Rows::Remove(args) => remove(kind, args, out).await,
+    }
+}
+
+/// The rows of a data directory that is there.
+pub(super) async fn all(data: &Data) -> anyhow::Result<Vec<Row>> {
+    let local = Local::look(data).await?;
+    let rows = local.store.registry(None).await?.rows;
+    local.close().await;
+    Ok(rows)
+}
+
+/// Changes rows in a data directory, which is made where it is missing, and
+/// tells what became of it.
+pub(super) async fn change(by: &By, wish: &impl Wish, out: &mut Out) -> anyhow::Result<Exit> {
+    change_in(by, Mode::Write, wish, out).await
+}
+
+/// The same, perhaps only to look.
+pub(super) async fn change_in(
+    by: &By,
+    mode: Mode,
+    wish: &impl Wish,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let local = Local::open(&by.data, Agents::new(), Claims::None).await?;
+    let changed = registry::change(&local, &local::who(&by.name), mode, wish).await;
+    local.close().await;
+    registry::tell(&changed?, by.json.reader(), out)
+}
+
+/// A change of one row that is there.
+pub(super) fn patch<'a>(
+    kind: Kind,
+    name: &'a str,
+    patch: impl Fn(&mut Map<String, Value>) -> Result<(), Refused> + 'a,
+) -> impl Wish + 'a {
+    move |there: &[Row]| -> anyhow::Result<Asked> {
+        let mut row = registry::row(there, kind, name)?.clone();
+        if let Value::Object(body) = &mut row.body {
+            patch(body)?;
+        }
+        Ok(Asked { put: vec![row], remove: Vec::new() })
+    }
+}
+
+pub(super) async fn list(kind: Kind, args: &List, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.data).await?;
+    let now_ms = now_ms();
+    let rows = rows.iter().filter(|row| row.kind == kind);
+    let rows: Vec<Row> = rows.map(|row| columns::at(row, now_ms)).collect();
+    match args.json.reader() {
+        Reader::Program => {
+            let data: Vec<Value> = rows.iter().map(object).collect();
+            out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
+        }
+        Reader::Person if rows.is_empty() => out.note(&format!("no {}", section(kind)))?,
+        Reader::Person => out.print(&columns::table(kind, &rows))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// A row for programs: its fields beside its name.
+pub(super) fn object(row: &Row) -> Value {
+    let mut fields = Map::new();
+    fields.insert("kind".to_owned(), row.kind.as_str().into());
+    fields.insert("id".to_owned(), row.name.clone().into());
+    fields.extend(row.body.as_object().cloned().unwrap_or_default());
+    Value::Object(fields)
+}
+
+pub(super) async fn show(kind: Kind, args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.data).await?;
+    let row = registry::row(&rows, kind, &args.row.name)?;
+    tell(&columns::at(row, now_ms()), args.json.reader(), out)?;
+    Ok(Exit::Done)
+}
+
+/// Shows a row; one that is a text as that text.
+pub(super) fn tell(row: &Row, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
+    if reader == Reader::Program {
+        return out.json(Layout::Line, &object(row));
+    }
+    if let Some(text) = row.body.get("text").and_then(Value::as_str) {
+        for line in text.lines() {
+            out.print(&format!("{}\n", visible::line(line)))?;
+        }
+        return Ok(());
+    }
+    let mut facts = Table::plain();
+    for (field, value) in row.body.as_object().into_iter().flatten() {
+        facts.row([field.clone(), columns::cell(field, value)]);
+    }
+    out.print(&format!("{} {}\n{}", row.kind.as_str(), visible::brief(&row.name), facts.draw()))
+}
+
+async fn set(kind: Kind, args: &Set, out: &mut Out) -> anyhow::Result<Exit> {
+    let name = args.row.name.as_str();
+    let wish = |there: &[Row]| -> anyhow::Result<Asked> {
+        let before = find(there, kind, name).and_then(|row| row.body.as_object());
+        let mut body = before.cloned().unwrap_or_default();
+        // What is kept is left as it is unless it is set.
+        body.retain(|field, _| !kept(kind).contains(&field.as_str()));
+        for (path, text) in &args.fields {
+            field::put(&mut body, path, field::value(text));
+        }
+        Ok(Asked { put: read(kind, name, &body)?, remove: Vec::new() })
+    };
+    change(&args.by, &wish, out).await
+}
+
+/// Reads a row by the rules of a setup.
+fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row>, Refused> {
+    let (setup, diagnostics) = Setup::parse(&setup::of_one(kind, name, body));
+    if let Some(setup) = setup {
+        return Ok(setup.rows);
+    }
+    let errors: Vec<_> = diagnostics.iter().filter(|one| one.is_error()).collect();
+    let code = errors.first().map_or("bad_value", |one| one.code.as_str());
+    let within = format!("{}.{name}.", section(kind));
+    let notes = errors.iter().map(|one| {
+        let field = one.path.strip_prefix(&within).unwrap_or_default();
+        let colon = if field.is_empty() { "" } else { ": " };
+        let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{field}{colon}{}{hint}", one.message)
+    });
+    let message = format!("this is no {} `{}`", kind.as_str(), visible::brief(name));
+    let remedy = format!("docs/errors/{code}.md says what to do");
+    Err(Refused::new(code, message, remedy).with_notes(notes.collect()))
+}
+
+pub(super) async fn remove(kind: Kind, args: &Remove, out: &mut Out) -> anyhow::Result<Exit> {
+    let name = args.row.name.as_str();
+    let wish = |there: &[Row]| -> anyhow::Result<Asked> {
+        let row = registry::row(there, kind, name)?;
+        Ok(Asked { put: Vec::new(), remove: vec![(kind, row.name.clone())] })
+    };
+    change(&args.by, &wish, out).await
+}

@@ -1,0 +1,138 @@
+//! Rows as people see them.
+
+use crate::amount;
+use crate::table::Table;
+use serde_json::{Number, Value};
+use sluice_core::money::Money;
+use sluice_govern::registry::{Agent, Kind, Row, WorkflowVersion};
+
+/// The columns of a kind after the name: heading and field.
+const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        Kind::Agent => &[
+            ("STATUS", "status"),
+            ("PHASE", "phase"),
+            ("TRUST", "trust_level"),
+            ("AT ONCE", "max_concurrent_steps"),
+            ("A MONTH", "budget_monthly_cents"),
+            ("GATEWAY", "gateway"),
+            ("MODEL", "model"),
+        ],
+        Kind::Gateway => &[
+            ("PROVIDER", "provider"),
+            ("ENVIRONMENT", "environment"),
+            ("LEAST TRUST", "min_trust_level"),
+            ("RANK", "cost_rank"),
+            ("URL", "url"),
+            ("", "default"),
+            ("", "paused"),
+        ],
+        Kind::Role => &[
+            ("MOST A RUN", "max_spend_cents"),
+            ("ENVIRONMENTS", "allowed_environments"),
+            ("INPUTS", "trusted_context"),
+        ],
+        Kind::Deployment => &[
+            ("WORKFLOW", "workflow"),
+            ("GATEWAY", "gateway"),
+            ("POSTURE", "posture"),
+            ("ROLES", "roles"),
+            ("", "active"),
+        ],
+        Kind::Price => &[
+            ("INPUT", "input_cents_per_mtok"),
+            ("OUTPUT", "output_cents_per_mtok"),
+            ("LONGEST", "max_output_tokens"),
+        ],
+        Kind::Policy => &[("SET", "set"), ("LINES", "lines")],
+        Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
+        Kind::Envelope | Kind::Library | Kind::Lens | Kind::Switch => &[],
+    }
+}
+
+/// A row as it counts at a time: a trial that has run out is over.
+pub(super) fn at(row: &Row, now_ms: u64) -> Row {
+    let mut row = row.clone();
+    if row.kind == Kind::Agent
+        && let Ok(agent) = serde_json::from_value::<Agent>(row.body.clone())
+    {
+        row.body["phase"] = agent.phase_at(now_ms).as_str().into();
+    }
+    row
+}
+
+/// Rows of a kind as a table.
+pub(super) fn table(kind: Kind, rows: &[Row]) -> String {
+    let first = if kind == Kind::Price { "MODEL" } else { "NAME" };
+    let columns = columns(kind);
+    let headings: Vec<&str> =
+        std::iter::once(first).chain(columns.iter().map(|(heading, _)| *heading)).collect();
+    let mut table = Table::new(&headings);
+    for row in rows {
+        let (name, version) = match WorkflowVersion::split(&row.name) {
+            Some((name, version)) if kind == Kind::Workflow => (name, Some(version)),
+            _ => (row.name.as_str(), None),
+        };
+        let cells = columns.iter().map(|(_, field)| match (*field, version) {
+            ("version", Some(version)) => version.to_string(),
+            ("lines", _) => {
+                let text = row.body.get("text").and_then(Value::as_str).unwrap_or_default();
+                text.lines().count().to_string()
+            }
+            (field, _) => cell(field, row.body.get(field).unwrap_or(&Value::Null)),
+        });
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    }
+    table.draw()
+}
+
+/// A field for people.
+pub(super) fn cell(field: &str, value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(false) => String::new(),
+        Value::Bool(true) => field.to_owned(),
+        Value::Number(number) => figure(field, number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| cell(field, item)).collect();
+            items.join(", ")
+        }
+        Value::Object(fields) => {
+            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", cell(name, value)));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// The name of a field says what it is counted in.
+fn figure(field: &str, number: &Number) -> String {
+    if field.ends_with("_cents") || field.ends_with("_cents_per_mtok") {
+        let money = Money::from_cents(number);
+        return money.map_or_else(|_| number.to_string(), |money| format!("${money}"));
+    }
+    match number.as_u64() {
+        Some(ms) if field.ends_with("_ms") => amount::moment(ms),
+        _ => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fields_are_shown_in_their_units() {
+        for (field, value, shown) in [
+            ("budget_monthly_cents", json!(1250.5), "$12.505"),
+            ("phase_since_ms", json!(0), "1970-01-01 00:00:00"),
+            ("trust_level", json!(7), "7"),
+            ("default", json!(true), "default"),
+            ("paused", json!(false), ""),
+            ("roles", json!({"writer": "scribe", "eye": "mock"}), "writer=scribe, eye=mock"),
+            ("capabilities", json!(["a", "b"]), "a, b"),
+        ] {
+            assert_eq!(cell(field, &value), shown, "{field}");
+        }
+    }
+}

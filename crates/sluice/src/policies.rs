@@ -1,0 +1,110 @@
+//! Sets of policies: those that are stored, and those in files.
+
+use crate::input::Input;
+use crate::problem::Unreadable;
+use crate::refused::{POLICIES_REFUSED, Refused, unreadable};
+use sluice_core::limits::DOCUMENT_BYTES_MAX;
+use sluice_govern::policy::{DEFAULT, Policies};
+use sluice_govern::registry::{PolicySet, Row, policy_files};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// What the name of a policy file ends with.
+const ENDING: &str = "cedar";
+/// Most files that are read out of a directory.
+const FILES_MAX: usize = 1000;
+
+/// Names and texts.
+pub(crate) type Files = Vec<(String, String)>;
+
+/// The set in force: what is stored, else the one that ships.
+pub(crate) fn active(rows: &[Row]) -> Result<Files, Refused> {
+    let stored = stored(rows, PolicySet::Active)?;
+    if stored.is_empty() {
+        let (name, text) = DEFAULT;
+        return Ok(vec![(name.to_owned(), text.to_owned())]);
+    }
+    Ok(stored)
+}
+
+/// A set as it is stored.
+pub(crate) fn stored(rows: &[Row], set: PolicySet) -> Result<Files, Refused> {
+    policy_files(rows, set).map_err(|why| {
+        Refused::new(POLICIES_REFUSED, why, "apply the file that the policy came from again")
+    })
+}
+
+/// Loads a set, or says everything that is wrong with it.
+pub(crate) fn load(files: &Files) -> Result<Policies, Refused> {
+    Policies::load(files).map_err(|errors| {
+        let notes = errors.iter().map(ToString::to_string).collect();
+        let remedy = "put the policies right; `sluice policies init` writes a set that works";
+        Refused::new(POLICIES_REFUSED, "the policies cannot be used", remedy).with_notes(notes)
+    })
+}
+
+/// Refuses rows whose policies would not be usable.
+pub(crate) fn usable(there: &[Row], after: &[Row]) -> Result<(), Refused> {
+    let (old, new) = (stored(there, PolicySet::Active)?, stored(after, PolicySet::Active)?);
+    if new.is_empty() && !old.is_empty() {
+        let message = "no active policy would be left";
+        let remedy = "put other policies in their place; `sluice policies init` writes a set";
+        return Err(Refused::new(POLICIES_REFUSED, message, remedy));
+    }
+    if new != old {
+        load(&new)?;
+    }
+    let shadow = stored(after, PolicySet::Shadow)?;
+    if !shadow.is_empty() && shadow != stored(there, PolicySet::Shadow)? {
+        load(&shadow)?;
+    }
+    Ok(())
+}
+
+/// The policies in files and directories that are named.
+pub(crate) fn read(paths: &[OsString]) -> Result<Files, Refused> {
+    let mut files = Files::new();
+    for path in paths {
+        let path = Path::new(path);
+        if path.is_dir() {
+            for file in directory(path)? {
+                files.push(one(&file)?);
+            }
+        } else {
+            files.push(one(path)?);
+        }
+    }
+    Ok(files)
+}
+
+/// The policy files of a directory, by name.
+pub(crate) fn directory(dir: &Path) -> Result<Vec<PathBuf>, Refused> {
+    let listed = std::fs::read_dir(dir)
+        .map_err(|cause| unreadable(&Unreadable { name: dir.display().to_string(), cause }))?;
+    let paths = listed.flatten().map(|file| file.path());
+    let policy = |path: &PathBuf| path.extension() == Some(OsStr::new(ENDING));
+    let mut paths: Vec<PathBuf> = paths.filter(policy).take(FILES_MAX + 1).collect();
+    if paths.is_empty() || paths.len() > FILES_MAX {
+        let (dir, found) = (dir.display(), if paths.is_empty() { "no" } else { "too many" });
+        let message = format!("there are {found} `.{ENDING}` files in `{dir}`");
+        let remedy = format!("name a directory with 1 to {FILES_MAX} of them");
+        return Err(Refused::new(POLICIES_REFUSED, message, remedy));
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// One file: its name without the way to it, and its text.
+pub(crate) fn one(path: &Path) -> Result<(String, String), Refused> {
+    let input = Input::read(path.as_os_str()).map_err(|file| unreadable(&file))?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let refused = |why: &str| {
+        let message = format!("`{}` {why}", input.name);
+        Refused::new(POLICIES_REFUSED, message, "name a file with policies")
+    };
+    if input.bytes.len() > DOCUMENT_BYTES_MAX {
+        return Err(refused(&format!("has more than {DOCUMENT_BYTES_MAX} bytes")));
+    }
+    let text = input.text().map_err(|_| refused("is not UTF-8"))?.to_owned();
+    Ok((name, text))
+}

@@ -1,0 +1,159 @@
+//! Workflows in the registry: versions that never change.
+
+use crate::beside::Findings;
+use crate::input::Input;
+use crate::refused::{ROW_UNKNOWN, Refused, VERSION_TAKEN};
+use crate::visible;
+use serde_json::json;
+use sluice_core::diagnostic::Problems;
+use sluice_core::doc::{self, Format, Registry};
+use sluice_core::node::Kind as NodeKind;
+use sluice_core::rows;
+use sluice_core::suggest::suggest;
+use sluice_core::yaml;
+use sluice_govern::registry::{Kind, Row, WorkflowVersion};
+use std::collections::BTreeMap;
+
+/// A document that becomes a version.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    pub(crate) input: Input,
+    /// Its name inside, as far as it can be read.
+    name: Option<String>,
+    /// The version it says it is.
+    version: Option<u64>,
+}
+
+impl Document {
+    pub(crate) fn new(input: Input) -> Document {
+        let (name, version) = named(&input.lossy()).unwrap_or_default();
+        Document { input, name, version }
+    }
+}
+
+/// A document's own name and version. Whether they are right is for `doc::check`.
+fn named(text: &str) -> Option<(Option<String>, Option<u64>)> {
+    let root = yaml::parse(text, &mut Problems::default())?;
+    let NodeKind::Text(name) = &root.get("name")?.kind else { return None };
+    let version = match root.get("version").map(|node| &node.kind) {
+        Some(NodeKind::Number(number)) => number.as_u64(),
+        _ => None,
+    };
+    Some((Some(name.clone().into_owned()), version))
+}
+
+/// The rows that documents become beside those there are.
+pub(crate) fn rows(documents: &[Document], there: &[Row]) -> Result<Vec<Row>, Refused> {
+    let mut put: Vec<Row> = Vec::new();
+    let mut seen: BTreeMap<&str, &Document> = BTreeMap::new();
+    for document in documents {
+        // One without a name is refused when it is checked.
+        let Some(name) = document.name.as_deref() else { continue };
+        if let Some(first) = seen.insert(name, document)
+            && (first.version.is_none() || document.version.is_none())
+        {
+            let message = format!(
+                "`{}` and `{}` are both the workflow `{}`",
+                first.input.name,
+                document.input.name,
+                visible::brief(name)
+            );
+            let remedy = "give each a `version` of its own";
+            return Err(Refused::new(VERSION_TAKEN, message, remedy));
+        }
+        let known = rows::with(there, &put, &[]);
+        put.extend(row(document, name, &known)?);
+    }
+    Ok(put)
+}
+
+/// The row that a document becomes; none if it is there already.
+fn row(document: &Document, name: &str, there: &[Row]) -> Result<Option<Row>, Refused> {
+    let text = document.input.lossy();
+    let newest = versions(there, name).max();
+    let said = |version: u64| {
+        let row = rows::find(there, Kind::Workflow, &WorkflowVersion::row(name, version));
+        row.and_then(|row| row.body["text"].as_str())
+    };
+    let version = match (document.version, newest) {
+        (Some(own), _) => own,
+        (None, Some(newest)) if said(newest) == Some(&text) => return Ok(None),
+        (None, newest) => newest.unwrap_or(0) + 1,
+    };
+    match said(version) {
+        Some(old) if old == text => return Ok(None),
+        Some(_) => {
+            let message = format!(
+                "{} is there already, with another text",
+                visible::brief(&WorkflowVersion::row(name, version))
+            );
+            let remedy = "a version never changes: raise `version` in the document";
+            return Err(Refused::new(VERSION_TAKEN, message, remedy));
+        }
+        None => {}
+    }
+    let format = Format::of_file(&document.input.name).map(|format| match format {
+        Format::Lobsterx => "lobsterx",
+        Format::Lens => "lens",
+    });
+    let body = json!({ "format": format, "text": text });
+    Ok(Some(Row { kind: Kind::Workflow, name: WorkflowVersion::row(name, version), body }))
+}
+
+/// The versions of a workflow that there are.
+pub(crate) fn versions<'r>(there: &'r [Row], name: &str) -> impl Iterator<Item = u64> + use<'r> {
+    let name = name.to_owned();
+    let split = rows::names(there, Kind::Workflow).filter_map(WorkflowVersion::split);
+    split.filter(move |(one, _)| *one == name).map(|(_, version)| version)
+}
+
+/// Checks documents against the rows as they will be. Answers what was found in
+/// those that are refused.
+pub(crate) fn check(documents: &[Document], after: &[Row]) -> Result<Vec<Findings>, Refused> {
+    let registry = registry(Registry::default(), after)?;
+    let mut refused = Vec::new();
+    for document in documents {
+        let input = &document.input;
+        let checked = doc::check(&input.bytes, Format::of_file(&input.name), &registry);
+        if !checked.is_ok() {
+            let (input, diagnostics) = (input.clone(), checked.diagnostics);
+            refused.push(Findings { input, diagnostics });
+        }
+    }
+    Ok(refused)
+}
+
+/// What documents may refer to: a registry that was named, and rows beside it.
+pub(crate) fn registry(named: Registry, rows: &[Row]) -> Result<Registry, Refused> {
+    named.with_rows(rows).map_err(|why| {
+        let remedy = "apply the file that the row came from again";
+        Refused::new(crate::refused::ROW_UNREADABLE, why, remedy)
+    })
+}
+
+/// A version that is named `name` or `name@version`, as a document.
+pub(crate) fn input(there: &[Row], reference: &str) -> Result<Input, Refused> {
+    let row = find(there, reference)?;
+    let text = row.body["text"].as_str().unwrap_or_default();
+    let ending = row.body["format"].as_str().map(|format| format!(".{format}.yaml"));
+    let name = format!("{}{}", row.name, ending.unwrap_or_default());
+    Ok(Input { name, bytes: text.as_bytes().to_vec() })
+}
+
+/// The row of a workflow; without a version, its newest.
+pub(crate) fn find<'r>(there: &'r [Row], reference: &str) -> Result<&'r Row, Refused> {
+    let newest = || {
+        let version = versions(there, reference).max()?;
+        rows::find(there, Kind::Workflow, &WorkflowVersion::row(reference, version))
+    };
+    let row = rows::find(there, Kind::Workflow, reference).or_else(newest);
+    row.ok_or_else(|| {
+        let message = format!("there is no workflow `{}`", visible::brief(reference));
+        let split = rows::names(there, Kind::Workflow).filter_map(WorkflowVersion::split);
+        let remedy = match suggest(reference, split.map(|(name, _)| name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`sluice workflows list` shows those there are".to_owned(),
+        };
+        Refused::new(ROW_UNKNOWN, message, remedy)
+    })
+}
