@@ -7,7 +7,6 @@ mod writer;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 
 /// The canonical JSON of a value.
 pub fn to_string(value: &impl Serialize) -> String {
@@ -24,9 +23,12 @@ fn write(value: &impl Serialize, bytes: usize) -> String {
 /// SHA-256 of the canonical JSON, in hexadecimal. `bytes` is a guess at the
 /// length of the JSON.
 pub fn sha256_hex(value: &impl Serialize, bytes: usize) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut hex = String::with_capacity(64);
     for byte in Sha256::digest(write(value, bytes).as_bytes()) {
-        let _ = write!(hex, "{byte:02x}");
+        for half in [byte >> 4, byte & 15] {
+            hex.push(char::from(DIGITS[usize::from(half)]));
+        }
     }
     hex
 }

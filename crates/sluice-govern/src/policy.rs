@@ -13,6 +13,7 @@
 mod facts;
 mod index;
 mod load;
+mod needs;
 mod request;
 mod rule;
 mod scan;
@@ -24,6 +25,7 @@ pub use word::{Category, Consequence, Enforcement};
 
 use crate::decision::{Disposition, Matched};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
+use needs::Needs;
 use request::{Names, Question};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -143,13 +145,15 @@ impl Policies {
     pub fn matches(&self, facts: &PolicyFacts) -> Matches<'_> {
         let mut tally =
             Tally { policies: self, permitted: false, found: Vec::new(), errors: Vec::new() };
+        let bins = self.index.bins(facts);
+        let needs = bins.iter().fold(Needs::default(), |needs, bin| needs.and(bin.needs));
         let mut question = None;
-        for bin in self.index.bins(facts) {
+        for bin in bins {
             for &number in &bin.plain {
                 tally.matched(number);
             }
             for set in [&bin.permits, &bin.forbids].into_iter().flatten() {
-                let asked = question.get_or_insert_with(|| self.names.question(facts));
+                let asked = question.get_or_insert_with(|| self.names.question(facts, needs));
                 tally.ask(set, asked);
             }
         }

@@ -7,6 +7,7 @@
 //! settled its answer, so a forbid would hide the permits.
 
 use super::facts::{PolicyFacts, Principal, Resource};
+use super::needs::Needs;
 use super::rule::{Rule, What, Who};
 use crate::facts::Verb;
 use cedar_policy::{Policy, PolicyId, PolicySet};
@@ -44,6 +45,8 @@ pub(super) struct Bin {
     pub permits: Option<PolicySet>,
     /// Forbids with conditions.
     pub forbids: Option<PolicySet>,
+    /// What those with conditions look at.
+    pub needs: Needs,
 }
 
 impl Index {
@@ -75,7 +78,7 @@ impl Index {
     }
 
     /// The bins whose policies can match. A policy is in at most one of them.
-    pub(super) fn bins<'i>(&'i self, seen: &PolicyFacts) -> impl Iterator<Item = &'i Bin> {
+    pub(super) fn bins<'i>(&'i self, seen: &PolicyFacts) -> Vec<&'i Bin> {
         let desk = self.desks.get(&seen.verb);
         let shelves = desk.map(|desk| match &seen.who {
             Principal::Agent { name, role, .. } => [
@@ -87,10 +90,7 @@ impl Index {
         });
         let name = seen.what.name();
         let bins = shelves.into_iter().flatten().flatten();
-        bins.flat_map(move |shelf| [Some(&shelf.all), shelf.one.get(name)])
-            .flatten()
-            .collect::<Vec<_>>()
-            .into_iter()
+        bins.flat_map(move |shelf| [Some(&shelf.all), shelf.one.get(name)]).flatten().collect()
     }
 }
 
@@ -109,6 +109,7 @@ impl Bin {
             self.plain.push(number);
             return;
         }
+        self.needs = self.needs.and(Needs::of(policy));
         let set = if rule.permits { &mut self.permits } else { &mut self.forbids };
         let policy = policy.new_id(PolicyId::new(number.to_string()));
         set.get_or_insert_default().add(policy).expect("a number is given once");

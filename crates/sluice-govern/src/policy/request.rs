@@ -1,6 +1,7 @@
 //! A decision as Cedar asks about it: a request and the entities it names.
 
 use super::facts::{PolicyFacts, Principal, Resource};
+use super::needs::{Needs, Part};
 use crate::account::Civil;
 use crate::facts::Verb;
 use cedar_policy::{
@@ -47,15 +48,15 @@ impl Names {
         }
     }
 
-    /// Puts the facts into Cedar's words.
-    pub(super) fn question(&self, facts: &PolicyFacts) -> Result<Question, Unasked> {
-        let principal = self.principal(&facts.who)?;
-        let resource = self.resource(&facts.what)?;
+    /// Puts the facts into Cedar's words, as far as they are needed.
+    pub(super) fn question(&self, facts: &PolicyFacts, needs: Needs) -> Result<Question, Unasked> {
+        let principal = self.principal(&facts.who, needs)?;
+        let resource = self.resource(&facts.what, needs)?;
         let request = Request::new(
             principal.uid(),
             self.actions[facts.verb as usize].clone(),
             resource.uid(),
-            context(facts)?,
+            context(facts, needs)?,
             None,
         );
         let request = request.map_err(|error| error.to_string())?;
@@ -63,43 +64,85 @@ impl Names {
         Ok(Question { request, entities: entities.map_err(|error| error.to_string())? })
     }
 
-    fn principal(&self, who: &Principal) -> Result<Entity, Unasked> {
-        let Principal::Agent { name, role, trust, phase, status, model, capabilities } = who else {
-            let Principal::User { name } = who else { unreachable!("there are two kinds") };
-            return Ok(Entity::with_uid(uid(&self.user, name)));
+    fn principal(&self, who: &Principal, needs: Needs) -> Result<Entity, Unasked> {
+        let (name, role, fields) = match who {
+            Principal::User { name } => return Ok(Entity::with_uid(uid(&self.user, name))),
+            Principal::Agent { name, role, trust, phase, status, model, capabilities } => {
+                let mut fields = Fields::new(needs);
+                fields.put(Part::PrincipalTrust, "trust_level", || long(u64::from(*trust)));
+                fields.put(Part::PrincipalPhase, "phase", || text(phase));
+                fields.put(Part::PrincipalStatus, "status", || text(status));
+                fields.put(Part::PrincipalCapabilities, "capabilities", || texts(capabilities));
+                fields.put_if(Part::PrincipalModel, "model", || model.as_deref().map(text));
+                (name, role, fields.all)
+            }
         };
-        let mut fields = vec![
-            ("trust_level".to_owned(), long(u64::from(*trust))),
-            ("phase".to_owned(), text(phase)),
-            ("status".to_owned(), text(status)),
-            ("capabilities".to_owned(), texts(capabilities)),
-        ];
-        fields.extend(model.iter().map(|model| ("model".to_owned(), text(model))));
         let parents = role.iter().map(|role| uid(&self.role, role)).collect();
         Entity::new(uid(&self.agent, name), fields.into_iter().collect(), parents)
             .map_err(|error| error.to_string())
     }
 
-    fn resource(&self, what: &Resource) -> Result<Entity, Unasked> {
-        let (uid, fields) = match what {
-            Resource::Gateway { name, provider, environment, min_trust, capabilities } => (
-                uid(&self.gateway, name),
-                vec![
-                    ("provider".to_owned(), text(provider)),
-                    ("environment".to_owned(), text(environment)),
-                    ("min_trust_level".to_owned(), long(u64::from(*min_trust))),
-                    ("capabilities".to_owned(), texts(capabilities)),
-                ],
-            ),
-            Resource::Workflow(name) => return Ok(Entity::with_uid(uid(&self.workflow, name))),
-            Resource::Tool(name) => return Ok(Entity::with_uid(uid(&self.tool, name))),
+    fn resource(&self, what: &Resource, needs: Needs) -> Result<Entity, Unasked> {
+        let mut fields = Fields::new(needs);
+        let uid = match what {
+            Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
+                fields.put(Part::ResourceProvider, "provider", || text(provider));
+                fields.put(Part::ResourceEnvironment, "environment", || text(environment));
+                let min_trust = || long(u64::from(*min_trust));
+                fields.put(Part::ResourceMinTrust, "min_trust_level", min_trust);
+                fields.put(Part::ResourceCapabilities, "capabilities", || texts(capabilities));
+                uid(&self.gateway, name)
+            }
+            Resource::Workflow(name) => uid(&self.workflow, name),
+            Resource::Tool(name) => uid(&self.tool, name),
             Resource::Row(name) => {
                 let kind = name.split('/').next().unwrap_or_default();
-                (uid(&self.row, name), vec![("kind".to_owned(), text(kind))])
+                fields.put(Part::ResourceKind, "kind", || text(kind));
+                uid(&self.row, name)
             }
         };
-        Entity::new(uid, fields.into_iter().collect(), [].into_iter().collect())
+        Entity::new(uid, fields.all.into_iter().collect(), [].into_iter().collect())
             .map_err(|error| error.to_string())
+    }
+}
+
+/// Fields that somebody needs.
+struct Fields {
+    needs: Needs,
+    /// Whether somebody looks here, found or not.
+    wanted: bool,
+    all: Vec<(String, RestrictedExpression)>,
+}
+
+impl Fields {
+    fn new(needs: Needs) -> Fields {
+        Fields { needs, wanted: false, all: Vec::new() }
+    }
+
+    fn put(&mut self, part: Part, name: &str, value: impl FnOnce() -> RestrictedExpression) {
+        self.put_if(part, name, || Some(value()));
+    }
+
+    /// A field that may be absent.
+    fn put_if(
+        &mut self,
+        part: Part,
+        name: &str,
+        value: impl FnOnce() -> Option<RestrictedExpression>,
+    ) {
+        if self.needs.has(part) {
+            self.wanted = true;
+            self.all.extend(value().map(|value| (name.to_owned(), value)));
+        }
+    }
+
+    /// A field made of fields, if somebody needs any of them.
+    fn nest(&mut self, name: &str, inner: Fields) -> Result<(), Unasked> {
+        if inner.wanted {
+            let record = RestrictedExpression::new_record(inner.all);
+            self.all.push((name.to_owned(), record.map_err(|error| error.to_string())?));
+        }
+        Ok(())
     }
 }
 
@@ -107,50 +150,54 @@ fn uid(kind: &EntityTypeName, name: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(name))
 }
 
-fn context(facts: &PolicyFacts) -> Result<Context, Unasked> {
-    let run = &facts.run;
-    let mut run_fields = vec![
-        ("id".to_owned(), text(&run.id)),
-        ("workflow".to_owned(), text(&run.workflow)),
-        ("initiator".to_owned(), text(&run.initiator)),
-        ("depth".to_owned(), long(u64::from(run.depth))),
-    ];
-    run_fields.extend(run.version.map(|version| ("version".to_owned(), long(version))));
-    let inputs = &facts.inputs;
-    let mut input_fields = vec![
-        ("classes".to_owned(), texts(&inputs.classes)),
-        ("untrusted".to_owned(), RestrictedExpression::new_bool(inputs.untrusted)),
-        ("private".to_owned(), RestrictedExpression::new_bool(inputs.private)),
-    ];
-    input_fields.extend(inputs.age_s.map(|age_s| ("age_s".to_owned(), long(age_s))));
-    let civil = Civil::at(facts.at);
-    let time = vec![
-        ("ms".to_owned(), long(facts.at)),
-        ("hour".to_owned(), long(u64::from(civil.hour))),
-        ("weekday".to_owned(), text(civil.weekday())),
-    ];
-    let mut pairs = vec![
-        ("run".to_owned(), record(run_fields)?),
-        ("inputs".to_owned(), record(input_fields)?),
-        ("time".to_owned(), record(time)?),
-        ("posture".to_owned(), text(facts.posture.as_str())),
-        ("tools".to_owned(), texts(&facts.tools)),
-    ];
-    pairs.extend(facts.cost.map(|cost| ("cost".to_owned(), long(cost))));
+fn context(facts: &PolicyFacts, needs: Needs) -> Result<Context, Unasked> {
+    let mut all = Fields::new(needs);
+    all.nest("run", run(facts, needs))?;
+    all.nest("inputs", inputs(facts, needs))?;
+    all.nest("time", time(facts, needs))?;
+    all.put(Part::Posture, "posture", || text(facts.posture.as_str()));
+    all.put(Part::Tools, "tools", || texts(&facts.tools));
+    all.put_if(Part::Cost, "cost", || facts.cost.map(long));
     if let Some(step) = &facts.step {
-        let fields = vec![
-            ("id".to_owned(), text(&step.id)),
-            ("kind".to_owned(), text(&step.kind)),
-            ("attempt".to_owned(), long(u64::from(step.attempt))),
-            ("capabilities".to_owned(), texts(&step.capabilities)),
-        ];
-        pairs.push(("step".to_owned(), record(fields)?));
+        let mut fields = Fields::new(needs);
+        fields.put(Part::StepId, "id", || text(&step.id));
+        fields.put(Part::StepKind, "kind", || text(&step.kind));
+        fields.put(Part::StepAttempt, "attempt", || long(u64::from(step.attempt)));
+        fields.put(Part::StepCapabilities, "capabilities", || texts(&step.capabilities));
+        all.nest("step", fields)?;
     }
-    Context::from_pairs(pairs).map_err(|error| error.to_string())
+    Context::from_pairs(all.all).map_err(|error| error.to_string())
 }
 
-fn record(fields: Vec<(String, RestrictedExpression)>) -> Result<RestrictedExpression, Unasked> {
-    RestrictedExpression::new_record(fields).map_err(|error| error.to_string())
+fn run(facts: &PolicyFacts, needs: Needs) -> Fields {
+    let run = &facts.run;
+    let mut fields = Fields::new(needs);
+    fields.put(Part::RunId, "id", || text(&run.id));
+    fields.put(Part::RunWorkflow, "workflow", || text(&run.workflow));
+    fields.put(Part::RunInitiator, "initiator", || text(&run.initiator));
+    fields.put(Part::RunDepth, "depth", || long(u64::from(run.depth)));
+    fields.put_if(Part::RunVersion, "version", || run.version.map(long));
+    fields
+}
+
+fn inputs(facts: &PolicyFacts, needs: Needs) -> Fields {
+    let inputs = &facts.inputs;
+    let mut fields = Fields::new(needs);
+    let flag = RestrictedExpression::new_bool;
+    fields.put(Part::InputClasses, "classes", || texts(&inputs.classes));
+    fields.put(Part::InputUntrusted, "untrusted", || flag(inputs.untrusted));
+    fields.put(Part::InputPrivate, "private", || flag(inputs.private));
+    fields.put_if(Part::InputAge, "age_s", || inputs.age_s.map(long));
+    fields
+}
+
+fn time(facts: &PolicyFacts, needs: Needs) -> Fields {
+    let civil = Civil::at(facts.at);
+    let mut fields = Fields::new(needs);
+    fields.put(Part::TimeMs, "ms", || long(facts.at));
+    fields.put(Part::TimeHour, "hour", || long(u64::from(civil.hour)));
+    fields.put(Part::TimeWeekday, "weekday", || text(civil.weekday()));
+    fields
 }
 
 fn text(value: &str) -> RestrictedExpression {
