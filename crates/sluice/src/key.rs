@@ -4,7 +4,7 @@
 //! owner can read; its public half stands in every seal, and in a file of its
 //! own that may be given to anybody.
 
-use crate::refused::{SEAL_UNUSABLE, Refused};
+use crate::refused::{Refused, SEAL_UNUSABLE};
 use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::port::Entropy as _;
