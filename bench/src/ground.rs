@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::evidence::key::Signer;
 use sluice_core::port::adapter::Adapter;
 use sluice_core::port::store::Store;
 use sluice_core::run::id::RunId;
@@ -15,6 +16,7 @@ use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::Ground;
+use sluice_engine::sealer::Sealer;
 use sluice_engine::start::Start;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -86,6 +88,7 @@ impl Plant {
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents: Agents::new().with("mock", adapter),
             policies: PolicySource::default(),
+            sealer: Some(Sealer { signer: Signer::new(&[7; 32]), witness: None }),
         };
         let engine = Engine::open(ground, config).await?;
         Ok(Plant { engine, sqlite, dir, _own: own })

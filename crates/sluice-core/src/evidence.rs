@@ -8,6 +8,7 @@
 //! A packet is one run with everything needed to check it, for somebody who
 //! has nothing else. `verify` checks a whole store.
 
+pub mod audit;
 pub mod entry;
 pub mod erasure;
 pub mod event;

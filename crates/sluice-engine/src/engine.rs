@@ -7,6 +7,7 @@ use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
 use crate::load::{Folded, blobs, replay, stored};
 use crate::mail::Mail;
 use crate::resident::{Resident, Seat, fold};
+use crate::sealer::Sealer;
 use crate::start::{Start, StartedRun};
 use crate::trust::{PolicySource, Trust};
 use crate::turn::{Input, Standing};
@@ -42,6 +43,8 @@ pub struct Ground {
     pub agents: Agents,
     /// Where the rules come from.
     pub policies: PolicySource,
+    /// What seals are made with; none if somebody else makes them.
+    pub sealer: Option<Sealer>,
 }
 
 /// A process's engine. Dropping it is as if the process died.
@@ -55,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) entropy: EntropySource,
     pub(crate) agents: Agents,
     pub(crate) trust: Trust,
+    pub(crate) sealer: Option<Sealer>,
     pub(crate) config: Config,
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
@@ -70,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) queues: AtomicBool,
     /// Whether runs were claimed that nobody told us of.
     pub(crate) missed: AtomicBool,
+    /// Whether something was written here that may not be sealed.
+    pub(crate) grown: AtomicBool,
     /// Runs whose journals cannot be folded, and why.
     poisoned: Mutex<BTreeMap<RunId, String>>,
     trouble: watch::Sender<Option<String>>,
@@ -112,6 +118,7 @@ impl Engine {
             entropy: ground.entropy,
             agents: ground.agents,
             trust,
+            sealer: ground.sealer,
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),
@@ -122,6 +129,7 @@ impl Engine {
             family: Mutex::default(),
             queues: AtomicBool::new(false),
             missed: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
             poisoned: Mutex::default(),
             trouble: watch::channel(None).0,
             config,
@@ -129,6 +137,9 @@ impl Engine {
         inner.spawn(Arc::clone(&inner).renew());
         inner.spawn(Arc::clone(&inner).sweep());
         inner.spawn(Arc::clone(&inner).take_pulses());
+        if inner.sealer.is_some() {
+            inner.spawn(Arc::clone(&inner).keep_sealing());
+        }
         Ok(Engine { inner })
     }
 
@@ -216,6 +227,11 @@ impl Engine {
         self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
     }
 
+    /// Seals everything that is written by now.
+    pub async fn seal(&self) -> Result<(), StoreError> {
+        self.inner.seal().await
+    }
+
     /// Stops: nothing new starts, what is in flight is left to the next owner.
     pub async fn shutdown(&self) {
         self.inner.stop.cancel();
@@ -227,6 +243,9 @@ impl Engine {
         }
         for sender in senders {
             sender.closed().await;
+        }
+        if let Err(error) = self.inner.seal().await {
+            tracing::warn!(%error, "what was written last is left for others to seal");
         }
         if let Err(error) = self.inner.store.leave(self.inner.node).await {
             tracing::warn!(%error, "the lease could not be given up; it will run out");

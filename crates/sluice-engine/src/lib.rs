@@ -9,6 +9,7 @@ pub mod config;
 pub mod definition;
 pub mod engine;
 pub mod error;
+pub mod sealer;
 pub mod world;
 
 mod children;

@@ -2,6 +2,7 @@
 
 use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
+use sluice_core::evidence::event::{self, HASH_BYTES};
 use sluice_core::journal::event::RunStarted;
 use sluice_core::journal::wire;
 use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
@@ -114,26 +115,23 @@ async fn fold(
         let plan = Arc::clone(&folded.run.definition);
         let decoded = wire::decode(&frame.body, Some(&plan.plan), &blobs)
             .map_err(|error| poison(error.to_string()))?;
-        if decoded.events.len() != frame.count as usize {
+        let count = frame.count as usize;
+        let hashed = [0, count * HASH_BYTES].contains(&frame.chain.len());
+        if decoded.events.len() != count || !hashed {
             return Err(poison(format!("frame {} is not whole", frame.first)));
         }
         let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
         for event in decoded.events.iter().take(wanted) {
             folded.run.evolve(event, decoded.at_ms);
         }
-        folded.run.tip = tip(&frame, wanted).unwrap_or(folded.run.tip);
+        let held = wanted.min(count) * HASH_BYTES;
+        if let Some(tip) = event::tip(frame.chain.get(..held).unwrap_or_default()) {
+            folded.run.tip = tip;
+        }
         folded.tail_events += u64::from(frame.count);
         folded.tail_bytes += frame.body.len();
     }
     Ok(folded)
-}
-
-/// The hash of the last of the first `wanted` events of a frame; none in a
-/// frame older than hashes.
-fn tip(frame: &Frame, wanted: usize) -> Option<Hash> {
-    let last = wanted.min(frame.count as usize).checked_sub(1)?;
-    let hash = frame.chain.chunks_exact(32).nth(last)?;
-    Some(Hash(hash.try_into().ok()?))
 }
 
 /// What cannot be read today cannot be read tomorrow: the run is left alone.

@@ -30,6 +30,7 @@ use sluice_core::run::state::Run;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
@@ -316,6 +317,7 @@ impl Inner {
                 Ok(Appended::Done { counts }) => {
                     let now_ms = self.clock.now_ms();
                     self.trust.learn(&append.guards, &counts, now_ms);
+                    self.grown.store(true, Ordering::Relaxed);
                     return Ok(Created::New);
                 }
                 Ok(Appended::Refused { counter, count }) if !doubt => {

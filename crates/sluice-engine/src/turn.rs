@@ -6,7 +6,8 @@ use crate::engine::Inner;
 use crate::mail::Reply;
 use crate::resident::{Resident, fold};
 use sluice_core::evidence::event::Link;
-use sluice_core::journal::wire;
+use sluice_core::journal::event::Event;
+use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, StoreError};
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
@@ -14,6 +15,7 @@ use sluice_core::run::letter;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A command on its way into a turn.
@@ -176,16 +178,7 @@ impl Resident {
         status: sluice_core::run::status::RunStatus,
     ) -> Append {
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let (body, chain, blobs) = if count == 0 {
-            (Vec::new(), Vec::new(), Vec::new())
-        } else {
-            let mut link = Link::before(&self.run, count);
-            let plan = &self.run.definition.plan;
-            let encoded =
-                wire::encode(&decided.events, now_ms, plan, &mut link, &mut *self.entropy);
-            self.run.tip = link.tip;
-            (encoded.body, encoded.chain, encoded.blobs)
-        };
+        let Encoded { body, blobs, chain } = self.encode(&decided.events, count, now_ms);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
         let head = self.head(now_ms, status);
@@ -206,6 +199,19 @@ impl Resident {
             guards: decided.guards,
             entries: Vec::new(),
         }
+    }
+
+    /// Writes the events that the run was just folded over, and links them to
+    /// those before.
+    fn encode(&mut self, events: &[Event], count: u32, now_ms: u64) -> Encoded {
+        if events.is_empty() {
+            return Encoded { body: Vec::new(), blobs: Vec::new(), chain: Vec::new() };
+        }
+        let mut link = Link::before(&self.run, count);
+        let plan = &self.run.definition.plan;
+        let encoded = wire::encode(events, now_ms, plan, &mut link, &mut *self.entropy);
+        self.run.tip = link.tip;
+        encoded
     }
 
     /// What the lists show, if this turn changed it.
@@ -244,6 +250,7 @@ impl Resident {
                 Ok(appended) => {
                     self.engine.untroubled();
                     let now_ms = self.engine.clock.now_ms();
+                    self.engine.grown.store(true, Ordering::Relaxed);
                     return match appended {
                         Appended::Done { counts } => {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);

@@ -1,12 +1,14 @@
 //! The command line's words. What they do is in `cmd`.
 
 pub(crate) mod approvals;
+pub(crate) mod audit;
 pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
 
 use approvals::Approvals;
+use audit::Audit;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
@@ -79,6 +81,9 @@ pub(crate) enum Command {
     /// Answer questions that runs ask
     #[command(subcommand, after_help = "Example:\n  sluice approvals list")]
     Approvals(Approvals),
+    /// See what happened, and prove it
+    #[command(subcommand, after_help = "Example:\n  sluice audit verify")]
+    Audit(Audit),
     /// Make the registry say what a file says, and show what changes
     #[command(after_help = "Exit code: 0, or 2 when the file is refused.\n\nExample:\n  \
         sluice apply -f examples/governance/config.yaml --dry-run")]

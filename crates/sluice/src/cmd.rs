@@ -3,6 +3,7 @@
 mod agents;
 mod apply;
 mod approvals;
+mod audit;
 mod budgets;
 mod eval;
 mod gateways;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Resume(args) => local::wait(resume::run(args, out)),
         Command::Runs(command) => local::wait(runs::run(command, out)),
         Command::Approvals(command) => local::wait(approvals::run(command, out)),
+        Command::Audit(command) => local::wait(audit::run(command, out)),
         Command::Apply(args) => local::wait(apply::run(args, out)),
         Command::Agents(command) => local::wait(agents::run(command, out)),
         Command::Gateways(command) => local::wait(gateways::run(command, out)),

@@ -8,6 +8,11 @@ pub(crate) fn data() -> Option<PathBuf> {
     std::env::var_os("SLUICE_DATA").filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
+/// `SLUICE_SEAL_FILE`: where seals are copied to, unless `--seal-file` says.
+pub(crate) fn seal_file() -> Option<PathBuf> {
+    std::env::var_os("SLUICE_SEAL_FILE").filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// `USER`: in whose name things are done, unless `--as` says.
 pub(crate) fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|name| !name.trim().is_empty())

@@ -2,7 +2,7 @@
 
 use crate::local::Local;
 use crate::refused::{self, APPROVAL_UNKNOWN, ID_AMBIGUOUS, RUN_UNKNOWN, Refused};
-use sluice_core::port::store::{Filter, RunRow};
+use sluice_core::port::store::{Filter, RunRow, Store};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
@@ -27,6 +27,11 @@ pub(crate) const UNFINISHED: [RunStatus; 5] = [
 
 /// The run whose id is `text`, or the only one whose id begins so.
 pub(crate) async fn run(local: &Local, text: &str) -> anyhow::Result<RunRow> {
+    run_in(&*local.store, text).await
+}
+
+/// The same, where only the store is open.
+pub(crate) async fn run_in(store: &dyn Store, text: &str) -> anyhow::Result<RunRow> {
     let unknown = || {
         let remedy = "`sluice runs list` shows the runs there are";
         Refused::new(RUN_UNKNOWN, format!("there is no run `{text}`"), remedy)
@@ -34,7 +39,7 @@ pub(crate) async fn run(local: &Local, text: &str) -> anyhow::Result<RunRow> {
     let (from, to) = range(text, "run_").ok_or_else(unknown)?;
     let before = to.checked_add(1).map(RunId);
     let filter = Filter { before, limit: LISTED_MAX + 1, ..Filter::default() };
-    let mut rows = local.store.list(filter).await?;
+    let mut rows = store.list(filter).await?;
     rows.retain(|row| row.run.0 >= from);
     match rows.as_slice() {
         [] => Err(unknown().into()),

@@ -2,6 +2,7 @@
 
 use crate::cli::run::{Data, Name};
 use crate::environment;
+use crate::key;
 use crate::refused::{self, DATA_UNUSABLE, Refused};
 use crate::visible;
 use anyhow::Context as _;
@@ -15,7 +16,7 @@ use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_store::sqlite::SqliteStore;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,15 +74,16 @@ impl Local {
     /// Opens the data directory, and makes it where it is missing.
     pub(crate) async fn open(data: &Data, agents: Agents, claims: Claims) -> anyhow::Result<Local> {
         let dir = directory(data);
-        let opened = SqliteStore::open(&dir, Arc::new(SystemClock));
-        let store = opened.map_err(|error| Refused::by_store(&dir, &error))?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store = store(&dir)?;
+        let copy = data.seal_file.clone().or_else(environment::seal_file);
+        let sealer = key::sealer(&dir, copy.as_deref())?;
         let ground = Ground {
             store: Arc::clone(&store),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents,
             policies: PolicySource::default(),
+            sealer: Some(sealer),
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(refused::open)?;
@@ -98,6 +100,12 @@ impl Local {
     pub(crate) async fn close(self) {
         self.engine.shutdown().await;
     }
+}
+
+/// The store of a data directory, and nobody at work on it.
+pub(crate) fn store(dir: &Path) -> Result<Arc<dyn Store>, Refused> {
+    let opened = SqliteStore::open(dir, Arc::new(SystemClock));
+    Ok(Arc::new(opened.map_err(|error| Refused::by_store(dir, &error))?))
 }
 
 /// Refuses a data directory that nobody has run anything in: it would be made

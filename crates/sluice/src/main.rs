@@ -10,6 +10,7 @@ mod environment;
 mod find;
 mod hands;
 mod input;
+mod key;
 mod live;
 mod local;
 mod out;

@@ -36,6 +36,14 @@ pub(crate) const NOTHING_FAILED: &str = "nothing_failed";
 pub(crate) const NOT_CONFIRMED: &str = "not_confirmed";
 /// A run's journal cannot be read.
 pub(crate) const RUN_UNREADABLE: &str = "run_unreadable";
+/// The key that seals are signed with, or the file they are copied to, cannot be used.
+pub(crate) const SEAL_UNUSABLE: &str = "seal_unusable";
+/// A file that should hold seals does not.
+pub(crate) const SEAL_UNREADABLE: &str = "seal_unreadable";
+/// Nothing of a run is under a seal, or nothing is sealed at all.
+pub(crate) const NOT_SEALED: &str = "not_sealed";
+/// The run has no such event.
+pub(crate) const EVENT_UNKNOWN: &str = "event_unknown";
 
 /// There is no row of this name.
 pub(crate) const ROW_UNKNOWN: &str = "row_unknown";
@@ -102,7 +110,8 @@ impl Refused {
             Refusal::Late => "nothing: the result is known".to_owned(),
             Refusal::NothingToRewind => format!("`sluice runs show {run}` lists the checkpoints"),
             Refusal::NotApprover { .. } => {
-                "let one of them answer, or answer in a role that is named: `--role ROLE`".to_owned()
+                "let one of them answer, or answer in a role that is named: `--role ROLE`"
+                    .to_owned()
             }
             Refusal::SelfApproval(_) => "let somebody else answer".to_owned(),
             Refusal::AnsweredAlready(_) => "let the others answer".to_owned(),

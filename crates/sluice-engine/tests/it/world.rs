@@ -99,8 +99,8 @@ impl World {
         let store = Arc::new(store);
         let weak = Arc::downgrade(&store);
         let entropy = Arc::new(|| Box::new(SystemEntropy) as Box<_>);
-        let policies = PolicySource::default();
-        let ground = Ground { store, clock, entropy, agents: self.agents(), policies };
+        let (policies, sealer) = (PolicySource::default(), None);
+        let ground = Ground { store, clock, entropy, agents: self.agents(), policies, sealer };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
         Life { engine, store: weak }
     }
@@ -214,6 +214,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: world.agents(),
         policies: PolicySource::default(),
+        sealer: None,
     }
 }
 

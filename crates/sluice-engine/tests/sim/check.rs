@@ -7,6 +7,7 @@ mod step;
 mod table;
 
 use crate::tally::Tally;
+use sluice_core::evidence::event::{Chain, Link};
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
@@ -42,12 +43,30 @@ pub(crate) struct Journal {
 pub(crate) struct Track {
     pub(crate) run: Run,
     pub(crate) events: Vec<(Event, u64)>,
+    /// The hash of each event.
+    hashes: Vec<Hash>,
     /// Who wrote under each epoch.
     writers: BTreeMap<u64, NodeId>,
     steps: Steps,
     /// Children whose results were taken over.
     heard: BTreeSet<RunId>,
     asked: BTreeSet<ApprovalId>,
+}
+
+/// The hash of an append's last event, if the hashes of all are right.
+fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
+    let mut link = Link { run: append.run, next: append.after + 1, tip };
+    let frame = wire::raw(&append.body).map_err(|error| error.to_string())?;
+    let mut hashes = Chain::new(&mut link);
+    let mut chain = Vec::new();
+    for event in &frame.events {
+        let committed = event.commitment().ok_or("every event is committed to")?;
+        chain.extend(hashes.add(event.kind, frame.at_ms, committed).0);
+    }
+    if chain != append.chain {
+        return Err("events are linked to those before".into());
+    }
+    Ok(link.tip)
 }
 
 impl Default for Journal {
@@ -112,6 +131,7 @@ impl Journal {
         if decoded.events.len() != append.count as usize {
             return Err(about("a frame holds as many events as it says".into()));
         }
+        let tip = linked(append, track.run.tip).map_err(about)?;
         for event in decoded.events {
             let id = track.run.version + 1;
             let about = |what: String| format!("{run} event {id} {}: {what}", event.name());
@@ -124,7 +144,10 @@ impl Journal {
             }
             track.events.push((event, decoded.at_ms));
         }
-        let track = &self.tracks[&run];
+        let track = self.tracks.get_mut(&run).expect("it was there before");
+        track.run.tip = tip;
+        let (hashes, _) = append.chain.as_chunks::<32>();
+        track.hashes.extend(hashes.iter().map(|hash| Hash(*hash)));
         track.settled().map_err(about)
     }
 
@@ -158,6 +181,7 @@ impl Journal {
             Track {
                 run,
                 events: Vec::new(),
+                hashes: Vec::new(),
                 writers: BTreeMap::new(),
                 steps: Steps::default(),
                 heard: BTreeSet::new(),
@@ -297,6 +321,7 @@ impl Track {
         for (event, at_ms) in self.events.iter().take(count) {
             run.evolve(event, *at_ms);
         }
+        run.tip = self.hashes.iter().take(count).next_back().copied().unwrap_or(run.tip);
         run
     }
 

@@ -11,12 +11,14 @@ use crate::store::FaultyStore;
 use crate::tally::Tally;
 use crate::trace::Printer;
 use crate::world::{Safeguards, SimClock, World};
+use sluice_core::evidence::key::Signer;
 use sluice_core::port::Entropy;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::store::Hash;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::{Engine, Ground};
+use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_store::memory::MemoryStore;
 use std::sync::Arc;
@@ -45,6 +47,8 @@ pub(crate) struct Scene {
     lacking: Option<usize>,
 }
 
+/// What every process seals with.
+const SEAL_KEY: [u8; 32] = [7; 32];
 /// How long faults go on.
 const FAULTS_MS: (u64, u64) = (15_000, 45_000);
 
@@ -146,6 +150,7 @@ impl Scene {
                 entropy: Arc::new(source),
                 agents: self.agents(process),
                 policies: PolicySource::default(),
+                sealer: Some(Sealer { signer: Signer::new(&SEAL_KEY), witness: None }),
             };
             if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
                 let mut slots = world.slots();

@@ -106,6 +106,9 @@ pub(crate) struct Data {
     /// Where runs are kept; by default what SLUICE_DATA says, else `.sluice`
     #[arg(id = "data", long = "data", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Copy every seal made here to this file; by default what SLUICE_SEAL_FILE says
+    #[arg(long, value_name = "FILE")]
+    pub(crate) seal_file: Option<PathBuf>,
 }
 
 /// A JSON object.

@@ -46,6 +46,11 @@ pub(crate) enum Runs {
     /// Print everything there is about a run as one JSON object
     #[command(after_help = "Example:\n  sluice runs export run_0198c7d2 --json > run.json")]
     Export(Export),
+    /// Erase what a run that ended was given and answered; its hashes and figures stay
+    #[command(after_help = "Without `--event`, all of it. The audit says who did it and why, and \
+        `sluice audit verify` still finds nothing wrong.\n\nExample:\n  \
+        sluice runs erase run_0198c7d2 --reason 'the customer asked'")]
+    Erase(Erase),
 }
 
 #[derive(Debug, Args)]
@@ -93,6 +98,18 @@ pub(crate) struct Watch {
 pub(crate) struct Cancel {
     /// Why, for the journal
     #[arg(long, value_name = "TEXT", default_value = "cancelled at the command line")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) told: Told,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Erase {
+    /// Only this event; several may be named
+    #[arg(long, value_name = "N")]
+    pub(crate) event: Vec<u64>,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
     pub(crate) reason: String,
     #[command(flatten)]
     pub(crate) told: Told,

@@ -2,6 +2,7 @@
 
 mod branch;
 mod cancel;
+mod erase;
 mod export;
 mod list;
 mod pause;
@@ -29,5 +30,6 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Rewind(args) => rewind::run(args, out).await,
         Runs::Branch(args) => branch::run(args, out).await,
         Runs::Export(args) => export::run(args, out).await,
+        Runs::Erase(args) => erase::run(args, out).await,
     }
 }

@@ -1,7 +1,10 @@
 //! After the faults: everything must come to an end, and leave nothing behind.
 
-use super::Scene;
+use super::{SEAL_KEY, Scene};
 use crate::chance::Chance;
+use sluice_core::evidence::key::Signer;
+use sluice_core::evidence::verify::{Verifier, needs};
+use sluice_core::port::ledger::Ledger as _;
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
@@ -130,6 +133,39 @@ impl Scene {
         let checked = self.world.journal().families();
         self.world.holds(checked);
         self.rows().await;
+        self.evidence().await;
+    }
+
+    /// Every hash and every seal holds, whatever crashed, and everything is sealed.
+    async fn evidence(&self) {
+        let mut verifier = Verifier::new([Signer::new(&SEAL_KEY).public()]);
+        let seals = self.store.seals(1, usize::MAX).await.expect("memory answers");
+        for seal in &seals {
+            verifier.seal(seal);
+        }
+        for entry in self.store.entries(0, usize::MAX).await.expect("memory answers") {
+            verifier.entry(&entry);
+        }
+        let runs: Vec<RunId> = self.world.journal().tracks.keys().copied().collect();
+        for run in runs {
+            let frames = self.store.frames(run, 0, usize::MAX).await.expect("memory answers");
+            for frame in frames {
+                let mut blobs = BTreeMap::new();
+                for hash in needs(&frame.body).unwrap_or_default() {
+                    let blob = self.store.blob(hash).await.expect("memory answers");
+                    blobs.extend(blob.map(|body| (hash, body)));
+                }
+                verifier.frame(run, &frame, &blobs);
+            }
+        }
+        let report = verifier.finish();
+        if let Some(finding) = report.findings.first() {
+            self.world.fails(format!("the evidence holds: {finding}"));
+        }
+        let unsealed = self.store.unsealed(1).await.expect("memory answers");
+        if !unsealed.heads.is_empty() || report.unhashed > 0 {
+            self.world.fails(format!("everything is sealed: {unsealed:?}"));
+        }
     }
 
     async fn rows(&self) {

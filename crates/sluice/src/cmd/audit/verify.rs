@@ -1,0 +1,225 @@
+//! `sluice audit verify`: reads, never writes, and names what is broken.
+
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::audit::Verify;
+use crate::find;
+use crate::key;
+use crate::local;
+use crate::out::{Layout, Out};
+use crate::refused::{Refused, SEAL_UNREADABLE};
+use crate::visible;
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use sluice_core::evidence::key::PublicKey;
+use sluice_core::evidence::packet::Packet;
+use sluice_core::evidence::seal::Seal;
+use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
+use sluice_core::port::store::{Filter, Store};
+use sluice_core::run::id::RunId;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Rows read at once.
+const PAGE: usize = 1000;
+/// Bytes of frames read at once.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
+    let kept = kept(args)?;
+    let mut keys = args.key.clone();
+    if keys.is_empty() {
+        keys.extend(kept.iter().map(|seal| seal.key));
+    }
+    if !args.packet.is_empty() {
+        return packets(args, &keys, out);
+    }
+    local::existing(&args.data)?;
+    let dir = local::directory(&args.data);
+    if keys.is_empty() {
+        keys.extend(key::public(&dir));
+    }
+    let store = local::store(&dir)?;
+    let mut verifier = Verifier::new(keys);
+    let only = match &args.run {
+        Some(text) => Some(find::run_in(&*store, text).await?.run),
+        None => None,
+    };
+    if let Some(run) = only {
+        verifier = verifier.only(run);
+    }
+    kept.into_iter().for_each(|seal| verifier.kept(seal));
+    ledger(&*store, &mut verifier).await?;
+    match only {
+        Some(run) => journal(&*store, run, &mut verifier).await?,
+        None => journals(&*store, &mut verifier).await?,
+    }
+    tell(&verifier.finish(), args.json.reader(), out)
+}
+
+/// Seals kept elsewhere, a line each.
+fn kept(args: &Verify) -> anyhow::Result<Vec<Seal>> {
+    let mut seals = Vec::new();
+    for path in &args.seal {
+        let unreadable = |why: String| {
+            let message = format!("`{}` does not hold seals: {why}", path.display());
+            let remedy = "name a file that `sluice audit seal --out FILE` or `--seal-file` wrote";
+            Refused::new(SEAL_UNREADABLE, message, remedy)
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        for (number, line) in text.lines().enumerate() {
+            let seal = Seal::parse(line);
+            let seal = seal.ok_or_else(|| unreadable(format!("line {} is none", number + 1)))?;
+            seals.push(seal);
+        }
+    }
+    Ok(seals)
+}
+
+async fn ledger(store: &dyn Store, verifier: &mut Verifier) -> anyhow::Result<()> {
+    let mut from = 1;
+    loop {
+        let page = store.seals(from, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        from = last.number + 1;
+        page.iter().for_each(|row| verifier.seal(row));
+    }
+    let mut after = 0;
+    loop {
+        let page = store.entries(after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.place;
+        page.iter().for_each(|row| verifier.entry(row));
+    }
+}
+
+async fn journals(store: &dyn Store, verifier: &mut Verifier) -> anyhow::Result<()> {
+    let mut filter = Filter { limit: PAGE, ..Filter::default() };
+    loop {
+        let rows = store.list(filter.clone()).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        filter.before = Some(last.run);
+        for row in &rows {
+            journal(store, row.run, verifier).await?;
+        }
+    }
+}
+
+async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> anyhow::Result<()> {
+    let mut after = 0;
+    loop {
+        let frames = store.frames(run, after, PAGE_BYTES).await?;
+        let Some(last) = frames.last() else { return Ok(()) };
+        // One that claims to end before it began must not be read for ever.
+        after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
+        for frame in &frames {
+            let mut blobs = BTreeMap::new();
+            for hash in needs(&frame.body).unwrap_or_default() {
+                let blob = store.blob(hash).await?;
+                blobs.extend(blob.map(|body| (hash, body)));
+            }
+            verifier.frame(run, frame, &blobs);
+        }
+    }
+}
+
+fn packets(args: &Verify, keys: &[PublicKey], out: &mut Out) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Done;
+    for path in &args.packet {
+        let (good, line) = packet(path, keys)?;
+        if !good {
+            exit = Exit::Failed;
+        }
+        match args.json.reader() {
+            Reader::Program => {
+                let file = path.display().to_string();
+                out.json(Layout::Line, &json!({"packet": file, "ok": good, "detail": line}))?;
+            }
+            Reader::Person => {
+                out.print(&format!("{}: {}\n", path.display(), visible::brief(&line)))?;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// Whether a packet is to be believed, and why.
+fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let packet = match String::from_utf8(text) {
+        Ok(text) => Packet::parse(&text),
+        Err(_) => return Ok((false, "this is no packet: it is no text".to_owned())),
+    };
+    let packet = match packet {
+        Ok(packet) => packet,
+        Err(error) => return Ok((false, error.to_string())),
+    };
+    Ok(match packet.verify(keys) {
+        Err(error) => (false, error.to_string()),
+        Ok(lacking) => {
+            let (run, events) = (packet.run, packet.events.len());
+            let seal = packet.seal.number;
+            let key = packet.seal.key;
+            let mut line =
+                format!("{run}, {events} events, under seal {seal} by {key}: nothing is wrong");
+            if !lacking.is_empty() {
+                line.push_str(&format!("; it lacks {} policy sets", lacking.len()));
+            }
+            (true, line)
+        }
+    })
+}
+
+fn tell(report: &Report, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+    match reader {
+        Reader::Program => out.json(Layout::Line, &object(report))?,
+        Reader::Person => out.print(&text(report))?,
+    }
+    Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text.push_str(&format!("{}\n", visible::brief(&finding.to_string())));
+    }
+    if report.more > 0 {
+        text.push_str(&format!("and {} more\n", report.more));
+    }
+    let Report { seals, entries, runs, events, unhashed, erased, .. } = report;
+    text.push_str(&format!(
+        "looked at {seals} seals, {entries} entries, {runs} runs with {events} events"
+    ));
+    if *erased > 0 {
+        text.push_str(&format!(", {erased} of them erased as the audit says"));
+    }
+    if *unhashed > 0 {
+        text.push_str(&format!(", {unhashed} of them older than hashes"));
+    }
+    text.push_str(if report.is_clean() { ": nothing is wrong\n" } else { "\n" });
+    text
+}
+
+fn object(report: &Report) -> Value {
+    let findings: Vec<Value> = report.findings.iter().map(finding).collect();
+    json!({
+        "ok": report.is_clean(),
+        "seals": report.seals,
+        "entries": report.entries,
+        "runs": report.runs,
+        "events": report.events,
+        "unhashed": report.unhashed,
+        "erased": report.erased,
+        "findings": findings,
+        "more": report.more,
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    let place = match finding.place {
+        Place::Seal(number) => json!({"seal": number}),
+        Place::Entry(writer, seq) => json!({"writer": writer.to_string(), "seq": seq}),
+        Place::Event(run, event) => json!({"run_id": run.to_string(), "event_id": event}),
+    };
+    json!({"place": place, "trouble": finding.trouble.as_str(), "detail": finding.detail})
+}

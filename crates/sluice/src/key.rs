@@ -1,0 +1,92 @@
+//! The key of a data directory, and where its seals are kept beside it.
+//!
+//! Whoever opens the directory first makes the key. It is a file that only its
+//! owner can read; its public half stands in every seal, and in a file of its
+//! own that may be given to anybody.
+
+use crate::refused::{Refused, SEAL_UNUSABLE};
+use sluice_core::evidence::hex;
+use sluice_core::evidence::key::{PublicKey, Signer};
+use sluice_core::port::Entropy as _;
+use sluice_engine::sealer::{Sealer, Witness};
+use sluice_engine::world::SystemEntropy;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The secret half.
+const SECRET: &str = "seal.key";
+/// The public half.
+const PUBLIC: &str = "seal.pub";
+
+/// What a directory's seals are made with. Each is copied to `copy`, if that
+/// is named.
+pub(crate) fn sealer(dir: &Path, copy: Option<&Path>) -> Result<Sealer, Refused> {
+    let signer = signer(dir)?;
+    let witness = copy.map(witness).transpose()?;
+    Ok(Sealer { signer, witness })
+}
+
+fn signer(dir: &Path) -> Result<Signer, Refused> {
+    let path = dir.join(SECRET);
+    let unusable = |error: &dyn std::fmt::Display| {
+        let message = format!("the key that seals are signed with, `{}`: {error}", path.display());
+        let remedy = "put the file back from a backup, or its permissions right; \
+                      without it, move it away and a new key is made, which others must be told";
+        Refused::new(SEAL_UNUSABLE, message, remedy)
+    };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make(&path).map_err(|error| unusable(&error))?;
+            fs::read_to_string(&path).map_err(|error| unusable(&error))?
+        }
+        Err(error) => return Err(unusable(&error)),
+    };
+    let secret = hex::parse(text.trim_end()).ok_or_else(|| unusable(&"it is no key"))?;
+    let signer = Signer::new(&secret);
+    let public = dir.join(PUBLIC);
+    if !public.exists() {
+        let text = format!("{}\n", signer.public());
+        fs::write(&public, text).map_err(|error| unusable(&error))?;
+    }
+    Ok(signer)
+}
+
+/// Makes a key. Of two who do so at once, one wins: the file appears whole.
+fn make(path: &Path) -> io::Result<()> {
+    let mut entropy = SystemEntropy;
+    let secret: Vec<u8> = (0..4).flat_map(|_| entropy.bits().to_be_bytes()).collect();
+    let own = path.with_extension(format!("{:016x}", entropy.bits()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own)?;
+    file.write_all(format!("{}\n", hex::to_string(&secret)).as_bytes())?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&own, path);
+    fs::remove_file(&own)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The public keys that a directory's seals are believed by.
+pub(crate) fn public(dir: &Path) -> Option<PublicKey> {
+    PublicKey::parse(fs::read_to_string(dir.join(PUBLIC)).ok()?.trim_end())
+}
+
+/// Appends each seal to a file, a line each.
+fn witness(path: &Path) -> Result<Witness, Refused> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let file = opened.map_err(|error| {
+        let message = format!("seals cannot be copied to `{}`: {error}", path.display());
+        let remedy = "name a file that can be written with `--seal-file FILE` or SLUICE_SEAL_FILE";
+        Refused::new(SEAL_UNUSABLE, message, remedy)
+    })?;
+    Ok(Arc::new(move |text: &str| {
+        // A seal whose copy fails is in the store all the same, and the next
+        // copy proves it: seals are chained.
+        let _ = (&file).write_all(format!("{text}\n").as_bytes());
+    }))
+}
