@@ -103,6 +103,8 @@ pub(crate) fn request(step: &str, message: &str) -> Request {
         output_schema: None,
         max_output_tokens: None,
         timeout_ms: 60_000,
+        constraints: sluice_govern::decision::Constraints::default(),
+        action_digest: String::new(),
     }
 }
 
