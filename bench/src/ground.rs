@@ -8,7 +8,8 @@ use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::evidence::key::Signer;
 use sluice_core::port::adapter::Adapter;
-use sluice_core::port::store::Store;
+use sluice_core::port::ledger::Change;
+use sluice_core::port::store::{NodeId, Store};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
@@ -20,6 +21,7 @@ use sluice_engine::sealer::Sealer;
 use sluice_engine::start::Start;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_govern::registry::Row;
 use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::{Figures, SqliteStore};
 use std::path::{Path, PathBuf};
@@ -51,6 +53,11 @@ enum Kind {
     Memory,
 }
 
+/// What seals are made with.
+pub(crate) fn sealer() -> Sealer {
+    Sealer { signer: Signer::new(&[7; 32]), witness: None }
+}
+
 /// An engine, its store and its directory.
 pub(crate) struct Plant {
     pub(crate) engine: Engine,
@@ -66,10 +73,33 @@ impl Plant {
         Plant::open_with(place, adapter, Config::default()).await
     }
 
+    /// An engine on rows of a registry, with seals or without.
+    pub(crate) async fn governed(
+        place: &Where,
+        mock: &str,
+        rows: Vec<Row>,
+        config: Config,
+        sealer: Option<Sealer>,
+    ) -> anyhow::Result<Plant> {
+        let script = Script::parse(mock).map_err(|wrong| anyhow::anyhow!("{wrong:?}"))?;
+        let adapter = Arc::new(MockAdapter::new(script));
+        Plant::on(place, adapter, config, rows, sealer).await
+    }
+
     pub(crate) async fn open_with(
         place: &Where,
         adapter: Arc<dyn Adapter>,
         config: Config,
+    ) -> anyhow::Result<Plant> {
+        Plant::on(place, adapter, config, Vec::new(), Some(sealer())).await
+    }
+
+    async fn on(
+        place: &Where,
+        adapter: Arc<dyn Adapter>,
+        config: Config,
+        rows: Vec<Row>,
+        sealer: Option<Sealer>,
     ) -> anyhow::Result<Plant> {
         let own = if place.data.is_none() { Some(tempfile::tempdir()?) } else { None };
         let dir = place.data.clone().or_else(|| own.as_ref().map(|dir| dir.path().to_owned()));
@@ -82,13 +112,18 @@ impl Plant {
             Some(sqlite) => Arc::clone(sqlite) as Arc<dyn Store>,
             None => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
         };
+        if !rows.is_empty() {
+            let (node, entries) = (NodeId(1), Vec::new());
+            let change = Change { expect: None, put: rows, remove: Vec::new(), node, entries };
+            store.change(change).await?;
+        }
         let ground = Ground {
             store,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents: Agents::new().with("mock", adapter),
             policies: PolicySource::default(),
-            sealer: Some(Sealer { signer: Signer::new(&[7; 32]), witness: None }),
+            sealer,
         };
         let engine = Engine::open(ground, config).await?;
         Ok(Plant { engine, sqlite, dir, _own: own })

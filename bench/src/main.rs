@@ -7,6 +7,8 @@ mod chain;
 mod documents;
 mod fanout;
 mod flat;
+mod gates;
+mod governed;
 mod ground;
 mod history;
 mod limit;
@@ -32,6 +34,10 @@ enum What {
     Documents(documents::Options),
     /// Many runs of a chain of steps that do nothing.
     Chain(chain::Options),
+    /// The same under full governance, beside two that ask nobody.
+    Governed(governed::Options),
+    /// One decision: ten gates, policies, caps.
+    Gates(gates::Options),
     /// One step, many at once, one that waits for all.
     Fanout(fanout::Options),
     /// Runs that wait for people.
@@ -51,6 +57,8 @@ fn main() -> anyhow::Result<()> {
         match &what {
             What::Documents(options) => documents::run(options),
             What::Chain(options) => chain::run(options).await,
+            What::Governed(options) => governed::run(options).await,
+            What::Gates(options) => gates::run(options),
             What::Fanout(options) => fanout::run(options).await,
             What::Parked(options) => parked::run(options).await,
             What::Recover(options) => recover::run(options).await,

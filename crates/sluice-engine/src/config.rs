@@ -70,4 +70,6 @@ pub struct Sabotage {
     pub accept_late: bool,
     /// When a run is parked, nobody notes when it is due.
     pub forget_timers: bool,
+    /// Steps are dispatched without asking the gates.
+    pub unasked: Option<&'static sluice_core::port::authority::Unasked>,
 }

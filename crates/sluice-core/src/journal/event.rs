@@ -153,7 +153,7 @@ pub enum NodeEvent {
         errors: Arc<Vec<Violation>>,
     },
     /// The gates decided.
-    GovernanceDecided(Map<String, Value>),
+    GovernanceDecided(Record),
     /// A person is asked.
     ApprovalRequested(Box<ApprovalRequested>),
     /// A person was reminded.
@@ -173,6 +173,30 @@ pub enum NodeEvent {
         /// What it cost.
         usage: Usage,
     },
+}
+
+/// What the gates decided, as it is written: the text of a JSON object. It is
+/// made once and read by people and back-tests, never by the fold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record(Arc<str>);
+
+impl Record {
+    /// The text of an object.
+    pub fn new(text: impl Into<Arc<str>>) -> Record {
+        let text = text.into();
+        debug_assert!(text.starts_with('{') && text.ends_with('}'), "a record is an object");
+        Record(text)
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// As a value.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
 }
 
 /// What a run starts with, pinned.

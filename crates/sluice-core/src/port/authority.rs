@@ -38,9 +38,26 @@ pub trait Authority: Send + Sync {
     /// What whoever does the work itself says a dispatch costs at most.
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote;
 
+    /// An answer that is given without asking the gates: a yardstick for what
+    /// asking them costs.
+    #[cfg(feature = "sabotage")]
+    fn unasked(&self) -> Option<Unasked> {
+        None
+    }
+
     /// When people are reminded of a question, how urgent it is by then, and
     /// when it expires: each in milliseconds after it was asked.
     fn patience(&self) -> &Patience;
+}
+
+/// What is written down of a dispatch that nobody was asked about.
+#[cfg(feature = "sabotage")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unasked {
+    /// This decision, whatever the step.
+    Noted(crate::journal::event::Record),
+    /// Nothing.
+    Silent,
 }
 
 /// How long people are given to answer.

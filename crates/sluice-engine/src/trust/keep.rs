@@ -127,7 +127,10 @@ impl Trust {
 impl Inner {
     /// What a turn sees of governance.
     pub(crate) fn view(&self, now_ms: u64) -> View<'_> {
-        View::new(&self.trust, &self.agents, now_ms)
+        let view = View::new(&self.trust, &self.agents, now_ms);
+        #[cfg(feature = "sabotage")]
+        let view = view.unasked(self.config.sabotage.unasked.cloned());
+        view
     }
 
     /// Reads the rows again if they have changed. Rules that cannot be read

@@ -15,11 +15,32 @@ pub(crate) struct View<'a> {
     trust: &'a Trust,
     agents: &'a Agents,
     now_ms: u64,
+    #[cfg(feature = "sabotage")]
+    unasked: Option<sluice_core::port::authority::Unasked>,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn new(trust: &'a Trust, agents: &'a Agents, now_ms: u64) -> View<'a> {
-        View { rules: trust.rules(), trust, agents, now_ms }
+        View {
+            rules: trust.rules(),
+            trust,
+            agents,
+            now_ms,
+            #[cfg(feature = "sabotage")]
+            unasked: None,
+        }
+    }
+}
+
+#[cfg(feature = "sabotage")]
+impl View<'_> {
+    /// The same, but nobody is asked.
+    pub(super) fn unasked(
+        mut self,
+        unasked: Option<sluice_core::port::authority::Unasked>,
+    ) -> Self {
+        self.unasked = unasked;
+        self
     }
 }
 
@@ -58,6 +79,11 @@ impl Authority for View<'_> {
         let row = self.gateway(gateway);
         let adapter = self.agents.at(agent, row);
         adapter.map_or(Quote::Priced, |adapter| adapter.quote(step))
+    }
+
+    #[cfg(feature = "sabotage")]
+    fn unasked(&self) -> Option<sluice_core::port::authority::Unasked> {
+        self.unasked.clone()
     }
 
     fn patience(&self) -> &Patience {

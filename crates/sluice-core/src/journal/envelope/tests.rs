@@ -1,7 +1,7 @@
 use super::*;
 use crate::doc;
 use crate::evidence::event::{Link, START};
-use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Provenance, StepAt};
+use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Provenance, Record, StepAt};
 use crate::journal::wire;
 use crate::limits::BLOB_BYTES_MIN;
 use crate::port::Entropy;
@@ -64,7 +64,7 @@ fn some_events() -> Vec<Event> {
     vec![
         node(NodeEvent::Started(Box::new(dispatch))),
         node(NodeEvent::Provenance(Box::new(provenance))),
-        node(NodeEvent::GovernanceDecided(decided.as_object().unwrap().clone())),
+        node(NodeEvent::GovernanceDecided(Record::new(decided.to_string()))),
         Event::RunRecovered,
     ]
 }

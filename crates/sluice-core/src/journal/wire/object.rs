@@ -85,6 +85,16 @@ impl Payload<'_> {
         self.value(before, name, |out| json(out, value));
     }
 
+    /// The fields of an object whose text is at hand.
+    pub(super) fn fields_of(&mut self, object: &str) {
+        let fields = object.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let fields = fields.unwrap_or_default();
+        if !fields.is_empty() {
+            self.separate();
+            self.frame.out.extend_from_slice(fields.as_bytes());
+        }
+    }
+
     /// Where the next field begins, its comma included.
     fn separate(&mut self) -> usize {
         let before = self.frame.out.len();

@@ -8,7 +8,7 @@ use crate::contract::envelope::Envelope;
 use crate::journal::event::{
     Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Delta,
     DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path, Prepared,
-    Provenance, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms, Wait,
+    Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms, Wait,
 };
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
@@ -109,9 +109,7 @@ fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
             phase: fields.need("phase")?,
             errors: violations(fields)?,
         },
-        "governance.decided" => {
-            NodeEvent::GovernanceDecided(entries(fields, &["runId", "nodeId"])?)
-        }
+        "governance.decided" => NodeEvent::GovernanceDecided(record(fields)),
         "approval.requested" => NodeEvent::ApprovalRequested(Box::new(approval_requested(fields)?)),
         "approval.reminded" => NodeEvent::ApprovalReminded {
             approval: fields.need_parsed("approvalId", ApprovalId::parse)?,
@@ -461,6 +459,23 @@ fn coercions(fields: &Fields<'_>) -> Read<Vec<Coercion>> {
         };
     let written: Vec<Written> = fields.or_default("coercions")?;
     written.into_iter().map(coercion).collect()
+}
+
+/// Fields that stay as they are written, without those that mean something to
+/// the envelope.
+fn record(fields: &Fields<'_>) -> Record {
+    let kept = fields.0.iter().filter(|(name, _)| !matches!(&**name, "runId" | "nodeId"));
+    let mut text = String::from("{");
+    for (name, raw) in kept {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(&**name).to_string());
+        text.push(':');
+        text.push_str(raw.get());
+    }
+    text.push('}');
+    Record::new(text)
 }
 
 /// Fields that become a map, without those that mean something to the envelope.

@@ -88,7 +88,7 @@ fn node(payload: &mut Payload<'_>, event: &NodeEvent) {
             payload.field("phase", phase);
             payload.unless_default("errors", &**errors);
         }
-        NodeEvent::GovernanceDecided(figures) => entries(payload, figures, &["runId", "nodeId"]),
+        NodeEvent::GovernanceDecided(record) => payload.fields_of(record.text()),
         NodeEvent::ApprovalRequested(request) => approval_requested(payload, request),
         NodeEvent::ApprovalReminded { approval, level } => {
             payload.field("approvalId", &Text(approval));

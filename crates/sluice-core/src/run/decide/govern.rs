@@ -6,9 +6,9 @@
 //! never used again.
 
 use super::Turn;
-use super::money::{signed, usd};
+use super::money::signed;
 use crate::journal::event::{
-    Account, Dispatch, NodeEvent, Path, Prepared, Skip, SkipCause, StepAt, Terms,
+    Account, Dispatch, NodeEvent, Path, Prepared, Record, Skip, SkipCause, StepAt, Terms,
 };
 use crate::money::Money;
 use crate::plan::step::Work;
@@ -16,7 +16,7 @@ use crate::port::adapter::{Quote, Usage};
 use crate::run::id::RunId;
 use crate::run::state::Grant;
 use crate::run::status::StepStatus;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sluice_govern::account::{
     self, Costing, Estimate, RunCap, Spender, caps_for, input_tokens, worst,
 };
@@ -28,6 +28,7 @@ use sluice_govern::facts::{
 };
 use sluice_govern::registry::{Phase, Posture, Role, TrustedContext};
 use sluice_govern::route::{DeployedOn, Features, Layer, Route, Want, route};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// What the gates said of a dispatch, and what it rests on.
@@ -35,7 +36,7 @@ struct Judged {
     decision: Decision,
     gateway: String,
     /// What is written down of it.
-    record: Map<String, Value>,
+    record: Record,
     caps: Vec<(String, Money)>,
     worst: Worst,
     max_output_tokens: Option<u64>,
@@ -54,6 +55,10 @@ pub(super) struct Ready {
 impl Turn<'_> {
     /// Asks the gates about a step and does what they say.
     pub(super) fn govern(&mut self, ready: Ready) {
+        #[cfg(feature = "sabotage")]
+        if let Some(unasked) = self.given.authority.unasked() {
+            return self.send_unasked(ready, unasked);
+        }
         let judged = self.judge(&ready);
         let at = ready.at;
         self.node(at, NodeEvent::GovernanceDecided(judged.record.clone()));
@@ -136,17 +141,7 @@ impl Turn<'_> {
             action: self.action(ready, agent_name, &gateway, &name, model.clone()),
         };
         let decision = evaluate(&facts, authority.policies());
-        let mut record = decision.to_json();
-        if let Some(route) = &route {
-            let route = serde_json::to_value(route).unwrap_or_default();
-            record.insert("route".to_owned(), route);
-        }
-        if let Worst::Known(money) = quoted.worst
-            && money != Money::ZERO
-        {
-            record.insert("worst".to_owned(), usd(money));
-        }
-        record.insert("registry".to_owned(), authority.fabric().epoch.into());
+        let record = record(&decision, route.as_ref(), quoted.worst, authority.fabric().epoch);
         Judged {
             decision,
             gateway,
@@ -382,6 +377,28 @@ impl Turn<'_> {
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
     }
 
+    #[cfg(feature = "sabotage")]
+    fn send_unasked(&mut self, ready: Ready, unasked: crate::port::authority::Unasked) {
+        let at = ready.at;
+        if let crate::port::authority::Unasked::Noted(record) = unasked {
+            self.node(at, NodeEvent::GovernanceDecided(record));
+        }
+        let run = &*self.run;
+        let dispatch = Dispatch {
+            attempt: ready.attempt,
+            dispatch_no: run.state(at).dispatch_no + 1,
+            wave: run.definition.plan.graph.layer_of(at.step as usize),
+            agent: run.agent_of(at.step).map(str::to_owned),
+            gateway: run.started.gateway.clone(),
+            path: Path::Edge,
+            deadline_ms: Some(self.given.now_ms.saturating_add(run.step(at).timeout_ms)),
+            prepared: (!ready.known).then_some(ready.prepared),
+            digest: None,
+            terms: Arc::default(),
+        };
+        self.node(at, NodeEvent::Started(Box::new(dispatch)));
+    }
+
     /// Takes a slot, a place in the rate's window, and the money.
     fn take(&mut self, agent: Option<&str>, judged: &Judged) -> Terms {
         let authority = self.given.authority;
@@ -438,6 +455,25 @@ impl Turn<'_> {
     pub(super) fn flies(&self, at: StepAt) -> bool {
         matches!(self.run.state(at).status, StepStatus::Running | StepStatus::Streaming)
     }
+}
+
+/// What is written down of a decision: itself, where it leads, and what it
+/// rests on. Written straight into text: this is done once for every dispatch.
+fn record(decision: &Decision, route: Option<&Route>, worst: Worst, epoch: u64) -> Record {
+    let mut text = serde_json::to_string(decision).expect("a decision is plain data");
+    text.pop();
+    if let Some(route) = route {
+        let route = serde_json::to_string(route).expect("a route is plain data");
+        text.push_str(",\"route\":");
+        text.push_str(&route);
+    }
+    if let Worst::Known(money) = worst
+        && money != Money::ZERO
+    {
+        let _ = write!(text, ",\"worst\":{money}");
+    }
+    let _ = write!(text, ",\"registry\":{epoch}}}");
+    Record::new(text)
 }
 
 fn inputs(prepared: &Prepared, now_ms: u64) -> Inputs<'static> {

@@ -128,6 +128,6 @@ pub(super) fn signed(money: Money) -> i64 {
 }
 
 /// Dollars, as every wire has them.
-pub(super) fn usd(money: Money) -> Value {
+fn usd(money: Money) -> Value {
     serde_json::from_str(&money.to_string()).expect("dollars are written as a number")
 }

@@ -107,6 +107,7 @@ impl World {
                 format!("{} {source} {:?}{}", asked.approval, asked.summary, changes.concat())
             }
             NodeEvent::GovernanceDecided(decision) => {
+                let decision = decision.value();
                 let by = &decision.get("blockedBy").map_or(Value::Null, |by| by["gate"].clone());
                 format!("{} {}", decision["disposition"], by)
             }

@@ -277,7 +277,7 @@ impl World {
 
 fn is_allow(event: &Event) -> bool {
     let Event::Node(_, NodeEvent::GovernanceDecided(decision)) = event else { return false };
-    decision["disposition"] == "allow"
+    decision.value()["disposition"] == "allow"
 }
 
 /// Where the next id begins.

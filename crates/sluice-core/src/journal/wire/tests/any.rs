@@ -418,7 +418,13 @@ fn gate() -> BoxedStrategy<NodeEvent> {
             .prop_map(|(phase, decision)| NodeEvent::ModerationFlagged { phase, decision }),
         (text(), violations())
             .prop_map(|(phase, errors)| NodeEvent::ContractViolated { phase, errors }),
-        map().prop_map(NodeEvent::GovernanceDecided),
+        map().prop_map(|mut decided| {
+            // The envelope has these already.
+            decided.shift_remove("runId");
+            decided.shift_remove("nodeId");
+            let text = Value::Object(decided).to_string();
+            NodeEvent::GovernanceDecided(Record::new(text))
+        }),
         approval_requested().prop_map(|request| NodeEvent::ApprovalRequested(Box::new(request))),
         (any::<u128>(), text()).prop_map(|(id, level)| NodeEvent::ApprovalReminded {
             approval: ApprovalId(id),

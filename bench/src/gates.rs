@@ -1,0 +1,134 @@
+//! One decision: ten gates, a hundred policies of which ten apply, twenty caps.
+
+use clap::Args;
+use serde_json::{Value, json};
+use sluice_govern::action::Action;
+use sluice_govern::decision::{Constraints, Disposition};
+use sluice_govern::evaluate;
+use sluice_govern::facts::{
+    Cap, Facts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Whose, Worst,
+};
+use sluice_govern::money::Money;
+use sluice_govern::policy::{DEFAULT, Policies};
+use sluice_govern::registry::{Agent, Gateway, Health, Held, Posture};
+use std::time::Instant;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How many decisions.
+    #[arg(long, default_value_t = 100_000)]
+    decisions: usize,
+    /// How many policies beside the default set; a tenth of them applies.
+    #[arg(long, default_value_t = 100)]
+    policies: usize,
+    /// How many caps.
+    #[arg(long, default_value_t = 20)]
+    caps: usize,
+}
+
+fn policies(count: usize) -> anyhow::Result<Policies> {
+    let mut text = String::new();
+    for number in 0..count {
+        let principal = match number % 10 {
+            0 => "principal".to_owned(),
+            _ => format!("principal == Agent::\"other-{number}\""),
+        };
+        text.push_str(&format!(
+            "@id(\"rule-{number}\")\n@action(\"block\")\n@enforcement(\"hard\")\n\
+             @category(\"guardrail\")\nforbid ({principal}, action == Action::\"dispatch_step\", \
+             resource) when {{ context.cost.worst > {number}000000000 && context.step.attempt > 3 }};\n"
+        ));
+    }
+    let files = [(DEFAULT.0.to_owned(), DEFAULT.1.to_owned()), ("house".to_owned(), text)];
+    Policies::load(&files).map_err(|errors| anyhow::anyhow!("{errors:?}"))
+}
+
+fn caps(count: usize) -> Vec<Cap<'static>> {
+    let cap = |number: usize| Cap {
+        whose: if number == 0 { Whose::Agent } else { Whose::Envelope },
+        name: format!("envelope-{number}").into(),
+        account: format!("envelope/envelope-{number}/2026-11-15"),
+        amount: Money::from_micro_cents(1_000_000_000_000),
+        held: Money::from_micro_cents(number as u64),
+        over: Money::ZERO,
+    };
+    (0..count).map(cap).collect()
+}
+
+fn facts<'a>(agent: &'a Agent, gateway: &'a Gateway, caps: Vec<Cap<'a>>) -> Facts<'a> {
+    Facts {
+        now_ms: 1_794_700_800_000,
+        verb: Verb::DispatchStep,
+        subject: Subject::Agent("scribe", Some(agent)),
+        role: None,
+        place: Some(Place { name: "local", gateway: Some(gateway), health: Health::Healthy }),
+        object: None,
+        held: Held::No,
+        running: 3,
+        in_window: 5,
+        caps,
+        worst: Worst::Known(Money::from_micro_cents(10_000)),
+        trust_ceiling: u8::MAX,
+        inputs: Inputs { classes: vec!["caller", "agent"], ..Inputs::default() },
+        posture: Posture::BoundedAutonomous,
+        run: RunFacts {
+            id: "run_0198c7d2e4f677818c51ef6fa49403c4",
+            workflow: "vendor-review",
+            version: Some(3),
+            initiator: "ada",
+            depth: 0,
+        },
+        step: Some(StepFacts { id: "assess", kind: "command", attempt: 1, capabilities: &[] }),
+        asks: None,
+        grant: None,
+        action: Action {
+            agent: "scribe".to_owned(),
+            gateway: "local".to_owned(),
+            workflow: "vendor-review".to_owned(),
+            step: "assess".to_owned(),
+            command: "Assess the risk of Northwind Paper and say why. ".repeat(8),
+            stdin: None,
+            env: Vec::new(),
+            cwd: None,
+            inputs: json!({"vendor": "Northwind Paper", "country": "NO"}),
+            model: Some("small".to_owned()),
+            tools: vec!["search".to_owned()],
+            constraints: Constraints::default(),
+            cost_ceiling: None,
+            policies: String::new(),
+            definition: "5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2"
+                .to_owned(),
+        },
+    }
+}
+
+pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
+    let policies = policies(options.policies)?;
+    let (agent, gateway) = (Agent::default(), Gateway::default());
+    let facts = facts(&agent, &gateway, caps(options.caps));
+    let mut times = Vec::with_capacity(options.decisions);
+    let mut written = 0;
+    for _ in 0..options.decisions {
+        let begun = Instant::now();
+        let decision = evaluate(&facts, &policies);
+        times.push(begun.elapsed());
+        anyhow::ensure!(decision.disposition == Disposition::Allow, "{decision:?}");
+        written = serde_json::to_string(&decision)?.len();
+    }
+    times.sort_unstable();
+    let micros = |share: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a place in a list"
+        )]
+        let at = ((times.len() - 1) as f64 * share) as usize;
+        crate::ground::brief(times[at].as_secs_f64() * 1e6)
+    };
+    Ok(json!({
+        "bench": "gates", "decisions": times.len(), "policies": options.policies,
+        "caps": options.caps, "p50_us": micros(0.5), "p99_us": micros(0.99),
+        "p999_us": micros(0.999), "decision_bytes": written,
+    }))
+}

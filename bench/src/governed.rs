@@ -1,0 +1,129 @@
+//! A chain of steps under full governance, beside one that is allowed everything
+//! and writes as much, and one that writes nothing of it.
+
+use crate::chain::round;
+use crate::ground::{Plant, Where, brief, chain, sealer, stored};
+use clap::Args;
+use serde_json::{Value, json};
+use sluice_core::journal::event::Record;
+use sluice_core::port::authority::Unasked;
+use sluice_engine::config::Config;
+use sluice_govern::policy::DEFAULT;
+use sluice_govern::registry::{Kind, Row};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MOCK: &str = "'*': {text: done, cost: 0.0001}";
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How many runs in all, of each kind.
+    #[arg(long, default_value_t = 2000)]
+    runs: usize,
+    /// Steps of each.
+    #[arg(long, default_value_t = 10)]
+    steps: usize,
+    /// Runs at the same time.
+    #[arg(long, default_value_t = 64)]
+    concurrency: usize,
+    /// How often the kinds take turns.
+    #[arg(long, default_value_t = 10)]
+    rounds: usize,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// The default set, ten policies that look, three envelopes, an agent.
+fn rows() -> Vec<Row> {
+    let envelope = |name: &str, scope: &str, of: Option<&str>| {
+        let body = json!({"scope": scope, "of": of, "period": "daily", "amount_cents": 1e9});
+        Row { kind: Kind::Envelope, name: name.to_owned(), body }
+    };
+    let policies: String = (0..10)
+        .map(|number| {
+            format!(
+                "@id(\"rule-{number}\")\n@action(\"block\")\n@enforcement(\"hard\")\n\
+                 @category(\"guardrail\")\nforbid (principal, action == Action::\"dispatch_step\", \
+                 resource) when {{ context.cost.worst > {} && context.step.attempt > {number} }};\n",
+                1_000_000_000 + number
+            )
+        })
+        .collect();
+    let policy = |name: &str, text: &str| Row {
+        kind: Kind::Policy,
+        name: name.to_owned(),
+        body: json!({"text": text, "set": "active"}),
+    };
+    vec![
+        envelope("everything", "global", None),
+        envelope("the-agent", "agent", Some("mock")),
+        envelope("the-flow", "workflow", Some("chain")),
+        policy(DEFAULT.0, DEFAULT.1),
+        policy("house", &policies),
+    ]
+}
+
+/// A decision as full governance writes it, to be written by one that asks nobody.
+async fn sample(options: &Options) -> anyhow::Result<Record> {
+    let config = Config::default();
+    let plant = Plant::governed(&options.place, MOCK, rows(), config, None).await?;
+    let run = plant.start(&stored(&chain(1))?).await?;
+    plant.ended(run).await?;
+    let loaded = plant.engine.load(run).await?;
+    let events = plant.engine.events(&loaded, 0).await?;
+    for event in &events {
+        let value: Value = serde_json::from_slice(event.json.as_bytes())?;
+        if value["type"] == "governance.decided" {
+            let mut payload = value["payload"].clone();
+            let fields = payload.as_object_mut().expect("a payload is an object");
+            fields.shift_remove("runId");
+            fields.shift_remove("nodeId");
+            return Ok(Record::new(payload.to_string()));
+        }
+    }
+    anyhow::bail!("nothing was decided")
+}
+
+fn unasked(unasked: Unasked) -> Config {
+    let mut config = Config::default();
+    // The measurement ends with the process.
+    config.sabotage.unasked = Some(Box::leak(Box::new(unasked)));
+    config
+}
+
+pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
+    let record = sample(options).await?;
+    let bytes = record.text().len();
+    let full = Plant::governed(&options.place, MOCK, rows(), Config::default(), Some(sealer()));
+    let noted = unasked(Unasked::Noted(record));
+    let noted = Plant::governed(&options.place, MOCK, Vec::new(), noted, Some(sealer()));
+    let silent = unasked(Unasked::Silent);
+    let silent = Plant::governed(&options.place, MOCK, Vec::new(), silent, None);
+    let plants = [Arc::new(full.await?), Arc::new(noted.await?), Arc::new(silent.await?)];
+    let stored = stored(&chain(options.steps))?;
+    for plant in &plants {
+        round(plant, &stored, options.concurrency, options.concurrency).await?;
+    }
+    let per_round = options.runs.div_ceil(options.rounds);
+    let mut best = [Duration::MAX; 3];
+    let mut all = [Duration::ZERO; 3];
+    for at in 0..options.rounds {
+        for turn in 0..plants.len() {
+            let which = (at + turn) % plants.len();
+            let took = round(&plants[which], &stored, per_round, options.concurrency).await?.took;
+            best[which] = best[which].min(took);
+            all[which] += took;
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let steps = (per_round * options.rounds * options.steps) as f64;
+    let speed = |which: usize| brief(steps / all[which].as_secs_f64());
+    let share = |base: usize| brief(all[base].as_secs_f64() / all[0].as_secs_f64());
+    let best_share = |base: usize| brief(best[base].as_secs_f64() / best[0].as_secs_f64());
+    Ok(json!({
+        "bench": "governed", "decision_bytes": bytes,
+        "steps_per_s": {"full": speed(0), "same_rows": speed(1), "no_rows": speed(2)},
+        "of_same_rows": share(1), "of_no_rows": share(2),
+        "best_of_same_rows": best_share(1), "best_of_no_rows": best_share(2),
+    }))
+}
