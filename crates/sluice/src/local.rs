@@ -11,6 +11,7 @@ use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::SqliteStore;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -74,7 +75,16 @@ impl Local {
         let dir = directory(data);
         let opened = SqliteStore::open(&dir, Arc::new(SystemClock));
         let store = opened.map_err(|error| Refused::by_store(&dir, &error))?;
-        let store: Arc<dyn Store> = Arc::new(store);
+        Local::on(Arc::new(store), agents, claims).await
+    }
+
+    /// A data directory that is made up: nothing is in it, and nothing stays.
+    pub(crate) async fn imagined() -> anyhow::Result<Local> {
+        let store = MemoryStore::new(Arc::new(SystemClock));
+        Local::on(Arc::new(store), Agents::new(), Claims::None).await
+    }
+
+    async fn on(store: Arc<dyn Store>, agents: Agents, claims: Claims) -> anyhow::Result<Local> {
         let ground = Ground {
             store: Arc::clone(&store),
             clock: Arc::new(SystemClock),
