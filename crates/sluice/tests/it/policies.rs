@@ -132,12 +132,16 @@ fn broken_policies_are_refused_everywhere() {
 fn without_policies_the_default_set_is_named() {
     let world = World::new();
     world.printed(&["agents", "set", "scribe", "trust_level=5"]);
-    check(&world, &["policies", "list"], expect![[r#"
+    check(
+        &world,
+        &["policies", "list"],
+        expect![[r#"
         stderr:
         no policies
         the default set is in force; `sluice policies init` writes it out
         exit 0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
