@@ -69,6 +69,7 @@ fn a_budget_that_makes_no_sense_is_refused() {
         exit 2
     "#]],
     );
+    world.printed(&["agents", "set", "scribe", "trust_level=5"]);
     let told = world.told(&["budgets", "reopen", "all"]);
     assert!(told.contains("error[row_unknown]"), "{told}");
 }
