@@ -176,6 +176,14 @@ mod tests {
             figures("reopened", accepted, [120, 120, 20]),
             figures("asleep", off, [120, 120, 20]),
         ]);
-        expect![[r#""#]].assert_eq(&table);
+        expect![[r#"
+            NAME      COUNTS  PERIOD  CAP    SPENT  RESERVED  LEFT
+            fresh     global  daily   $1.00  $0.00  $0.00     $1.00
+            busy      global  daily   $1.00  $0.40  $0.30     $0.30
+            burst     global  daily   $1.00  $1.20  $0.00     $0.00  closed
+            reopened  global  daily   $1.00  $1.20  $0.00     $0.00
+            asleep    global  daily   $1.00  $1.20  $0.00     $0.00  off
+        "#]]
+        .assert_eq(&table);
     }
 }

@@ -36,10 +36,36 @@ fn audit(world: &World) -> Vec<Value> {
 #[test]
 fn applying_the_same_file_twice_changes_nothing_the_second_time() {
     let world = World::new().file("config.yaml", SETUP);
-    check(&world, &["apply", "-f", "config.yaml"], expect![[""]]);
-    check(&world, &["apply", "-f", "config.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "config.yaml"],
+        expect![[r#"
+        stdout:
+        + gateway local
+        + agent scribe
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["apply", "-f", "config.yaml"],
+        expect![[r#"
+        stdout:
+        nothing to change
+        exit 0
+    "#]],
+    );
     assert_eq!(audit(&world).len(), 2, "nothing to change is nothing to tell");
-    check(&world, &["agents", "list"], expect![[""]]);
+    check(
+        &world,
+        &["agents", "list"],
+        expect![[r#"
+        stdout:
+        NAME  STATUS  PHASE  TRUST  AT ONCE  A MONTH  GATEWAY  MODEL
+        scribe  idle  production  5  local
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
@@ -48,8 +74,26 @@ fn a_change_is_shown_field_by_field_and_told_to_the_audit() {
     world.printed(&["apply", "-f", "config.yaml"]);
     let changed = SETUP.replace("trust_level: 5", "trust_level: 6, model: general");
     rewrite(&world, "config.yaml", &changed);
-    check(&world, &["apply", "-f", "config.yaml", "--dry-run"], expect![[""]]);
-    check(&world, &["apply", "-f", "config.yaml", "--as", "eve"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "config.yaml", "--dry-run"],
+        expect![[r#"
+        stderr:
+        nothing was written
+        stdout:
+        ~ agent scribe: trust_level 5 -> 6, model unset -> general
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["apply", "-f", "config.yaml", "--as", "eve"],
+        expect![[r#"
+        stdout:
+        ~ agent scribe: trust_level 5 -> 6, model unset -> general
+        exit 0
+    "#]],
+    );
     let audit = audit(&world);
     let last = audit.last().unwrap();
     assert_eq!(audit.len(), 3);
@@ -65,6 +109,7 @@ fn a_change_is_shown_field_by_field_and_told_to_the_audit() {
 fn programs_are_told_in_json() {
     let world = World::new().file("config.yaml", SETUP);
     let told = world.json(&["apply", "-f", "config.yaml", "--dry-run", "--json"]);
+    assert!(!world.path().join(".sluice").exists(), "looking makes nothing");
     assert_eq!((&told["dry_run"], &told["epoch"]), (&true.into(), &0.into()));
     assert_eq!(told["changes"][0]["kind"], "gateway");
     assert_eq!(told["changes"][1]["change"], "added");
@@ -84,14 +129,58 @@ deployments:
   pay: {workflow: pay, roles: {writer: scrib}}
 ";
     let world = World::new().file("config.yaml", rubbish);
-    check(&world, &["apply", "-f", "config.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "config.yaml"],
+        expect![[r#"
+        stderr:
+        error[bad_value]: 11 is not a whole number from 1 to 10
+         --> config.yaml:2:25
+          |
+        2 |  scribe: {trust_level: 11, trust: 3}
+          |  ^^ agents.scribe.trust_level
+          |
+          = help: docs/errors/bad_value.md says what to do
+
+        error[unknown_field]: unknown field `trust`
+         --> config.yaml:2:29
+          |
+        2 |  scribe: {trust_level: 11, trust: 3}
+          |  ^^^^^ agents.scribe.trust
+          |
+          = help: did you mean `trust_level`?
+        exit 2
+    "#]],
+    );
     rewrite(&world, "config.yaml", &rubbish.replace("trust_level: 11, trust: 3", ""));
-    check(&world, &["apply", "-f", "config.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "config.yaml"],
+        expect![[r#"
+        stderr:
+        error[unknown_row]: there is no gateway `nowhere`
+         --> config.yaml:3:21
+          |
+        3 |  reader: {gateway: nowhere}
+          |  ^^^^^^^ agents.reader.gateway
+          |
+          = help: docs/errors/unknown_row.md says what to do
+
+        error[unknown_row]: there is no agent `scrib`
+         --> config.yaml:5:40
+          |
+        5 |  pay: {workflow: pay, roles: {writer: scrib}}
+          |  ^^^^^ deployments.pay.roles.writer
+          |
+          = help: did you mean `scribe`?
+        exit 2
+    "#]],
+    );
+    assert!(!world.path().join(".sluice").exists(), "nothing was made");
     let told = world.output(&["apply", "-f", "config.yaml", "--json"]);
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     assert_eq!(told["errors"][0]["code"], "unknown_row");
     assert_eq!(told["errors"][1]["path"], "deployments.pay.roles.writer");
-    check(&world, &["agents", "list"], expect![[""]]);
     for (text, code) in [("[", "syntax_error"), ("", "empty_document"), ("3", "wrong_type")] {
         rewrite(&world, "config.yaml", text);
         let told = world.told(&["apply", "-f", "config.yaml"]);
@@ -120,9 +209,35 @@ fn prune_removes_what_the_file_does_not_have_and_spares_versions() {
         .file("hello.lobsterx.yaml", "name: hello\nsteps: [{id: a, command: b}]\n")
         .file("less.yaml", "gateways: {local: {environment: dev}}\n");
     world.printed(&["apply", "-f", "config.yaml"]);
-    check(&world, &["apply", "-f", "less.yaml"], expect![[""]]);
-    check(&world, &["apply", "-f", "less.yaml", "--prune", "--dry-run"], expect![[""]]);
-    check(&world, &["apply", "-f", "less.yaml", "--prune"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "less.yaml"],
+        expect![[r#"
+        stdout:
+        nothing to change
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["apply", "-f", "less.yaml", "--prune", "--dry-run"],
+        expect![[r#"
+        stderr:
+        nothing was written
+        stdout:
+        - agent scribe
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["apply", "-f", "less.yaml", "--prune"],
+        expect![[r#"
+        stdout:
+        - agent scribe
+        exit 0
+    "#]],
+    );
     let left = world.json(&["workflows", "list", "--json"]);
     assert_eq!(left["data"][0]["id"], "hello@1");
 }
@@ -133,7 +248,21 @@ fn what_others_need_cannot_be_pruned() {
         .file("config.yaml", SETUP)
         .file("less.yaml", "agents: {scribe: {gateway: local}}");
     world.printed(&["apply", "-f", "config.yaml"]);
-    check(&world, &["apply", "-f", "less.yaml", "--prune"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "less.yaml", "--prune"],
+        expect![[r#"
+        stderr:
+        error[unknown_row]: there is no gateway `local`
+         --> less.yaml:1:28
+          |
+        1 | agents: {scribe: {gateway: local}}
+          |  ^^^^^ agents.scribe.gateway
+          |
+          = help: docs/errors/unknown_row.md says what to do
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
@@ -175,9 +304,44 @@ fn the_example_applies_cleanly_twice() {
     let world = World::new();
     let config = root().join("examples/governance/config.yaml");
     let config = config.to_str().unwrap();
-    check(&world, &["apply", "-f", config], expect![[""]]);
-    check(&world, &["apply", "-f", config, "--prune"], expect![[""]]);
-    check(&world, &["policies", "check"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", config],
+        expect![[r#"
+        stdout:
+        + price general-large
+        + price general-small
+        + gateway house
+        + agent finder
+        + agent scribe
+        + role writer
+        + workflow brief@1
+        + deployment brief
+        + envelope everything
+        + envelope scribe-a-day
+        + policy default.cedar
+        + policy house.cedar
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["apply", "-f", config, "--prune"],
+        expect![[r#"
+        stdout:
+        nothing to change
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "check"],
+        expect![[r#"
+        stdout:
+        active: ok, 8 policies in 2 files
+        exit 0
+    "#]],
+    );
 }
 
 #[test]

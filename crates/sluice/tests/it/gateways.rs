@@ -20,13 +20,42 @@ fn gateways_are_listed_with_what_is_special_about_them() {
     let world = world();
     world.printed(&["gateways", "set", "far", "url=https://far.example", "min_trust_level=7"]);
     world.printed(&["gateways", "pause", "far"]);
-    check(&world, &["gateways", "list"], expect![[""]]);
-    check(&world, &["gateways", "resume", "far"], expect![[""]]);
+    check(
+        &world,
+        &["gateways", "list"],
+        expect![[r#"
+        stdout:
+        NAME  PROVIDER  ENVIRONMENT  LEAST TRUST  RANK  URL
+        far  local  7  0  https://far.example  paused
+        local  mock  local  1  0  default
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["gateways", "resume", "far"],
+        expect![[r#"
+        stdout:
+        ~ gateway far: paused true -> false
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
 fn there_is_one_default_gateway() {
-    check(&world(), &["gateways", "set", "other", "default=true"], expect![[""]]);
+    check(
+        &world(),
+        &["gateways", "set", "other", "default=true"],
+        expect![[r#"
+        stderr:
+        error[conflicting_rows]: the row does not fit the others
+         |
+         = note: gateway `other`, default: `local` is the default gateway too
+         = help: set `default: false` in one of them
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
@@ -47,8 +76,24 @@ fn a_token_is_shown_once_and_only_its_hash_is_kept() {
 #[test]
 fn everything_can_be_stopped_at_once() {
     let world = world();
-    check(&world, &["gateways", "pause", "--all"], expect![[""]]);
-    check(&world, &["gateways", "resume", "--all"], expect![[""]]);
+    check(
+        &world,
+        &["gateways", "pause", "--all"],
+        expect![[r#"
+        stdout:
+        + switch all
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["gateways", "resume", "--all"],
+        expect![[r#"
+        stdout:
+        ~ switch all: held true -> false
+        exit 0
+    "#]],
+    );
     let told = world.told(&["gateways", "pause"]);
     assert!(told.ends_with("exit 2\n"), "{told}");
     let told = world.told(&["gateways", "pause", "local", "--all"]);

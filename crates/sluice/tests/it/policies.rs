@@ -27,18 +27,79 @@ fn world() -> World {
 #[test]
 fn the_default_set_is_written_out_and_works() {
     let world = World::new();
-    check(&world, &["policies", "init"], expect![[""]]);
-    check(&world, &["policies", "init"], expect![[""]]);
-    check(&world, &["policies", "check", "policies"], expect![[""]]);
-    check(&world, &["policies", "check"], expect![[""]]);
+    check(
+        &world,
+        &["policies", "init"],
+        expect![[r#"
+        stdout:
+        policies/default.cedar
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "init"],
+        expect![[r#"
+        stderr:
+        error[file_exists]: `policies/default.cedar` is there already
+         |
+         = help: name another directory, or move the file away first
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "check", "policies"],
+        expect![[r#"
+        stdout:
+        files: ok, 5 policies in 1 file
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "check"],
+        expect![[r#"
+        stdout:
+        active: ok, 5 policies in 1 file
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
 fn policies_are_listed_and_shown() {
     let world = world();
-    check(&world, &["policies", "list"], expect![[""]]);
-    check(&world, &["policies", "show", "mail.cedar"], expect![[""]]);
-    check(&world, &["policies", "check"], expect![[""]]);
+    check(
+        &world,
+        &["policies", "list"],
+        expect![[r#"
+        stdout:
+        NAME  SET  LINES
+        base.cedar  active  2
+        mail.cedar  active  2
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "show", "mail.cedar"],
+        expect![[r#"
+        stdout:
+        @id("no-mail")
+        forbid (principal, action == Action::"use_tool", resource == Tool::"mail");
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "check"],
+        expect![[r#"
+        stdout:
+        active: ok, 2 policies in 2 files
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
@@ -68,10 +129,44 @@ fn broken_policies_are_refused_everywhere() {
 }
 
 #[test]
+fn without_policies_the_default_set_is_named() {
+    let world = World::new();
+    world.printed(&["agents", "set", "scribe", "trust_level=5"]);
+    check(
+        &world,
+        &["policies", "list"],
+        expect![[r#"
+        stderr:
+        no policies
+        the default set is in force; `sluice policies init` writes it out
+        exit 0
+    "#]],
+    );
+}
+
+#[test]
 fn an_active_set_cannot_become_empty() {
     let world = world().file("none.yaml", "agents: {}\n");
-    check(&world, &["policies", "remove", "mail.cedar"], expect![[""]]);
-    check(&world, &["policies", "remove", "base.cedar"], expect![[""]]);
+    check(
+        &world,
+        &["policies", "remove", "mail.cedar"],
+        expect![[r#"
+        stdout:
+        - policy mail.cedar
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "remove", "base.cedar"],
+        expect![[r#"
+        stderr:
+        error[policies_refused]: no active policy would be left
+         |
+         = help: put other policies in their place; `sluice policies init` writes a set
+        exit 2
+    "#]],
+    );
     let told = world.told(&["apply", "-f", "none.yaml", "--prune"]);
     assert!(told.contains("error[policies_refused]"), "{told}");
 }
@@ -85,18 +180,82 @@ fn a_set_that_permits_no_step_is_refused() {
             NO_MAIL.replace('\n', "\n      ")
         ),
     );
-    check(&world, &["apply", "-f", "mail.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "mail.yaml"],
+        expect![[r#"
+        stderr:
+        error[policies_refused]: the policies cannot be used
+         |
+         = note: no policy permits dispatch_step: nothing could ever be done
+         = help: put the policies right; `sluice policies init` writes a set that works
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
 fn a_set_in_shadow_stands_beside_the_active_one() {
     let world = world();
-    check(&world, &["policies", "shadow", "rules"], expect![[""]]);
-    check(&world, &["policies", "list"], expect![[""]]);
-    check(&world, &["policies", "diff", "active", "shadow"], expect![[""]]);
-    check(&world, &["policies", "shadow", "rules/base.cedar"], expect![[""]]);
-    check(&world, &["policies", "diff", "active", "shadow"], expect![[""]]);
-    check(&world, &["policies", "shadow", "off"], expect![[""]]);
+    check(
+        &world,
+        &["policies", "shadow", "rules"],
+        expect![[r#"
+        stdout:
+        + policy shadow/base.cedar
+        + policy shadow/mail.cedar
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "list"],
+        expect![[r#"
+        stdout:
+        NAME  SET  LINES
+        base.cedar  active  2
+        mail.cedar  active  2
+        shadow/base.cedar  shadow  2
+        shadow/mail.cedar  shadow  2
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "diff", "active", "shadow"],
+        expect![[r#"
+        stdout:
+        no policy differs
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "shadow", "rules/base.cedar"],
+        expect![[r#"
+        stdout:
+        - policy shadow/mail.cedar
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "diff", "active", "shadow"],
+        expect![[r#"
+        stdout:
+        - policy mail.cedar/no-mail
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "shadow", "off"],
+        expect![[r#"
+        stdout:
+        - policy shadow/base.cedar
+        exit 0
+    "#]],
+    );
     let told = world.told(&["policies", "diff", "active", "shadow"]);
     assert!(told.contains("no policies are in shadow") && told.ends_with("exit 2\n"), "{told}");
 }
@@ -113,10 +272,44 @@ fn sets_are_compared_policy_by_policy() {
     )
     .unwrap();
     std::fs::write(world.path().join("other/new.cedar"), NO_MAIL).unwrap();
-    check(&world, &["policies", "diff", "rules", "other"], expect![[""]]);
-    check(&world, &["policies", "diff", "other", "active", "--json"], expect![[""]]);
-    check(&world, &["policies", "diff", "active", "rules", "--decisions"], expect![[""]]);
-    check(&world, &["policies", "test", "--with", "other"], expect![[""]]);
+    check(
+        &world,
+        &["policies", "diff", "rules", "other"],
+        expect![[r#"
+        stdout:
+        ~ policy mail.cedar/no-mail
+        + policy new.cedar/no-mail
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "diff", "other", "active", "--json"],
+        expect![[r#"
+        stdout:
+        {"policies":[{"policy":"mail.cedar/no-mail","change":"changed"},{"policy":"new.cedar/no-mail","change":"removed"}],"decisions":null}
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "diff", "active", "rules", "--decisions"],
+        expect![[r#"
+        stdout:
+        no policy differs
+        0 of 0 decisions would differ
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["policies", "test", "--with", "other"],
+        expect![[r#"
+        stdout:
+        0 of 0 decisions would differ
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
@@ -125,6 +318,25 @@ fn policies_say_who_may_change_rows() {
         unless { principal == User::\"ada\" };\n";
     let world = world().file("rules/who.cedar", only_ada);
     world.printed(&["apply", "-f", "config.yaml"]);
-    check(&world, &["agents", "set", "scribe", "trust_level=5", "--as", "eve"], expect![[""]]);
-    check(&world, &["agents", "set", "scribe", "trust_level=5", "--as", "ada"], expect![[""]]);
+    check(
+        &world,
+        &["agents", "set", "scribe", "trust_level=5", "--as", "eve"],
+        expect![[r#"
+        stderr:
+        error[change_refused]: policies do not let eve change this
+         |
+         = note: agent/scribe: policy who.cedar/only-ada forbids it
+         = help: `sluice policies list` shows the policies in force
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["agents", "set", "scribe", "trust_level=5", "--as", "ada"],
+        expect![[r#"
+        stdout:
+        + agent scribe
+        exit 0
+    "#]],
+    );
 }

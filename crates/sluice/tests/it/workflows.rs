@@ -24,16 +24,96 @@ fn world() -> World {
 fn another_text_is_another_version_and_the_same_is_none() {
     let world = world();
     let put = ["workflows", "put", "hello.lobsterx.yaml"];
-    check(&world, &put, expect![[""]]);
-    check(&world, &put, expect![[""]]);
+    check(
+        &world,
+        &put,
+        expect![[r#"
+        stdout:
+        + workflow hello@1
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &put,
+        expect![[r#"
+        stdout:
+        nothing to change
+        exit 0
+    "#]],
+    );
     rewrite(&world, "hello.lobsterx.yaml", &HELLO.replace("hello.", "hi."));
-    check(&world, &put, expect![[""]]);
-    check(&world, &["workflows", "list"], expect![[""]]);
-    check(&world, &["workflows", "show", "hello"], expect![[""]]);
-    check(&world, &["workflows", "show", "hello@1"], expect![[""]]);
-    check(&world, &["workflows", "show", "hello@9"], expect![[""]]);
-    check(&world, &["workflows", "remove", "hello@2"], expect![[""]]);
-    check(&world, &["workflows", "remove", "hello"], expect![[""]]);
+    check(
+        &world,
+        &put,
+        expect![[r#"
+        stdout:
+        + workflow hello@2
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "list"],
+        expect![[r#"
+        stdout:
+        NAME  VERSION  FORMAT  LINES
+        hello  1  lobsterx  2
+        hello  2  lobsterx  2
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "show", "hello"],
+        expect![[r#"
+        stdout:
+        name: hello
+        steps: [{id: greet, command: Say hi.}]
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "show", "hello@1"],
+        expect![[r#"
+        stdout:
+        name: hello
+        steps: [{id: greet, command: Say hello.}]
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "show", "hello@9"],
+        expect![[r#"
+        stderr:
+        error[row_unknown]: there is no workflow `hello@9`
+         |
+         = help: did you mean `hello`?
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "remove", "hello@2"],
+        expect![[r#"
+        stdout:
+        - workflow hello@2
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "remove", "hello"],
+        expect![[r#"
+        stderr:
+        error[row_unknown]: there is no workflow `hello`
+         |
+         = help: did you mean `hello@1`?
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
@@ -41,10 +121,36 @@ fn a_version_that_says_its_number_never_changes() {
     let world = world();
     let put = ["workflows", "put", "hello.lobsterx.yaml"];
     rewrite(&world, "hello.lobsterx.yaml", &format!("{HELLO}version: 7\n"));
-    check(&world, &put, expect![[""]]);
-    check(&world, &put, expect![[""]]);
+    check(
+        &world,
+        &put,
+        expect![[r#"
+        stdout:
+        + workflow hello@7
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &put,
+        expect![[r#"
+        stdout:
+        nothing to change
+        exit 0
+    "#]],
+    );
     rewrite(&world, "hello.lobsterx.yaml", &format!("{HELLO}version: 7\ndescription: x\n"));
-    check(&world, &put, expect![[""]]);
+    check(
+        &world,
+        &put,
+        expect![[r#"
+        stderr:
+        error[version_taken]: hello@7 is there already, with another text
+         |
+         = help: a version never changes: raise `version` in the document
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
@@ -53,7 +159,7 @@ fn a_document_that_is_refused_is_not_registered() {
     rewrite(&world, "hello.lobsterx.yaml", "name: hello\nsteps: [{id: a, depends_on: [b]}]\n");
     let told = world.told(&["workflows", "put", "hello.lobsterx.yaml"]);
     assert!(told.contains("error[unknown_step]") && told.ends_with("exit 2\n"), "{told}");
-    check(&world, &["workflows", "list"], expect![[""]]);
+    assert!(!world.path().join(".sluice").exists(), "nothing was made");
 }
 
 #[test]
@@ -61,7 +167,17 @@ fn two_files_of_one_workflow_need_versions() {
     let world = world()
         .file("again.lobsterx.yaml", HELLO)
         .file("config.yaml", "workflows: [hello.lobsterx.yaml, again.lobsterx.yaml]");
-    check(&world, &["apply", "-f", "config.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["apply", "-f", "config.yaml"],
+        expect![[r#"
+        stderr:
+        error[version_taken]: `hello.lobsterx.yaml` and `again.lobsterx.yaml` are both the workflow `hello`
+         |
+         = help: give each a `version` of its own
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
@@ -72,7 +188,17 @@ fn a_registered_workflow_runs_by_its_name() {
     let run = |name: &str| world.json(&["run", name, "--mock", "mock.yaml", "--json"]);
     assert_eq!(run("hello")["status"], "completed");
     assert_eq!(run("hello@1")["workflow"], "hello");
-    check(&world, &["run", "helo", "--mock", "mock.yaml"], expect![[""]]);
+    check(
+        &world,
+        &["run", "helo", "--mock", "mock.yaml"],
+        expect![[r#"
+        stderr:
+        error[row_unknown]: there is no workflow `helo`
+         |
+         = help: did you mean `hello`?
+        exit 2
+    "#]],
+    );
     let told = world.told(&["run", "./hello", "--mock", "mock.yaml"]);
     assert!(told.contains("error[document_unreadable]"), "{told}");
 }
