@@ -36,7 +36,8 @@ fn policies(count: usize) -> anyhow::Result<Policies> {
         text.push_str(&format!(
             "@id(\"rule-{number}\")\n@action(\"block\")\n@enforcement(\"hard\")\n\
              @category(\"guardrail\")\nforbid ({principal}, action == Action::\"dispatch_step\", \
-             resource) when {{ context.cost.worst > {number}000000000 && context.step.attempt > 3 }};\n"
+             resource) when {{ context has cost && context.cost > {number}000000000 && \
+             context has step && context.step.attempt > 3 }};\n"
         ));
     }
     let files = [(DEFAULT.0.to_owned(), DEFAULT.1.to_owned()), ("house".to_owned(), text)];

@@ -44,7 +44,8 @@ fn rows() -> Vec<Row> {
             format!(
                 "@id(\"rule-{number}\")\n@action(\"block\")\n@enforcement(\"hard\")\n\
                  @category(\"guardrail\")\nforbid (principal, action == Action::\"dispatch_step\", \
-                 resource) when {{ context.cost.worst > {} && context.step.attempt > {number} }};\n",
+                 resource) when {{ context has cost && context.cost > {} && context has step && \
+                 context.step.attempt > {number} }};\n",
                 1_000_000_000 + number
             )
         })

@@ -20,17 +20,21 @@ fn write(value: &impl Serialize, bytes: usize) -> String {
     writer.into_string()
 }
 
+/// SHA-256 of bytes, in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    hex
+}
+
 /// SHA-256 of the canonical JSON, in hexadecimal. `bytes` is a guess at the
 /// length of the JSON.
 pub fn sha256_hex(value: &impl Serialize, bytes: usize) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(write(value, bytes).as_bytes()) {
-        for half in [byte >> 4, byte & 15] {
-            hex.push(char::from(DIGITS[usize::from(half)]));
-        }
-    }
-    hex
+    hex(write(value, bytes).as_bytes())
 }
 
 #[cfg(test)]

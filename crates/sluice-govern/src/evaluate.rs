@@ -153,7 +153,10 @@ fn digest(facts: &Facts<'_>, seen: &PolicyFacts, action: &str) -> String {
         role: facts.role.map(|(_, role)| role),
         running: facts.running,
     };
-    canonical::sha256_hex(&compared, 2048)
+    // In the order they are declared, and without a second writing: the facts are
+    // compared with nothing but themselves.
+    let text = serde_json::to_vec(&compared).expect("facts are plain data");
+    canonical::hex(&text)
 }
 
 #[cfg(test)]

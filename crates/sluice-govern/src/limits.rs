@@ -25,5 +25,7 @@ pub const POLICY_STACK_BYTES: usize = 64 * 1024 * 1024;
 pub const DIFFERENCES_MAX: usize = 100;
 /// Deepest level at which two actions are compared part by part.
 pub const DIFFERENCE_DEPTH_MAX: usize = 64;
+/// Answers of policies that are kept.
+pub const ANSWERS_MAX: usize = 4096;
 /// Candidates named in a routing decision.
 pub const CANDIDATES_MAX: usize = 64;

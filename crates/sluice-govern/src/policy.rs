@@ -13,6 +13,7 @@
 mod facts;
 mod index;
 mod load;
+mod memo;
 mod needs;
 mod request;
 mod rule;
@@ -25,10 +26,13 @@ pub use word::{Category, Consequence, Enforcement};
 
 use crate::decision::{Disposition, Matched};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
+use index::Bin;
+use memo::{Answer, Memo};
 use needs::Needs;
 use request::{Names, Question};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The set that ships: its file's name and its text.
 pub const DEFAULT: (&str, &str) = ("default.cedar", include_str!("../policies/default.cedar"));
@@ -41,6 +45,7 @@ pub struct Policies {
     categories: BTreeMap<Category, Vec<usize>>,
     index: index::Index,
     names: Names,
+    memo: Memo,
     hash: String,
     shadow: Option<Box<Policies>>,
 }
@@ -141,68 +146,68 @@ impl Policies {
         numbers.map(|&number| &self.rules[number])
     }
 
-    /// Asks the policies that can apply.
+    /// Asks the policies that can apply, unless they were asked the same before.
     pub fn matches(&self, facts: &PolicyFacts) -> Matches<'_> {
-        let mut tally =
-            Tally { policies: self, permitted: false, found: Vec::new(), errors: Vec::new() };
         let bins = self.index.bins(facts);
         let needs = bins.iter().fold(Needs::default(), |needs, bin| needs.and(bin.needs));
+        let key = memo::key(facts, needs);
+        let known = key.as_ref().and_then(|key| self.memo.get(key));
+        let answer = known.unwrap_or_else(|| {
+            let answer = Arc::new(self.ask(facts, needs, &bins));
+            if let Some(key) = key {
+                self.memo.keep(key, &answer);
+            }
+            answer
+        });
+        let rules = answer.found.iter().map(|&number| &self.rules[number]).collect();
+        let name =
+            |(number, why): &(usize, String)| (self.rules[*number].name.as_str(), why.clone());
+        let errors = answer.errors.iter().map(name).collect();
+        Matches { permitted: answer.permitted, rules, errors }
+    }
+
+    fn ask(&self, facts: &PolicyFacts, needs: Needs, bins: &[&Bin]) -> Answer {
+        let mut answer = Answer::default();
         let mut question = None;
         for bin in bins {
             for &number in &bin.plain {
-                tally.matched(number);
+                self.matched(&mut answer, number);
             }
             for set in [&bin.permits, &bin.forbids].into_iter().flatten() {
                 let asked = question.get_or_insert_with(|| self.names.question(facts, needs));
-                tally.ask(set, asked);
+                self.ask_set(&mut answer, set, asked);
             }
         }
-        tally.found.sort_unstable();
-        let rules = tally.found.iter().map(|&number| &self.rules[number]).collect();
-        Matches { permitted: tally.permitted, rules, errors: tally.errors }
+        answer.found.sort_unstable();
+        answer
     }
-}
 
-/// Answers as they come in.
-struct Tally<'p> {
-    policies: &'p Policies,
-    permitted: bool,
-    found: Vec<usize>,
-    errors: Vec<(&'p str, String)>,
-}
-
-impl Tally<'_> {
-    fn matched(&mut self, number: usize) {
-        if self.policies.rules[number].permits {
-            self.permitted = true;
+    fn matched(&self, answer: &mut Answer, number: usize) {
+        if self.rules[number].permits {
+            answer.permitted = true;
         } else {
-            self.found.push(number);
+            answer.found.push(number);
         }
     }
 
-    fn ask(&mut self, set: &PolicySet, question: &Result<Question, String>) {
+    fn ask_set(&self, answer: &mut Answer, set: &PolicySet, question: &Result<Question, String>) {
         let question = match question {
             Ok(question) => question,
             Err(why) => {
-                for policy in set.policies() {
-                    self.failed(policy.id(), why.clone());
-                }
+                let failed = set.policies().map(|policy| (number(policy.id()), why.clone()));
+                answer.errors.extend(failed);
                 return;
             }
         };
         let Question { request, entities } = question;
         let response = Authorizer::new().is_authorized(request, set, entities);
         for id in response.diagnostics().reason() {
-            self.matched(number(id));
+            self.matched(answer, number(id));
         }
         for error in response.diagnostics().errors() {
             let AuthorizationError::PolicyEvaluationError(error) = error;
-            self.failed(error.policy_id(), error.inner().to_string());
+            answer.errors.push((number(error.policy_id()), error.inner().to_string()));
         }
-    }
-
-    fn failed(&mut self, id: &PolicyId, why: String) {
-        self.errors.push((&self.policies.rules[number(id)].name, why));
     }
 }
 

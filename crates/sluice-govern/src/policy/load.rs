@@ -2,6 +2,7 @@
 //! into the index. Everything that is wrong is told at once.
 
 use super::index::Index;
+use super::memo::Memo;
 use super::request::Names;
 use super::rule::{Rule, Who};
 use super::{Policies, PolicyError, scan};
@@ -98,7 +99,16 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         rules.push(rule);
     }
     let hash = canonical::sha256_hex(&files, 0);
-    Ok(Policies { files, rules, categories, index, names: Names::new(), hash, shadow: None })
+    Ok(Policies {
+        files,
+        rules,
+        categories,
+        index,
+        names: Names::new(),
+        memo: Memo::default(),
+        hash,
+        shadow: None,
+    })
 }
 
 impl Reading {

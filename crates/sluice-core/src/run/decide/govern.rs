@@ -244,6 +244,14 @@ impl Turn<'_> {
         let authority = self.given.authority;
         let run = &*self.run;
         let capped = run.family_caps();
+        let row = authority.agent(agent);
+        let bounded = !capped.is_empty()
+            || !authority.fabric().envelopes.is_empty()
+            || role.is_some_and(|(_, role)| role.max_spend_cents.is_some())
+            || row.is_some_and(|row| row.budget_monthly_cents.is_some());
+        if !bounded {
+            return Vec::new();
+        }
         let above = run.started.parent.iter().map(|(run, _)| *run).chain(run.started.root);
         let mut family = vec![run.id.to_string()];
         for one in above.chain(capped.iter().map(|(run, _)| *run)).map(|run| run.to_string()) {
@@ -262,7 +270,7 @@ impl Turn<'_> {
         let run_caps: Vec<RunCap<'_>> = run_caps.collect();
         let spender = Spender {
             now_ms: self.given.now_ms,
-            agent: authority.agent(agent).map(|row| (agent, row)),
+            agent: row.map(|row| (agent, row)),
             role,
             runs: &family,
             run_caps: &run_caps,

@@ -1,0 +1,165 @@
+//! Answers that were given before.
+//!
+//! Most dispatches of a workflow look alike to the policies: the same agent, the
+//! same gateway, the same few attributes that some policy looks at. What the
+//! policies say depends on nothing else, so it is kept.
+//!
+//! INVARIANT: a key holds everything that the answer depends on.
+
+use super::facts::{PolicyFacts, Principal, Resource};
+use super::needs::{Needs, Part};
+use crate::account::Civil;
+use crate::limits::ANSWERS_MAX;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// What the policies said: who matched, by number, and who failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answer {
+    pub(super) permitted: bool,
+    pub(super) found: Vec<usize>,
+    pub(super) errors: Vec<(usize, String)>,
+}
+
+/// Answers by what they depend on. When it is full it starts anew: an order of
+/// use would cost more than asking again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memo {
+    answers: Arc<Mutex<BTreeMap<Vec<u8>, Arc<Answer>>>>,
+}
+
+impl Memo {
+    pub(super) fn get(&self, key: &[u8]) -> Option<Arc<Answer>> {
+        self.answers.lock().ok()?.get(key).cloned()
+    }
+
+    pub(super) fn keep(&self, key: Vec<u8>, answer: &Arc<Answer>) {
+        if let Ok(mut answers) = self.answers.lock() {
+            if answers.len() >= ANSWERS_MAX {
+                answers.clear();
+            }
+            answers.insert(key, Arc::clone(answer));
+        }
+    }
+}
+
+/// What an answer depends on; none if it will hardly be asked for again.
+pub(super) fn key(facts: &PolicyFacts, needs: Needs) -> Option<Vec<u8>> {
+    if needs.has(Part::TimeMs) || needs.has(Part::RunId) {
+        return None;
+    }
+    let mut key = Key { bytes: Vec::with_capacity(128), needs };
+    key.number(facts.verb as u64);
+    key.principal(&facts.who);
+    key.resource(&facts.what);
+    let run = &facts.run;
+    key.part(Part::RunWorkflow, |key| key.text(&run.workflow));
+    key.part(Part::RunVersion, |key| key.maybe(run.version));
+    key.part(Part::RunInitiator, |key| key.text(&run.initiator));
+    key.part(Part::RunDepth, |key| key.number(u64::from(run.depth)));
+    key.number(u64::from(facts.step.is_some()));
+    if let Some(step) = &facts.step {
+        key.part(Part::StepId, |key| key.text(&step.id));
+        key.part(Part::StepKind, |key| key.text(&step.kind));
+        key.part(Part::StepAttempt, |key| key.number(u64::from(step.attempt)));
+        key.part(Part::StepCapabilities, |key| key.texts(&step.capabilities));
+    }
+    let inputs = &facts.inputs;
+    key.part(Part::InputClasses, |key| key.texts(&inputs.classes));
+    key.part(Part::InputUntrusted, |key| key.number(u64::from(inputs.untrusted)));
+    key.part(Part::InputPrivate, |key| key.number(u64::from(inputs.private)));
+    key.part(Part::InputAge, |key| key.maybe(inputs.age_s));
+    key.part(Part::Cost, |key| key.maybe(facts.cost));
+    if needs.has(Part::TimeHour) || needs.has(Part::TimeWeekday) {
+        let civil = Civil::at(facts.at);
+        key.number(u64::from(civil.hour));
+        key.number(u64::from(civil.days_since_sunday));
+    }
+    key.part(Part::Posture, |key| key.text(facts.posture.as_str()));
+    key.part(Part::Tools, |key| key.texts(&facts.tools));
+    Some(key.bytes)
+}
+
+struct Key {
+    bytes: Vec<u8>,
+    needs: Needs,
+}
+
+impl Key {
+    fn part(&mut self, part: Part, write: impl FnOnce(&mut Key)) {
+        if self.needs.has(part) {
+            write(self);
+        }
+    }
+
+    fn number(&mut self, number: u64) {
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn maybe(&mut self, number: Option<u64>) {
+        self.number(u64::from(number.is_some()));
+        self.number(number.unwrap_or_default());
+    }
+
+    /// With its length, so that no two lists of texts have the same bytes.
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    fn texts(&mut self, texts: &[String]) {
+        self.number(texts.len() as u64);
+        for text in texts {
+            self.text(text);
+        }
+    }
+
+    /// Names and roles always count: the scopes of policies speak of them.
+    fn principal(&mut self, who: &Principal) {
+        match who {
+            Principal::User { name } => {
+                self.number(0);
+                self.text(name);
+            }
+            Principal::Agent { name, role, trust, phase, status, model, capabilities } => {
+                self.number(1);
+                self.text(name);
+                self.number(u64::from(role.is_some()));
+                self.text(role.as_deref().unwrap_or_default());
+                self.part(Part::PrincipalTrust, |key| key.number(u64::from(*trust)));
+                self.part(Part::PrincipalPhase, |key| key.text(phase));
+                self.part(Part::PrincipalStatus, |key| key.text(status));
+                self.part(Part::PrincipalModel, |key| {
+                    key.number(u64::from(model.is_some()));
+                    key.text(model.as_deref().unwrap_or_default());
+                });
+                self.part(Part::PrincipalCapabilities, |key| key.texts(capabilities));
+            }
+        }
+    }
+
+    fn resource(&mut self, what: &Resource) {
+        match what {
+            Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
+                self.number(0);
+                self.text(name);
+                self.part(Part::ResourceProvider, |key| key.text(provider));
+                self.part(Part::ResourceEnvironment, |key| key.text(environment));
+                self.part(Part::ResourceMinTrust, |key| key.number(u64::from(*min_trust)));
+                self.part(Part::ResourceCapabilities, |key| key.texts(capabilities));
+            }
+            Resource::Workflow(name) => {
+                self.number(1);
+                self.text(name);
+            }
+            Resource::Tool(name) => {
+                self.number(2);
+                self.text(name);
+            }
+            Resource::Row(name) => {
+                self.number(3);
+                self.text(name);
+            }
+        }
+    }
+}
