@@ -21,7 +21,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 12] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 16] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -34,6 +34,10 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 12] = [
     "not_confirmed",
     "nothing_failed",
     "document_changed",
+    "seal_unusable",
+    "seal_unreadable",
+    "not_sealed",
+    "event_unknown",
 ];
 
 /// Every code there is, with what its page begins with.

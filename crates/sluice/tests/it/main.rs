@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod approvals;
+mod audit;
 mod error_pages;
 mod eval;
 mod guide;

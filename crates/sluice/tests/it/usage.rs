@@ -47,12 +47,13 @@ fn version_is_the_crates() {
 fn every_command_helps_with_an_example() {
     let alone = ["validate", "plan", "schema", "eval", "run", "resume"];
     let runs = ["list", "show", "watch", "cancel", "pause", "unpause", "retry", "restart"];
-    let runs = runs.into_iter().chain(["rewind", "branch", "export"]);
+    let runs = runs.into_iter().chain(["rewind", "branch", "export", "erase"]);
     let approvals = ["list", "show", "approve", "reject", "retry", "skip", "abort"];
     let alone = alone.into_iter().map(str::to_owned);
     let runs = runs.map(|word| format!("runs {word}"));
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
-    for command in alone.chain(runs).chain(approvals) {
+    let audit = ["verify", "export", "tail", "seal"].map(|word| format!("audit {word}"));
+    for command in alone.chain(runs).chain(approvals).chain(audit) {
         let mut args: Vec<&str> = command.split(' ').collect();
         args.push("--help");
         let help = Session::new().run(&args);
