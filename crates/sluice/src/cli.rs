@@ -227,11 +227,13 @@ pub(crate) enum Shape {
     Json,
 }
 
-/// The formats of workflow documents.
+/// The formats of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// `.lobsterX`: a list of steps
     Lobsterx,
     /// A lens graph: nodes and edges
     Lens,
+    /// A setup: what `sluice apply` takes
+    Setup,
 }

@@ -11,7 +11,9 @@ use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
+use sluice_engine::sealer::Sealer;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::SqliteStore;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -76,12 +78,27 @@ impl Local {
         let store = store(&dir)?;
         let copy = data.seal_file.clone().or_else(environment::seal_file);
         let sealer = key::sealer(&dir, copy.as_deref())?;
+        Local::on(store, agents, claims, Some(sealer)).await
+    }
+
+    /// A data directory that is made up: nothing is in it, and nothing stays.
+    pub(crate) async fn imagined() -> anyhow::Result<Local> {
+        let store = MemoryStore::new(Arc::new(SystemClock));
+        Local::on(Arc::new(store), Agents::new(), Claims::None, None).await
+    }
+
+    async fn on(
+        store: Arc<dyn Store>,
+        agents: Agents,
+        claims: Claims,
+        sealer: Option<Sealer>,
+    ) -> anyhow::Result<Local> {
         let ground = Ground {
             store: Arc::clone(&store),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents,
-            sealer: Some(sealer),
+            sealer,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await?;

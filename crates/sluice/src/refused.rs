@@ -56,7 +56,7 @@ pub(crate) const VERSION_TAKEN: &str = "version_taken";
 /// Policies that cannot be used, or a change that would leave none.
 pub(crate) const POLICIES_REFUSED: &str = "policies_refused";
 /// Policies in force do not allow the change.
-pub(crate) const POLICY_BLOCKED: &str = "policy_blocked";
+pub(crate) const CHANGE_REFUSED: &str = "change_refused";
 /// Others kept changing the registry.
 pub(crate) const REGISTRY_BUSY: &str = "registry_busy";
 /// The agent is not on trial.

@@ -13,7 +13,7 @@ use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use crate::policies;
 use crate::refused::{
-    POLICY_BLOCKED, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
+    CHANGE_REFUSED, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
 };
 use crate::{Exit, visible};
 use serde_json::{Value, json};
@@ -229,7 +229,7 @@ async fn permitted(
     local.store.record(local.engine.node(), entries).await?;
     let message = format!("policies do not let {} change this", visible::brief(who));
     let remedy = "`sluice policies list` shows the policies in force";
-    Err(Refused::new(POLICY_BLOCKED, message, remedy).with_notes(notes).into())
+    Err(Refused::new(CHANGE_REFUSED, message, remedy).with_notes(notes).into())
 }
 
 /// What policies see of a change by a person.

@@ -7,7 +7,7 @@
 //! settled its answer, so a forbid would hide the permits.
 
 use super::facts::{PolicyFacts, Principal, Resource};
-use super::needs::Needs;
+use super::needs::{Needs, without_scope};
 use super::rule::{Rule, What, Who};
 use crate::facts::Verb;
 use cedar_policy::{Policy, PolicyId, PolicySet};
@@ -109,9 +109,13 @@ impl Bin {
             self.plain.push(number);
             return;
         }
-        self.needs = self.needs.and(Needs::of(policy));
+        let id = PolicyId::new(number.to_string());
+        let (policy, needs) = match without_scope(policy, id.clone()) {
+            Some(bare) => (bare, Needs::of(policy)),
+            None => (policy.new_id(id), Needs::ALL),
+        };
+        self.needs = self.needs.and(needs);
         let set = if rule.permits { &mut self.permits } else { &mut self.forbids };
-        let policy = policy.new_id(PolicyId::new(number.to_string()));
         set.get_or_insert_default().add(policy).expect("a number is given once");
     }
 }

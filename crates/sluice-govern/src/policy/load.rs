@@ -12,9 +12,15 @@ use crate::limits::{
 };
 use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::thread;
 
-const SCHEMA: &str = include_str!("../../policies/schema.cedarschema");
+/// Checks policies against our schema.
+static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| {
+    let text = include_str!("../../policies/schema.cedarschema");
+    let (schema, _) = Schema::from_cedarschema_str(text).expect("our schema is well formed");
+    Validator::new(schema)
+});
 
 /// Loads a set on a thread with a stack that Cedar cannot fill.
 pub(super) fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyError>> {
@@ -145,10 +151,9 @@ impl Reading {
     /// Checks all policies against the schema. A warning counts: a policy that
     /// can never match, or letters that look like others, are mistakes.
     fn check(&mut self) {
-        let (schema, _) = Schema::from_cedarschema_str(SCHEMA).expect("our schema is well formed");
         let policies = self.rules.iter().map(|(_, policy)| policy.clone());
         let set = PolicySet::from_policies(policies).expect("a number is given once");
-        let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+        let result = VALIDATOR.validate(&set, ValidationMode::Strict);
         let errors = result.validation_errors().map(|e| (e.policy_id().to_string(), e.to_string()));
         let warnings =
             result.validation_warnings().map(|w| (w.policy_id().to_string(), w.to_string()));

@@ -6,8 +6,8 @@
 //!
 //! INVARIANT: what is not understood counts as everything.
 
-use cedar_policy::Policy;
-use serde_json::{Map, Value};
+use cedar_policy::{Policy, PolicyId};
+use serde_json::{Map, Value, json};
 
 /// A part of a request, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub(super) enum Part {
     TimeWeekday,
     Posture,
     Tools,
+    PrincipalRole,
     PrincipalTrust,
     PrincipalPhase,
     PrincipalStatus,
@@ -44,7 +45,8 @@ pub(super) enum Part {
     ResourceKind,
 }
 
-const PATHS: [(&str, Part); 30] = [
+/// The role is no attribute; whoever uses the principal as a whole may ask for it.
+const PATHS: [(&str, Part); 31] = [
     ("context.run.id", Part::RunId),
     ("context.run.workflow", Part::RunWorkflow),
     ("context.run.version", Part::RunVersion),
@@ -65,6 +67,7 @@ const PATHS: [(&str, Part); 30] = [
     ("context.time.weekday", Part::TimeWeekday),
     ("context.posture", Part::Posture),
     ("context.tools", Part::Tools),
+    ("principal.(role)", Part::PrincipalRole),
     ("principal.trust_level", Part::PrincipalTrust),
     ("principal.phase", Part::PrincipalPhase),
     ("principal.status", Part::PrincipalStatus),
@@ -102,6 +105,11 @@ impl Needs {
         self.0 & (1 << part as u32) != 0
     }
 
+    /// Whether anything of the principal or the resource is needed.
+    pub(super) const fn entities(self) -> bool {
+        self.0 >> Part::PrincipalRole as u32 != 0
+    }
+
     #[must_use]
     pub(super) const fn and(self, other: Needs) -> Needs {
         Needs(self.0 | other.0)
@@ -111,6 +119,10 @@ impl Needs {
     fn look(&mut self, tree: &Value) {
         match tree {
             Value::Array(parts) => parts.iter().for_each(|part| self.look(part)),
+            // Whether there is a step is asked often, and needs nothing of it.
+            Value::Object(node) if node.contains_key("has") && is_step(node) => {
+                self.0 |= 1 << Part::Step as u32;
+            }
             Value::Object(node) => match path(node) {
                 Some(path) => self.add(&path),
                 None => node.values().for_each(|part| self.look(part)),
@@ -136,6 +148,20 @@ impl Needs {
             *self = Needs::ALL;
         }
     }
+}
+
+/// A policy without its scope, for a bin whose policies all have the same: the
+/// scope holds already when the bin is looked at.
+pub(super) fn without_scope(policy: &Policy, id: PolicyId) -> Option<Policy> {
+    let mut tree = policy.to_json().ok()?;
+    for part in ["principal", "action", "resource"] {
+        tree[part] = json!({"op": "All"});
+    }
+    Policy::from_json(Some(id), tree).ok()
+}
+
+fn is_step(node: &Map<String, Value>) -> bool {
+    path(node).as_deref() == Some("context.step")
 }
 
 /// The path of a chain of attributes that begins with a variable.
@@ -178,8 +204,10 @@ mod tests {
         );
         assert_eq!(
             needs("context has step && context.step.attempt > 1"),
-            PATHS[5..10].iter().map(|(path, _)| *path).collect::<Vec<_>>()
+            ["context.step", "context.step.attempt"]
         );
+        assert_eq!(needs("context has step && context.step == context.step").len(), 5);
+        assert_eq!(needs("context has run").len(), 5);
         assert_eq!(needs("context.tools.contains(\"a\")"), ["context.tools"]);
         assert_eq!(
             needs("principal.trust_level > 3 && resource[\"kind\"] == \"x\""),
@@ -191,7 +219,8 @@ mod tests {
     #[test]
     fn what_is_used_as_a_whole_is_needed_as_a_whole() {
         assert_eq!(needs("[context].contains(context)").len(), 20);
-        assert_eq!(needs("principal == resource").len(), 10);
+        assert_eq!(needs("principal == resource").len(), 11);
+        assert_eq!(needs("principal in Role::\"writer\"").len(), 6);
         assert_eq!(needs("(if true then context else context).cost == 1").len(), 20);
         assert_eq!(needs("principal.colour == 1").len(), PATHS.len());
     }

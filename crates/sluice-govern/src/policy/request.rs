@@ -52,15 +52,16 @@ impl Names {
     pub(super) fn question(&self, facts: &PolicyFacts, needs: Needs) -> Result<Question, Unasked> {
         let principal = self.principal(&facts.who, needs)?;
         let resource = self.resource(&facts.what, needs)?;
-        let request = Request::new(
-            principal.uid(),
-            self.actions[facts.verb as usize].clone(),
-            resource.uid(),
-            context(facts, needs)?,
-            None,
-        );
+        let action = self.actions[facts.verb as usize].clone();
+        let context = context(facts, needs)?;
+        let request = Request::new(principal.uid(), action, resource.uid(), context, None);
         let request = request.map_err(|error| error.to_string())?;
-        let entities = Entities::from_entities([principal, resource], None);
+        // Cedar looks for ancestors of ancestors in all that it is given.
+        let entities = if needs.entities() {
+            Entities::from_entities([principal, resource], None)
+        } else {
+            Ok(Entities::empty())
+        };
         Ok(Question { request, entities: entities.map_err(|error| error.to_string())? })
     }
 
@@ -77,7 +78,8 @@ impl Names {
                 (name, role, fields.all)
             }
         };
-        let parents = role.iter().map(|role| uid(&self.role, role)).collect();
+        let role = role.iter().filter(|_| needs.has(Part::PrincipalRole));
+        let parents = role.map(|role| uid(&self.role, role)).collect();
         Entity::new(uid(&self.agent, name), fields.into_iter().collect(), parents)
             .map_err(|error| error.to_string())
     }
@@ -160,6 +162,7 @@ fn context(facts: &PolicyFacts, needs: Needs) -> Result<Context, Unasked> {
     all.put_if(Part::Cost, "cost", || facts.cost.map(long));
     if let Some(step) = &facts.step {
         let mut fields = Fields::new(needs);
+        fields.wanted = needs.has(Part::Step);
         fields.put(Part::StepId, "id", || text(&step.id));
         fields.put(Part::StepKind, "kind", || text(&step.kind));
         fields.put(Part::StepAttempt, "attempt", || long(u64::from(step.attempt)));

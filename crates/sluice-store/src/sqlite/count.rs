@@ -24,28 +24,35 @@ pub(super) struct Counters {
     windows: HashMap<Arc<str>, Vec<usize>>,
     /// Slots that were changed and are not written yet.
     changed: Vec<usize>,
-    /// Where the counters of the guards under way are, one for each.
+    /// Where the counters of the guards under way are, one for each. Kept for the
+    /// next append: its guards mostly are on the same counters in the same order.
     places: Vec<usize>,
     /// What the guards under way have changed, oldest first.
-    undo: Vec<(usize, Before)>,
+    undo: Vec<Before>,
 }
 
 /// One counter.
 struct Slot {
     name: Arc<str>,
-    kept: Kept,
+    /// What it is; for a window, what it is at `at_ms`.
+    count: i64,
+    window: Option<Kept>,
     is_changed: bool,
 }
 
-enum Kept {
-    Plain(i64),
-    Window { window_ms: u64, window: Window },
+/// A counter over a window.
+struct Kept {
+    window_ms: u64,
+    window: Window,
+    /// Time stands still in a transaction, so one sum serves all its guards.
+    at_ms: Option<u64>,
 }
 
 /// What a slot was before a guard changed it.
-enum Before {
-    Count(i64),
-    Newest(Option<Slice>),
+struct Before {
+    at: usize,
+    count: i64,
+    newest: Option<Slice>,
 }
 
 impl Counters {
@@ -56,31 +63,31 @@ impl Counters {
         guards: &[Guard],
         now_ms: u64,
     ) -> Result<Result<Vec<i64>, Appended>, Fault> {
-        self.places.clear();
         self.undo.clear();
-        for guard in guards {
-            let at = self.find(connection, &guard.counter, guard.window_ms)?;
+        for (number, guard) in guards.iter().enumerate() {
+            let at = self.look(connection, number, guard)?;
             let slot = &mut self.slots[at];
-            let Some(count) = crate::guarded(guard, slot.count(now_ms)) else {
+            let Some(count) = crate::guarded(guard, slot.at(now_ms)) else {
                 self.take_back();
-                let (counter, count) = (guard.counter.clone(), self.slots[at].count(now_ms));
+                let (counter, count) = (guard.counter.clone(), self.slots[at].count);
                 return Ok(Err(Appended::Refused { counter, count }));
             };
             if guard.delta != 0 {
-                self.undo.push((at, slot.change(now_ms, guard.delta, count)));
+                let (before, newest) = (slot.count, slot.change(now_ms, guard.delta, count));
+                self.undo.push(Before { at, count: before, newest });
             }
-            self.places.push(at);
         }
-        for (at, _) in &self.undo {
+        for Before { at, .. } in &self.undo {
             mark(&mut self.slots[*at], *at, &mut self.changed);
         }
-        Ok(Ok(self.places.iter().map(|at| self.slots[*at].count(now_ms)).collect()))
+        let places = self.places.iter().take(guards.len());
+        Ok(Ok(places.map(|at| self.slots[*at].count).collect()))
     }
 
     /// A plain counter. One that was never changed is zero.
     pub(super) fn count(&mut self, connection: &Connection, name: &str) -> Result<i64, Fault> {
         let at = self.find(connection, name, None)?;
-        Ok(self.slots[at].count(0))
+        Ok(self.slots[at].count)
     }
 
     /// Sets a plain counter.
@@ -91,7 +98,7 @@ impl Counters {
         count: i64,
     ) -> Result<(), Fault> {
         let at = self.find(connection, name, None)?;
-        self.slots[at].kept = Kept::Plain(count);
+        self.slots[at].count = count;
         mark(&mut self.slots[at], at, &mut self.changed);
         Ok(())
     }
@@ -99,11 +106,18 @@ impl Counters {
     /// Writes what was changed, by name, so that neighbours share pages.
     pub(super) fn write(&mut self, connection: &Connection, now_ms: u64) -> Result<(), Fault> {
         if !self.changed.is_empty() {
+            let sql = "INSERT INTO counter VALUES (?1, ?2)
+                       ON CONFLICT DO UPDATE SET count = excluded.count";
+            let mut statement = connection.prepare_cached(sql)?;
             let slots = &mut self.slots;
             self.changed.sort_unstable_by(|one, other| slots[*one].name.cmp(&slots[*other].name));
             for at in self.changed.drain(..) {
-                slots[at].is_changed = false;
-                slots[at].write(connection, now_ms)?;
+                let slot = &mut slots[at];
+                slot.is_changed = false;
+                match &mut slot.window {
+                    None => _ = statement.execute(params![slot.name, slot.count])?,
+                    Some(kept) => kept.write(connection, &slot.name, now_ms)?,
+                }
             }
         }
         // Full is rare. Starting over is simpler than keeping an order.
@@ -111,6 +125,25 @@ impl Counters {
             *self = Counters::default();
         }
         Ok(())
+    }
+
+    /// Where the counter of a guard is: where that of the last append's guard was,
+    /// or found by its name.
+    fn look(
+        &mut self,
+        connection: &Connection,
+        number: usize,
+        guard: &Guard,
+    ) -> Result<usize, Fault> {
+        let place = self.places.get(number).copied();
+        let is_it = |at: &usize| self.slots[*at].is(&guard.counter, guard.window_ms);
+        if let Some(at) = place.filter(is_it) {
+            return Ok(at);
+        }
+        let at = self.find(connection, &guard.counter, guard.window_ms)?;
+        self.places.truncate(number);
+        self.places.push(at);
+        Ok(at)
     }
 
     /// Where a counter is; it is read if it is not remembered.
@@ -124,84 +157,80 @@ impl Counters {
             if let Some(at) = self.plain.get(name) {
                 return Ok(*at);
             }
-            let kept = Kept::Plain(plain(connection, name)?);
-            let (name, at) = self.keep(name, kept);
+            let count = plain(connection, name)?;
+            let (name, at) = self.keep(name, count, None);
             self.plain.insert(name, at);
             return Ok(at);
         };
-        let is_it = |at: &&usize| match self.slots[**at].kept {
-            Kept::Window { window_ms: kept_ms, .. } => kept_ms == window_ms,
-            Kept::Plain(_) => false,
-        };
+        let is_it = |at: &&usize| self.slots[**at].is(name, Some(window_ms));
         if let Some(at) = self.windows.get(name).and_then(|all| all.iter().find(is_it)) {
             return Ok(*at);
         }
         let window = window(connection, name, window_ms)?;
-        let (name, at) = self.keep(name, Kept::Window { window_ms, window });
+        let (name, at) = self.keep(name, 0, Some(Kept { window_ms, window, at_ms: None }));
         self.windows.entry(name).or_default().push(at);
         Ok(at)
     }
 
-    fn keep(&mut self, name: &str, kept: Kept) -> (Arc<str>, usize) {
+    fn keep(&mut self, name: &str, count: i64, window: Option<Kept>) -> (Arc<str>, usize) {
         let name: Arc<str> = name.into();
-        self.slots.push(Slot { name: Arc::clone(&name), kept, is_changed: false });
+        self.slots.push(Slot { name: Arc::clone(&name), count, window, is_changed: false });
         (name, self.slots.len() - 1)
     }
 
     /// Undoes the guards under way, newest first.
     fn take_back(&mut self) {
-        while let Some((at, before)) = self.undo.pop() {
-            match (&mut self.slots[at].kept, before) {
-                (Kept::Plain(count), Before::Count(before)) => *count = before,
-                (Kept::Window { window, .. }, Before::Newest(newest)) => window.restore(newest),
-                (Kept::Plain(_), Before::Newest(_)) | (Kept::Window { .. }, Before::Count(_)) => {
-                    unreachable!("a slot stays what it is")
-                }
+        while let Some(before) = self.undo.pop() {
+            let slot = &mut self.slots[before.at];
+            slot.count = before.count;
+            if let Some(kept) = &mut slot.window {
+                kept.window.restore(before.newest);
             }
         }
     }
 }
 
 impl Slot {
-    fn count(&self, now_ms: u64) -> i64 {
-        match &self.kept {
-            Kept::Plain(count) => *count,
-            Kept::Window { window, .. } => window.sum(now_ms),
-        }
+    fn is(&self, name: &str, window_ms: Option<u64>) -> bool {
+        self.window.as_ref().map(|kept| kept.window_ms) == window_ms && *self.name == *name
     }
 
-    fn change(&mut self, now_ms: u64, delta: i64, changed: i64) -> Before {
-        match &mut self.kept {
-            Kept::Plain(count) => Before::Count(std::mem::replace(count, changed)),
-            Kept::Window { window, .. } => {
-                let newest = window.newest();
-                window.add(now_ms, delta);
-                Before::Newest(newest)
-            }
+    /// What it is now.
+    fn at(&mut self, now_ms: u64) -> i64 {
+        if let Some(kept) = &mut self.window
+            && kept.at_ms != Some(now_ms)
+        {
+            kept.at_ms = Some(now_ms);
+            self.count = kept.window.sum(now_ms);
         }
+        self.count
     }
 
+    /// Changes it, and answers what its newest slice was, if it has slices.
+    fn change(&mut self, now_ms: u64, delta: i64, changed: i64) -> Option<Slice> {
+        self.count = changed;
+        let window = &mut self.window.as_mut()?.window;
+        let newest = window.newest();
+        window.add(now_ms, delta);
+        newest
+    }
+}
+
+impl Kept {
     /// A window has changed in its newest slice alone: time stands still in a
     /// transaction.
-    fn write(&mut self, connection: &Connection, now_ms: u64) -> Result<(), Fault> {
-        let (window_ms, window) = match &mut self.kept {
-            Kept::Plain(count) => {
-                let sql = "INSERT INTO counter VALUES (?1, ?2)
-                           ON CONFLICT DO UPDATE SET count = excluded.count";
-                connection.prepare_cached(sql)?.execute(params![self.name, *count])?;
-                return Ok(());
-            }
-            Kept::Window { window_ms, window } => (int(*window_ms), window),
-        };
+    fn write(&mut self, connection: &Connection, name: &str, now_ms: u64) -> Result<(), Fault> {
+        let Kept { window_ms, window, .. } = self;
+        let window_ms = int(*window_ms);
         if let Some(oldest) = window.prune(now_ms) {
             let sql = "DELETE FROM slice WHERE name = ?1 AND window = ?2 AND number < ?3";
-            let values = params![self.name, window_ms, int(oldest)];
+            let values = params![name, window_ms, int(oldest)];
             connection.prepare_cached(sql)?.execute(values)?;
         }
         if let Some(slice) = window.newest() {
             let sql = "INSERT INTO slice VALUES (?1, ?2, ?3, ?4)
                        ON CONFLICT DO UPDATE SET count = excluded.count";
-            let values = params![self.name, window_ms, int(slice.number), slice.count];
+            let values = params![name, window_ms, int(slice.number), slice.count];
             connection.prepare_cached(sql)?.execute(values)?;
         }
         Ok(())

@@ -64,7 +64,9 @@ trait Job: Send {
 struct Asked<T, F> {
     perform: F,
     result: Option<T>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    /// The write goes back with its answer: what it holds is freed by the caller,
+    /// not by the thread that everyone waits for.
+    answer: oneshot::Sender<(Result<T, StoreError>, F)>,
 }
 
 impl<T, F> Job for Asked<T, F>
@@ -81,7 +83,7 @@ where
         let result = self.result;
         let result = outcome.map(|()| result.expect("a committed write was performed"));
         // A caller that has gone wants no answer.
-        let _ = self.answer.send(result);
+        let _ = self.answer.send((result, self.perform));
     }
 }
 
@@ -115,7 +117,8 @@ impl Writer {
         let messages = self.messages.as_ref().ok_or_else(stopped)?;
         messages.send(Message::Write { job, bytes }).map_err(|_| stopped())?;
         let gone = |_| StoreError::Unknown("the writer stopped before it answered".to_owned());
-        answered.await.map_err(gone)?
+        let (result, _write) = answered.await.map_err(gone)?;
+        result
     }
 
     /// Makes the thread look for changes by other processes.

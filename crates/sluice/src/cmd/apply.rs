@@ -18,7 +18,7 @@ use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::setup::{FileRow, Setup};
 use sluice_core::rows::{self, RowFault};
 use sluice_govern::registry::{Kind, PolicySet, Row};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Kinds of rows that `--prune` leaves alone: what runs refer to, and what only
 /// operators turn.
@@ -151,7 +151,7 @@ fn take(
 }
 
 /// A file that the setup names.
-fn named(path: &PathBuf) -> Result<Input, Refused> {
+fn named(path: &Path) -> Result<Input, Refused> {
     Input::read(path.as_os_str()).map_err(|file: Unreadable| unreadable(&file))
 }
 

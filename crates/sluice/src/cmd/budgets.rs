@@ -149,3 +149,41 @@ async fn reopen(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     });
     change(&args.by, &wish, out).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn figures(name: &str, body: Value, [held, spent, over]: [u64; 3]) -> Figures {
+        let cents = |cents: u64| Money::from_micro_cents(cents * 1_000_000);
+        let envelope = serde_json::from_value(body).unwrap();
+        let (held, spent, over) = (cents(held), cents(spent), cents(over));
+        Figures { name: name.to_owned(), envelope, held, spent, over }
+    }
+
+    #[test]
+    fn a_budget_shows_what_is_left_and_whether_it_is_closed() {
+        let all = json!({"scope": "global", "period": "daily", "amount_cents": 100});
+        let mut off = all.clone();
+        off["enabled"] = false.into();
+        let mut accepted = all.clone();
+        accepted["accepted_overrun_cents"] = 20.into();
+        let table = table(&[
+            figures("fresh", all.clone(), [0, 0, 0]),
+            figures("busy", all.clone(), [70, 40, 0]),
+            figures("burst", all, [120, 120, 20]),
+            figures("reopened", accepted, [120, 120, 20]),
+            figures("asleep", off, [120, 120, 20]),
+        ]);
+        expect![[r#"
+            NAME      COUNTS  PERIOD  CAP    SPENT  RESERVED  LEFT
+            fresh     global  daily   $1.00  $0.00  $0.00     $1.00
+            busy      global  daily   $1.00  $0.40  $0.30     $0.30
+            burst     global  daily   $1.00  $1.20  $0.00     $0.00  closed
+            reopened  global  daily   $1.00  $1.20  $0.00     $0.00
+            asleep    global  daily   $1.00  $1.20  $0.00     $0.00  off
+        "#]]
+        .assert_eq(&table);
+    }
+}

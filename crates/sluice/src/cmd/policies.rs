@@ -10,16 +10,19 @@ mod test;
 
 use super::rows::{list, remove, show};
 use crate::Exit;
+use crate::cli::Reader;
 use crate::cli::registry::Policies;
+use crate::cli::rows::List;
 use crate::out::Out;
 use crate::policies::{self, Files};
 use crate::refused::{POLICIES_REFUSED, Refused};
+use crate::registry::at_rest;
 use sluice_govern::registry::{Kind, PolicySet, Row};
 use std::ffi::OsString;
 
 pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
-        Policies::List(args) => list(Kind::Policy, args, out).await,
+        Policies::List(args) => all(args, out).await,
         Policies::Show(args) => show(Kind::Policy, args, out).await,
         Policies::Remove(args) => remove(Kind::Policy, args, out).await,
         Policies::Check(args) => check::run(args, out).await,
@@ -28,6 +31,15 @@ pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exi
         Policies::Shadow(args) => shadow::run(args, out).await,
         Policies::Init(args) => init::run(args, out),
     }
+}
+
+async fn all(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
+    let stored = policies::stored(&at_rest(&args.data).await?, PolicySet::Active)?;
+    let exit = list(Kind::Policy, args, out).await?;
+    if stored.is_empty() && args.json.reader() == Reader::Person {
+        out.note("the default set is in force; `sluice policies init` writes it out")?;
+    }
+    Ok(exit)
 }
 
 /// The files of a set that is named: `active`, `shadow`, or files and directories.

@@ -10,7 +10,7 @@ use crate::cli::run::Data;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use crate::refused::Refused;
-use crate::registry::{self, Asked, Mode, Wish, now_ms};
+use crate::registry::{self, Asked, Mode, Outcome, Wish, now_ms};
 use crate::table::Table;
 use crate::visible;
 use serde_json::{Map, Value, json};
@@ -50,10 +50,21 @@ pub(super) async fn change_in(
     wish: &impl Wish,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
+    let (who, reader) = (local::who(&by.name), by.json.reader());
+    // What is refused or only looked at makes no directory.
+    if local::existing(&by.data).is_err() {
+        let local = Local::imagined().await?;
+        let tried = registry::change(&local, &who, Mode::Look, wish).await;
+        local.close().await;
+        let tried = tried?;
+        if mode == Mode::Look || matches!(tried, Outcome::Refused(_)) {
+            return registry::tell(&tried, reader, out);
+        }
+    }
     let local = Local::open(&by.data, Agents::new(), Claims::None).await?;
-    let changed = registry::change(&local, &local::who(&by.name), mode, wish).await;
+    let changed = registry::change(&local, &who, mode, wish).await;
     local.close().await;
-    registry::tell(&changed?, by.json.reader(), out)
+    registry::tell(&changed?, reader, out)
 }
 
 /// A change of one row that is there.

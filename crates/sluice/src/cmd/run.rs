@@ -19,7 +19,7 @@ use crate::visible;
 use sluice_core::plan::Plan;
 use sluice_core::suggest::suggest;
 use sluice_engine::start::{Start, StartedRun};
-use sluice_govern::registry::Row;
+use sluice_govern::registry::{Kind, Row};
 use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
@@ -96,7 +96,7 @@ fn documents(
     out: &mut Out,
 ) -> anyhow::Result<Option<Documents>> {
     let Some(named) = registry(&args.registry, reader, out)? else { return Ok(None) };
-    let input = match input(args, rows) {
+    let input = match input(args, rows)? {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;
@@ -118,12 +118,16 @@ fn documents(
 }
 
 /// The file that is named; if there is none, the registered workflow of that name.
-fn input(args: &Run, rows: &[Row]) -> Result<Input, Unreadable> {
-    let read = Input::read(&args.file);
+fn input(args: &Run, rows: &[Row]) -> Result<Result<Input, Unreadable>, Refused> {
     let missing = |file: &Unreadable| file.cause.kind() == std::io::ErrorKind::NotFound;
-    match read {
-        Err(file) if missing(&file) => versions::input(rows, &file.name).map_err(|_| file),
-        read => read,
+    // No workflow has a name like a path.
+    let name = |file: &Unreadable| !file.name.contains(['/', '.', '\\']);
+    let registered = rows.iter().any(|row| row.kind == Kind::Workflow);
+    match Input::read(&args.file) {
+        Err(file) if registered && missing(&file) && name(&file) => {
+            versions::input(rows, &file.name).map(Ok)
+        }
+        read => Ok(read),
     }
 }
 

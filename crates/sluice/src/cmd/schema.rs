@@ -4,16 +4,18 @@ use crate::Exit;
 use crate::cli::{self, Reader, Schema};
 use crate::out::{Layout, Out};
 use sluice_core::doc::Format;
+use sluice_core::doc::setup::Setup;
 
 pub(super) fn run(args: &Schema, out: &mut Out) -> anyhow::Result<Exit> {
-    let format = match args.format {
-        cli::Format::Lobsterx => Format::Lobsterx,
-        cli::Format::Lens => Format::Lens,
+    let schema = match args.format {
+        cli::Format::Lobsterx => Format::Lobsterx.json_schema(),
+        cli::Format::Lens => Format::Lens.json_schema(),
+        cli::Format::Setup => Setup::json_schema(),
     };
     let layout = match args.json.reader() {
         Reader::Person => Layout::Pretty,
         Reader::Program => Layout::Line,
     };
-    out.json(layout, &format.json_schema())?;
+    out.json(layout, &schema)?;
     Ok(Exit::Done)
 }

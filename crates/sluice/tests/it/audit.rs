@@ -446,3 +446,23 @@ fn a_key_that_cannot_be_used_is_refused() {
     // Looking is still possible.
     assert_eq!(world.output(&["audit", "verify"]).status.code(), Some(0));
 }
+
+#[test]
+fn a_tail_goes_on_as_things_happen() {
+    let world = world();
+    let file = world.path().join("tail.txt");
+    let mut command = world.command(&["audit", "tail", "--follow", "--json"]);
+    let mut tail = command.stdout(std::fs::File::create(&file).unwrap()).spawn().unwrap();
+    let shows = |words: &[&str]| {
+        world.until(&format!("{words:?} are shown"), |_| {
+            let told = std::fs::read_to_string(&file).unwrap();
+            let all = |line: &str| words.iter().all(|word| line.contains(word));
+            told.lines().any(all).then_some(())
+        });
+    };
+    shows(&["agent_changed"]);
+    let run = ran(&world);
+    shows(&[&run, "run_completed"]);
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+}

@@ -3,7 +3,9 @@
 use crate::markdown::{Block, blocks};
 use crate::session::root;
 use sluice_core::code::{Code, Severity};
+use sluice_core::doc::setup::Setup;
 use sluice_core::doc::{Format, Registry, check};
+use sluice_core::rows::faults;
 use sluice_core::run::command::Refusal;
 use std::collections::BTreeSet;
 
@@ -21,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 16] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 25] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -38,6 +40,15 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 16] = [
     "seal_unreadable",
     "not_sealed",
     "event_unknown",
+    "row_unknown",
+    "row_in_use",
+    "row_unreadable",
+    "version_taken",
+    "policies_refused",
+    "change_refused",
+    "registry_busy",
+    "not_on_trial",
+    "file_exists",
 ];
 
 /// Every code there is, with what its page begins with.
@@ -72,12 +83,16 @@ fn registry(blocks: &[Block]) -> Registry {
 
 /// What is wrong with a block, if anything.
 fn fault(code: Code, block: &Block, registry: &Registry) -> Option<String> {
-    let format = match block.info[2].as_str() {
-        "lobsterx" => Format::Lobsterx,
-        "lens" => Format::Lens,
+    let document = |format| check(block.text.as_bytes(), Some(format), registry).diagnostics;
+    let found = match block.info[2].as_str() {
+        "lobsterx" => document(Format::Lobsterx),
+        "lens" => document(Format::Lens),
+        "setup" => match Setup::parse(&block.text) {
+            (Some(setup), _) => setup.place(faults(&setup.rows)).0,
+            (None, found) => found,
+        },
         other => return Some(format!("unknown format `{other}`")),
     };
-    let found = check(block.text.as_bytes(), Some(format), registry).diagnostics;
     let errors: BTreeSet<Code> = found.iter().filter(|d| d.is_error()).map(|d| d.code).collect();
     let has = found.iter().any(|d| d.code == code);
     let good = match block.info[1].as_str() {

@@ -2,14 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents;
+mod apply;
 mod approvals;
 mod audit;
+mod budgets;
 mod error_pages;
 mod eval;
+mod gateways;
 mod guide;
 mod kill;
 mod markdown;
 mod plan;
+mod policies;
 mod processes;
 mod readme;
 mod rubbish;
@@ -21,4 +26,5 @@ mod terminal;
 mod tidy;
 mod usage;
 mod validate;
+mod workflows;
 mod world;

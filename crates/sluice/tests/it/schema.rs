@@ -22,7 +22,7 @@ fn format_of(path: &str) -> &'static str {
 
 #[test]
 fn both_forms_hold_the_same_schema() {
-    for format in ["lobsterx", "lens"] {
+    for format in ["lobsterx", "lens", "setup"] {
         let compact = Session::new().output(&["schema", format, "--json"], b"").stdout;
         assert_eq!(compact.iter().filter(|byte| **byte == b'\n').count(), 1);
         assert_eq!(serde_json::from_slice::<Value>(&compact).unwrap(), schema(format));
@@ -39,6 +39,26 @@ fn every_example_fits_its_schema() {
         errors.extend(found.map(|error| format!("{path}: {}: {error}", error.instance_path())));
     }
     assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn the_example_of_a_setup_fits_its_schema_and_slips_do_not() {
+    let validator = jsonschema::validator_for(&schema("setup")).unwrap();
+    let setup = document("examples/governance/config.yaml");
+    let errors: Vec<String> = validator.iter_errors(&setup).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let slips: [(&str, Value); 4] = [
+        ("/agents/scribe/trust_level", json!(11)),
+        ("/agents/scribe/rate", json!({"limit": 1})),
+        ("/budgets/everything/period", json!("hourly")),
+        ("/deployments/brief/roles", json!(["scribe"])),
+    ];
+    for (place, value) in slips {
+        let mut broken = setup.clone();
+        let (above, field) = place.rsplit_once('/').unwrap();
+        broken.pointer_mut(above).unwrap()[field] = value;
+        assert!(!validator.is_valid(&broken), "{place}");
+    }
 }
 
 /// Changes that break the structure of any document of the format.

@@ -14,15 +14,25 @@ fn help_names_every_command() {
         Usage: sluice <COMMAND>
 
         Commands:
-          validate   Check workflow documents and report every problem
-          plan       Show what a document becomes: its steps, wave by wave
-          schema     Print the JSON Schema of a format, for editors
-          eval       Evaluate an expression against values
-          run        Run a workflow here
-          resume     Take an unfinished run up here
-          runs       Look at runs, and change their course
-          approvals  Answer questions that runs ask
-          help       Print this message or the help of the given subcommand(s)
+          validate     Check workflow documents and report every problem
+          plan         Show what a document becomes: its steps, wave by wave
+          schema       Print the JSON Schema of a format, for editors
+          eval         Evaluate an expression against values
+          run          Run a workflow here
+          resume       Take an unfinished run up here
+          runs         Look at runs, and change their course
+          approvals    Answer questions that runs ask
+          audit        See what happened, and prove it
+          apply        Make the registry say what a file says, and show what changes
+          agents       Who does work
+          gateways     Where work is done
+          roles        Bounds on whoever acts in a role
+          deployments  Who and where, for one workflow each
+          budgets      Caps on money
+          prices       What models cost
+          policies     Rules about what may be done
+          workflows    Workflows that can be run by name
+          help         Print this message or the help of the given subcommand(s)
 
         Options:
           -h, --help     Print help
@@ -53,7 +63,34 @@ fn every_command_helps_with_an_example() {
     let runs = runs.map(|word| format!("runs {word}"));
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
     let audit = ["verify", "export", "tail", "seal"].map(|word| format!("audit {word}"));
-    for command in alone.chain(runs).chain(approvals).chain(audit) {
+    let rows = ["list", "show", "set", "remove"];
+    let nouns = ["agents", "gateways", "roles", "deployments", "budgets", "prices"];
+    let rows = nouns.iter().flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
+    let more = [
+        "apply",
+        "agents pause",
+        "agents resume",
+        "agents promote",
+        "agents extend",
+        "gateways pause",
+        "gateways resume",
+        "gateways token",
+        "budgets reopen",
+        "policies list",
+        "policies show",
+        "policies remove",
+        "policies check",
+        "policies test",
+        "policies diff",
+        "policies shadow",
+        "policies init",
+        "workflows list",
+        "workflows show",
+        "workflows put",
+        "workflows remove",
+    ];
+    let rows = rows.chain(more.map(str::to_owned));
+    for command in alone.chain(runs).chain(approvals).chain(rows).chain(audit) {
         let mut args: Vec<&str> = command.split(' ').collect();
         args.push("--help");
         let help = Session::new().run(&args);

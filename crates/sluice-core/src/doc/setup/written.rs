@@ -3,9 +3,8 @@
 use super::choices::{Address, ExecutionTarget};
 use crate::code::Code;
 use crate::diagnostic::Problem;
-use crate::doc::leaf::{Later, Table, Whole};
+use crate::doc::leaf::{Table, Whole};
 use crate::doc::lens::written::LensDoc;
-use crate::doc::lobsterx::written::StepDoc;
 use crate::doc::read::{Read, Reader, Spelling, document};
 use crate::doc::schema::Defs;
 use crate::money::Money;
@@ -42,11 +41,25 @@ document! {
         /// A directory whose `.cedar` files are the active policies.
         optional "policy_dir" policy_dir: String,
         /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
-        optional "library" library: Later<Table<StepDoc>>,
+        optional "library" library: Library,
         /// Lenses by id: their versions, or the file they are in.
         optional "lenses" lenses: Table<LensOrFile>,
         /// Files with workflows. Each becomes a version that never changes.
         optional "workflows" workflows: Vec<Spanned<String>>,
+    }
+}
+
+/// Library steps. They are read with the registry's own reader, later.
+#[derive(Debug, Clone)]
+pub(crate) struct Library;
+
+impl Read for Library {
+    fn read<'n>(_: &'n Node<'n>, _: &mut Reader<'n, '_>) -> Option<Library> {
+        Some(Library)
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "object", "additionalProperties": { "type": "object" } })
     }
 }
 

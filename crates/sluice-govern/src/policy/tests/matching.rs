@@ -211,6 +211,9 @@ fn any_policy() -> impl Strategy<Value = String> {
         "when { context.time.hour == 7 } unless { context.run.initiator == \"bob\" }",
         "when { context.tools.contains(\"search\") && resource is Gateway && resource.environment == \"dev\" }",
         "when { principal is Agent && principal.trust_level > 4 }",
+        "when { context has step }",
+        "when { principal in Role::\"writer\" }",
+        "when { principal == Agent::\"scribe\" } unless { resource == Gateway::\"local\" }",
         "when { context has step && context.step has kind && !(context.run has version) }",
     ]);
     let effect = prop::sample::select(vec!["permit", "forbid", "forbid"]);
