@@ -8,7 +8,7 @@ RUNS ?= 1000
 EXAMPLE = examples/vendor-review.lobsterx.yaml
 MOCK = examples/mocks/vendor-review.yaml
 
-.PHONY: help cc start test check lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python start test check lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice, show it a workflow and run it'
@@ -25,6 +25,10 @@ help:
 cc:
 	@command -v cc >/dev/null || { apt-get update -qq && apt-get install -y -qq gcc libc6-dev; }
 
+# Packets are checked by a verifier that shares no code with Sluice.
+python:
+	@command -v python3 >/dev/null || { apt-get update -qq && apt-get install -y -qq python3-minimal; }
+
 start: cc
 	$(CARGO) build --release --locked -p sluice
 	@echo
@@ -38,7 +42,7 @@ start: cc
 
 test: lint check fuzz
 
-check: cc
+check: cc python
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
 

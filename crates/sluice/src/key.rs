@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The secret half.
 const SECRET: &str = "seal.key";
-/// The public half.
+/// The public half, a line for each key there ever was.
 const PUBLIC: &str = "seal.pub";
 
 /// What a directory's seals are made with. Each is copied to `copy`, if that
@@ -47,10 +47,11 @@ fn signer(dir: &Path) -> Result<Signer, Refused> {
     };
     let secret = hex::parse(text.trim_end()).ok_or_else(|| unusable(&"it is no key"))?;
     let signer = Signer::new(&secret);
-    let public = dir.join(PUBLIC);
-    if !public.exists() {
-        let text = format!("{}\n", signer.public());
-        fs::write(&public, text).map_err(|error| unusable(&error))?;
+    if !public(dir).contains(&signer.public()) {
+        let file = OpenOptions::new().append(true).create(true).open(dir.join(PUBLIC));
+        let line = format!("{}\n", signer.public());
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .map_err(|error| unusable(&error))?;
     }
     Ok(signer)
 }
@@ -71,9 +72,11 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The public keys that a directory's seals are believed by.
-pub(crate) fn public(dir: &Path) -> Option<PublicKey> {
-    PublicKey::parse(fs::read_to_string(dir.join(PUBLIC)).ok()?.trim_end())
+/// The public keys that a directory's seals are believed by: of the key there
+/// is, and of those that were there before it.
+pub(crate) fn public(dir: &Path) -> Vec<PublicKey> {
+    let text = fs::read_to_string(dir.join(PUBLIC)).unwrap_or_default();
+    text.lines().filter_map(PublicKey::parse).collect()
 }
 
 /// Appends each seal to a file, a line each.

@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 21] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 25] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -36,6 +36,10 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 21] = [
     "not_confirmed",
     "nothing_failed",
     "document_changed",
+    "seal_unusable",
+    "seal_unreadable",
+    "not_sealed",
+    "event_unknown",
     "row_unknown",
     "row_in_use",
     "row_unreadable",

@@ -5,6 +5,7 @@
 mod agents;
 mod apply;
 mod approvals;
+mod audit;
 mod budgets;
 mod error_pages;
 mod eval;

@@ -22,6 +22,7 @@ fn help_names_every_command() {
           resume       Take an unfinished run up here
           runs         Look at runs, and change their course
           approvals    Answer questions that runs ask
+          audit        See what happened, and prove it
           apply        Make the registry say what a file says, and show what changes
           agents       Who does work
           gateways     Where work is done
@@ -56,11 +57,12 @@ fn version_is_the_crates() {
 fn every_command_helps_with_an_example() {
     let alone = ["validate", "plan", "schema", "eval", "run", "resume"];
     let runs = ["list", "show", "watch", "cancel", "pause", "unpause", "retry", "restart"];
-    let runs = runs.into_iter().chain(["rewind", "branch", "export"]);
+    let runs = runs.into_iter().chain(["rewind", "branch", "export", "erase"]);
     let approvals = ["list", "show", "approve", "reject", "retry", "skip", "abort"];
     let alone = alone.into_iter().map(str::to_owned);
     let runs = runs.map(|word| format!("runs {word}"));
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
+    let audit = ["verify", "export", "tail", "seal"].map(|word| format!("audit {word}"));
     let rows = ["list", "show", "set", "remove"];
     let nouns = ["agents", "gateways", "roles", "deployments", "budgets", "prices"];
     let rows = nouns.iter().flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
@@ -88,7 +90,7 @@ fn every_command_helps_with_an_example() {
         "workflows remove",
     ];
     let rows = rows.chain(more.map(str::to_owned));
-    for command in alone.chain(runs).chain(approvals).chain(rows) {
+    for command in alone.chain(runs).chain(approvals).chain(rows).chain(audit) {
         let mut args: Vec<&str> = command.split(' ').collect();
         args.push("--help");
         let help = Session::new().run(&args);

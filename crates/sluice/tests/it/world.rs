@@ -39,6 +39,7 @@ impl World {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = binary(self.path());
         command.args(args).env("USER", "ada").env_remove("SLUICE_DATA");
+        command.env_remove("SLUICE_SEAL_FILE");
         command
     }
 

@@ -31,21 +31,30 @@ pub(super) async fn run(args: &Tail, out: &mut Out) -> anyhow::Result<Exit> {
     facts.retain(|fact| fact.is_of(&args.category));
     let newest = facts.len().saturating_sub(usize::from(args.limit));
     show(&facts[newest..], args, out)?;
-    while args.follow {
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                break;
-            }
-            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
-        }
-        let mut facts = seen.look(&*local.store).await?;
-        facts.retain(|fact| fact.is_of(&args.category));
-        show(&facts, args, out)?;
-        out.flush()?;
+    if args.follow {
+        follow(&*local.store, &mut seen, args, out).await?;
     }
     local.close().await;
     Ok(Exit::Done)
+}
+
+/// Goes on until interrupted.
+async fn follow(
+    store: &dyn Store,
+    seen: &mut Seen,
+    args: &Tail,
+    out: &mut Out,
+) -> anyhow::Result<()> {
+    loop {
+        out.flush()?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
+        }
+        let mut facts = seen.look(store).await?;
+        facts.retain(|fact| fact.is_of(&args.category));
+        show(&facts, args, out)?;
+    }
 }
 
 /// How far everything was read.
