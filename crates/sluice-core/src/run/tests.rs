@@ -6,6 +6,7 @@
 //! journal must keep to the order of events.
 
 mod approvals;
+mod budgets;
 mod cancel;
 mod carried;
 mod children;
@@ -14,27 +15,39 @@ mod erased;
 mod escalation;
 mod failure;
 mod fan_out;
+mod gates;
+mod governed;
+mod grants;
 mod halt;
+mod holds;
 mod lens;
 mod lens_contracts;
+mod lines;
+mod money_asked;
 mod order;
 mod pause;
+mod postures;
 mod print;
 mod random;
+mod resent;
+mod reservations;
 mod retry;
 mod rewind;
 mod scheduling;
+mod switches;
 mod take_over;
 mod timeouts;
 mod values;
+mod waits;
 mod world;
 
 use super::command::{Command, Decision};
+use super::id::RunId;
 use super::start::Carried;
 use super::state::Run;
 use super::status::RunStatus;
 use crate::doc::{self, Format, Registry};
-use crate::journal::event::{DeltaPart, Event};
+use crate::journal::event::{DeltaPart, Event, RunStarted};
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, Usage};
 use crate::port::authority::desk::Desk;
 use expect_test::Expect;
@@ -48,12 +61,19 @@ struct Script {
     document: String,
     registry: Registry,
     args: Map<String, Value>,
-    is_child: bool,
+    starting: Vec<Begin>,
     carried: Option<Box<dyn FnOnce() -> Carried>>,
     desk: Desk,
     moves: Vec<Move>,
 }
 
+/// The run and step that start a child.
+fn parent() -> (RunId, String) {
+    (RunId(3), "step".to_owned())
+}
+
+/// Sets what a run is started with.
+type Begin = Box<dyn FnOnce(&mut RunStarted)>;
 type Make = Box<dyn Fn(&World) -> Command>;
 type Look = Box<dyn Fn(&World) -> String>;
 
@@ -70,6 +90,8 @@ enum Move {
     Show(Look),
     /// This process does no work from now on, or does again.
     Dispatching(super::command::Dispatching),
+    /// Rows, rules or counters change.
+    Set(Box<dyn FnOnce(&mut Desk)>),
 }
 
 impl Script {
@@ -79,7 +101,7 @@ impl Script {
             document: document.to_owned(),
             registry: Registry::default(),
             args: Map::new(),
-            is_child: false,
+            starting: Vec::new(),
             carried: None,
             desk: Desk::default(),
             moves: Vec::new(),
@@ -119,8 +141,13 @@ impl Script {
     }
 
     /// The run was started by a step of another.
-    fn started_by_a_step(mut self) -> Script {
-        self.is_child = true;
+    fn started_by_a_step(self) -> Script {
+        self.starting(|started| started.parent = Some(parent()))
+    }
+
+    /// What the run is started with is set.
+    fn starting(mut self, set: impl FnOnce(&mut RunStarted) + 'static) -> Script {
+        self.starting.push(Box::new(set));
         self
     }
 
@@ -354,8 +381,9 @@ impl Script {
     fn world(self) -> World {
         let plan = self.plan();
         let carried = self.carried.map(|make| make()).unwrap_or_default();
-        let Script { document, args, is_child, desk, .. } = self;
-        let mut world = World::start(plan, document, args, is_child, carried, desk);
+        let Script { document, args, starting, desk, .. } = self;
+        let set = |started: &mut RunStarted| starting.into_iter().for_each(|set| set(started));
+        let mut world = World::start(plan, document, args, set, carried, desk);
         for one in self.moves {
             match one {
                 Move::Turn(makes) => {
@@ -367,12 +395,14 @@ impl Script {
                 Move::AnswerAll => world.answer_all(),
                 Move::Show(look) => {
                     let line = look(&world);
+                    let line = world.shorten(&line);
                     world.say(&line);
                 }
                 Move::Dispatching(dispatching) => {
                     world.dispatching = dispatching;
                     world.turn(Vec::new());
                 }
+                Move::Set(set) => world.set(set),
             }
         }
         world.verify();

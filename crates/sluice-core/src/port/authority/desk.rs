@@ -15,8 +15,10 @@ pub(crate) struct Desk {
     pub(crate) policies: Policies,
     pub(crate) counts: BTreeMap<String, i64>,
     pub(crate) health: BTreeMap<String, Health>,
-    /// What each step costs at most; nothing where it is not named.
+    /// What each step costs at most.
     pub(crate) quotes: BTreeMap<String, Money>,
+    /// What is said of the cost of all others.
+    pub(crate) otherwise: Quote,
     pub(crate) patience: Patience,
     anybody: Agent,
     local: Gateway,
@@ -30,6 +32,7 @@ impl Default for Desk {
             counts: BTreeMap::new(),
             health: BTreeMap::new(),
             quotes: BTreeMap::new(),
+            otherwise: Quote::AtMost(Money::ZERO),
             patience: Patience::default(),
             anybody: Agent::default(),
             local: Gateway::default(),
@@ -87,7 +90,7 @@ impl Authority for Desk {
     }
 
     fn quote(&self, _agent: &str, _gateway: &str, step: &str) -> Quote {
-        Quote::AtMost(self.quotes.get(step).copied().unwrap_or_default())
+        self.quotes.get(step).map_or(self.otherwise, |most| Quote::AtMost(*most))
     }
 
     fn patience(&self) -> &Patience {

@@ -293,6 +293,7 @@ impl Turn<'_> {
             && index.in_flight.is_empty()
             && index.queue.is_empty()
             && index.retrying.is_empty()
+            && index.gated.is_empty()
             && self.run.next_ready().is_none();
         if only_people && matches!(self.run.status, RunStatus::Running | RunStatus::Queued) {
             self.emit(Event::RunStatusChanged {

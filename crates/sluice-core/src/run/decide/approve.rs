@@ -18,7 +18,7 @@ use crate::run::id::ApprovalId;
 use crate::run::label::SourceClass;
 use crate::run::scope::RunScope;
 use crate::run::state::{Approval, Pause};
-use crate::run::status::RunStatus;
+use crate::run::status::{RunStatus, StepStatus};
 use serde_json::{Map, Value};
 use sluice_govern::action::diff;
 use sluice_govern::decision::{Constraints, Decision as Judgement};
@@ -30,7 +30,7 @@ impl Turn<'_> {
     pub(super) fn ask(&mut self, ready: &Ready) {
         let at = ready.at;
         if self.run.started.posture == Posture::Advisory {
-            let reason = "the run only looks at what would be done";
+            let reason = "the run only looks: a person would be asked this";
             return self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
         }
         let summary = match self.summary(at, &ready.prepared) {
@@ -47,6 +47,10 @@ impl Turn<'_> {
     /// The gates want a person to agree.
     pub(super) fn hold(&mut self, ready: &Ready, decision: &Judgement) {
         let at = ready.at;
+        // Out of the wait between attempts first: a question is no part of that.
+        if self.run.state(at).status == StepStatus::Retrying {
+            self.node(at, NodeEvent::Queued { items: None });
+        }
         let mut summary = match self.summary(at, &ready.prepared) {
             Ok(summary) => summary,
             Err(failure) => return self.fail(at, failure),
@@ -103,9 +107,6 @@ impl Turn<'_> {
         let at = ready.at;
         let now_ms = self.given.now_ms;
         let patience = self.given.authority.patience();
-        let remind =
-            |(after_ms, level): &(u64, String)| (now_ms.saturating_add(*after_ms), level.clone());
-        let reminders = patience.reminders.iter().map(remind).collect();
         let approval = self.run.step(at).approval.as_deref();
         let open_ms = approval.and_then(|asked| asked.expires_in_ms).unwrap_or(patience.expires_ms);
         let mut approvers: Vec<String> = Vec::new();
@@ -126,10 +127,19 @@ impl Turn<'_> {
             groups,
             quorum: approval.map_or(1, |asked| asked.quorum),
             not_initiator: approval.is_some_and(|asked| asked.not_initiator),
-            reminders,
+            reminders: self.reminders(),
             action: Some(Arc::new(asked)),
         };
         self.node(at, NodeEvent::ApprovalRequested(Box::new(requested)));
+    }
+
+    /// When people are reminded of a question that is asked now.
+    pub(super) fn reminders(&self) -> Vec<(u64, String)> {
+        let now_ms = self.given.now_ms;
+        let patience = self.given.authority.patience();
+        let remind =
+            |(after_ms, level): &(u64, String)| (now_ms.saturating_add(*after_ms), level.clone());
+        patience.reminders.iter().map(remind).collect()
     }
 
     fn summary(&self, at: StepAt, prepared: &Prepared) -> Result<String, Failure> {
@@ -345,6 +355,9 @@ fn tightened(
     let constraints = base.tighten(by).map_err(Refusal::Widens)?;
     let mut action = asked.action.clone();
     action["constraints"] = serde_json::to_value(&constraints).unwrap_or_default();
+    if let Some(most) = constraints.max_cost {
+        action["cost_ceiling"] = serde_json::to_value(most).unwrap_or_default();
+    }
     let digest = canonical::sha256_hex(&action, 512);
     Ok(Some((constraints, digest)))
 }

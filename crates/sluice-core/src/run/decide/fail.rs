@@ -7,11 +7,10 @@ use crate::failure::Failure;
 use crate::journal::event::{
     ApprovalRequested, ApprovalSource, Ending, NodeEvent, Retried, Skip, SkipCause, StepAt, Wait,
 };
-use crate::limits::{APPROVAL_MS_DEFAULT, DURATION_MS_MAX};
+use crate::limits::DURATION_MS_MAX;
 use crate::plan::policy::{OnFailure, RetryCause};
 use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
-use crate::run::state::default_reminders;
 use crate::run::status::Waiting;
 use crate::violation::Violation;
 use std::sync::Arc;
@@ -165,19 +164,20 @@ impl Turn<'_> {
     /// Asks a person what to do about a failure.
     pub(super) fn escalate(&mut self, at: StepAt, trouble: Trouble) {
         let name = self.run.name(at);
+        let open_ms = self.given.authority.patience().expires_ms;
         let asked = ApprovalRequested {
             approval: ApprovalId::new(self.given.now_ms, &mut *self.given.entropy),
             source: ApprovalSource::Escalation,
             summary: format!("`{name}` failed: {}. Retry, skip or abort?", trouble.message),
             approvers: Vec::new(),
-            expires_at_ms: self.given.now_ms.saturating_add(APPROVAL_MS_DEFAULT),
+            expires_at_ms: self.given.now_ms.saturating_add(open_ms),
             error: Some((trouble.code, trouble.message)),
             prepared: None,
             usage: trouble.usage,
             groups: Vec::new(),
             quorum: 1,
             not_initiator: false,
-            reminders: default_reminders(self.given.now_ms),
+            reminders: self.reminders(),
             action: None,
         };
         self.node(at, NodeEvent::ApprovalRequested(Box::new(asked)));

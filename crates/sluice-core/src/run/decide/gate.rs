@@ -4,6 +4,7 @@ use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{NodeEvent, StepAt, Wait};
+use crate::plan::step::Work;
 use crate::run::state::Run;
 use crate::run::status::Waiting;
 use sluice_govern::account;
@@ -49,20 +50,19 @@ impl Turn<'_> {
     /// it has waited long enough.
     fn next_look_ms(&mut self, at: StepAt, by: &BlockedBy) -> Option<u64> {
         let now_ms = self.given.now_ms;
-        let (tries, since_ms) = match &self.run.state(at).gate {
-            Some(gate) => (gate.tries as usize, gate.since_ms),
-            None => (0, now_ms),
-        };
+        let (tries, since_ms) = self.run.state(at).waited_at_gates(now_ms);
+        let full_ms = TRIES_MS.get(tries as usize);
+        let entropy = &mut *self.given.entropy;
+        let look_ms = full_ms.map(|ms| now_ms.saturating_add(around(*ms, entropy.bits())));
+        if by.paused {
+            return Some(look_ms.unwrap_or(0));
+        }
         let patience_ms = self.queue_ms(at);
+        if patience_ms == 0 {
+            return look_ms;
+        }
         let ends_ms = since_ms.saturating_add(patience_ms);
-        let paused = by.paused;
-        if let Some(full_ms) = TRIES_MS.get(tries) {
-            return Some(now_ms.saturating_add(around(*full_ms, self.given.entropy.bits())));
-        }
-        if paused {
-            return Some(0);
-        }
-        (now_ms < ends_ms).then_some(ends_ms)
+        (now_ms < ends_ms).then(|| look_ms.unwrap_or(ends_ms).min(ends_ms))
     }
 
     fn queue_ms(&self, at: StepAt) -> u64 {
@@ -117,16 +117,25 @@ impl Run {
         loop {
             let place = *self.index.queue.range(from..).next()?;
             let at = self.at_place(place);
-            if self.fan_out_has_room(at) && !self.is_behind_gate(at) {
+            if self.fan_out_has_room(at) && self.stands_behind(at).is_none() {
                 return Some(at);
             }
             from = (place.0 + 1, None);
         }
     }
 
-    fn is_behind_gate(&self, at: StepAt) -> bool {
+    /// The step at a gate that this one stands behind: of the same agent, and
+    /// with the same needs. A child run is nobody's.
+    pub(crate) fn stands_behind(&self, at: StepAt) -> Option<StepAt> {
+        let step = self.step(at);
+        if matches!(step.work, Work::Workflow(_)) {
+            return None;
+        }
         let agent = self.agent_of(at.step);
-        self.index.gated.iter().any(|one| self.agent_of(one.step) == agent)
+        let same = |one: &StepAt| {
+            self.agent_of(one.step) == agent && self.step(*one).capabilities == step.capabilities
+        };
+        self.index.gated.iter().copied().find(same)
     }
 
     pub(crate) fn fan_out_has_room(&self, at: StepAt) -> bool {

@@ -63,14 +63,22 @@ impl Turn<'_> {
         let at = ready.at;
         self.node(at, NodeEvent::GovernanceDecided(judged.record.clone()));
         match judged.decision.disposition {
+            would if self.run.started.posture == Posture::Advisory => self.looked_at(at, would),
             Disposition::Block => self.refused(at, &judged.gateway, &judged.decision),
             Disposition::Hold => self.hold(&ready, &judged.decision),
-            Disposition::Allow if self.run.started.posture == Posture::Advisory => {
-                let reason = "the run only looks at what would be done";
-                self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
-            }
             Disposition::Allow => self.send(ready, judged),
         }
+    }
+
+    /// The run only looks: what the gates said is recorded, whatever it was, and
+    /// nothing comes of it.
+    fn looked_at(&mut self, at: StepAt, would: Disposition) {
+        let reason = match would {
+            Disposition::Allow => "the run only looks: this would be sent",
+            Disposition::Block => "the run only looks: a gate would stop this",
+            Disposition::Hold => "the run only looks: a person would be asked about this",
+        };
+        self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
     }
 
     fn judge(&self, ready: &Ready) -> Judged {
@@ -181,8 +189,9 @@ impl Turn<'_> {
     }
 
     fn granted_gateway(&self, at: StepAt) -> Option<String> {
-        let approval = self.run.approvals.get(&self.run.state(at).granted?)?;
-        let action = approval.action.as_ref()?;
+        let state = self.run.state(at);
+        let granted = state.granted.filter(|_| state.grant != Grant::None)?;
+        let action = self.run.approvals.get(&granted)?.action.as_ref()?;
         action.action["gateway"].as_str().map(str::to_owned)
     }
 
@@ -359,14 +368,11 @@ impl Turn<'_> {
             Path::Edge
         };
         let agent = self.run.agent_of(at.step).map(str::to_owned).filter(|_| !child);
-        let again = self.in_flight_terms(at).cloned();
-        let terms = match again {
-            Some(terms) => {
-                self.count_dispatch(agent.as_deref());
-                terms
-            }
-            None => Arc::new(self.take(agent.as_deref(), &judged)),
-        };
+        // Sent again after a crash, it takes what it now needs for what it had.
+        if let Some(had) = self.in_flight_terms(at).cloned() {
+            self.give_back(&had);
+        }
+        let terms = Arc::new(self.take(agent.as_deref(), &judged));
         let run = &*self.run;
         let dispatch = Dispatch {
             attempt: ready.attempt,
@@ -437,6 +443,15 @@ impl Turn<'_> {
             constraints: judged.decision.constraints.clone(),
             model: judged.model.clone(),
             max_output_tokens: judged.max_output_tokens,
+        }
+    }
+
+    fn give_back(&mut self, terms: &Terms) {
+        for one in &terms.accounts {
+            self.guards.add(account::held(&one.name), -signed(terms.reserved));
+        }
+        if let Some(agent) = &terms.slot {
+            self.guards.add(account::busy(agent), -1);
         }
     }
 

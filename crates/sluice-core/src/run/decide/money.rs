@@ -34,7 +34,11 @@ impl Turn<'_> {
         if usage.unknown || !self.run.open.contains_key(&(at, dispatch_no)) {
             return false;
         }
-        self.close_reservation(at, dispatch_no, usage);
+        let usage = self.believed(at, usage);
+        // What nobody can believe says nothing: the reservation stays.
+        if !usage.unknown {
+            self.close_reservation(at, dispatch_no, usage);
+        }
         true
     }
 

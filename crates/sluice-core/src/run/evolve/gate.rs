@@ -2,21 +2,26 @@
 
 use crate::journal::event::{StepAt, Wait};
 use crate::run::index::Timer;
-use crate::run::state::{GateWait, Run};
+use crate::run::state::{GateWait, Grant, Run, StepState};
 use crate::run::status::StepStatus;
 
 impl Run {
     /// The step stays queued, at the gate.
     pub(super) fn waits_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
+        let (tries, since_ms) = self.state(at).waited_at_gates(at_ms);
+        let flew = self.state(at).status.is_dispatched();
         self.unlist(at);
         let state = self.state_mut(at);
+        // It was sent before it was refused: what comes next is another attempt.
+        if flew && state.grant == Grant::Attempt {
+            state.grant = Grant::None;
+        }
         if state.status != StepStatus::Queued {
             state.change(StepStatus::Queued);
         }
-        let before = state.gate.take();
         state.gate = Some(Box::new(GateWait {
-            since_ms: before.as_ref().map_or(at_ms, |gate| gate.since_ms),
-            tries: before.map_or(0, |gate| gate.tries) + 1,
+            since_ms,
+            tries: tries + 1,
             code: wait.code.clone().unwrap_or_default(),
             hint: wait.hint.clone(),
             gateway: wait.cause.clone().unwrap_or_default(),
@@ -28,5 +33,16 @@ impl Run {
         state.wake_at_ms = until;
         self.index.gated.insert(at);
         self.index.timers.extend(until.map(|until_ms| (until_ms, Timer::Retry(at))));
+    }
+}
+
+impl StepState {
+    /// How often gates have refused it, and since when. A wait that only an
+    /// operator could end uses up nobody's patience.
+    pub(crate) fn waited_at_gates(&self, now_ms: u64) -> (u32, u64) {
+        match &self.gate {
+            Some(gate) if !gate.active || self.wake_at_ms.is_some() => (gate.tries, gate.since_ms),
+            _ => (0, now_ms),
+        }
     }
 }

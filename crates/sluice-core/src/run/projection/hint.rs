@@ -61,6 +61,10 @@ fn person(run: &Run, state: &StepState) -> Option<String> {
 }
 
 fn place(run: &Run, at: StepAt) -> String {
+    if let Some(head) = run.stands_behind(at) {
+        let code = run.state(head).gate.as_ref().map_or("", |gate| gate.code.as_str());
+        return format!("waits behind `{}`: {code}", run.name(head));
+    }
     let plan = &run.definition.plan;
     let own = run.step(at).for_each.as_ref().and_then(|each| each.max_parallel);
     let places = at.item.and(own).map_or(plan.max_parallel, |own| own.min(plan.max_parallel));

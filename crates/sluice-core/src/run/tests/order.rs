@@ -21,12 +21,19 @@ impl Order {
         assert_eq!(matches!(event, Event::RunStarted(_)), self.count == 0, "run.started is first");
         self.run_status = Some(run.status);
         let reopens = matches!(event, Event::RunStatusChanged { .. });
-        assert!(!run.status.is_terminal() || reopens, "{} after the end", event.name());
+        // What something cost may come to light later.
+        let money =
+            matches!(event, Event::BudgetAlert(_) | Event::Node(_, NodeEvent::Reconciled { .. }));
+        assert!(!run.status.is_terminal() || reopens || money, "{} after the end", event.name());
         if let Event::RunStatusChanged { status, .. } = event {
             assert!(!status.is_terminal(), "run.status.changed to {status}");
         }
         self.follows(event);
         let Event::Node(at, node) = event else { return };
+        if let NodeEvent::Reconciled { dispatch_no, .. } = node {
+            assert!(run.open.contains_key(&(*at, *dispatch_no)), "only open sums are closed");
+            return;
+        }
         let state = run.state(*at);
         self.status = Some(state.status);
         match node {
@@ -84,7 +91,10 @@ impl Order {
         assert_eq!(run.version, self.count, "events are numbered without gaps");
         assert_eq!(run.pause.is_some(), run.status == RunStatus::Paused);
         assert_eq!(run.end.is_some(), run.status.is_terminal());
-        if let Event::Node(at, node) = event {
+        let reconciled = matches!(event, Event::Node(_, NodeEvent::Reconciled { .. }));
+        if let Event::Node(at, node) = event
+            && !reconciled
+        {
             let (from, to) = (self.status.expect("a status was noted"), run.state(*at).status);
             let stays = from == to && !matches!(node, NodeEvent::Started(_));
             assert!(stays || allowed(from, to), "{}: {from} to {to}", node.name());
@@ -95,7 +105,11 @@ impl Order {
             let bound = run.step(at).for_each.as_ref().and_then(|each| each.max_parallel);
             let flying = state.fan_out.as_ref().map_or(0, |fan_out| fan_out.in_flight);
             assert!(flying <= bound.unwrap_or(u32::MAX), "no more instances than allowed");
-            assert_eq!(state.wake_at_ms.is_some(), state.status == StepStatus::Retrying);
+            match state.status {
+                StepStatus::Retrying => assert!(state.wake_at_ms.is_some()),
+                StepStatus::Queued if run.index.gated.contains(&at) => {}
+                _ => assert_eq!(state.wake_at_ms, None),
+            }
             let open = run.approvals.iter().filter(|(_, one)| one.at == at);
             let open: Vec<_> = open.filter(|(_, one)| one.resolution.is_none()).collect();
             assert_eq!(open.first().map(|(id, _)| **id), state.approval);
@@ -120,9 +134,12 @@ impl Order {
     /// The journal ends here for now.
     pub(super) fn end(&self, run: &Run) {
         assert_eq!(self.pending, None, "something must follow");
+        let mut flying = run.index.in_flight.keys();
+        assert!(flying.all(|at| run.state(*at).terms.is_some()), "what flies has its terms");
         if run.status.is_terminal() {
             assert!(run.due().next().is_none(), "nothing is due of a run that has ended");
-            assert_eq!(run.next_due_ms(), None, "no timer outlives the run");
+            let open_ms = run.open.values().map(|open| open.until_ms).min();
+            assert_eq!(run.next_due_ms(), open_ms, "no timer but those of money outlives the run");
             let open = run.approvals.values().filter(|one| one.resolution.is_none());
             assert_eq!(open.count(), 0, "no question outlives the run");
             let stalled = run.end.as_ref().and_then(|end| end.error.as_ref());
@@ -134,6 +151,7 @@ impl Order {
             || !run.index.in_flight.is_empty()
             || run.next_due_ms().is_some()
             || run.pause.is_some()
+            || run.gated().next().is_some()
             || !run.is_parked();
         assert!(waits, "the run waits for nothing that has a name");
     }

@@ -9,17 +9,20 @@ use super::super::start::Carried;
 use super::super::state::{Pause, Run};
 use super::super::status::RunStatus;
 use super::erased;
+use super::governed::{cents, envelope, rules};
 use super::outputs_of;
 use super::world::World;
 use crate::doc::{self, Format, Registry};
-use crate::journal::event::{DeltaPart, Path, StepAt};
-use crate::port::adapter::{Answer, CallErrorCode};
+use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
+use crate::port::adapter::{Answer, CallErrorCode, Quote, Usage};
 use crate::port::authority::desk::Desk;
 use proptest::prelude::{Strategy, any, prop, proptest};
 use proptest::test_runner::Config;
 use serde_json::{Map, Value, json};
+use sluice_govern::policy::Policies;
+use sluice_govern::registry::{AgentStatus, Health, Period, Scope};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Ids whose order is not that of the document.
 const IDS: [&str; 6] = ["m", "c", "x", "a", "t", "f"];
@@ -143,11 +146,74 @@ fn graph(nodes: &[Written], head: u64) -> String {
     text
 }
 
-fn begin(format: Format, text: String, is_child: bool) -> World {
+/// The rules, and the same with one that asks about a step.
+fn sets() -> &'static [Policies; 2] {
+    static SETS: OnceLock<[Policies; 2]> = OnceLock::new();
+    SETS.get_or_init(|| {
+        let ask = r#"@id("ask") @action("require_approval")
+            forbid (principal, action == Action::"dispatch_step", resource)
+            when { context has step && context.step.id == "x" };"#;
+        [rules(""), rules(ask)]
+    })
+}
+
+/// Rows that bound what the run may do; none for half of all runs.
+fn bounds(head: u64) -> Desk {
+    let mut desk = Desk::default();
+    if head >> 32 & 1 == 0 {
+        return desk;
+    }
+    desk.otherwise = Quote::AtMost(cents(10));
+    let most = [None, Some(1), Some(2)][usize::try_from(head >> 33 & 3).expect("small").min(2)];
+    desk.agent_row("mock", |agent| {
+        agent.max_concurrent_steps = most;
+        agent.queue_timeout_s = if head >> 35 & 1 == 1 { Some(5) } else { None };
+        agent.budget_monthly_cents = Some(cents(500));
+    });
+    desk.envelope_row("all", envelope(Scope::Global, None, Period::Daily, 150));
+    desk.policies = sets()[usize::from(head >> 37 & 1 == 1)].clone();
+    desk
+}
+
+/// Nothing stands in the run's way but its budgets.
+fn lifted(desk: &mut Desk) {
+    if let Some(agent) = desk.fabric.agents.get_mut("mock") {
+        agent.status = AgentStatus::Idle;
+    }
+    desk.health.clear();
+}
+
+/// The world around the run changes.
+fn turn_of_things(world: &mut World, kind: u8, which: u8) {
+    let bounded = world.desk.fabric.agents.contains_key("mock");
+    world.set(|desk| match kind {
+        _ if !bounded => {}
+        0 => desk.agent_row("mock", |agent| {
+            agent.status = match which % 8 {
+                0 => AgentStatus::Terminated,
+                1..=3 => AgentStatus::Paused,
+                _ => AgentStatus::Idle,
+            };
+        }),
+        1 => {
+            let health = [Health::Offline, Health::Healthy][usize::from(which % 2)];
+            desk.health.insert("local".to_owned(), health);
+        }
+        _ => desk.policies = sets()[usize::from(which % 2)].clone(),
+    });
+    world.turn(Vec::new());
+}
+
+fn begin(format: Format, text: String, is_child: bool, desk: Desk) -> World {
     let registry = Registry::default().with_workflow("other", None);
     let checked = doc::check(text.as_bytes(), Some(format), &registry);
     let plan = checked.plan.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics));
-    World::start(plan, text, Map::new(), is_child, Carried::default(), Desk::default())
+    let set = |started: &mut RunStarted| {
+        if is_child {
+            started.parent = Some(super::parent());
+        }
+    };
+    World::start(plan, text, Map::new(), set, Carried::default(), desk)
 }
 
 fn choose<T: Copy>(all: &[T], which: u8) -> Option<T> {
@@ -156,13 +222,16 @@ fn choose<T: Copy>(all: &[T], which: u8) -> Option<T> {
 
 fn answer(kind: u8) -> Answer {
     let text = |text: &str| Some(text.to_owned());
-    match kind % 6 {
+    let answer = match kind % 6 {
         0 => Answer::failed(CallErrorCode::ProviderError, "it broke"),
         1 => Answer::failed(CallErrorCode::Auth, "it broke"),
         2 => Answer { text: text(""), ..outputs_of(json!({"n": "many"})) },
         3 => Answer { text: text("stop"), ..outputs_of(json!({"n": 2})) },
         _ => Answer { text: text("go"), ..outputs_of(json!({"n": 1})) },
-    }
+    };
+    // Now and then it costs more than was said.
+    let usage = Usage { cost: cents(u64::from(kind % 12)), ..answer.usage.clone() };
+    Answer { usage, ..answer }
 }
 
 /// Something becomes of a dispatch in flight.
@@ -202,7 +271,7 @@ fn happen(world: &mut World, (kind, which): Happening) {
     let at = choose(&flying, which);
     let by = || "ada".to_owned();
     let dispatch_no = at.map_or(0, |at| world.run.state(at).dispatch_no);
-    let command = match kind % 24 {
+    let command = match kind % 28 {
         0..=8 => at.map(|at| land(world, at, which / 8)),
         9 | 10 => return world.advance(u64::from(which) * 40),
         11 => return world.advance(u64::from(which) * 3_000_000),
@@ -223,6 +292,14 @@ fn happen(world: &mut World, (kind, which): Happening) {
         20 => Some(Command::Pause { by: by() }),
         21 => Some(Command::Unpause { by: by() }),
         22 => Some(Command::Retry { by: by() }),
+        24..=26 => return turn_of_things(world, kind % 28 - 24, which),
+        27 => {
+            let open: Vec<(StepAt, u32)> = world.run.open.keys().copied().collect();
+            choose(&open, which).map(|(at, dispatch_no)| {
+                let answer = Box::new(answer(which));
+                Command::Complete { at, dispatch_no, answer }
+            })
+        }
         _ if which < 100 => Some(Command::Rewind { by: by(), keep: settled_at(world, which) }),
         // Something late: of a dispatch that never was.
         _ => at.map(|at| Command::Complete {
@@ -236,8 +313,11 @@ fn happen(world: &mut World, (kind, which): Happening) {
 
 /// Everything is answered until the run has ended.
 fn conclude(world: &mut World) {
+    world.set(lifted);
+    world.turn(Vec::new());
     for _ in 0..500 {
         if world.run.status.is_terminal() {
+            settled(world);
             return erased::verify(world);
         }
         let flying = world.run.index.in_flight.keys().next().copied();
@@ -259,6 +339,18 @@ fn conclude(world: &mut World) {
     panic!("the run does not end:\n{}", world.told);
 }
 
+/// A day later nothing is reserved any more, and nothing is in use.
+fn settled(world: &mut World) {
+    world.advance(25 * 60 * 60 * 1000);
+    let count = |counter: &str| world.desk.counts.get(counter).copied().unwrap_or_default();
+    for counter in world.desk.counts.keys() {
+        if let Some(account) = counter.strip_prefix("held:") {
+            assert_eq!(count(counter), count(&format!("spent:{account}")), "{account}");
+        }
+    }
+    assert_eq!(count("busy:mock"), 0);
+}
+
 fn steps() -> impl Strategy<Value = Vec<Written>> {
     prop::collection::vec((any::<u64>(), any::<u8>()), 1..=IDS.len())
 }
@@ -274,7 +366,7 @@ proptest! {
     fn whatever_happens_a_flow_ends(
         steps in steps(), head in any::<u64>(), happenings in happenings()
     ) {
-        let mut world = begin(Format::Lobsterx, flow(&steps, head), head % 2 == 0);
+        let mut world = begin(Format::Lobsterx, flow(&steps, head), head % 2 == 0, bounds(head));
         for one in happenings {
             happen(&mut world, one);
         }
@@ -285,7 +377,7 @@ proptest! {
     fn whatever_happens_a_lens_graph_ends(
         nodes in steps(), head in any::<u64>(), happenings in happenings()
     ) {
-        let mut world = begin(Format::Lens, graph(&nodes, head), false);
+        let mut world = begin(Format::Lens, graph(&nodes, head), false, bounds(head));
         for one in happenings {
             happen(&mut world, one);
         }
@@ -297,7 +389,7 @@ proptest! {
         steps in steps(), happenings in happenings()
     ) {
         let text = flow(&steps, 0);
-        let mut source = begin(Format::Lobsterx, text.clone(), false);
+        let mut source = begin(Format::Lobsterx, text.clone(), false, Desk::default());
         for one in happenings {
             happen(&mut source, one);
         }
@@ -305,7 +397,7 @@ proptest! {
         let carried = Carried::for_restart(&source.run, BTreeSet::new());
         let again: BTreeSet<u32> = carried.repeats(&source.run.definition.plan).into_iter().collect();
         let plan = source.run.definition.plan.clone();
-        let mut world = World::start(plan, text, Map::new(), false, carried, Desk::default());
+        let mut world = World::start(plan, text, Map::new(), |_| {}, carried, Desk::default());
         let kept = source.run.writers.iter().filter(|step| !again.contains(step));
         let kept: Vec<u32> = kept.copied().collect();
         assert!(world.run.writers.starts_with(&kept));

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// When scripts begin.
-const START_MS: u64 = 1_700_000_000_000;
+pub(super) const START_MS: u64 = 1_700_000_000_000;
 
 /// Chance, the same every time.
 pub(super) struct Seeded(pub(super) u64);
@@ -52,6 +52,8 @@ pub(super) struct World {
     pub(super) shown: usize,
     /// Short names for ids, in order of appearance.
     names: BTreeMap<u128, String>,
+    /// What other runs have taken, of counters that this one takes from too.
+    others: BTreeMap<String, i64>,
 }
 
 impl World {
@@ -59,28 +61,28 @@ impl World {
         plan: Plan,
         document: String,
         args: Map<String, Value>,
-        is_child: bool,
+        set: impl FnOnce(&mut RunStarted),
         carried: Carried,
         desk: Desk,
     ) -> World {
         let definition = Arc::new(Definition::new(plan, document));
         let id = RunId(7);
-        let parent = RunId(3);
-        let started = RunStarted {
+        let mut started = RunStarted {
             workflow: definition.plan.name.clone(),
             definition_hash: definition.hash.clone(),
             args: Arc::new(args),
             default_agent: Some("mock".to_owned()),
             gateway: "local".to_owned(),
             initiator: "ada".to_owned(),
-            parent: is_child.then(|| (parent, "step".to_owned())),
             ..RunStarted::default()
         };
+        set(&mut started);
         let mut entropy = Seeded(1);
         let dispatching = Dispatching::Allowed;
         let given =
             Given { now_ms: START_MS, entropy: &mut entropy, dispatching, authority: &desk };
         let (run, decided) = start(id, definition, started, carried, given);
+        let others = taken_beside(&desk, None);
         let names = [(7, "run".to_owned()), (3, "parent".to_owned())];
         let mut world = World {
             run,
@@ -93,6 +95,7 @@ impl World {
             told_ms: START_MS,
             shown: 0,
             names: names.into_iter().collect(),
+            others,
         };
         world.record(decided);
         world
@@ -155,8 +158,17 @@ impl World {
         panic!("the run does not come to an end");
     }
 
+    /// Rows, rules or counters change.
+    pub(super) fn set(&mut self, set: impl FnOnce(&mut Desk)) {
+        set(&mut self.desk);
+        self.desk.fabric.epoch += 1;
+        self.others = taken_beside(&self.desk, Some(&self.run));
+    }
+
     fn record(&mut self, decided: Decided) {
         self.desk.take(&decided.guards).expect("a turn keeps to what it was told");
+        let others = taken_beside(&self.desk, Some(&self.run));
+        assert_eq!(others, self.others, "what is taken is given back once");
         for event in decided.events {
             // That the gates let something pass is the rule: scripts tell the rest.
             let passed = is_allow(&event);
@@ -273,6 +285,36 @@ impl World {
         let number = u128::from_str_radix(&id[4..], 16).expect("an id has digits");
         self.names.get(&number).cloned().unwrap_or_else(|| id.to_owned())
     }
+}
+
+/// What is reserved and in use, of which this run knows nothing.
+fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
+    let mut taken: BTreeMap<String, i64> = BTreeMap::new();
+    for (counter, count) in &desk.counts {
+        match counter.split_once(':') {
+            Some(("held", account)) => *taken.entry(account.to_owned()).or_default() += count,
+            Some(("spent", account)) => *taken.entry(account.to_owned()).or_default() -= count,
+            Some(("busy", _)) => *taken.entry(counter.clone()).or_default() += count,
+            _ => {}
+        }
+    }
+    let flying = run.iter().flat_map(|run| {
+        run.index.in_flight.keys().map(|at| run.state(*at).terms.as_ref().expect("terms"))
+    });
+    for terms in flying.clone() {
+        if let Some(agent) = &terms.slot {
+            *taken.entry(format!("busy:{agent}")).or_default() -= 1;
+        }
+    }
+    let open = run.iter().flat_map(|run| run.open.values().map(|open| &open.terms));
+    for terms in flying.chain(open) {
+        for account in &terms.accounts {
+            let reserved = i64::try_from(terms.reserved.micro_cents()).expect("a small sum");
+            *taken.entry(account.name.clone()).or_default() -= reserved;
+        }
+    }
+    taken.retain(|_, count| *count != 0);
+    taken
 }
 
 fn is_allow(event: &Event) -> bool {

@@ -1,0 +1,192 @@
+//! How much freedom a run has.
+
+use super::governed::{last_decision, rules};
+use super::{Script, check};
+use crate::journal::event::RunStarted;
+use crate::port::adapter::CallErrorCode::ProviderError;
+use expect_test::expect;
+use serde_json::json;
+use sluice_govern::registry::Posture;
+
+fn posture(posture: Posture) -> impl FnOnce(&mut RunStarted) {
+    move |started| started.posture = posture
+}
+
+#[test]
+fn an_advisory_run_looks_at_every_step_and_sends_nothing() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: a, command: go, outputs: {x: string}}
+              - {id: ask, approval: required, depends_on: [a]}
+              - {id: held, command: 'use ${a.outputs.x}', approval: required, depends_on: [ask]}
+              - {id: no, command: go, agent: nobody, depends_on: [a]}
+              - {id: each, command: go, for_each: [1, 2], depends_on: [no]}
+              - {id: child, workflow_ref: other, depends_on: [each]}
+            ",
+        )
+        .knows("other")
+        .starting(posture(Posture::Advisory))
+        .show_due()
+        .show_money(),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.skipped a advisory: the run only looks: this would be sent
+            4 node.queued ask
+            5 node.queued no
+            6 node.skipped ask advisory: the run only looks: a person would be asked this
+            7 governance.decided no "block" "agent_status"
+            8 node.skipped no advisory: the run only looks: a gate would stop this
+            9 node.queued each items=2
+            10 node.started each attempt=1 dispatch=1 fan_out
+            11 node.queued each[0]
+            12 node.queued each[1]
+            13 node.queued held
+            14 governance.decided held "hold" null
+            15 node.skipped held advisory: the run only looks: a person would be asked about this
+            16 node.skipped each[0] advisory: the run only looks: this would be sent
+            17 node.skipped each[1] advisory: the run only looks: this would be sent
+            18 node.completed each {"items":[null,null]}
+            19 node.queued child
+            20 node.skipped child advisory: the run only looks: this would be sent
+            21 run.completed {}
+            due: 
+            money: 
+        "#]],
+    );
+}
+
+#[test]
+fn an_advisory_run_waits_at_no_gate_and_takes_nothing() {
+    check(
+        Script::flow("budget: {max_cost_cents: 100}\nsteps: [{id: a, command: go}]")
+            .under(|desk| {
+                desk.quoted(&["a"], 40);
+                desk.agent_row("mock", |agent| agent.max_concurrent_steps = Some(0));
+            })
+            .starting(posture(Posture::Advisory))
+            .show_gates("a")
+            .show_money(),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "block" "concurrency"
+            4 node.skipped a advisory: the run only looks: a gate would stop this
+            5 run.completed {}
+            gates of a: "block"
+              concurrency block: agent mock does 0 steps, and 0 at most
+            money: 
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_that_may_only_read_uses_tools_marked_so_and_no_shell() {
+    let script = |fields: &str| {
+        Script::flow(&format!("steps: [{{id: a, command: go{fields}}}]"))
+            .starting(posture(Posture::Retrieval))
+            .under(|desk| {
+                desk.agent_row("mock", |agent| {
+                    agent.tools.read_only = vec!["search".to_owned()];
+                });
+            })
+    };
+    check(
+        script(", tools: [search]").show(|world| {
+            let request = world.run.request(world.at("a"));
+            serde_json::to_string(&request.constraints).expect("constraints are plain data")
+        }),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            {"tools_allow":["search"],"data_access":"read_only"}
+        "#]],
+    );
+    check(
+        script(", tools: [search, mail]"),
+        expect![[r#"
+        1 run.started
+        2 node.queued a
+        3 governance.decided a "block" "policy_rules"
+        4 node.failed a policy_blocked: the run may only read, and tool mail is not marked read-only (drop mail from the step, or mark it read_only for agent mock)
+        5 run.failed policy_blocked: `a` failed: the run may only read, and tool mail is not marked read-only (drop mail from the step, or mark it read_only for agent mock)
+    "#]],
+    );
+    check(
+        script(", agent: shell"),
+        expect![[r#"
+        1 run.started
+        2 node.queued a
+        3 governance.decided a "block" "policy_rules"
+        4 node.failed a policy_blocked: the run may only read, and a shell may do anything (give the step to an agent with read-only tools, or change the posture)
+        5 run.failed policy_blocked: `a` failed: the run may only read, and a shell may do anything (give the step to an agent with read-only tools, or change the posture)
+    "#]],
+    );
+}
+
+#[test]
+fn every_step_of_an_agent_may_need_a_person() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: a, command: go, on_failure: retry}
+              - {id: child, workflow_ref: other, depends_on: [a]}
+            ",
+        )
+        .knows("other")
+        .starting(posture(Posture::ApprovalRequired))
+        .show_wait("a")
+        .approve("a")
+        .fail("a", ProviderError)
+        .advance("1s")
+        .approve("a")
+        .complete("a", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "hold" null
+            4 approval.requested a apr1 policy "Let `a` do this?\ngo\nthe posture of the run is approval_required"
+            5 run.status.changed paused (approval)
+            a is awaiting_approval and waits for human_input: `sluice approvals approve apr1`
+            6 approval.resolved a apr1 approved by bob
+            7 run.status.changed running (approval)
+            8 node.started a attempt=1 dispatch=1
+            9 node.retried a attempt=1 provider_error delay=1000
+            10 node.waiting a retry_backoff attempt=2 provider_error delay=1000
+            after 1s
+            11 governance.decided a "hold" null
+            12 node.queued a
+            13 approval.requested a apr2 policy "Let `a` do this?\ngo\nthe posture of the run is approval_required"
+            14 run.status.changed paused (approval)
+            15 approval.resolved a apr2 approved by bob
+            16 run.status.changed running (approval)
+            17 node.started a attempt=2 dispatch=2
+            18 node.completed a {}
+            19 node.queued child
+            20 node.started child attempt=1 dispatch=1 child1
+        "#]],
+    );
+}
+
+#[test]
+fn a_policy_in_shadow_decides_nothing() {
+    let no = r#"@id("no") forbid (principal, action, resource);"#;
+    check(
+        Script::flow("steps: [{id: a, command: go}]")
+            .under(|desk| desk.policies = desk.policies.clone().with_shadow(rules(no)))
+            .show(|world| {
+                let decided = last_decision(world, "a");
+                format!("{} beside {}", decided["disposition"], decided["shadow"]["disposition"])
+            }),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            "allow" beside "block"
+        "#]],
+    );
+}
