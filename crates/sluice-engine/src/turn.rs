@@ -125,6 +125,10 @@ impl Resident {
         now_ms: u64,
         dispatching: Dispatching,
     ) -> (Decided, Vec<Result<(), Refusal>>) {
+        #[cfg(feature = "sabotage")]
+        self.engine.keep_grants(&mut self.run);
+        #[cfg(feature = "sabotage")]
+        let twice = self.engine.taken_twice(&self.run, inputs);
         let authority = self.engine.view(now_ms);
         let entropy = &mut *self.entropy;
         let given = Given { now_ms, entropy, dispatching, authority: &authority };
@@ -136,7 +140,10 @@ impl Resident {
             let command = self.engine.sabotaged(command, turn.run());
             answers.push(turn.apply(command));
         }
-        (turn.finish(), answers)
+        let decided = turn.finish();
+        #[cfg(feature = "sabotage")]
+        let decided = self.engine.unguarded(decided, twice);
+        (decided, answers)
     }
 
     /// A guard refused the append: what was decided is dropped, and the run is
@@ -401,16 +408,6 @@ impl Inner {
         Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, hold }
     }
 
-    #[cfg(feature = "sabotage")]
-    fn sabotaged(&self, mut command: Command, run: &Run) -> Command {
-        if let Command::Complete { at, dispatch_no, .. } = &mut command
-            && self.config.sabotage.accept_late
-            && let Some(state) = run.get(*at)
-        {
-            *dispatch_no = state.dispatch_no;
-        }
-        command
-    }
 }
 
 fn answer(inputs: Vec<Input>, answers: Vec<Result<(), Refusal>>) {

@@ -2,6 +2,7 @@
 
 use super::Scene;
 use crate::chance::Chance;
+use sluice_core::port::ledger::{Counter, Ledger as _};
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
@@ -19,6 +20,7 @@ impl Scene {
     /// Ends all faults; every process is there again.
     pub(crate) async fn stop_faults(&self, chance: &mut Chance) {
         self.world.calm();
+        self.reopen().await;
         for process in 0..self.configs.len() {
             // One that crashed comes back by itself.
             while self.world.slots()[process].engine.is_none() {
@@ -129,7 +131,23 @@ impl Scene {
         }
         let checked = self.world.journal().families();
         self.world.holds(checked);
+        let checked = self.world.journal().ledger.rests();
+        self.world.holds(checked);
+        self.counters().await;
         self.rows().await;
+    }
+
+    /// The store's counters are what the journals come to.
+    async fn counters(&self) {
+        let expected = self.world.journal().ledger.counters();
+        let names = expected.iter().map(|(name, _)| Counter::plain(name.clone())).collect();
+        let counts = self.store.counts(names).await.expect("memory answers");
+        for ((name, expected), count) in expected.into_iter().zip(counts) {
+            if expected != count {
+                let what = format!("{name} is {count}, not {expected}");
+                self.world.fails(format!("counters are what the journals say: {what}"));
+            }
+        }
     }
 
     async fn rows(&self) {
