@@ -358,7 +358,7 @@ impl Track {
         };
         self.run.evolve(event, at_ms);
         let after = self.run.status;
-        if before.is_terminal() && !reopens(event) {
+        if before.is_terminal() && !reopens(event) && !is_about_money(event) {
             return Err(format!("nothing follows the end: it was {before}"));
         }
         if before != after {
@@ -449,6 +449,11 @@ fn place(run: &Run, name: &str) -> Option<StepAt> {
         None => (name, None),
     };
     Some(StepAt { item, ..run.find(id)? })
+}
+
+/// What a run cost may become known after its end.
+fn is_about_money(event: &Event) -> bool {
+    matches!(event, Event::BudgetAlert(_) | Event::Node(_, NodeEvent::Reconciled { .. }))
 }
 
 fn reopens(event: &Event) -> bool {

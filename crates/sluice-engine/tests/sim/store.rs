@@ -120,8 +120,10 @@ async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<App
     match &appended {
         Appended::Done { counts } => {
             let now_ms = world.now_ms();
-            let checked = world.journal().appended(&copy, counts, now_ms, &mut world.tally());
-            world.holds(checked);
+            let mut journal = world.journal();
+            let checked = journal.appended(&copy, counts, now_ms, &mut world.tally());
+            let tail = |what| format!("{what}\n{}", journal.tail(copy.run));
+            world.holds(checked.map_err(tail));
         }
         Appended::Refused { counter, .. } => {
             let kind = counter.split(':').next().unwrap_or_default();

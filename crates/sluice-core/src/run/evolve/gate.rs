@@ -8,6 +8,7 @@ use crate::run::status::StepStatus;
 impl Run {
     /// The step stays queued, at the gate.
     pub(super) fn waits_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
+        self.sent_again_later(at);
         self.unlist(at);
         let state = self.state_mut(at);
         if state.status != StepStatus::Queued {
@@ -28,5 +29,14 @@ impl Run {
         state.wake_at_ms = until;
         self.index.gated.insert(at);
         self.index.timers.extend(until.map(|until_ms| (until_ms, Timer::Retry(at))));
+    }
+
+    /// An attempt that was in flight when its process died and cannot be sent
+    /// again now is the same attempt when it is: with the same key and grant.
+    pub(super) fn sent_again_later(&mut self, at: StepAt) {
+        if self.index.in_flight.contains_key(&at) {
+            let state = self.state_mut(at);
+            state.attempt = state.attempt.saturating_sub(1);
+        }
     }
 }

@@ -126,7 +126,7 @@ impl Ledger {
                 }
                 return Ok(());
             }
-            NodeEvent::Blocked { .. } => &unknown,
+            NodeEvent::Blocked { .. } | NodeEvent::Queued { .. } => &unknown,
             NodeEvent::Invalidated => {
                 let flying: Vec<StepAt> = (self.out.keys())
                     .filter(|(one, place)| *one == run.id && place.step == at.step)
@@ -268,7 +268,10 @@ impl Ledger {
             caps::check(self, one, now_ms)?;
         }
         self.limits.hold(&self.expected)?;
-        for one in &settled {
+        // Of one account only the last settlement saw all that was spent.
+        let settled: BTreeMap<String, Account> =
+            settled.into_iter().map(|one| (one.name.clone(), one)).collect();
+        for one in settled.values() {
             self.thresholds(one)?;
         }
         for (guard, count) in guards.iter().zip(counts) {

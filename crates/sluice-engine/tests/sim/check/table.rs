@@ -44,7 +44,13 @@ pub(super) fn step_may(from: StepStatus, to: StepStatus) -> bool {
         S::Streaming => to != S::Blocked && to != S::Streaming,
         S::Retrying => matches!(
             to,
-            S::Running | S::Queued | S::Failed | S::Skipped | S::Cancelled | S::Pending
+            S::Running
+                | S::Queued
+                | S::AwaitingApproval
+                | S::Failed
+                | S::Skipped
+                | S::Cancelled
+                | S::Pending
         ),
         S::Completed | S::Failed | S::Skipped | S::Cancelled | S::TimedOut | S::Blocked => {
             to == S::Pending

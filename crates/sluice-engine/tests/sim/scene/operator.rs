@@ -35,8 +35,10 @@ impl Scene {
         while self.world.is_faulty() {
             let pause_ms = self.world.chance().between(300, 5000);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            let edit = operator.registry().edit();
-            self.change(edit).await;
+            if self.world.is_faulty() {
+                let edit = operator.registry().edit();
+                self.change(edit).await;
+            }
         }
     }
 
