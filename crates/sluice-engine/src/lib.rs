@@ -18,6 +18,8 @@ mod mail;
 mod perform;
 mod permit;
 mod resident;
+#[cfg(feature = "sabotage")]
+mod sabotage;
 pub mod start;
 mod sweep;
 mod take;

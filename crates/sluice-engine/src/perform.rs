@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
-    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Request,
+    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Request, Usage,
 };
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -85,12 +85,17 @@ pub(crate) async fn call(
         biased;
         worked = work => worked.unwrap_or_else(|_| {
             let message = "the adapter broke off";
-            Execution::Done(Box::new(Answer::failed(CallErrorCode::AdapterCrash, message)))
+            Execution::Done(Box::new(abandoned(CallErrorCode::AdapterCrash, message)))
         }),
         () = patience => {
             let message = "it did not stop when asked and was dropped";
-            Execution::Done(Box::new(Answer::failed(CallErrorCode::Cancelled, message)))
+            Execution::Done(Box::new(abandoned(CallErrorCode::Cancelled, message)))
         }
     };
     Done { at, dispatch_no, execution }
+}
+
+/// The end of a call that did not say what it cost.
+fn abandoned(code: CallErrorCode, message: &str) -> Answer {
+    Answer { usage: Usage::unknown(), ..Answer::failed(code, message) }
 }

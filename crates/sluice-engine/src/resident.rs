@@ -57,7 +57,7 @@ pub(crate) struct Resident {
     pub(crate) snapshot_bytes: usize,
     mailbox: mpsc::Receiver<Mail>,
     /// For the calls of this run.
-    sender: mpsc::Sender<Mail>,
+    pub(crate) sender: mpsc::Sender<Mail>,
     calls: FuturesUnordered<BoxFuture<'static, Done>>,
     performing: BTreeMap<StepAt, (u32, CancellationToken)>,
     /// Children that are being seen to, and whether they are known to exist.

@@ -274,6 +274,8 @@ impl Inner {
         let given = Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
         let definition = Arc::clone(&request.stored.definition);
         let (mut run, decided) = start(id, definition, started, request.carried.clone(), given);
+        #[cfg(feature = "sabotage")]
+        let decided = self.unguarded(decided, Vec::new());
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
         let mut link = Link::before(&run, count);
         let plan = &run.definition.plan;

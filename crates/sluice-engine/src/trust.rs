@@ -29,6 +29,9 @@ pub(crate) struct Trust {
     pulse: Pulse,
     waiters: Waiters,
     source: PolicySource,
+    /// The newest rows whose rules cannot be read, and why: they are not read
+    /// again and again.
+    refused: Mutex<Option<(u64, RulesError)>>,
     patience: Patience,
 }
 

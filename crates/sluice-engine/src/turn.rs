@@ -3,12 +3,20 @@
 //! INVARIANT: the only place a run changes.
 
 use crate::engine::Inner;
-use crate::mail::Reply;
+use crate::mail::{Mail, Reply};
 use crate::resident::{Resident, fold};
 use sluice_core::evidence::event::Link;
+<<<<<<< HEAD
 use sluice_core::journal::event::Event;
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::store::{Append, Appended, Head, Hold, Letter, LetterId, StoreError};
+=======
+use sluice_core::journal::wire;
+use sluice_core::port::ledger::Counter;
+use sluice_core::port::store::{
+    Append, Appended, Guard, Head, Hold, Letter, LetterId, StoreError,
+};
+>>>>>>> w-sim
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
 use sluice_core::run::letter;
@@ -67,6 +75,8 @@ pub(crate) enum Offspring {
 
 /// The events a snapshot may be behind, at least.
 const SNAPSHOT_EVENTS_MIN: u64 = 256;
+/// Refusals after which a turn sends nothing: the next one does.
+const REFUSALS_MAX: u32 = 8;
 /// First and longest wait before a store that fails is tried again.
 const RETRY_MS: (u64, u64) = (50, 2000);
 
@@ -76,6 +86,7 @@ impl Resident {
     pub(crate) async fn turn(&mut self, inputs: Vec<Input>) -> Standing {
         let unreadable = std::mem::take(&mut self.unreadable);
         let mut dispatching = self.dispatching;
+        let mut refusals = 0;
         loop {
             let now_ms = self.engine.clock.now_ms();
             let status = self.run.status;
@@ -90,6 +101,7 @@ impl Resident {
             // A refusal is the owner's to give: even without events it is appended at,
             // so that what is not ours any more, or has moved on, is noticed.
             let append = self.append(decided, read, now_ms, status);
+            let counters = counters(&append.guards);
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
             let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
             #[cfg(feature = "sabotage")]
@@ -100,10 +112,17 @@ impl Resident {
             match committed {
                 Committed::Not => return Standing::Lost,
                 Committed::Refused => {
-                    dispatching = match self.catch_up(dispatching).await {
+                    dispatching = match self.catch_up(dispatching, counters).await {
                         Some(dispatching) => dispatching,
                         None => return Standing::Lost,
                     };
+                    refusals += 1;
+                    if refusals >= REFUSALS_MAX && dispatching == Dispatching::Allowed {
+                        // What was decided first may rest on what came later. A
+                        // full mailbox leads to another turn anyway.
+                        dispatching = Dispatching::Deferred;
+                        let _ = self.sender.try_send(Mail::Look);
+                    }
                     continue;
                 }
                 Committed::Done | Committed::Left => {}
@@ -127,6 +146,10 @@ impl Resident {
         now_ms: u64,
         dispatching: Dispatching,
     ) -> (Decided, Vec<Result<(), Refusal>>) {
+        #[cfg(feature = "sabotage")]
+        self.engine.keep_grants(&mut self.run);
+        #[cfg(feature = "sabotage")]
+        let twice = self.engine.taken_twice(&self.run, inputs);
         let authority = self.engine.view(now_ms);
         let entropy = &mut *self.entropy;
         let given = Given { now_ms, entropy, dispatching, authority: &authority };
@@ -138,12 +161,26 @@ impl Resident {
             let command = self.engine.sabotaged(command, turn.run());
             answers.push(turn.apply(command));
         }
-        (turn.finish(), answers)
+        let decided = turn.finish();
+        #[cfg(feature = "sabotage")]
+        let decided = self.engine.unguarded(decided, twice);
+        (decided, answers)
     }
 
     /// A guard refused the append: what was decided is dropped, and the run is
     /// as the store has it. None if it is not ours to go on with.
-    async fn catch_up(&mut self, dispatching: Dispatching) -> Option<Dispatching> {
+    async fn catch_up(
+        &mut self,
+        dispatching: Dispatching,
+        counters: Vec<Counter>,
+    ) -> Option<Dispatching> {
+        let engine = Arc::clone(&self.engine);
+        let now_ms = engine.clock.now_ms();
+        let counts = async move { engine.trust.refresh(&*engine.store, counters, now_ms).await };
+        if let Err(error) = self.while_calling(counts).await {
+            // One is known by the refusal; the others are refused in their turn.
+            tracing::warn!(run = %self.run.id, %error, "counters cannot be read");
+        }
         let engine = Arc::clone(&self.engine);
         let mut dispatching = dispatching;
         let rules = self.while_calling(async move { engine.refresh_rules().await }).await;
@@ -398,7 +435,8 @@ impl Inner {
             Hold::Release if !run.is_parked() || offspring == Offspring::Awaited => Some(now_ms),
             // What is waited for at a gate may come free in another process.
             Hold::Release if run.gated().next().is_some() => {
-                let look_ms = now_ms.saturating_add(self.config.park_after_ms);
+                let pause_ms = self.config.park_after_ms.max(self.config.look_ms);
+                let look_ms = now_ms.saturating_add(pause_ms);
                 Some(run.next_due_ms().map_or(look_ms, |due_ms| due_ms.min(look_ms)))
             }
             Hold::Release => run.next_due_ms(),
@@ -408,16 +446,15 @@ impl Inner {
         Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, hold }
     }
 
-    #[cfg(feature = "sabotage")]
-    fn sabotaged(&self, mut command: Command, run: &Run) -> Command {
-        if let Command::Complete { at, dispatch_no, .. } = &mut command
-            && self.config.sabotage.accept_late
-            && let Some(state) = run.get(*at)
-        {
-            *dispatch_no = state.dispatch_no;
-        }
-        command
-    }
+}
+
+/// The counters that guards are about.
+fn counters(guards: &[Guard]) -> Vec<Counter> {
+    let counter = |guard: &Guard| Counter {
+        name: guard.counter.clone(),
+        window_ms: guard.window_ms,
+    };
+    guards.iter().map(counter).collect()
 }
 
 fn answer(inputs: Vec<Input>, answers: Vec<Result<(), Refusal>>) {

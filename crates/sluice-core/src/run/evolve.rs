@@ -240,6 +240,7 @@ impl Run {
     }
 
     fn queued(&mut self, at: StepAt, items: Option<&Arc<Vec<Value>>>) {
+        self.sent_again_later(at);
         self.unlist(at);
         let state = self.state_mut(at);
         // One that waited at a gate goes back into the queue.

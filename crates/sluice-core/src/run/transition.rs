@@ -30,13 +30,10 @@ pub const fn allowed(from: StepStatus, to: StepStatus) -> bool {
         // queued, if a gate now says no.
         S::Running => !matches!(to, S::AwaitingDependency | S::Blocked),
         S::Streaming => !matches!(to, S::AwaitingDependency | S::Streaming | S::Blocked),
+        // A policy may ask about an attempt that no policy asked about before.
         S::Retrying => !matches!(
             to,
-            S::AwaitingDependency
-                | S::AwaitingApproval
-                | S::Streaming
-                | S::Retrying
-                | S::Completed
+            S::AwaitingDependency | S::Streaming | S::Retrying | S::Completed
                 | S::TimedOut
         ),
         S::Completed | S::Failed | S::Skipped | S::Cancelled | S::TimedOut | S::Blocked => {
@@ -69,7 +66,7 @@ mod tests {
             | `awaiting_approval` | `pending` `queued` `failed` `skipped` `cancelled` `timed_out` |
             | `running` | `pending` `queued` `awaiting_approval` `running` `streaming` `retrying` `completed` `failed` `skipped` `cancelled` `timed_out` |
             | `streaming` | `pending` `queued` `awaiting_approval` `running` `retrying` `completed` `failed` `skipped` `cancelled` `timed_out` |
-            | `retrying` | `pending` `queued` `running` `failed` `skipped` `cancelled` `blocked` |
+            | `retrying` | `pending` `queued` `awaiting_approval` `running` `failed` `skipped` `cancelled` `blocked` |
             | `completed` | `pending` |
             | `failed` | `pending` |
             | `skipped` | `pending` |

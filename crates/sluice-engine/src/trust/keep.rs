@@ -41,6 +41,7 @@ impl Trust {
             pulse: super::Pulse::default(),
             waiters: super::Waiters::default(),
             source,
+            refused: Mutex::default(),
             patience,
         };
         trust.refresh(store, trust.standing_counters(), 0).await?;
@@ -142,7 +143,12 @@ impl Inner {
         if rows.epoch == before.fabric.epoch {
             return Ok(());
         }
-        match Rules::read(&rows, &self.trust.source, Some(&before)) {
+        let known = held(&self.trust.refused).clone().filter(|(epoch, _)| *epoch == rows.epoch);
+        let read = match known {
+            Some((_, error)) => Err(error),
+            None => Rules::read(&rows, &self.trust.source, Some(&before)),
+        };
+        match read {
             Ok(rules) => {
                 *held(&self.trust.rules) = Arc::new(rules);
                 let now_ms = self.clock.now_ms();
@@ -154,6 +160,7 @@ impl Inner {
             Err(error) => {
                 tracing::error!(%error, "the new rules are refused; nothing is dispatched");
                 self.troubled(&error.to_string());
+                *held(&self.trust.refused) = Some((rows.epoch, error.clone()));
                 return Err(StoreError::Unavailable(error.to_string()));
             }
         }

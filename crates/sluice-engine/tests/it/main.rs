@@ -1,14 +1,19 @@
 //! The engine on real stores, in real time, in processes that are really killed.
 
+mod attack_approvals;
+mod attack_gates;
 mod care;
 mod crowd;
 mod disk;
+mod gate;
 mod keys;
+mod office;
 mod orphan;
 mod poison;
 mod processes;
 mod restart;
 mod runs;
 mod snapshots;
+mod thousand;
 mod victim;
 mod world;

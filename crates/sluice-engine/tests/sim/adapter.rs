@@ -2,12 +2,15 @@
 
 use crate::chance::{Chance, halves};
 use crate::fault::Fault;
-use crate::world::World;
+use crate::registry::worst;
+use crate::world::{Rule, World};
 use serde_json::{Map, json};
+use sluice_core::limits::COST_MICRO_CENTS_MAX;
+use sluice_core::money::Money;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Capabilities, Emission, Execution, Health, Process,
-    Request,
+    Quote, Request, Usage,
 };
 use sluice_core::run::command::Command;
 use std::sync::Arc;
@@ -36,12 +39,13 @@ struct Script {
     process: bool,
     end: End,
     chance: Chance,
+    cost: Option<Money>,
 }
 
 impl Script {
     fn of(seed: u64, request: &Request) -> Script {
         let [high, low] = halves(request.run.0);
-        let step = request.step.bytes().fold(0u64, |sum, byte| sum * 31 + u64::from(byte));
+        let step = sum(&request.step);
         let mut chance = Chance::of(&[seed, 3, high, low, step, request.dispatch_no.into()]);
         let end = match chance.below(100) {
             0..72 => End::Success,
@@ -57,10 +61,40 @@ impl Script {
         };
         let delay_ms = if chance.permille(300) { 0 } else { chance.between(1, 2500) };
         let chunks = if chance.permille(250) { chance.between(1, 4) } else { 0 };
-        Script { delay_ms, chunks, process: chance.permille(100), end, chance }
+        let process = chance.permille(100);
+        Script { delay_ms, chunks, process, end, chance, cost: None }
     }
 
-    fn answer(&mut self, request: &Request) -> Answer {
+    /// As a function of the dispatch, what it costs: mostly no more than was
+    /// said, now and then more, or what nobody can believe.
+    fn charged(self, world: &World, request: &Request) -> Script {
+        if world.rule == Rule::Plain {
+            return self;
+        }
+        let [high, low] = halves(request.run.0);
+        let number = u64::from(request.dispatch_no);
+        let mut chance = Chance::of(&[world.seed, 9, high, low, sum(&request.step), number]);
+        let worst = worst(world.seed, &request.step).micro_cents();
+        // Overruns close caps: some seeds have none.
+        let loose = if world.seed.is_multiple_of(3) { 0 } else { 15 };
+        let cost = match chance.below(1000) {
+            share if share < loose => worst + chance.between(1, worst),
+            share if share < 2 * loose => COST_MICRO_CENTS_MAX + 1,
+            share if share < 400 => worst,
+            share if share < 500 => 0,
+            _ => chance.below(worst),
+        };
+        Script { cost: Some(Money::from_micro_cents(cost)), ..self }
+    }
+
+    fn answer(&mut self, world: &World, request: &Request) -> Answer {
+        let answer = self.said(request);
+        let Some(cost) = self.cost else { return answer };
+        world.costs(request);
+        Answer { usage: Usage { cost, ..Usage::default() }, ..answer }
+    }
+
+    fn said(&mut self, request: &Request) -> Answer {
         match self.end {
             End::Success | End::Hang | End::Deaf | End::Panic => {
                 let outputs = Map::from_iter([("x".to_owned(), json!(self.chance.below(10)))]);
@@ -82,6 +116,18 @@ impl Script {
                 answer
             }
         }
+    }
+}
+
+fn sum(step: &str) -> u64 {
+    step.bytes().fold(0u64, |sum, byte| sum * 31 + u64::from(byte))
+}
+
+/// What an adapter says a dispatch costs at most.
+fn quote(world: &World, step: &str) -> Quote {
+    match world.rule {
+        Rule::Plain => Quote::Priced,
+        Rule::Governed => Quote::AtMost(worst(world.seed, step)),
     }
 }
 
@@ -109,12 +155,18 @@ impl Adapter for Edge {
         Box::pin(std::future::ready(Health::Healthy))
     }
 
+    fn quote(&self, step: &str) -> Quote {
+        quote(&self.0, step)
+    }
+
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
             self.0.executes(request);
-            let mut script = Script::of(self.0.seed, request);
+            let mut script = Script::of(self.0.seed, request).charged(&self.0, request);
             let cancelled = || {
-                let answer = Answer::failed(CallErrorCode::Cancelled, "stopped");
+                let failed = Answer::failed(CallErrorCode::Cancelled, "stopped");
+                // It knows nothing of what it cost so far.
+                let answer = Answer { usage: Usage::unknown(), ..failed };
                 Execution::Done(Box::new(answer))
             };
             if script.process {
@@ -150,7 +202,7 @@ impl Adapter for Edge {
                 () = work => {}
             }
             assert_ne!(script.end, End::Panic, "{SCRIPTED}");
-            Execution::Done(Box::new(script.answer(request)))
+            Execution::Done(Box::new(script.answer(&self.0, request)))
         })
     }
 }
@@ -168,6 +220,10 @@ impl Adapter for Async {
         Box::pin(std::future::ready(Health::Healthy))
     }
 
+    fn quote(&self, step: &str) -> Quote {
+        quote(&self.0, step)
+    }
+
     fn execute<'a>(&'a self, request: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
             self.0.executes(request);
@@ -182,14 +238,14 @@ impl Adapter for Async {
 
 /// The result of work that goes on elsewhere, as often and as late as it comes.
 async fn call_back(world: Arc<World>, request: Request) {
-    let mut script = Script::of(world.seed, &request);
+    let mut script = Script::of(world.seed, &request).charged(&world, &request);
     if world.strikes(Fault::CallbackLost) || matches!(script.end, End::Hang | End::Deaf) {
         return;
     }
     let late_ms = if world.strikes(Fault::CallbackLate) { request.timeout_ms } else { 0 };
     tokio::time::sleep(Duration::from_millis(script.delay_ms + late_ms)).await;
     let Some(at) = world.journal().find(request.run, &request.step) else { return };
-    let answer = Box::new(script.answer(&request));
+    let answer = Box::new(script.answer(&world, &request));
     let command = Command::Complete { at, dispatch_no: request.dispatch_no, answer };
     let key = format!("callback:{}:{}", request.step, request.dispatch_no);
     if world.strikes(Fault::CallbackTwice) {

@@ -3,11 +3,19 @@
 //! The checkers keep their own fold of every journal. They know what the store
 //! was told and what adapters were asked, and nothing of the engine.
 
+mod caps;
+mod grant;
+mod ledger;
 mod step;
 mod table;
 
 use crate::tally::Tally;
+<<<<<<< HEAD
 use sluice_core::evidence::event::{Chain, Link};
+=======
+use grant::Grants;
+use ledger::Ledger;
+>>>>>>> w-sim
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
@@ -36,6 +44,9 @@ pub(crate) struct Journal {
     idempotency: BTreeMap<String, (RunId, String, u32, u32)>,
     /// Children that some journal says are started.
     children: BTreeSet<RunId>,
+    /// What each dispatch was allowed for.
+    allowed: BTreeMap<(RunId, String, u32), String>,
+    pub(crate) ledger: Ledger,
     digest: Hash,
 }
 
@@ -48,6 +59,9 @@ pub(crate) struct Track {
     /// Who wrote under each epoch.
     writers: BTreeMap<u64, NodeId>,
     steps: Steps,
+    grants: Grants,
+    /// The hash of the last event after each append.
+    tips: BTreeMap<u64, Hash>,
     /// Children whose results were taken over.
     heard: BTreeSet<RunId>,
     asked: BTreeSet<ApprovalId>,
@@ -81,6 +95,8 @@ impl Default for Journal {
             executed: BTreeSet::new(),
             idempotency: BTreeMap::new(),
             children: BTreeSet::new(),
+            allowed: BTreeMap::new(),
+            ledger: Ledger::default(),
             digest: Hash::of(b""),
         }
     }
@@ -103,8 +119,15 @@ impl Journal {
         self.tracks.get(&run)?.run.find(step)
     }
 
-    /// An append was acknowledged by the store.
-    pub(crate) fn appended(&mut self, append: &Append, tally: &mut Tally) -> Result<(), String> {
+    /// An append was acknowledged by the store: what counters are then, and the
+    /// time by its clock.
+    pub(crate) fn appended(
+        &mut self,
+        append: &Append,
+        counts: &[i64],
+        now_ms: u64,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
         let run = append.run;
         let mut written = self.digest.0.to_vec();
         written.extend(run.0.to_be_bytes());
@@ -135,6 +158,16 @@ impl Journal {
         for event in decoded.events {
             let id = track.run.version + 1;
             let about = |what: String| format!("{run} event {id} {}: {what}", event.name());
+            let before = track.events.last().map(|(event, _)| event);
+            let asks = self.ledger.asks;
+            track.grants.event(&track.run, &event, before, asks, tally).map_err(about)?;
+            self.ledger.event(&track.run, &event, before, tally).map_err(about)?;
+            if let Event::Node(at, NodeEvent::Started(started)) = &event
+                && let Some(digest) = &started.digest
+            {
+                let key = (run, track.run.name(*at), started.dispatch_no);
+                self.allowed.insert(key, digest.clone());
+            }
             track.event(&event, decoded.at_ms, tally).map_err(about)?;
             if let Event::Node(_, NodeEvent::Started(started)) = &event
                 && let Path::Child(child) = started.path
@@ -144,10 +177,18 @@ impl Journal {
             }
             track.events.push((event, decoded.at_ms));
         }
+<<<<<<< HEAD
         let track = self.tracks.get_mut(&run).expect("it was there before");
         track.run.tip = tip;
         let (hashes, _) = append.chain.as_chunks::<32>();
         track.hashes.extend(hashes.iter().map(|hash| Hash(*hash)));
+=======
+        let tip = append.chain.last_chunk().copied().map(Hash);
+        let tip = tip.ok_or_else(|| about("every event has a hash".into()))?;
+        track.tips.insert(track.run.version, tip);
+        self.ledger.appended(&append.guards, counts, now_ms).map_err(about)?;
+        let track = &self.tracks[&run];
+>>>>>>> w-sim
         track.settled().map_err(about)
     }
 
@@ -184,6 +225,8 @@ impl Journal {
                 hashes: Vec::new(),
                 writers: BTreeMap::new(),
                 steps: Steps::default(),
+                grants: Grants::default(),
+                tips: BTreeMap::new(),
                 heard: BTreeSet::new(),
                 asked: BTreeSet::new(),
             },
@@ -227,6 +270,11 @@ impl Journal {
         if track.steps.dispatched(at) < *dispatch_no {
             return Err(about("log before dispatch: the journal does not have it"));
         }
+        let allowed = self.allowed.get(&(*run, step.clone(), *dispatch_no));
+        if allowed != Some(&request.action_digest) {
+            return Err(about("what is sent is what was allowed"));
+        }
+        self.ledger.begins(request);
         if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
             return Err(about("a dispatch is sent once"));
         }
@@ -321,7 +369,13 @@ impl Track {
         for (event, at_ms) in self.events.iter().take(count) {
             run.evolve(event, *at_ms);
         }
+<<<<<<< HEAD
         run.tip = self.hashes.iter().take(count).next_back().copied().unwrap_or(run.tip);
+=======
+        if let Some(tip) = self.tips.get(&version) {
+            run.tip = *tip;
+        }
+>>>>>>> w-sim
         run
     }
 
@@ -339,7 +393,7 @@ impl Track {
         };
         self.run.evolve(event, at_ms);
         let after = self.run.status;
-        if before.is_terminal() && !reopens(event) {
+        if before.is_terminal() && !reopens(event) && !is_about_money(event) {
             return Err(format!("nothing follows the end: it was {before}"));
         }
         if before != after {
@@ -430,6 +484,11 @@ fn place(run: &Run, name: &str) -> Option<StepAt> {
         None => (name, None),
     };
     Some(StepAt { item, ..run.find(id)? })
+}
+
+/// What a run cost may become known after its end.
+fn is_about_money(event: &Event) -> bool {
+    matches!(event, Event::BudgetAlert(_) | Event::Node(_, NodeEvent::Reconciled { .. }))
 }
 
 fn reopens(event: &Event) -> bool {

@@ -1,5 +1,7 @@
 //! Workflows that a seed makes up.
 
+mod govern;
+
 use crate::chance::Chance;
 use serde_json::{Map, Value, json};
 use sluice_core::doc::{self, Format, Registry};
@@ -15,10 +17,16 @@ pub(crate) struct Flow {
     pub(crate) bring: Vec<Stored>,
 }
 
-/// The workflows of a seed.
-pub(crate) fn flows(chance: &mut Chance) -> Vec<Flow> {
-    let leaf = stored(&steps(chance, "leaf", &[]), Format::Lobsterx);
-    let middle = stored(&steps(chance, "middle", &["leaf"]), Format::Lobsterx);
+/// The workflows of a seed; with budgets and more if it is governed.
+pub(crate) fn flows(chance: &mut Chance, mut governed: Option<Chance>) -> Vec<Flow> {
+    let mut stored = |mut document: Value, format| {
+        if let Some(chance) = &mut governed {
+            govern::govern(chance, &mut document);
+        }
+        stored(&document, format)
+    };
+    let leaf = stored(steps(chance, "leaf", &[]), Format::Lobsterx);
+    let middle = stored(steps(chance, "middle", &["leaf"]), Format::Lobsterx);
     let children: BTreeMap<String, Hash> =
         [("leaf".to_owned(), leaf.hash), ("middle".to_owned(), middle.hash)].into();
     let bring = vec![leaf.clone(), middle.clone()];
@@ -27,14 +35,14 @@ pub(crate) fn flows(chance: &mut Chance) -> Vec<Flow> {
     for number in 0..chance.between(2, 4) {
         let document = steps(chance, &format!("flow-{number}"), &["leaf", "middle"]);
         flows.push(Flow {
-            stored: stored(&document, Format::Lobsterx),
+            stored: stored(document, Format::Lobsterx),
             children: children.clone(),
             bring: bring.clone(),
         });
     }
-    flows.push(plain(stored(&lens(chance), Format::Lens)));
+    flows.push(plain(stored(lens(chance), Format::Lens)));
     if chance.permille(200) {
-        flows.push(plain(stored(&crowd(chance), Format::Lobsterx)));
+        flows.push(plain(stored(crowd(chance), Format::Lobsterx)));
     }
     flows
 }

@@ -13,6 +13,7 @@ mod chance;
 mod check;
 mod fault;
 mod flow;
+mod registry;
 mod scene;
 mod store;
 mod suite;

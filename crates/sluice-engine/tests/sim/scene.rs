@@ -2,6 +2,7 @@
 
 mod client;
 mod end;
+mod operator;
 
 use crate::adapter::{Async, Edge};
 use crate::chance::Chance;
@@ -10,8 +11,13 @@ use crate::flow::{Flow, flows};
 use crate::store::FaultyStore;
 use crate::tally::Tally;
 use crate::trace::Printer;
+<<<<<<< HEAD
 use crate::world::{Safeguards, SimClock, World};
 use sluice_core::evidence::key::Signer;
+=======
+use crate::world::{Rule, Safeguards, SimClock, World};
+use operator::Operator;
+>>>>>>> w-sim
 use sluice_core::port::Entropy;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::store::Hash;
@@ -42,6 +48,7 @@ pub(crate) struct Scene {
     pub(crate) store: MemoryStore,
     pub(crate) flows: Vec<Flow>,
     pub(crate) configs: Vec<Config>,
+    pub(crate) operator: Option<Operator>,
     skews: Vec<i64>,
     /// A process that lacks an agent, if there is one.
     lacking: Option<usize>,
@@ -53,24 +60,25 @@ const SEAL_KEY: [u8; 32] = [7; 32];
 const FAULTS_MS: (u64, u64) = (15_000, 45_000);
 
 /// Plays a seed.
-pub(crate) fn play(seed: u64, safeguards: Safeguards) -> Played {
+pub(crate) fn play(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let mut runtime = runtime;
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime is built");
     runtime.block_on(async {
         let trace = Printer { began: tokio::time::Instant::now() };
         let _guard = Printer::is_wanted().then(|| tracing::subscriber::set_default(trace));
-        whole(seed, safeguards).await
+        whole(seed, rule, safeguards).await
     })
 }
 
-async fn whole(seed: u64, safeguards: Safeguards) -> Played {
+async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     let mut chance = Chance::of(&[seed, 2]);
     let processes = usize::try_from(chance.between(1, 3)).expect("a few");
     let (sender, crashes) = mpsc::unbounded_channel();
-    let world = Arc::new(World::new(seed, processes, sender));
+    let world = Arc::new(World::new(seed, rule, processes, sender));
     let clock = Arc::new(SimClock { world: Arc::clone(&world), skew_ms: 0 });
-    let flows = flows(&mut chance);
+    let governed = rule == Rule::Governed;
+    let flows = flows(&mut chance, governed.then(|| Chance::of(&[seed, 6])));
     for flow in &flows {
         for stored in flow.bring.iter().chain([&flow.stored]) {
             let definition = Arc::clone(&stored.definition);
@@ -83,7 +91,10 @@ async fn whole(seed: u64, safeguards: Safeguards) -> Played {
     let store = MemoryStore::with_checks(clock, safeguards.checks);
     let lacking = (processes > 1 && chance.permille(150)).then_some(1);
     let world_of_it = Arc::clone(&world);
-    let scene = Arc::new(Scene { world: world_of_it, store, flows, configs, skews, lacking });
+    let operator = governed.then(|| Operator::of(seed));
+    let scene = Scene { world: world_of_it, store, flows, configs, operator, skews, lacking };
+    let scene = Arc::new(scene);
+    scene.set_up().await;
     for process in 0..processes {
         scene.open(process).await;
     }

@@ -117,9 +117,19 @@ impl FaultyStore {
 async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<Appended, StoreError> {
     let copy = append.clone();
     let appended = inner.append(append).await?;
-    if matches!(appended, Appended::Done { .. }) {
-        let checked = world.journal().appended(&copy, &mut world.tally());
-        world.holds(checked);
+    match &appended {
+        Appended::Done { counts } => {
+            let now_ms = world.now_ms();
+            let mut journal = world.journal();
+            let checked = journal.appended(&copy, counts, now_ms, &mut world.tally());
+            let tail = |what| format!("{what}\n{}", journal.tail(copy.run));
+            world.holds(checked.map_err(tail));
+        }
+        Appended::Refused { counter, .. } => {
+            let kind = counter.split(':').next().unwrap_or_default();
+            world.tally().reach(format!("refused {kind}"));
+        }
+        _ => {}
     }
     Ok(appended)
 }

@@ -1,9 +1,10 @@
 //! Which seeds are played, and what is asked of them together.
 
 use crate::adapter::SCRIPTED;
+use crate::chance::Chance;
 use crate::scene::{Played, play};
 use crate::tally::Tally;
-use crate::world::Safeguards;
+use crate::world::{Rule, Safeguards};
 use sluice_core::port::store::Hash;
 use sluice_engine::config::Sabotage;
 use sluice_store::memory::Checks;
@@ -67,12 +68,18 @@ fn watch_panics() {
     });
 }
 
+/// Whether a seed has an operator. What once failed is played as it was.
+fn rule(seed: u64) -> Rule {
+    let plain = FOUND.iter().any(|(found, _)| *found == seed);
+    if plain || Chance::of(&[seed, 10]).permille(300) { Rule::Plain } else { Rule::Governed }
+}
+
 /// Plays one seed. What does not hold comes back as its failure.
 fn one(seed: u64, safeguards: Safeguards) -> Played {
     watch_panics();
     QUIET.set(true);
     PANICS.with_borrow_mut(Vec::clear);
-    let played = catch_unwind(AssertUnwindSafe(|| play(seed, safeguards)));
+    let played = catch_unwind(AssertUnwindSafe(|| play(seed, rule(seed), safeguards)));
     QUIET.set(false);
     let panic = PANICS.with_borrow_mut(std::mem::take).into_iter().next();
     let panic = panic.map(|panic| format!("nothing panics: {panic}"));
@@ -235,5 +242,71 @@ fn logging_before_dispatching_is_needed() {
         "log before dispatch",
         "log before dispatch",
         sabotaged(|sabotage| sabotage.dispatch_before_log = true),
+    );
+}
+
+fn unguarded(counters: &'static str) -> Safeguards {
+    sabotaged(|sabotage| sabotage.unguarded = Some(counters))
+}
+
+#[test]
+fn caps_in_the_append_are_needed() {
+    caught("caps in the append", "nothing is admitted past a cap", unguarded("held:"));
+}
+
+#[test]
+fn slots_in_the_append_are_needed() {
+    caught("slots in the append", "an agent does so many steps at once", unguarded("busy:"));
+}
+
+#[test]
+fn rates_in_the_append_are_needed() {
+    caught("rates in the append", "no window holds more than the rate", unguarded("rate:"));
+}
+
+#[test]
+fn the_epoch_of_the_rows_in_the_append_is_needed() {
+    caught("the epoch of the rows", "a dispatch keeps to the rows in force", unguarded("registry"));
+}
+
+#[test]
+fn closed_caps_in_the_append_are_needed() {
+    caught("closed caps in the append", "a closed cap admits nothing", unguarded("over:"));
+}
+
+#[test]
+fn noting_what_was_told_in_the_append_is_needed() {
+    caught("noting what was told", "a threshold is told once", unguarded("told:"));
+}
+
+#[test]
+fn looking_at_what_is_spent_in_the_append_is_needed() {
+    caught("looking at what is spent", "a threshold is told:", unguarded("spent:"));
+}
+
+#[test]
+fn giving_slots_back_is_needed() {
+    caught(
+        "giving slots back",
+        "counters are what the journals say: busy:",
+        sabotaged(|sabotage| sabotage.forget_slots = true),
+    );
+}
+
+#[test]
+fn reserving_once_is_needed() {
+    caught(
+        "reserving once",
+        "counters are what the journals say: held:",
+        sabotaged(|sabotage| sabotage.reserve_again = true),
+    );
+}
+
+#[test]
+fn using_up_grants_is_needed() {
+    caught(
+        "using up grants",
+        "a grant is for one attempt",
+        sabotaged(|sabotage| sabotage.reuse_grants = true),
     );
 }

@@ -16,6 +16,8 @@ pub(crate) struct Tally {
     pub(crate) run_statuses: BTreeMap<RunStatus, u64>,
     pub(crate) step_statuses: BTreeMap<StepStatus, u64>,
     pub(crate) moves: BTreeMap<(StepStatus, StepStatus), u64>,
+    /// What governance did, in words.
+    pub(crate) reached: BTreeMap<String, u64>,
     /// Virtual time that passed.
     pub(crate) virtual_ms: u64,
 }
@@ -23,6 +25,11 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn faults(&self) -> u64 {
         self.faults.values().sum()
+    }
+
+    /// Governance did this once more.
+    pub(crate) fn reach(&mut self, what: impl Into<String>) {
+        *self.reached.entry(what.into()).or_default() += 1;
     }
 
     pub(crate) fn add(&mut self, other: &Tally) {
@@ -35,6 +42,7 @@ impl Tally {
         merge(&mut self.run_statuses, &other.run_statuses);
         merge(&mut self.step_statuses, &other.step_statuses);
         merge(&mut self.moves, &other.moves);
+        merge(&mut self.reached, &other.reached);
     }
 
     /// What should have been reached and never was.
@@ -48,6 +56,8 @@ impl Tally {
         missing.extend(steps.map(|status| format!("step status {status}")));
         let moves = MOVES.iter().filter(|(from, to)| !self.moves.contains_key(&(*from, *to)));
         missing.extend(moves.map(|(from, to)| format!("step {from} -> {to}")));
+        let reached = REACHED.iter().filter(|what| !self.reached.contains_key(**what));
+        missing.extend(reached.map(|what| (*what).to_owned()));
         if self.snapshots == 0 {
             missing.push("a snapshot".to_owned());
         }
@@ -55,9 +65,9 @@ impl Tally {
     }
 }
 
-fn merge<K: Ord + Copy>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+fn merge<K: Ord + Clone>(into: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
     for (key, count) in from {
-        *into.entry(*key).or_default() += count;
+        *into.entry(key.clone()).or_default() += count;
     }
 }
 
@@ -83,9 +93,36 @@ impl fmt::Display for Tally {
         for ((from, to), count) in &self.moves {
             writeln!(f, "  step {from} -> {to}: {count}")?;
         }
+        for (what, count) in &self.reached {
+            writeln!(f, "  {what}: {count}")?;
+        }
         Ok(())
     }
 }
+
+/// What governance must have done in a long enough run of the suite.
+const REACHED: [&str; 20] = [
+    "wait agent_busy",
+    "wait rate_limited",
+    "wait agent_disabled",
+    "wait gateway_unreachable",
+    "blocked budget_exceeded",
+    "refused busy",
+    "refused rate",
+    "refused held",
+    "refused registry",
+    "refused told",
+    "refused spent",
+    "refused over",
+    "sent again",
+    "cost unknown",
+    "reconciled",
+    "alert threshold",
+    "alert budget_overrun",
+    "alert figures_refused",
+    "grant by policy",
+    "quorum",
+];
 
 const RUN_STATUSES: [RunStatus; 8] = [
     RunStatus::Running,

@@ -29,6 +29,15 @@ pub(crate) struct Safeguards {
     pub(crate) sabotage: Sabotage,
 }
 
+/// Whether an operator has set anything up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Nothing: every gate passes.
+    Plain,
+    /// Limits, caps and policies, which change.
+    Governed,
+}
+
 /// A process, alive or not.
 #[derive(Default)]
 pub(crate) struct Slot {
@@ -40,6 +49,7 @@ pub(crate) struct Slot {
 /// One seed's world.
 pub(crate) struct World {
     pub(crate) seed: u64,
+    pub(crate) rule: Rule,
     pub(crate) slots: Mutex<Vec<Slot>>,
     pub(crate) journal: Mutex<Journal>,
     pub(crate) tally: Mutex<Tally>,
@@ -61,10 +71,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, processes: usize, crashes: mpsc::UnboundedSender<usize>) -> World {
+    pub(crate) fn new(
+        seed: u64,
+        rule: Rule,
+        processes: usize,
+        crashes: mpsc::UnboundedSender<usize>,
+    ) -> World {
         let mut chance = Chance::of(&[seed, 1]);
         World {
             seed,
+            rule,
             slots: Mutex::new((0..processes).map(|_| Slot::default()).collect()),
             journal: Mutex::default(),
             tally: Mutex::default(),
@@ -148,6 +164,11 @@ impl World {
         if let Err(what) = journal.executes(request) {
             self.fails(format!("{what}\n{}", journal.tail(request.run)));
         }
+    }
+
+    /// An adapter says what something cost.
+    pub(crate) fn costs(&self, request: &Request) {
+        self.journal().ledger.costs(request);
     }
 
     pub(crate) fn verdict(&self) -> Option<String> {

@@ -9,7 +9,7 @@ use crate::journal::event::{
 use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, CallErrorCode, Process, Usage};
-use crate::run::command::Refusal;
+use crate::run::command::{Dispatching, Refusal};
 use crate::run::status::{RunStatus, Waiting};
 use std::sync::Arc;
 
@@ -184,7 +184,11 @@ impl Turn<'_> {
             return self.stop(at, Code::Cancelled, &reason);
         }
         if self.run.step(at).idempotent {
-            return self.start(at);
+            return match self.given.dispatching {
+                Dispatching::Allowed => self.start(at),
+                // Nothing may be sent now: it is, as soon as something may.
+                Dispatching::Deferred => self.node(at, NodeEvent::Queued { items: None }),
+            };
         }
         let trouble = Trouble {
             code: Code::UnknownOutcome.to_string(),

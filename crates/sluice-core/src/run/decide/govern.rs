@@ -36,8 +36,14 @@ struct Judged {
     decision: Decision,
     gateway: String,
     /// What is written down of it.
+<<<<<<< HEAD
     record: Record,
     caps: Vec<(String, Money)>,
+=======
+    record: Map<String, Value>,
+    /// Account, cap, and overruns that somebody has accepted.
+    caps: Vec<(String, Money, Money)>,
+>>>>>>> w-sim
     worst: Worst,
     max_output_tokens: Option<u64>,
     model: Option<String>,
@@ -96,11 +102,11 @@ impl Turn<'_> {
         let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
         let quoted = self.estimate(ready, model.as_deref(), &gateway, &name);
         let run_id = run.id.to_string();
-        let caps = if child {
-            Vec::new()
+        let (caps, accepted): (Vec<Cap<'_>>, Vec<Money>) = if child {
+            (Vec::new(), Vec::new())
         } else {
             let role = step.role.as_deref().zip(role.as_ref());
-            self.caps(at, role, agent_name, &gateway)
+            self.caps(at, role, agent_name, &gateway).into_iter().unzip()
         };
         let grant = self.grant(at);
         let asks = step.approval.as_deref();
@@ -154,7 +160,9 @@ impl Turn<'_> {
             decision,
             gateway,
             record,
-            caps: caps.into_iter().map(|cap| (cap.account, cap.amount)).collect(),
+            caps: (caps.into_iter().zip(accepted))
+                .map(|(cap, accepted)| (cap.account, cap.amount, accepted))
+                .collect(),
             worst: quoted.worst,
             max_output_tokens: quoted.max_output_tokens,
             model,
@@ -242,14 +250,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Every cap that applies, with what is held in it.
+    /// Every cap that applies, with what is held in it and what overruns of it
+    /// somebody has accepted.
     fn caps(
         &self,
         at: StepAt,
         role: Option<(&str, &Role)>,
         agent: &str,
         gateway: &str,
-    ) -> Vec<Cap<'static>> {
+    ) -> Vec<(Cap<'static>, Money)> {
         let authority = self.given.authority;
         let run = &*self.run;
         let capped = run.family_caps();
@@ -289,8 +298,9 @@ impl Turn<'_> {
         let caps = caps_for(authority.fabric(), &spender).into_iter().map(|cap| {
             let held = unsigned(self.held_by_others(at, &cap.account));
             let over = self.guards.count(authority, &account::over(&cap.account));
+            let accepted = cap.accepted;
             let cap = cap.counted(held, unsigned(over));
-            Cap { name: cap.name.into_owned().into(), ..cap }
+            (Cap { name: cap.name.into_owned().into(), ..cap }, accepted)
         });
         caps.collect()
     }
@@ -368,11 +378,23 @@ impl Turn<'_> {
             Path::Edge
         };
         let agent = self.run.agent_of(at.step).map(str::to_owned).filter(|_| !child);
+<<<<<<< HEAD
         // Sent again after a crash, it takes what it now needs for what it had.
         if let Some(had) = self.in_flight_terms(at).cloned() {
             self.give_back(&had);
         }
         let terms = Arc::new(self.take(agent.as_deref(), &judged));
+=======
+        let again = self.in_flight_terms(at).cloned();
+        let fresh = again.is_none();
+        let terms = match again {
+            Some(terms) => {
+                self.count_dispatch(agent.as_deref());
+                terms
+            }
+            None => Arc::new(self.take(agent.as_deref(), &judged)),
+        };
+>>>>>>> w-sim
         let run = &*self.run;
         let dispatch = Dispatch {
             attempt: ready.attempt,
@@ -386,7 +408,10 @@ impl Turn<'_> {
             digest: Some(judged.decision.action_digest),
             terms,
         };
-        self.sent.insert((at, dispatch.dispatch_no));
+        // What is sent again may have begun before.
+        if fresh {
+            self.sent.insert((at, dispatch.dispatch_no));
+        }
         self.guards.dispatched();
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
     }
@@ -422,9 +447,12 @@ impl Turn<'_> {
         };
         let row = agent.and_then(|name| authority.agent(name));
         let observes = row.is_some_and(|row| row.phase_at(self.given.now_ms) == Phase::Poc);
-        for (account, amount) in &judged.caps {
+        for (account, amount, accepted) in &judged.caps {
             let max = (!observes).then(|| signed(*amount));
             self.guards.take(account::held(account), signed(reserved), max);
+            // An overrun that this process has not heard of closes the cap too.
+            let max = (!observes).then(|| signed(*accepted));
+            self.guards.take(account::over(account), 0, max);
         }
         self.count_dispatch(agent);
         let registered = agent.filter(|name| authority.fabric().agents.contains_key(*name));
@@ -435,7 +463,7 @@ impl Turn<'_> {
         let accounts = judged
             .caps
             .iter()
-            .map(|(account, amount)| Account { name: account.clone(), cap: *amount });
+            .map(|(account, amount, _)| Account { name: account.clone(), cap: *amount });
         Terms {
             slot: registered.map(str::to_owned),
             reserved,

@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 pub(super) struct Guards {
     /// Given back, or counted without a bound.
     plain: BTreeMap<String, i64>,
+    /// Bounds of what is counted, as what was decided believes them: past one,
+    /// something else would have been decided.
+    bounds: BTreeMap<String, i64>,
     /// Taken, up to a bound; over a window where there is one.
     taken: BTreeMap<String, Take>,
     /// Whether something is dispatched: then the rows must be those that were looked at.
@@ -32,6 +35,12 @@ impl Guards {
     pub(super) fn add(&mut self, counter: String, delta: i64) {
         let sum = self.plain.entry(counter).or_default();
         *sum = sum.saturating_add(delta);
+    }
+
+    /// What is added to a counter must leave it at this, or below. Of two such
+    /// beliefs about one counter the last one knows everything that was added.
+    pub(super) fn believe(&mut self, counter: String, max: i64) {
+        self.bounds.insert(counter, max);
     }
 
     /// Takes from what a bound leaves.
@@ -89,11 +98,9 @@ impl Guards {
             list.push(Guard { counter, delta: 0, max: Some(epoch), window_ms: None });
         }
         let plain = self.plain.into_iter().filter(|(_, delta)| *delta != 0);
-        list.extend(plain.map(|(counter, delta)| Guard {
-            counter,
-            delta,
-            max: None,
-            window_ms: None,
+        list.extend(plain.map(|(counter, delta)| {
+            let max = self.bounds.get(&counter).copied();
+            Guard { counter, delta, max, window_ms: None }
         }));
         list.extend(self.taken.into_iter().map(|(counter, take)| Guard {
             counter,

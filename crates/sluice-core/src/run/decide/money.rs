@@ -35,8 +35,15 @@ impl Turn<'_> {
             return false;
         }
         let usage = self.believed(at, usage);
+<<<<<<< HEAD
         // What nobody can believe says nothing: the reservation stays.
         if !usage.unknown {
+=======
+        if usage.unknown {
+            // What it says it cost nobody believes, and it says nothing more.
+            self.settle_unknown(at, dispatch_no);
+        } else {
+>>>>>>> w-sim
             self.close_reservation(at, dispatch_no, usage);
         }
         true
@@ -100,6 +107,21 @@ impl Turn<'_> {
                 "kind": "threshold", "account": one.name, "percent": percent,
                 "spent": usd(Money::from_micro_cents(spent)), "cap": usd(one.cap),
             }));
+        }
+        self.believe_below_next(one, spent);
+    }
+
+    /// What is spent is believed to be below the next share that is told of.
+    /// Another process may have spent more: then it is decided again.
+    fn believe_below_next(&mut self, one: &Account, spent: u64) {
+        let share = |percent: u8| {
+            let share = u128::from(one.cap.micro_cents()) * u128::from(percent);
+            u64::try_from(share.div_ceil(100)).unwrap_or(u64::MAX)
+        };
+        let next = THRESHOLDS.into_iter().map(share).find(|share| *share > spent);
+        if let Some(next) = next {
+            let max = i64::try_from(next - 1).unwrap_or(i64::MAX);
+            self.guards.believe(account::spent(&one.name), max);
         }
     }
 

@@ -8,8 +8,12 @@ use crate::run::status::StepStatus;
 impl Run {
     /// The step stays queued, at the gate.
     pub(super) fn waits_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
+<<<<<<< HEAD
         let (tries, since_ms) = self.state(at).waited_at_gates(at_ms);
         let flew = self.state(at).status.is_dispatched();
+=======
+        self.sent_again_later(at);
+>>>>>>> w-sim
         self.unlist(at);
         let state = self.state_mut(at);
         // It was sent before it was refused: what comes next is another attempt.
@@ -33,6 +37,15 @@ impl Run {
         state.wake_at_ms = until;
         self.index.gated.insert(at);
         self.index.timers.extend(until.map(|until_ms| (until_ms, Timer::Retry(at))));
+    }
+
+    /// An attempt that was in flight when its process died and cannot be sent
+    /// again now is the same attempt when it is: with the same key and grant.
+    pub(super) fn sent_again_later(&mut self, at: StepAt) {
+        if self.index.in_flight.contains_key(&at) {
+            let state = self.state_mut(at);
+            state.attempt = state.attempt.saturating_sub(1);
+        }
     }
 }
 

@@ -35,6 +35,8 @@ impl Run {
             NodeEvent::ApprovalRequested(asked) => &asked.usage,
             // A gate said no to sending it again after a crash.
             NodeEvent::Waiting(_) | NodeEvent::Blocked { .. } => &unknown,
+            // Nothing may be sent again for now.
+            NodeEvent::Queued { .. } => &unknown,
             NodeEvent::Invalidated => return self.all_landings(at.step),
             _ => return Vec::new(),
         };

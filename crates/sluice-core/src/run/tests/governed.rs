@@ -187,5 +187,6 @@ pub(super) fn last_decision(world: &World, step: &str) -> Map<String, Value> {
         Event::Node(one, NodeEvent::GovernanceDecided(decision)) if *one == at => Some(decision),
         _ => None,
     });
-    decided.expect("the gates were asked").clone()
+    let decided = decided.expect("the gates were asked").value();
+    decided.as_object().expect("a decision is an object").clone()
 }

@@ -16,7 +16,7 @@ pub(super) struct Steps {
     completed: BTreeSet<(StepAt, u32)>,
     /// Attempts a person let a step make, and those it made.
     grants: BTreeMap<StepAt, u32>,
-    attempts: BTreeMap<StepAt, u32>,
+    attempts: BTreeMap<StepAt, BTreeSet<u32>>,
 }
 
 impl Steps {
@@ -98,9 +98,11 @@ impl Steps {
             && dispatch.attempt > state.attempt
         {
             let made = self.attempts.entry(at).or_default();
-            *made += 1;
+            // One that a crash cut off is the same when it is sent again.
+            made.insert(dispatch.attempt);
+            let made = made.len();
             let granted = self.grants.get(&at).copied().unwrap_or_default();
-            if *made > granted {
+            if made > granted as usize {
                 return Err(format!("a grant is for one attempt: {made} of {granted}"));
             }
         }

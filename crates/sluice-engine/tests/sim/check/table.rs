@@ -39,11 +39,18 @@ pub(super) fn step_may(from: StepStatus, to: StepStatus) -> bool {
                 | S::Cancelled
                 | S::Pending
         ),
-        S::Running => to != S::Queued && to != S::Blocked,
-        S::Streaming => to != S::Queued && to != S::Blocked && to != S::Streaming,
+        // Sent again after a crash, it may be refused at a gate and wait there.
+        S::Running => to != S::Blocked,
+        S::Streaming => to != S::Blocked && to != S::Streaming,
         S::Retrying => matches!(
             to,
-            S::Running | S::Queued | S::Failed | S::Skipped | S::Cancelled | S::Pending
+            S::Running
+                | S::Queued
+                | S::AwaitingApproval
+                | S::Failed
+                | S::Skipped
+                | S::Cancelled
+                | S::Pending
         ),
         S::Completed | S::Failed | S::Skipped | S::Cancelled | S::TimedOut | S::Blocked => {
             to == S::Pending

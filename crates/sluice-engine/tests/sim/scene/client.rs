@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
+/// Who answers questions in a governed seed, and in which role.
+const PEOPLE: [(&str, Option<&str>); 4] =
+    [("ada", Some("lead")), ("dan", Some("lead")), ("bob", None), ("eve", None)];
 /// Fewest runs of a seed, children not counted.
 const RUNS_MIN: u64 = 20;
 
@@ -30,6 +33,7 @@ impl Scene {
         tokio::spawn(Arc::clone(self).people());
         tokio::spawn(Arc::clone(self).trouble());
         tokio::spawn(Arc::clone(self).readers());
+        tokio::spawn(Arc::clone(self).operate());
         let runs = chance.between(RUNS_MIN, RUNS_MIN + 5);
         let starts = (0..runs).map(|number| {
             let chance = Chance::of(&[chance.next()]);
@@ -48,6 +52,9 @@ impl Scene {
         start.bring = flow.bring;
         start.default_agent = Some("edge".to_owned());
         start.key = Some(format!("start-{number}"));
+        if self.operator.is_some() && number % 2 == 0 {
+            start.initiator = "ada".to_owned();
+        }
         if self.world.strikes(Fault::StartTwice) {
             let (scene, start) = (Arc::clone(&self), start.clone());
             tokio::spawn(async move { scene.start(start).await });
@@ -74,7 +81,10 @@ impl Scene {
                 match answer {
                     Some(Ok(started)) => return Some(started.run),
                     Some(Err(
-                        StartError::Store(_) | StartError::Stopping | StartError::Agent(_),
+                        StartError::Store(_)
+                        | StartError::Stopping
+                        | StartError::Agent(_)
+                        | StartError::Blocked { .. },
                     ))
                     | None => {}
                     Some(Err(error)) => {
@@ -138,7 +148,16 @@ impl Scene {
                 }
                 let wait_ms = if calm { 10 } else { chance.between(0, 12_000) };
                 let resolve = resolve(&mut chance, approval, source);
-                tokio::spawn(Arc::clone(&self).answers(run, resolve, wait_ms));
+                let more = if self.operator.is_some() { &PEOPLE[..] } else { &[] };
+                for (by, role) in more {
+                    let roles = role.iter().map(|role| (*role).to_owned()).collect();
+                    let resolve = Resolve { by: (*by).to_owned(), roles, ..resolve.clone() };
+                    let wait_ms = wait_ms + chance.below(3000);
+                    tokio::spawn(Arc::clone(&self).answers(run, resolve, wait_ms));
+                }
+                if more.is_empty() {
+                    tokio::spawn(Arc::clone(&self).answers(run, resolve, wait_ms));
+                }
             }
             if calm {
                 for run in self.paused() {
@@ -153,7 +172,7 @@ impl Scene {
 
     async fn answers(self: Arc<Self>, run: RunId, resolve: Resolve, wait_ms: u64) {
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-        let key = format!("resolve:{}", resolve.approval);
+        let key = format!("resolve:{}:{}", resolve.approval, resolve.by);
         let command = Command::Resolve(Box::new(resolve));
         if self.world.strikes(Fault::CommandTwice) {
             let (scene, command, key) = (Arc::clone(&self), command.clone(), key.clone());

@@ -2,9 +2,13 @@
 
 use super::{SEAL_KEY, Scene};
 use crate::chance::Chance;
+<<<<<<< HEAD
 use sluice_core::evidence::key::Signer;
 use sluice_core::evidence::verify::{Verifier, needs};
 use sluice_core::port::ledger::Ledger as _;
+=======
+use sluice_core::port::ledger::{Counter, Ledger as _};
+>>>>>>> w-sim
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
@@ -22,6 +26,7 @@ impl Scene {
     /// Ends all faults; every process is there again.
     pub(crate) async fn stop_faults(&self, chance: &mut Chance) {
         self.world.calm();
+        self.reopen().await;
         for process in 0..self.configs.len() {
             // One that crashed comes back by itself.
             while self.world.slots()[process].engine.is_none() {
@@ -132,6 +137,9 @@ impl Scene {
         }
         let checked = self.world.journal().families();
         self.world.holds(checked);
+        let checked = self.world.journal().ledger.rests();
+        self.world.holds(checked);
+        self.counters().await;
         self.rows().await;
         self.evidence().await;
     }
@@ -165,6 +173,19 @@ impl Scene {
         let unsealed = self.store.unsealed(1).await.expect("memory answers");
         if !unsealed.heads.is_empty() || report.unhashed > 0 {
             self.world.fails(format!("everything is sealed: {unsealed:?}"));
+        }
+    }
+
+    /// The store's counters are what the journals come to.
+    async fn counters(&self) {
+        let expected = self.world.journal().ledger.counters();
+        let names = expected.iter().map(|(name, _)| Counter::plain(name.clone())).collect();
+        let counts = self.store.counts(names).await.expect("memory answers");
+        for ((name, expected), count) in expected.into_iter().zip(counts) {
+            if expected != count {
+                let what = format!("{name} is {count}, not {expected}");
+                self.world.fails(format!("counters are what the journals say: {what}"));
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-//! A store that can be kept from writing, or from reading.
+//! A store that can be kept from writing, or from reading, that can keep its
+//! answers to itself, and that looks at a counter after every append.
 
 use sluice_core::port::Later;
 use sluice_core::port::ledger::{
@@ -10,35 +11,121 @@ use sluice_core::port::store::{
     Received, RunRow, Store, StoreError, Taken,
 };
 use sluice_core::run::id::RunId;
+use sluice_govern::account;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 /// Passes on what it is not closed for.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     store: Arc<dyn Store>,
     closed: Mutex<Option<(Way, String)>>,
+    trap: Mutex<Option<Trap>>,
+    /// A counter, and the most it was after any append.
+    watched: Mutex<Option<(String, i64)>>,
+}
+
+/// What happens at the next append that dispatches something, or ends it.
+enum Trap {
+    /// It is written, and nobody is told.
+    Mute(fn(&Append) -> bool),
+    /// Somebody changes the registry first.
+    Change(Box<Change>),
 }
 
 /// What a store is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Read journals and what they refer to.
     Read,
     /// Write anything.
     Write,
+    /// Read the registry.
+    Rules,
+}
+
+/// Whether an append sends something.
+pub(crate) fn dispatches(append: &Append) -> bool {
+    append.guards.iter().any(|guard| guard.counter == account::REGISTRY)
+}
+
+/// Whether an append settles what something cost.
+pub(crate) fn settles(append: &Append) -> bool {
+    append.guards.iter().any(|guard| guard.counter.starts_with("spent:"))
 }
 
 impl Gate {
-    pub(super) fn new(store: Arc<dyn Store>) -> Gate {
-        Gate { store, closed: Mutex::default() }
+    pub(crate) fn new(store: Arc<dyn Store>) -> Gate {
+        Gate { store, closed: Mutex::default(), trap: Mutex::default(), watched: Mutex::default() }
     }
 
-    pub(super) fn close(&self, way: Way, reason: &str) {
+    /// The next append that is one of these is written, and never answered.
+    pub(crate) fn mute(&self, which: fn(&Append) -> bool) {
+        *self.trap.lock().expect("nobody panics while holding it") = Some(Trap::Mute(which));
+    }
+
+    /// Whether what was set up to happen has happened.
+    pub(crate) fn is_sprung(&self) -> bool {
+        self.trap.lock().expect("nobody panics while holding it").is_none()
+    }
+
+    /// Rows change just before the next append that dispatches something.
+    pub(crate) fn change_before_dispatch(&self, change: Change) {
+        let trap = Trap::Change(Box::new(change));
+        *self.trap.lock().expect("nobody panics while holding it") = Some(trap);
+    }
+
+    /// Looks at a counter after every append.
+    pub(crate) fn watch(&self, counter: &str) {
+        let watched = Some((counter.to_owned(), 0));
+        *self.watched.lock().expect("nobody panics while holding it") = watched;
+    }
+
+    /// The most that the counter was.
+    pub(crate) fn most(&self) -> i64 {
+        let watched = self.watched.lock().expect("nobody panics while holding it");
+        watched.as_ref().map_or(0, |(_, most)| *most)
+    }
+
+    fn sprung(&self, append: &Append) -> Option<Trap> {
+        let mut trap = self.trap.lock().expect("nobody panics while holding it");
+        let springs = match &*trap {
+            Some(Trap::Mute(which)) => which(append),
+            Some(Trap::Change(_)) => dispatches(append),
+            None => false,
+        };
+        if springs { trap.take() } else { None }
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+        let trap = self.sprung(&append);
+        if let Some(Trap::Change(change)) = trap {
+            self.store.change(*change).await?;
+            return self.store.append(append).await;
+        }
+        let guards = append.guards.clone();
+        let appended = self.store.append(append).await?;
+        if let (Appended::Done { counts }, Some((counter, most))) = (
+            &appended,
+            self.watched.lock().expect("nobody panics while holding it").as_mut(),
+        ) {
+            for (guard, count) in guards.iter().zip(counts) {
+                if guard.counter == *counter {
+                    *most = (*most).max(*count);
+                }
+            }
+        }
+        if trap.is_some() {
+            return std::future::pending().await;
+        }
+        Ok(appended)
+    }
+
+    pub(crate) fn close(&self, way: Way, reason: &str) {
         let mut closed = self.closed.lock().expect("nobody panics while holding it");
         *closed = Some((way, reason.to_owned()));
     }
 
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.closed.lock().expect("nobody panics while holding it") = None;
     }
 
@@ -59,7 +146,7 @@ impl Gate {
 
 impl Store for Gate {
     fn append(&self, append: Append) -> Answer<'_, Appended> {
-        self.pass(Way::Write, || self.store.append(append))
+        self.pass(Way::Write, || Box::pin(self.append(append)))
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
@@ -113,7 +200,7 @@ impl Ledger for Gate {
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
-        self.pass(Way::Read, || self.store.registry(at))
+        self.pass(Way::Rules, || self.store.registry(at))
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {

@@ -1,0 +1,338 @@
+//! What must hold of counters and of everything that is admitted, looked at
+//! after every append.
+//!
+//! The checker counts by itself, from the events alone: what each dispatch took
+//! and what its end gave back. The store's counters must say the same, and at
+//! every dispatch they must keep to the rows in force at that moment.
+
+use super::caps::{self, Admitted};
+use crate::registry::{ASK, BROKEN};
+use crate::tally::Tally;
+use serde_json::{Map, Value};
+use sluice_core::journal::event::{Account, Event, NodeEvent, Path, StepAt, Terms};
+use sluice_core::money::Money;
+use sluice_core::port::adapter::{Request, Usage};
+use sluice_core::port::ledger::Rows;
+use sluice_core::port::store::Guard;
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::Waiting;
+use sluice_govern::account;
+use sluice_govern::registry::{Fabric, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Everything that was taken and given back.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    pub(super) fabric: Fabric,
+    /// Whether the policies in force can be read, and whether they ask.
+    broken: bool,
+    pub(super) asks: bool,
+    /// What counters must be, by the journals.
+    pub(super) expected: BTreeMap<String, i64>,
+    /// What the store says they are.
+    counted: BTreeMap<String, i64>,
+    /// Counters that this append has to do with.
+    touched: BTreeSet<String>,
+    /// Dispatches in flight.
+    out: BTreeMap<(RunId, StepAt), Out>,
+    /// Dispatches that were given up and whose cost nobody knows.
+    open: BTreeMap<(RunId, StepAt, u32), Arc<Terms>>,
+    /// Dispatches that adapters were asked to do, and those they said the cost of.
+    begun: BTreeSet<(RunId, String, u32)>,
+    costed: BTreeSet<(RunId, String, u32)>,
+    told: BTreeSet<(String, u64)>,
+    /// What this append admits and settles.
+    admitted: Vec<Admitted>,
+    settled: Vec<Account>,
+    pub(super) limits: caps::Limits,
+}
+
+struct Out {
+    terms: Arc<Terms>,
+    numbers: Vec<u32>,
+}
+
+impl Ledger {
+    /// The rows have changed.
+    pub(crate) fn set(&mut self, rows: &Rows) {
+        self.fabric = Fabric::read(rows.epoch, &rows.rows);
+        let policy = |name: &str| {
+            rows.rows.iter().any(|row| row.kind == Kind::Policy && row.name == name)
+        };
+        self.broken = policy(BROKEN);
+        self.asks = policy(ASK);
+    }
+
+    /// An adapter is asked to do something.
+    pub(super) fn begins(&mut self, request: &Request) {
+        self.begun.insert((request.run, request.step.clone(), request.dispatch_no));
+    }
+
+    /// An adapter says what something cost.
+    pub(crate) fn costs(&mut self, request: &Request) {
+        self.costed.insert((request.run, request.step.clone(), request.dispatch_no));
+    }
+
+    /// Looks at an event before it is folded. `before` is the one before it.
+    pub(super) fn event(
+        &mut self,
+        run: &Run,
+        event: &Event,
+        before: Option<&Event>,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        match event {
+            Event::Node(at, node) => self.node(run, *at, node, before, tally),
+            Event::BudgetAlert(figures) => self.alert(figures, tally),
+            _ => Ok(()),
+        }
+    }
+
+    fn node(
+        &mut self,
+        run: &Run,
+        at: StepAt,
+        event: &NodeEvent,
+        before: Option<&Event>,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let unknown = Usage::unknown();
+        let usage = match event {
+            NodeEvent::Started(dispatch) if dispatch.path != Path::FanOut => {
+                self.decided(at, dispatch.digest.as_deref(), before)?;
+                let admitted = Admitted::of(run, at, dispatch);
+                return self.started(admitted, tally);
+            }
+            NodeEvent::Completed(completed) => &completed.usage,
+            NodeEvent::Failed(ending) | NodeEvent::TimedOut(ending) => &ending.usage,
+            NodeEvent::Cancelled { usage, .. } => usage,
+            NodeEvent::Skipped(skip) => &skip.usage,
+            NodeEvent::Retried(retried) => &retried.usage,
+            NodeEvent::ApprovalRequested(asked) => &asked.usage,
+            NodeEvent::Waiting(wait) => {
+                if let Some(code) = &wait.code {
+                    tally.reach(format!("wait {code}"));
+                }
+                match wait.reason {
+                    Waiting::Queued | Waiting::Gate => &unknown,
+                    _ => return Ok(()),
+                }
+            }
+            NodeEvent::GovernanceDecided(record) => {
+                if let Some(code) = record.get("blockedBy").and_then(|by| by["code"].as_str()) {
+                    tally.reach(format!("blocked {code}"));
+                }
+                return Ok(());
+            }
+            NodeEvent::Blocked { .. } | NodeEvent::Queued { .. } => &unknown,
+            NodeEvent::Invalidated => {
+                let flying: Vec<StepAt> = (self.out.keys())
+                    .filter(|(one, place)| *one == run.id && place.step == at.step)
+                    .map(|(_, place)| *place)
+                    .collect();
+                for one in flying {
+                    self.lands(run, one, &unknown, tally)?;
+                }
+                return Ok(());
+            }
+            NodeEvent::Reconciled { dispatch_no, usage } => {
+                tally.reach("reconciled");
+                let open = self.open.remove(&(run.id, at, *dispatch_no));
+                let terms = open.ok_or("a reservation is settled once")?;
+                self.settles(&terms, usage.cost);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        self.lands(run, at, usage, tally)
+    }
+
+    /// A dispatch follows the gates' answer about that very action, directly.
+    fn decided(
+        &self,
+        at: StepAt,
+        digest: Option<&str>,
+        before: Option<&Event>,
+    ) -> Result<(), String> {
+        let Some(Event::Node(place, NodeEvent::GovernanceDecided(record))) = before else {
+            return Err("a dispatch follows a decision: none is there".into());
+        };
+        let says = |key: &str| record.get(key).and_then(Value::as_str);
+        if *place != at || says("disposition") != Some("allow") || says("actionDigest") != digest {
+            return Err("a dispatch follows a decision: it is about something else".into());
+        }
+        let epoch = record.get("registry").and_then(Value::as_u64);
+        if epoch != Some(self.fabric.epoch) || self.broken {
+            let now = self.fabric.epoch;
+            return Err(format!("a dispatch keeps to the rows in force: {epoch:?}, not {now}"));
+        }
+        Ok(())
+    }
+
+    fn started(&mut self, mut admitted: Admitted, tally: &mut Tally) -> Result<(), String> {
+        let key = (admitted.run, admitted.at);
+        if let Some(out) = self.out.get_mut(&key) {
+            // Sent again after a crash: it holds what it held.
+            tally.reach("sent again");
+            if out.terms != admitted.terms {
+                return Err("what is sent again takes nothing more".into());
+            }
+            out.numbers.push(admitted.dispatch_no);
+            admitted.again = true;
+        } else {
+            let terms = Arc::clone(&admitted.terms);
+            let numbers = vec![admitted.dispatch_no];
+            if let Some(agent) = &terms.slot {
+                self.add(account::busy(agent), 1);
+            }
+            for one in &terms.accounts {
+                self.add(account::held(&one.name), signed(terms.reserved));
+            }
+            self.out.insert(key, Out { terms, numbers });
+        }
+        self.admitted.push(admitted);
+        Ok(())
+    }
+
+    /// A dispatch comes to its end, if one is in flight.
+    fn lands(
+        &mut self,
+        run: &Run,
+        at: StepAt,
+        usage: &Usage,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let Some(Out { terms, numbers }) = self.out.remove(&(run.id, at)) else { return Ok(()) };
+        if let Some(agent) = &terms.slot {
+            self.add(account::busy(agent), -1);
+        }
+        if !usage.unknown {
+            let name = run.name(at);
+            let key = |number: &u32| (run.id, name.clone(), *number);
+            let begun = numbers.iter().any(|number| self.begun.contains(&key(number)));
+            let costed = numbers.iter().any(|number| self.costed.contains(&key(number)));
+            if begun && !costed && !terms.accounts.is_empty() {
+                return Err("what may have begun keeps its reservation".into());
+            }
+            self.settles(&terms, usage.cost);
+        } else if !terms.accounts.is_empty() {
+            tally.reach("cost unknown");
+            let number = *numbers.last().expect("it was sent");
+            self.open.insert((run.id, at, number), terms);
+        }
+        Ok(())
+    }
+
+    fn settles(&mut self, terms: &Terms, cost: Money) {
+        let (actual, reserved) = (signed(cost), signed(terms.reserved));
+        for one in &terms.accounts {
+            self.add(account::held(&one.name), actual - reserved);
+            self.add(account::spent(&one.name), actual);
+            self.add(account::over(&one.name), (actual - reserved).max(0));
+            self.settled.push(one.clone());
+        }
+    }
+
+    fn alert(&mut self, figures: &Map<String, Value>, tally: &mut Tally) -> Result<(), String> {
+        let kind = figures.get("kind").and_then(Value::as_str).unwrap_or_default();
+        tally.reach(format!("alert {kind}"));
+        if kind != "threshold" {
+            return Ok(());
+        }
+        let account = figures["account"].as_str().unwrap_or_default().to_owned();
+        let percent = figures["percent"].as_u64().unwrap_or_default();
+        self.add(format!("told:{percent}:{account}"), 1);
+        if !self.told.insert((account, percent)) {
+            return Err("a threshold is told once".into());
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, counter: String, delta: i64) {
+        self.touched.insert(counter.clone());
+        *self.expected.entry(counter).or_default() += delta;
+    }
+
+    /// The append is written, at `now_ms` by the store's clock.
+    pub(super) fn appended(
+        &mut self,
+        guards: &[Guard],
+        counts: &[i64],
+        now_ms: u64,
+    ) -> Result<(), String> {
+        let admitted = std::mem::take(&mut self.admitted);
+        let settled = std::mem::take(&mut self.settled);
+        for one in &admitted {
+            caps::check(self, one, now_ms)?;
+        }
+        self.limits.hold(&self.expected)?;
+        // Of one account only the last settlement saw all that was spent.
+        let settled: BTreeMap<String, Account> =
+            settled.into_iter().map(|one| (one.name.clone(), one)).collect();
+        for one in settled.values() {
+            self.thresholds(one)?;
+        }
+        for (guard, count) in guards.iter().zip(counts) {
+            if guard.window_ms.is_none() && guard.counter != account::REGISTRY {
+                self.touched.insert(guard.counter.clone());
+                self.counted.insert(guard.counter.clone(), *count);
+            }
+        }
+        for counter in std::mem::take(&mut self.touched) {
+            self.agrees(&counter)?;
+        }
+        Ok(())
+    }
+
+    fn agrees(&self, counter: &str) -> Result<(), String> {
+        let expected = self.expected.get(counter).copied().unwrap_or_default();
+        let counted = self.counted.get(counter).copied().unwrap_or_default();
+        if expected == counted {
+            return Ok(());
+        }
+        Err(format!("counters are what the journals say: {counter} is {counted}, not {expected}"))
+    }
+
+    /// Every share of a cap that is reached has been told of.
+    fn thresholds(&self, one: &Account) -> Result<(), String> {
+        let spent = self.expected.get(&account::spent(&one.name)).copied().unwrap_or_default();
+        let (spent, cap) = (i128::from(spent), i128::from(one.cap.micro_cents()));
+        for percent in [50, 80, 100] {
+            let reached = spent > 0 && spent * 100 >= cap * i128::from(percent);
+            if reached && !self.told.contains(&(one.name.clone(), percent)) {
+                return Err(format!("a threshold is told: {percent} of {}", one.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// When every run has ended: nothing is taken but what is spent or open.
+    pub(crate) fn rests(&self) -> Result<(), String> {
+        for (counter, count) in &self.expected {
+            if counter.starts_with("busy:") && *count != 0 {
+                return Err(format!("every slot comes back: {counter} is {count}"));
+            }
+            let Some(name) = counter.strip_prefix("held:") else { continue };
+            let spent = self.expected.get(&account::spent(name)).copied().unwrap_or_default();
+            let open = self.open.values().filter(|terms| {
+                terms.accounts.iter().any(|account| account.name == name)
+            });
+            let open: i64 = open.map(|terms| signed(terms.reserved)).sum();
+            if *count != spent + open {
+                return Err(format!("what is not spent comes back: {counter} is {count}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every counter there should be, with what it should be.
+    pub(crate) fn counters(&self) -> Vec<(String, i64)> {
+        self.expected.iter().map(|(name, count)| (name.clone(), *count)).collect()
+    }
+}
+
+pub(super) fn signed(money: Money) -> i64 {
+    i64::try_from(money.micro_cents()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,33 @@
+//! What governance adds to the workflows of a seed.
+
+use crate::chance::Chance;
+use serde_json::{Value, json};
+
+/// Adds budgets, ceilings, and questions that more than one person must answer.
+pub(super) fn govern(chance: &mut Chance, document: &mut Value) {
+    if chance.permille(300) {
+        document["budget"] = json!({"max_cost_cents": chance.between(2, 60)});
+    }
+    let Some(steps) = document.get_mut("steps").and_then(Value::as_array_mut) else { return };
+    for step in steps {
+        if step.get("command").is_some() && chance.permille(150) {
+            step["max_cost_cents"] = json!(chance.between(1, 4));
+        }
+        let Some(approval) = step.get_mut("approval") else { continue };
+        if !approval.is_object() {
+            *approval = json!({"required": true});
+        }
+        match chance.below(4) {
+            0 => approval["quorum"] = json!(2),
+            1 => {
+                approval["approvers"] = json!(["lead"]);
+                approval["quorum"] = json!(chance.between(1, 2));
+            }
+            2 => {
+                approval["approvers"] = json!(["lead"]);
+                approval["not_initiator"] = json!(true);
+            }
+            _ => {}
+        }
+    }
+}

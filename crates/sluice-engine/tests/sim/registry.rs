@@ -1,0 +1,192 @@
+//! What an operator sets up and changes under one seed: agents with limits,
+//! envelopes, policies, a gateway that can be paused.
+//!
+//! Rows are made from words that [`crate::check`] knows too: the policy `ask`
+//! holds whatever `async` is to do, a policy `broken` cannot be read.
+
+use crate::chance::Chance;
+use serde_json::{Value, json};
+use sluice_core::money::Money;
+use sluice_govern::policy::DEFAULT;
+use sluice_govern::registry::{Kind, Row};
+use std::collections::BTreeMap;
+
+/// A cent in micro-cents.
+const CENT: u64 = 1_000_000;
+/// The policy that asks a person about the agent `async`.
+pub(crate) const ASK: &str = "ask.cedar";
+/// A policy that cannot be read.
+pub(crate) const BROKEN: &str = "broken.cedar";
+/// Envelopes by name, with what they are for.
+const ENVELOPES: [(&str, &str, Option<&str>, &str); 4] = [
+    ("all", "global", None, "total"),
+    ("leaf", "workflow", Some("leaf"), "monthly"),
+    ("edge-day", "agent", Some("edge"), "daily"),
+    ("here", "gateway", Some("local"), "weekly"),
+];
+
+/// The rows there are, as the operator knows them.
+pub(crate) struct Registry {
+    rows: BTreeMap<(Kind, String), Value>,
+    chance: Chance,
+}
+
+/// One change: rows that are put, and rows that go.
+pub(crate) type Edit = (Vec<Row>, Vec<(Kind, String)>);
+
+impl Registry {
+    /// What a seed begins with.
+    pub(crate) fn of(seed: u64) -> Registry {
+        let mut registry = Registry { rows: BTreeMap::new(), chance: Chance::of(&[seed, 7]) };
+        for agent in ["edge", "async"] {
+            if registry.chance.permille(850) {
+                let row = registry.agent();
+                registry.rows.insert((Kind::Agent, agent.to_owned()), row);
+            }
+        }
+        if registry.chance.permille(500) {
+            registry.rows.insert((Kind::Gateway, "local".to_owned()), json!({}));
+        }
+        for envelope in ENVELOPES {
+            if registry.chance.permille(450) {
+                let row = registry.envelope(envelope, 0);
+                registry.rows.insert((Kind::Envelope, envelope.0.to_owned()), row);
+            }
+        }
+        registry.policy(DEFAULT.0, DEFAULT.1, "active");
+        if registry.chance.permille(300) {
+            registry.policy(ASK, &ask(), "active");
+        }
+        registry
+    }
+
+    /// Everything, for the first change.
+    pub(crate) fn all(&self) -> Vec<Row> {
+        let row = |((kind, name), body): (&(Kind, String), &Value)| Row {
+            kind: *kind,
+            name: name.clone(),
+            body: body.clone(),
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    fn agent(&mut self) -> Value {
+        let chance = &mut self.chance;
+        let mut row = json!({});
+        if chance.permille(700) {
+            row["max_concurrent_steps"] = json!(chance.between(1, 8));
+        }
+        if chance.permille(500) {
+            row["rate"] = json!({"limit": chance.between(2, 20), "window_s": chance.between(1, 8)});
+        }
+        if chance.permille(350) {
+            row["budget_monthly_cents"] = json!(chance.between(20, 900));
+        }
+        if chance.permille(400) {
+            row["queue_timeout_s"] = json!(chance.between(0, 60));
+        }
+        row
+    }
+
+    fn envelope(&mut self, of: (&str, &str, Option<&str>, &str), accepted_cents: u64) -> Value {
+        let (_, scope, of, period) = of;
+        let mut row = json!({"scope": scope, "period": period});
+        if let Some(of) = of {
+            row["of"] = json!(of);
+        }
+        row["amount_cents"] = json!(self.chance.between(5, 900));
+        row["accepted_overrun_cents"] = json!(accepted_cents);
+        row
+    }
+
+    fn policy(&mut self, name: &str, text: &str, set: &str) {
+        self.rows.insert((Kind::Policy, name.to_owned()), json!({"text": text, "set": set}));
+    }
+
+    /// Something an operator does on an ordinary day.
+    pub(crate) fn edit(&mut self) -> Edit {
+        let before = self.rows.clone();
+        match self.chance.below(12) {
+            0 | 1 => self.edit_agent("status", "paused", "idle"),
+            2 => self.flip(Kind::Gateway, "local", &json!({"paused": true})),
+            3 => self.flip(Kind::Switch, "all", &json!({"held": true})),
+            4 => self.flip(Kind::Policy, ASK, &json!({"text": ask(), "set": "active"})),
+            5 => self.flip(Kind::Policy, BROKEN, &json!({"text": "forbid (", "set": "active"})),
+            6 => {
+                let text = "@id(\"no\") forbid (principal, action, resource);";
+                let text = format!("{}{text}", DEFAULT.1);
+                self.flip(Kind::Policy, "shadow/no", &json!({"text": text, "set": "shadow"}));
+            }
+            7 | 8 => {
+                let agent = *self.chance.pick(&["edge", "async"]);
+                let mut row = self.agent();
+                // A window of another length begins anew; that is not what is looked at here.
+                let key = (Kind::Agent, agent.to_owned());
+                let kept = self.rows.get(&key).map(|row| row["rate"]["window_s"].clone());
+                if let Some(window_s) = kept.filter(Value::is_number)
+                    && row.get("rate").is_some()
+                {
+                    row["rate"]["window_s"] = window_s;
+                }
+                self.rows.insert(key, row);
+            }
+            _ => {
+                let envelope = *self.chance.pick(&ENVELOPES);
+                let accepted_cents = self.chance.below(40);
+                let row = self.envelope(envelope, accepted_cents);
+                self.rows.insert((Kind::Envelope, envelope.0.to_owned()), row);
+            }
+        }
+        self.since(&before)
+    }
+
+    fn edit_agent(&mut self, field: &str, one: &str, other: &str) {
+        let agent = *self.chance.pick(&["edge", "async"]);
+        if let Some(row) = self.rows.get_mut(&(Kind::Agent, agent.to_owned())) {
+            let is_one = row.get(field).is_some_and(|word| word == one);
+            row[field] = json!(if is_one { other } else { one });
+        }
+    }
+
+    fn flip(&mut self, kind: Kind, name: &str, row: &Value) {
+        let key = (kind, name.to_owned());
+        if self.rows.remove(&key).is_none() {
+            self.rows.insert(key, row.clone());
+        }
+    }
+
+    /// What the operator does in the end: whatever is stopped goes on.
+    pub(crate) fn reopen(&mut self) -> Edit {
+        let before = self.rows.clone();
+        for agent in ["edge", "async"] {
+            if let Some(row) = self.rows.get_mut(&(Kind::Agent, agent.to_owned())) {
+                row["status"] = json!("idle");
+            }
+        }
+        self.rows.remove(&(Kind::Gateway, "local".to_owned()));
+        self.rows.remove(&(Kind::Switch, "all".to_owned()));
+        self.rows.remove(&(Kind::Policy, BROKEN.to_owned()));
+        self.since(&before)
+    }
+
+    fn since(&self, before: &BTreeMap<(Kind, String), Value>) -> Edit {
+        let put = self.all().into_iter().filter(|row| {
+            let key = (row.kind, row.name.clone());
+            before.get(&key) != Some(&row.body)
+        });
+        let gone = before.keys().filter(|key| !self.rows.contains_key(key)).cloned();
+        (put.collect(), gone.collect())
+    }
+}
+
+fn ask() -> String {
+    "@id(\"ask\") @action(\"require_approval\") @approvers(\"bob\")
+     forbid (principal == Agent::\"async\", action == Action::\"dispatch_step\", resource);"
+        .to_owned()
+}
+
+/// What a dispatch of a step costs at most.
+pub(crate) fn worst(seed: u64, step: &str) -> Money {
+    let name = step.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    Money::from_micro_cents(Chance::of(&[seed, 8, name]).between(1, 5 * CENT))
+}
