@@ -70,10 +70,8 @@ pub struct Sabotage {
     pub accept_late: bool,
     /// When a run is parked, nobody notes when it is due.
     pub forget_timers: bool,
-<<<<<<< HEAD
     /// Steps are dispatched without asking the gates.
     pub unasked: Option<&'static sluice_core::port::authority::Unasked>,
-=======
     /// Counters whose names begin so have no bound.
     pub unguarded: Option<&'static str>,
     /// Slots are not given back.
@@ -82,5 +80,4 @@ pub struct Sabotage {
     pub reserve_again: bool,
     /// A grant that was used counts for ever.
     pub reuse_grants: bool,
->>>>>>> w-sim
 }

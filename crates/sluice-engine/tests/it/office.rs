@@ -180,6 +180,7 @@ pub(crate) async fn metered(store: Arc<dyn Store>, meter: &Arc<Meter>, config: C
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         agents: Agents::new().with("mock", adapter),
         policies: PolicySource::default(),
+        sealer: None,
     };
     Engine::open(ground, config).await.expect("the engine starts")
 }

@@ -10,12 +10,9 @@ mod step;
 mod table;
 
 use crate::tally::Tally;
-<<<<<<< HEAD
-use sluice_core::evidence::event::{Chain, Link};
-=======
 use grant::Grants;
 use ledger::Ledger;
->>>>>>> w-sim
+use sluice_core::evidence::event::{Chain, Link};
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
@@ -177,18 +174,12 @@ impl Journal {
             }
             track.events.push((event, decoded.at_ms));
         }
-<<<<<<< HEAD
         let track = self.tracks.get_mut(&run).expect("it was there before");
         track.run.tip = tip;
         let (hashes, _) = append.chain.as_chunks::<32>();
         track.hashes.extend(hashes.iter().map(|hash| Hash(*hash)));
-=======
-        let tip = append.chain.last_chunk().copied().map(Hash);
-        let tip = tip.ok_or_else(|| about("every event has a hash".into()))?;
-        track.tips.insert(track.run.version, tip);
         self.ledger.appended(&append.guards, counts, now_ms).map_err(about)?;
         let track = &self.tracks[&run];
->>>>>>> w-sim
         track.settled().map_err(about)
     }
 
@@ -369,13 +360,7 @@ impl Track {
         for (event, at_ms) in self.events.iter().take(count) {
             run.evolve(event, *at_ms);
         }
-<<<<<<< HEAD
         run.tip = self.hashes.iter().take(count).next_back().copied().unwrap_or(run.tip);
-=======
-        if let Some(tip) = self.tips.get(&version) {
-            run.tip = *tip;
-        }
->>>>>>> w-sim
         run
     }
 

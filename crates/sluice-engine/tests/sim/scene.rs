@@ -11,13 +11,9 @@ use crate::flow::{Flow, flows};
 use crate::store::FaultyStore;
 use crate::tally::Tally;
 use crate::trace::Printer;
-<<<<<<< HEAD
-use crate::world::{Safeguards, SimClock, World};
-use sluice_core::evidence::key::Signer;
-=======
 use crate::world::{Rule, Safeguards, SimClock, World};
 use operator::Operator;
->>>>>>> w-sim
+use sluice_core::evidence::key::Signer;
 use sluice_core::port::Entropy;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::store::Hash;

@@ -36,14 +36,9 @@ struct Judged {
     decision: Decision,
     gateway: String,
     /// What is written down of it.
-<<<<<<< HEAD
     record: Record,
-    caps: Vec<(String, Money)>,
-=======
-    record: Map<String, Value>,
     /// Account, cap, and overruns that somebody has accepted.
     caps: Vec<(String, Money, Money)>,
->>>>>>> w-sim
     worst: Worst,
     max_output_tokens: Option<u64>,
     model: Option<String>,
@@ -378,23 +373,13 @@ impl Turn<'_> {
             Path::Edge
         };
         let agent = self.run.agent_of(at.step).map(str::to_owned).filter(|_| !child);
-<<<<<<< HEAD
         // Sent again after a crash, it takes what it now needs for what it had.
-        if let Some(had) = self.in_flight_terms(at).cloned() {
+        let had = self.in_flight_terms(at).cloned();
+        let fresh = had.is_none();
+        if let Some(had) = had {
             self.give_back(&had);
         }
         let terms = Arc::new(self.take(agent.as_deref(), &judged));
-=======
-        let again = self.in_flight_terms(at).cloned();
-        let fresh = again.is_none();
-        let terms = match again {
-            Some(terms) => {
-                self.count_dispatch(agent.as_deref());
-                terms
-            }
-            None => Arc::new(self.take(agent.as_deref(), &judged)),
-        };
->>>>>>> w-sim
         let run = &*self.run;
         let dispatch = Dispatch {
             attempt: ready.attempt,

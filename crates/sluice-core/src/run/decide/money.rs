@@ -35,15 +35,8 @@ impl Turn<'_> {
             return false;
         }
         let usage = self.believed(at, usage);
-<<<<<<< HEAD
         // What nobody can believe says nothing: the reservation stays.
         if !usage.unknown {
-=======
-        if usage.unknown {
-            // What it says it cost nobody believes, and it says nothing more.
-            self.settle_unknown(at, dispatch_no);
-        } else {
->>>>>>> w-sim
             self.close_reservation(at, dispatch_no, usage);
         }
         true

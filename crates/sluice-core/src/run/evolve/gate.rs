@@ -2,24 +2,16 @@
 
 use crate::journal::event::{StepAt, Wait};
 use crate::run::index::Timer;
-use crate::run::state::{GateWait, Grant, Run, StepState};
+use crate::run::state::{GateWait, Run, StepState};
 use crate::run::status::StepStatus;
 
 impl Run {
     /// The step stays queued, at the gate.
     pub(super) fn waits_at_gate(&mut self, at: StepAt, wait: &Wait, at_ms: u64) {
-<<<<<<< HEAD
         let (tries, since_ms) = self.state(at).waited_at_gates(at_ms);
-        let flew = self.state(at).status.is_dispatched();
-=======
         self.sent_again_later(at);
->>>>>>> w-sim
         self.unlist(at);
         let state = self.state_mut(at);
-        // It was sent before it was refused: what comes next is another attempt.
-        if flew && state.grant == Grant::Attempt {
-            state.grant = Grant::None;
-        }
         if state.status != StepStatus::Queued {
             state.change(StepStatus::Queued);
         }

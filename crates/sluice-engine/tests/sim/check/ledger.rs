@@ -58,9 +58,8 @@ impl Ledger {
     /// The rows have changed.
     pub(crate) fn set(&mut self, rows: &Rows) {
         self.fabric = Fabric::read(rows.epoch, &rows.rows);
-        let policy = |name: &str| {
-            rows.rows.iter().any(|row| row.kind == Kind::Policy && row.name == name)
-        };
+        let policy =
+            |name: &str| rows.rows.iter().any(|row| row.kind == Kind::Policy && row.name == name);
         self.broken = policy(BROKEN);
         self.asks = policy(ASK);
     }
@@ -316,9 +315,10 @@ impl Ledger {
             }
             let Some(name) = counter.strip_prefix("held:") else { continue };
             let spent = self.expected.get(&account::spent(name)).copied().unwrap_or_default();
-            let open = self.open.values().filter(|terms| {
-                terms.accounts.iter().any(|account| account.name == name)
-            });
+            let open = self
+                .open
+                .values()
+                .filter(|terms| terms.accounts.iter().any(|account| account.name == name));
             let open: i64 = open.map(|terms| signed(terms.reserved)).sum();
             if *count != spent + open {
                 return Err(format!("what is not spent comes back: {counter} is {count}"));

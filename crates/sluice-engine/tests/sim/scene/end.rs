@@ -2,13 +2,9 @@
 
 use super::{SEAL_KEY, Scene};
 use crate::chance::Chance;
-<<<<<<< HEAD
 use sluice_core::evidence::key::Signer;
 use sluice_core::evidence::verify::{Verifier, needs};
-use sluice_core::port::ledger::Ledger as _;
-=======
 use sluice_core::port::ledger::{Counter, Ledger as _};
->>>>>>> w-sim
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
