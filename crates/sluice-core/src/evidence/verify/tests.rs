@@ -128,28 +128,28 @@ fn a_changed_event_is_named() {
             frame.body = text.replace("one", "two").into_bytes();
         },
         &expect![[r#"
-            event 4 of run_00000000000000000000000000000010 is changed: it does not have its hash
+            event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
         "#]],
     );
     // The hash instead.
     after(
         |story| story.runs.get_mut(&RUN).unwrap()[1].chain[0] ^= 1,
         &expect![[r#"
-        event 4 of run_00000000000000000000000000000010 is changed: it does not have its hash
-    "#]],
+            event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
+        "#]],
     );
     // A blob.
     after(
         |story| *story.blobs.values_mut().next().unwrap() = b"\"x\"".to_vec(),
         &expect![[r#"
-        event 13 of run_00000000000000000000000000000010 is changed: what it refers to as 3357a5484568d1865ef09080c5dd28fd5b0c95a65644078d291a3e9339b961c3 is something else
-    "#]],
+            event 16 of run_00000000000000000000000000000010 is changed: what it refers to as 3357a5484568d1865ef09080c5dd28fd5b0c95a65644078d291a3e9339b961c3 is something else
+        "#]],
     );
     after(
         |story| story.blobs.clear(),
         &expect![[r#"
-        event 9 of run_00000000000000000000000000000010 is missing: what it refers to, a56af2e9bfeba185d9f1ae0b88280e46325c593088cd0c3b1a308dc0df0e3677, is not there
-    "#]],
+            event 11 of run_00000000000000000000000000000010 is missing: what it refers to, a56af2e9bfeba185d9f1ae0b88280e46325c593088cd0c3b1a308dc0df0e3677, is not there
+        "#]],
     );
 }
 
@@ -172,7 +172,7 @@ fn a_run_that_was_written_anew_is_not_the_sealed_one() {
             }
         },
         &expect![[r#"
-            event 8 of run_00000000000000000000000000000010 is changed: seal 1 covers another hash, here or before
+            event 10 of run_00000000000000000000000000000010 is changed: seal 1 covers another hash, here or before
         "#]],
     );
 }
@@ -182,14 +182,14 @@ fn missing_frames_and_runs_are_missing() {
     after(
         |story| drop(story.runs.get_mut(&RUN).unwrap().remove(1)),
         &expect![[r#"
-        event 4 of run_00000000000000000000000000000010 is missing: event 5 follows
-    "#]],
+            event 5 of run_00000000000000000000000000000010 is missing: event 6 follows
+        "#]],
     );
     after(
         |story| drop(story.runs.get_mut(&RUN).unwrap().pop()),
         &expect![[r#"
-        event 14 of run_00000000000000000000000000000010 is missing: seal 2 covers it
-    "#]],
+            event 17 of run_00000000000000000000000000000010 is missing: seal 2 covers it
+        "#]],
     );
     after(
         |story| drop(story.runs.remove(&RUN)),
@@ -204,7 +204,7 @@ fn missing_frames_and_runs_are_missing() {
             frames.insert(2, again);
         },
         &expect![[r#"
-            event 4 of run_00000000000000000000000000000010 is reordered: it was there before
+            event 5 of run_00000000000000000000000000000010 is reordered: it was there before
         "#]],
     );
 }
@@ -221,7 +221,7 @@ fn frames_do_not_become_older_than_hashes() {
             frame.chain.clear();
         },
         &expect![[r#"
-            event 4 of run_00000000000000000000000000000010 is changed: its frame pretends to be older than hashes
+            event 5 of run_00000000000000000000000000000010 is changed: its frame pretends to be older than hashes
         "#]],
     );
 }
@@ -342,7 +342,7 @@ fn an_entry_that_refers_to_an_event_refers_to_its_hash() {
     "#]].assert_eq(&other.findings());
     story.write(WRITER, &refers(999, hash));
     expect![[r#"
-        event 16 of run_00000000000000000000000000000010 is missing: entry 6 of node_0000000000000000000000000000000a refers to it, or to a later one
+        event 19 of run_00000000000000000000000000000010 is missing: entry 6 of node_0000000000000000000000000000000a refers to it, or to a later one
     "#]].assert_eq(&story.findings());
 }
 

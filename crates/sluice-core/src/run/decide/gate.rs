@@ -28,7 +28,7 @@ impl Turn<'_> {
             let slot = matches!(by.gate, "concurrency" | "rate_limit");
             let wait = Wait {
                 reason: if slot { Waiting::Queued } else { Waiting::Gate },
-                attempt: self.run.state(at).attempt + 1,
+                attempt: self.run.state(at).attempt + u32::from(!self.flies(at)),
                 cause: Some(gateway.to_owned()),
                 delay_ms: if until_ms == 0 { 0 } else { delay_ms },
                 until_ms,

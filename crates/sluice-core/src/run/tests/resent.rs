@@ -119,7 +119,7 @@ fn what_is_blocked_by_now_fails_and_its_reservation_stays_open() {
 }
 
 #[test]
-fn what_must_wait_by_now_waits_and_is_then_another_attempt() {
+fn what_must_wait_by_now_waits_and_is_then_the_same_attempt() {
     check(
         one("")
             .set(status(AgentStatus::Paused))
@@ -139,20 +139,20 @@ fn what_must_wait_by_now_waits_and_is_then_another_attempt() {
             3 node.started a attempt=1 dispatch=1
             4 run.status.changed running (taken_over)
             5 governance.decided a "block" "agent_status"
-            6 node.waiting a gate attempt=2 local agent_disabled delay=1026
+            6 node.waiting a gate attempt=1 local agent_disabled delay=1026
             money: run/run held=0.40 spent=0.00
             counts: busy:mock=0
             after 1026ms
             7 governance.decided a "block" "agent_status"
-            8 node.waiting a gate attempt=2 local agent_disabled delay=2196
+            8 node.waiting a gate attempt=1 local agent_disabled delay=2196
             after 3222ms
             9 governance.decided a "block" "agent_status"
-            10 node.waiting a gate attempt=2 local agent_disabled delay=4753
+            10 node.waiting a gate attempt=1 local agent_disabled delay=4753
             after 7975ms
             11 governance.decided a "block" "agent_status"
-            12 node.waiting a gate attempt=2 local agent_disabled delay=0
+            12 node.waiting a gate attempt=1 local agent_disabled delay=0
             after 10s
-            13 node.started a attempt=2 dispatch=2
+            13 node.started a attempt=1 dispatch=2
             money: run/run held=0.80 spent=0.00
             14 budget.alert a dispatch=1 cost=0.05
             15 node.completed a {}
@@ -186,7 +186,7 @@ fn what_needs_a_person_by_now_is_held() {
 }
 
 #[test]
-fn a_grant_is_kept_for_the_same_attempt_alone() {
+fn a_grant_is_kept_for_the_same_attempt_however_long_that_waits() {
     check(
         one(", approval: required").approve("a").take_over().take_over().complete("a", json!({})),
         expect![[r#"
@@ -224,10 +224,8 @@ fn a_grant_is_kept_for_the_same_attempt_alone() {
             8 node.started a attempt=1 dispatch=1
             9 run.status.changed running (taken_over)
             10 governance.decided a "block" "agent_status"
-            11 node.waiting a gate attempt=2 local agent_disabled delay=1188
-            12 governance.decided a "hold" null
-            13 approval.requested a apr2 step "Let `a` do this?\ngo"
-            14 run.status.changed paused (approval)
+            11 node.waiting a gate attempt=1 local agent_disabled delay=1188
+            12 node.started a attempt=1 dispatch=2
         "#]],
     );
 }
