@@ -13,7 +13,7 @@ use crate::Exit;
 use crate::cli::run::View;
 use crate::environment;
 use crate::find;
-use crate::local::{Again, Local};
+use crate::local::{self, Again, Local};
 use crate::out::Out;
 use crate::refused;
 use crate::visible;
@@ -314,7 +314,7 @@ impl<'a> Live<'a> {
             by: who.to_owned(),
             comment: None,
             values: serde_json::Map::new(),
-            roles: Vec::new(),
+            roles: local::roles(&[]),
             constraints: None,
         };
         match self.resolve(run.id, approve).await? {

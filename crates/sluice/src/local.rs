@@ -66,6 +66,13 @@ pub(crate) fn who(name: &Name) -> String {
     name.who.clone().or_else(environment::user).unwrap_or_else(|| "local".to_owned())
 }
 
+/// The roles of whoever has the data directory: on one's own machine nobody else
+/// decides. Other roles must be said.
+pub(crate) fn roles(said: &[String]) -> Vec<String> {
+    let own = ["approver", "admin"].map(str::to_owned);
+    own.into_iter().chain(said.iter().cloned()).collect()
+}
+
 /// An engine on a data directory.
 pub(crate) struct Local {
     pub(crate) store: Arc<dyn Store>,

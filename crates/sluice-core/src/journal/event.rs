@@ -3,6 +3,14 @@
 //! One enum names every event. It is not `Serialize`:
 //! only [`wire`](super::wire) knows how events are written down.
 
+mod governed;
+mod question;
+
+pub use governed::{Account, Record, Terms};
+pub use question::{
+    ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Resolution,
+};
+
 use crate::contract::envelope::Envelope;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
@@ -13,7 +21,6 @@ use crate::run::label::Labels;
 use crate::run::status::{RunStatus, Waiting};
 use crate::violation::Violation;
 use serde_json::{Map, Value};
-use sluice_govern::decision::Constraints;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -175,30 +182,6 @@ pub enum NodeEvent {
     },
 }
 
-/// What the gates decided, as it is written: the text of a JSON object. It is
-/// made once and read by people and back-tests, never by the fold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record(Arc<str>);
-
-impl Record {
-    /// The text of an object.
-    pub fn new(text: impl Into<Arc<str>>) -> Record {
-        let text = text.into();
-        debug_assert!(text.starts_with('{') && text.ends_with('}'), "a record is an object");
-        Record(text)
-    }
-
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// As a value.
-    pub fn value(&self) -> Value {
-        serde_json::from_str(&self.0).unwrap_or_default()
-    }
-}
-
 /// What a run starts with, pinned.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunStarted {
@@ -315,32 +298,6 @@ pub struct Dispatch {
     pub digest: Option<String>,
     /// What was taken for it, and what it must keep to.
     pub terms: Arc<Terms>,
-}
-
-/// What a dispatch has taken, and what it must keep to.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Terms {
-    /// The agent whose slot it holds.
-    pub slot: Option<String>,
-    /// What is reserved for it, in each account.
-    pub reserved: Money,
-    /// The accounts.
-    pub accounts: Vec<Account>,
-    /// What whoever does it must keep to.
-    pub constraints: Constraints,
-    /// The model, where the agent's row names it.
-    pub model: Option<String>,
-    /// Longest answer, where the money bounds it.
-    pub max_output_tokens: Option<u64>,
-}
-
-/// An account that money was reserved in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
-    /// Its name.
-    pub name: String,
-    /// The cap on it when the money was reserved.
-    pub cap: Money,
 }
 
 /// What a step is given, rendered.
@@ -528,116 +485,4 @@ pub struct Provenance {
     pub target_input_path: String,
     /// What was done to it on the way.
     pub transform: Option<String>,
-}
-
-/// A question to a person.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApprovalRequested {
-    /// Its id.
-    pub approval: ApprovalId,
-    /// Why it is asked.
-    pub source: ApprovalSource,
-    /// What is asked.
-    pub summary: String,
-    /// Users or roles who may answer.
-    pub approvers: Vec<String>,
-    /// When it is too late.
-    pub expires_at_ms: u64,
-    /// The failure behind an escalation: code and message.
-    pub error: Option<(String, String)>,
-    /// What would be sent on a grant.
-    pub prepared: Option<Arc<Prepared>>,
-    /// What the failed attempt cost, for an escalation.
-    pub usage: Usage,
-    /// Of each group at least one must agree.
-    pub groups: Vec<Vec<String>>,
-    /// How many must agree.
-    pub quorum: u32,
-    /// Whether the one who started the run may not.
-    pub not_initiator: bool,
-    /// When people are reminded, and how urgent it is by then.
-    pub reminders: Vec<(u64, String)>,
-    /// What is agreed to, and its SHA-256.
-    pub action: Option<Arc<Asked>>,
-}
-
-/// What a person agrees to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    /// The action, complete.
-    pub action: Value,
-    /// SHA-256 of its canonical JSON.
-    pub digest: String,
-    /// Why it is asked.
-    pub reasons: Vec<String>,
-    /// What differs from what was agreed to before: path, before, after.
-    pub changes: Vec<Change>,
-}
-
-/// Something that differs from what was agreed to before.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// Where.
-    pub path: String,
-    /// What it was.
-    pub before: Value,
-    /// What it is.
-    pub after: Value,
-}
-
-/// Why a person is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalSource {
-    /// The step says so.
-    Step,
-    /// A policy says so.
-    Policy,
-    /// The step failed, or nobody knows what became of it.
-    Escalation,
-}
-
-/// How a question was closed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApprovalResolved {
-    /// Which.
-    pub approval: ApprovalId,
-    /// How.
-    pub resolution: Resolution,
-    /// By whom.
-    pub by: Option<String>,
-    /// What they said.
-    pub comment: Option<String>,
-    /// The roles they answered in.
-    pub roles: Vec<String>,
-    /// What they tightened, and the SHA-256 of the action with it.
-    pub tightened: Option<(Constraints, String)>,
-}
-
-impl ApprovalResolved {
-    /// A question that is closed by itself.
-    pub fn new(approval: ApprovalId, resolution: Resolution) -> ApprovalResolved {
-        let (by, comment, roles, tightened) = (None, None, Vec::new(), None);
-        ApprovalResolved { approval, resolution, by, comment, roles, tightened }
-    }
-}
-
-/// The ways a question is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resolution {
-    /// Not yet: one answer more, others are still needed.
-    Pending,
-    /// Yes.
-    Approved,
-    /// No.
-    Rejected,
-    /// Nobody answered in time; counts as no.
-    Expired,
-    /// The question is moot.
-    Cancelled,
-    /// Of an escalation: try again.
-    Retry,
-    /// Of an escalation: go on without it.
-    Skip,
-    /// Of an escalation: give up.
-    Abort,
 }

@@ -1,5 +1,6 @@
 //! Questions at the terminal.
 
+use crate::local;
 use crate::out::Out;
 use crate::visible;
 use serde_json::{Map, Value};
@@ -55,7 +56,7 @@ impl Prompt {
             by: who.to_owned(),
             comment: None,
             values: Map::new(),
-            roles: Vec::new(),
+            roles: local::roles(&[]),
             constraints: None,
         };
         let step = run.step(asked.at);

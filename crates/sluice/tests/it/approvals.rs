@@ -79,20 +79,26 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         &world,
         &["approvals", "show", &question],
         &expect![[r#"
-        stdout:
-        APR-1
-          Pay 12 USD?
+            stdout:
+            APR-1
+              Pay 12 USD?
 
-          run  RUN-1 (ask)
-          step  sure
-          status  pending
-          asked  WHEN
-          expires  WHEN
+              run  RUN-1 (ask)
+              step  sure
+              status  pending
+              asked  WHEN
+              expires  WHEN
 
-        sluice approvals approve APR-1
-        sluice approvals reject APR-1 --reason TEXT
-        exit 0
-    "#]],
+            digest f5982378a9c7809e33f0b285fd06ab0d2d3f22821a2fd02ccc75e3b64e835d9f
+                workflow  ask
+                step  sure
+                question  Pay 12 USD?
+                definition  9a50561840b02a3cd062847f69d9fedc66396f259a366ef84d01555445665c17
+
+            sluice approvals approve APR-1
+            sluice approvals reject APR-1 --reason TEXT
+            exit 0
+        "#]],
     );
     assert_eq!(world.json(&["approvals", "show", &question, "--json"])["status"], "pending");
     check(
@@ -140,18 +146,25 @@ fn a_question_ends_the_command_and_its_answer_lets_the_run_go_on() {
         &world,
         &["approvals", "show", &question[..30]],
         &expect![[r#"
-        stdout:
-        APR-1
-          Pay 12 USD?
+            stdout:
+            APR-1
+              Pay 12 USD?
 
-          run  RUN-1 (ask)
-          step  sure
-          status  approved by ada
-          comment  fine
-          asked  WHEN
-          expires  WHEN
-        exit 0
-    "#]],
+              run  RUN-1 (ask)
+              step  sure
+              status  approved by ada
+              comment  fine
+              asked  WHEN
+              expires  WHEN
+              agreed  1 of 1 ada
+
+            digest f5982378a9c7809e33f0b285fd06ab0d2d3f22821a2fd02ccc75e3b64e835d9f
+                workflow  ask
+                step  sure
+                question  Pay 12 USD?
+                definition  9a50561840b02a3cd062847f69d9fedc66396f259a366ef84d01555445665c17
+            exit 0
+        "#]],
     );
     check(
         &world,
@@ -231,22 +244,28 @@ fn values_are_asked_for_and_checked() {
         &world,
         &["approvals", "show", &question],
         &expect![[r#"
-        stdout:
-        APR-1
-          Approve `amount`?
+            stdout:
+            APR-1
+              Approve `amount`?
 
-          run  RUN-1 (input)
-          step  amount
-          status  pending
-          asked  WHEN
-          expires  WHEN
-          asks for  usd: integer
-          asks for  note: string, may be left out
+              run  RUN-1 (input)
+              step  amount
+              status  pending
+              asked  WHEN
+              expires  WHEN
+              asks for  usd: integer
+              asks for  note: string, may be left out
 
-        sluice approvals approve APR-1
-        sluice approvals reject APR-1 --reason TEXT
-        exit 0
-    "#]],
+            digest 60d542076a2138e0f86b21ff16f4c3a6340fc5ad04c701306674c6adcf5106c4
+                workflow  input
+                step  amount
+                question  Approve `amount`?
+                definition  64f04cc4ed503b7fca9cda70ecb0012f79002d97ddffcefa907389287007d69d
+
+            sluice approvals approve APR-1
+            sluice approvals reject APR-1 --reason TEXT
+            exit 0
+        "#]],
     );
     check(
         &world,

@@ -76,7 +76,7 @@ fn a_store_that_nobody_touched_has_nothing_wrong() {
     let world = world();
     expect![[r#"
         stdout:
-        looked at seals, 3 entries, 1 runs with 9 events: nothing is wrong
+        looked at seals, 3 entries, 1 runs with 11 events: nothing is wrong
         exit 0
     "#]]
     .assert_eq(&told(&world, &["audit", "verify"]));
@@ -95,7 +95,7 @@ fn a_changed_byte_of_an_entry_is_named() {
         &expect![[r#"
             stdout:
             entry 1 of NODE-1 is changed: its text does not have its hash
-            looked at seals, 3 entries, 1 runs with 9 events
+            looked at seals, 3 entries, 1 runs with 11 events
             exit 1
         "#]],
     );
@@ -106,11 +106,11 @@ fn a_deleted_entry_is_named() {
     after(
         "DELETE FROM entry WHERE place = 2",
         &expect![[r#"
-        stdout:
-        entry 1 of NODE-1 is missing: seal covers it
-        looked at seals, 2 entries, 1 runs with 9 events
-        exit 1
-    "#]],
+            stdout:
+            entry 1 of NODE-1 is missing: seal covers it
+            looked at seals, 2 entries, 1 runs with 11 events
+            exit 1
+        "#]],
     );
 }
 
@@ -128,7 +128,7 @@ fn swapped_entries_are_named() {
             stdout:
             entry 1 of NODE-1 is reordered: the text in its place is that of entry 1 of "NODE-2"
             entry 1 of NODE-2 is reordered: the text in its place is that of entry 1 of "NODE-1"
-            looked at seals, 3 entries, 1 runs with 9 events
+            looked at seals, 3 entries, 1 runs with 11 events
             exit 1
         "#]],
     );
@@ -139,12 +139,12 @@ fn a_truncated_tail_is_named() {
     after(
         "DELETE FROM entry WHERE place >= 2",
         &expect![[r#"
-        stdout:
-        entry 1 of NODE-1 is missing: seal covers it
-        entry 1 of NODE-2 is missing: seal covers it
-        looked at seals, 1 entries, 1 runs with 9 events
-        exit 1
-    "#]],
+            stdout:
+            entry 1 of NODE-1 is missing: seal covers it
+            entry 1 of NODE-2 is missing: seal covers it
+            looked at seals, 1 entries, 1 runs with 11 events
+            exit 1
+        "#]],
     );
 }
 
@@ -155,8 +155,8 @@ fn a_changed_event_is_named() {
           WHERE instr(CAST(body AS TEXT), 'secret') > 0",
         &expect![[r#"
             stdout:
-            event 4 of RUN-1 is changed: it does not have its hash
-            looked at seals, 3 entries, 1 runs with 4 events
+            event 5 of RUN-1 is changed: it does not have its hash
+            looked at seals, 3 entries, 1 runs with 5 events
             exit 1
         "#]],
     );
@@ -167,11 +167,11 @@ fn a_deleted_seal_is_named() {
     after(
         "DELETE FROM seal WHERE number = (SELECT max(number) - 1 FROM seal)",
         &expect![[r#"
-        stdout:
-        seal is missing: another one stands in its place
-        looked at seals, 3 entries, 1 runs with 9 events
-        exit 1
-    "#]],
+            stdout:
+            seal is missing: another one stands in its place
+            looked at seals, 3 entries, 1 runs with 11 events
+            exit 1
+        "#]],
     );
 }
 
@@ -199,7 +199,7 @@ fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
     expect![[r#"
         stdout:
         seal is missing: it was kept elsewhere, and the store ends before it: was it rolled back?
-        looked at seals, 3 entries, 1 runs with 9 events
+        looked at seals, 3 entries, 1 runs with 11 events
         exit 1
     "#]]
     .assert_eq(&told(&world, &verify));
@@ -254,18 +254,18 @@ fn an_erased_payload_is_gone_and_everything_still_verifies() {
     .assert_eq(&erased);
     expect![[r#"
         stdout:
-        looked at seals, 4 entries, 1 runs with 9 events, 1 of them erased as the audit says: nothing is wrong
+        looked at seals, 4 entries, 1 runs with 11 events, 1 of them erased as the audit says: nothing is wrong
         exit 0
     "#]].assert_eq(&told(&world, &["audit", "verify"]));
     expect![[r#"
         stdout:
-        8 payloads of RUN-1 erased; its hashes and figures stay
+        10 payloads of RUN-1 erased; its hashes and figures stay
         exit 0
     "#]]
     .assert_eq(&told(&world, &["runs", "erase", &run, "--reason", "asked"]));
     expect![[r#"
         stdout:
-        looked at seals, 5 entries, 1 runs with 9 events, 9 of them erased as the audit says: nothing is wrong
+        looked at seals, 5 entries, 1 runs with 11 events, 11 of them erased as the audit says: nothing is wrong
         exit 0
     "#]].assert_eq(&told(&world, &["audit", "verify"]));
     expect![[r#"
@@ -346,7 +346,7 @@ fn a_packet_is_believed_as_it_is_and_in_no_other_way() {
     let exported = told(&world, &["audit", "export", "--run", &run, "--out", "run.packet"]);
     expect![[r#"
         stdout:
-        run.packet: RUN-1, 9 events, under seal
+        run.packet: RUN-1, 11 events, under seal
         exit 0
     "#]]
     .assert_eq(&exported);
@@ -419,11 +419,13 @@ fn the_audit_shows_entries_and_facts_of_runs() {
     expect![[r#"
         stdout:
           WHEN  execution  run_started  RUN-1 event 1  ada
-          WHEN  execution  step_dispatched  one  RUN-1 event 3
-          WHEN  execution  step_completed  one  RUN-1 event 4
-          WHEN  execution  step_dispatched  two  RUN-1 event 7
-          WHEN  execution  step_completed  two  RUN-1 event 8
-          WHEN  execution  run_completed  RUN-1 event 9
+          WHEN  governance  dispatch_decided  one  RUN-1 event 3
+          WHEN  execution  step_dispatched  one  RUN-1 event 4
+          WHEN  execution  step_completed  one  RUN-1 event 5
+          WHEN  governance  dispatch_decided  two  RUN-1 event 8
+          WHEN  execution  step_dispatched  two  RUN-1 event 9
+          WHEN  execution  step_completed  two  RUN-1 event 10
+          WHEN  execution  run_completed  RUN-1 event 11
           WHEN  configuration  agent_changed  agent scribe  ada
           WHEN  configuration  agent_changed  agent scribe  ada
           WHEN  configuration  agent_changed  agent scribe  ada

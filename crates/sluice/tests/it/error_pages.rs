@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 25] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 26] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -34,6 +34,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 25] = [
     "data_unusable",
     "idempotency_conflict",
     "not_confirmed",
+    "start_needs_approval",
     "nothing_failed",
     "document_changed",
     "seal_unusable",

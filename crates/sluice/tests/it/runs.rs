@@ -148,8 +148,11 @@ fn an_export_holds_everything() {
     assert_eq!(all["definition"]["document"], DOCUMENT);
     assert_eq!(all["definition"]["plan"]["name"], "three");
     assert_eq!(all["projection"], world.state(&run));
-    assert_eq!(all["decisions"], json!([]));
     let events = all["events"].as_array().unwrap();
+    let decided = |event: &&Value| event["type"] == "governance.decided";
+    let decisions: Vec<&Value> = events.iter().filter(decided).collect();
+    assert_eq!(decisions.len(), 3);
+    assert_eq!(all["decisions"], json!(decisions));
     for (number, event) in (1..).zip(events) {
         assert_eq!(event["eventId"], number);
     }

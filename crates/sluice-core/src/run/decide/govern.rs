@@ -44,6 +44,20 @@ struct Judged {
     model: Option<String>,
 }
 
+/// What the gates look at, gathered.
+struct Dossier {
+    run: String,
+    name: String,
+    gateway: String,
+    role: Option<Role>,
+    model: Option<String>,
+    estimate: Estimate,
+    caps: Vec<Cap<'static>>,
+    /// Overruns of each cap that somebody has accepted.
+    accepted: Vec<Money>,
+    grant: Option<(String, Constraints)>,
+}
+
 /// A step that is about to be sent.
 pub(super) struct Ready {
     pub(super) at: StepAt,
@@ -83,85 +97,120 @@ impl Turn<'_> {
     }
 
     fn judge(&self, ready: &Ready) -> Judged {
-        let run = &*self.run;
+        let child = matches!(self.run.step(ready.at).work, Work::Workflow(_));
+        let route = self.route(ready.at, child);
+        let mut dossier = self.dossier(ready, route.as_ref(), child);
+        let caps = std::mem::take(&mut dossier.caps);
+        let facts = Facts { caps, ..self.facts(ready, &dossier, child) };
         let authority = self.given.authority;
+        let decision = evaluate(&facts, authority.policies());
+        let caps = facts.caps.into_iter().zip(&dossier.accepted);
+        let caps = caps.map(|(cap, accepted)| (cap.account, cap.amount, *accepted)).collect();
+        let worst = dossier.estimate.worst;
+        let record = record(&decision, route.as_ref(), worst, authority.fabric().epoch);
+        Judged {
+            decision,
+            record,
+            caps,
+            worst,
+            max_output_tokens: dossier.estimate.max_output_tokens,
+            gateway: dossier.gateway,
+            model: dossier.model,
+        }
+    }
+
+    /// Gathers what the gates look at.
+    fn dossier(&self, ready: &Ready, route: Option<&Route>, child: bool) -> Dossier {
         let at = ready.at;
-        let step = run.step(at);
-        let child = matches!(step.work, Work::Workflow(_));
-        let name = run.name(at);
-        let agent_name = run.agent_of(at.step).unwrap_or_default();
-        let agent = authority.agent(agent_name).filter(|_| !child);
-        let route = self.route(at, child);
-        let gateway = route.as_ref().and_then(|route| route.gateway.clone()).unwrap_or_default();
+        let step = self.run.step(at);
+        let name = self.run.name(at);
+        let agent_name = self.run.agent_of(at.step).unwrap_or_default();
+        let agent = self.given.authority.agent(agent_name).filter(|_| !child);
+        let gateway = route.and_then(|route| route.gateway.clone()).unwrap_or_default();
         let role = self.role(at);
         let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
-        let quoted = self.estimate(ready, model.as_deref(), &gateway, &name);
-        let run_id = run.id.to_string();
-        let (caps, accepted): (Vec<Cap<'_>>, Vec<Money>) = if child {
+        let estimate = self.estimate(ready, model.as_deref(), &gateway, &name);
+        let (caps, accepted) = if child {
             (Vec::new(), Vec::new())
         } else {
             let role = step.role.as_deref().zip(role.as_ref());
             self.caps(at, role, agent_name, &gateway).into_iter().unzip()
         };
-        let grant = self.grant(at);
-        let asks = step.approval.as_deref();
-        let facts = Facts {
+        Dossier {
+            run: self.run.id.to_string(),
+            name,
+            gateway,
+            role,
+            model,
+            estimate,
+            caps,
+            accepted,
+            grant: self.grant(at),
+        }
+    }
+
+    fn facts<'f>(&'f self, ready: &'f Ready, dossier: &'f Dossier, child: bool) -> Facts<'f> {
+        let (run, authority) = (&*self.run, self.given.authority);
+        let step = run.step(ready.at);
+        let agent_name = run.agent_of(ready.at.step).unwrap_or_default();
+        let agent = authority.agent(agent_name).filter(|_| !child);
+        let started = &run.started;
+        Facts {
             now_ms: self.given.now_ms,
             verb: if child { Verb::StartRun } else { Verb::DispatchStep },
             subject: if child {
-                Subject::User(&run.started.initiator)
+                Subject::User(&started.initiator)
             } else {
                 Subject::Agent(agent_name, agent)
             },
-            role: step.role.as_deref().zip(role.as_ref()),
+            role: step.role.as_deref().zip(dossier.role.as_ref()),
             place: (!child).then(|| Place {
-                name: &gateway,
-                gateway: authority.gateway(&gateway),
-                health: authority.health(&gateway),
+                name: &dossier.gateway,
+                gateway: authority.gateway(&dossier.gateway),
+                health: authority.health(&dossier.gateway),
             }),
-            object: None,
+            object: match &step.work {
+                Work::Workflow(work) => Some(&work.name),
+                _ => None,
+            },
             held: authority.fabric().held,
-            running: self.running_beside(at, agent_name),
-            in_window: agent.and_then(|agent| agent.rate).map_or(0, |rate| {
-                let window_ms = u64::from(rate.window_s) * 1000;
-                let counter = account::rate(agent_name);
-                clamped(self.guards.in_window(authority, &counter, window_ms))
-            }),
-            caps: caps.clone(),
-            worst: quoted.worst,
-            trust_ceiling: run.started.trust_ceiling.unwrap_or(u8::MAX),
+            running: self.running_beside(ready.at, agent_name),
+            in_window: self.in_window(agent_name),
+            // Moved in by the caller: they are large.
+            caps: Vec::new(),
+            worst: dossier.estimate.worst,
+            trust_ceiling: started.trust_ceiling.unwrap_or(u8::MAX),
             inputs: inputs(&ready.prepared, self.given.now_ms),
-            posture: run.started.posture,
+            posture: started.posture,
             run: RunFacts {
-                id: &run_id,
-                workflow: &run.started.workflow,
-                version: run.started.version,
-                initiator: &run.started.initiator,
-                depth: run.started.depth,
+                id: &dossier.run,
+                workflow: &started.workflow,
+                version: started.version,
+                initiator: &started.initiator,
+                depth: started.depth,
             },
             step: Some(StepFacts {
-                id: &name,
+                id: &dossier.name,
                 kind: step.work.kind(),
                 attempt: ready.attempt,
                 capabilities: &step.capabilities,
             }),
-            asks: asks.map(|asked| Asks { approvers: &asked.approvers }),
-            grant: grant.as_ref().map(|(digest, constraints)| Granted { digest, constraints }),
-            action: self.action(ready, agent_name, &gateway, &name, model.clone()),
-        };
-        let decision = evaluate(&facts, authority.policies());
-        let record = record(&decision, route.as_ref(), quoted.worst, authority.fabric().epoch);
-        Judged {
-            decision,
-            gateway,
-            record,
-            caps: (caps.into_iter().zip(accepted))
-                .map(|(cap, accepted)| (cap.account, cap.amount, accepted))
-                .collect(),
-            worst: quoted.worst,
-            max_output_tokens: quoted.max_output_tokens,
-            model,
+            asks: step.approval.as_deref().map(|asked| Asks { approvers: &asked.approvers }),
+            grant: dossier.grant.as_ref().map(|(digest, constraints)| {
+                let digest = digest.as_str();
+                Granted { digest, constraints }
+            }),
+            action: self.action(ready, agent_name, dossier),
         }
+    }
+
+    fn in_window(&self, agent: &str) -> u32 {
+        let authority = self.given.authority;
+        let rate = authority.agent(agent).and_then(|agent| agent.rate);
+        rate.map_or(0, |rate| {
+            let window_ms = u64::from(rate.window_s) * 1000;
+            clamped(self.guards.in_window(authority, &account::rate(agent), window_ms))
+        })
     }
 
     /// Where the step would go; none for a child run, which goes nowhere itself.
@@ -332,27 +381,20 @@ impl Turn<'_> {
         Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
     }
 
-    fn action(
-        &self,
-        ready: &Ready,
-        agent: &str,
-        gateway: &str,
-        name: &str,
-        model: Option<String>,
-    ) -> Action {
+    fn action(&self, ready: &Ready, agent: &str, dossier: &Dossier) -> Action {
         let step = self.run.step(ready.at);
         let prepared = &ready.prepared;
         Action {
             agent: agent.to_owned(),
-            gateway: gateway.to_owned(),
+            gateway: dossier.gateway.clone(),
             workflow: self.run.started.workflow.clone(),
-            step: name.to_owned(),
+            step: dossier.name.clone(),
             command: prepared.prompt.clone(),
             stdin: prepared.stdin.clone(),
             env: prepared.env.clone(),
             cwd: step.cwd.clone(),
             inputs: Value::Object(prepared.inputs.clone()),
-            model,
+            model: dossier.model.clone(),
             tools: step.tools.clone(),
             constraints: Constraints::default(),
             cost_ceiling: None,

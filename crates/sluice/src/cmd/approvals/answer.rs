@@ -42,7 +42,7 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
         by: local::who(&by.name),
         comment: answer.comment,
         values: answer.values,
-        roles: by.role.clone(),
+        roles: local::roles(&by.role),
         constraints: answer.constraints,
     };
     let (who, before) = (resolve.by.clone(), run.approvals[&approval].votes.len());
