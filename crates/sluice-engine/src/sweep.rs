@@ -52,7 +52,10 @@ impl Inner {
         for run in runs.difference(&quarantined) {
             self.deliver(*run);
         }
-        self.look_at_gates().await?;
+        if let Err(error) = self.look_at_gates().await {
+            // Timers and letters do not wait for rules that cannot be read.
+            tracing::warn!(%error, "the gates cannot be looked at now");
+        }
         match self.config.claims {
             Claims::All => {}
             Claims::Own => return self.wake_family().await,

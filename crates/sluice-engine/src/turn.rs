@@ -95,6 +95,7 @@ impl Resident {
             // so that what is not ours any more, or has moved on, is noticed.
             let append = self.append(decided, read, now_ms, status);
             let counters = counters(&append.guards);
+            let after = append.after;
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
             let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
             #[cfg(feature = "sabotage")]
@@ -105,7 +106,7 @@ impl Resident {
             match committed {
                 Committed::Not => return Standing::Lost,
                 Committed::Refused => {
-                    dispatching = match self.catch_up(dispatching, counters).await {
+                    dispatching = match self.catch_up(dispatching, counters, after).await {
                         Some(dispatching) => dispatching,
                         None => return Standing::Lost,
                     };
@@ -160,12 +161,14 @@ impl Resident {
         (decided, answers)
     }
 
-    /// A guard refused the append: what was decided is dropped, and the run is
-    /// as the store has it. None if it is not ours to go on with.
+    /// A guard refused the append that was to follow event `after`: what was
+    /// decided is dropped, and the run is as the store has it. None if it is not
+    /// ours to go on with.
     async fn catch_up(
         &mut self,
         dispatching: Dispatching,
         counters: Vec<Counter>,
+        after: u64,
     ) -> Option<Dispatching> {
         let engine = Arc::clone(&self.engine);
         let now_ms = engine.clock.now_ms();
@@ -186,6 +189,8 @@ impl Resident {
         let run = self.run.id;
         let folded = self.while_calling(async move { fold(&engine, run).await }).await;
         match folded {
+            // Another owner has gone on from there: what is in flight now is its.
+            Ok(folded) if folded.run.version != after => None,
             Ok(folded) => {
                 self.tail_events = folded.tail_events;
                 self.tail_bytes = folded.tail_bytes;

@@ -1,6 +1,6 @@
 //! What an operator and the people who approve do, and an agent that costs money.
 
-use crate::world::{Life, World, config, happens};
+use crate::world::{Life, World, config};
 use serde_json::{Map, Value};
 use sluice_core::money::Money;
 use sluice_core::port::Later;
@@ -53,6 +53,11 @@ pub(crate) async fn remove(store: &dyn Store, kind: Kind, name: &str) {
 pub(crate) async fn policy(store: &dyn Store, name: &str, text: &str) {
     let row = |text: &str| serde_json::json!({"text": text});
     put(store, &[(Kind::Policy, DEFAULT.0, row(DEFAULT.1)), (Kind::Policy, name, row(text))]).await;
+}
+
+/// Long enough for every engine here to hear of a change.
+pub(crate) async fn heard() {
+    tokio::time::sleep(Duration::from_millis(250)).await;
 }
 
 /// What a counter is.
@@ -183,12 +188,6 @@ pub(crate) async fn metered(store: Arc<dyn Store>, meter: &Arc<Meter>, config: C
         sealer: None,
     };
     Engine::open(ground, config).await.expect("the engine starts")
-}
-
-/// Drops an engine and waits until nothing of it holds the store.
-pub(crate) async fn crash(engine: Engine, store: &Arc<dyn Store>, others: usize) {
-    drop(engine);
-    happens("the dead engine lets go", || Arc::strong_count(store) <= others).await;
 }
 
 /// A world and an engine in it, with rows.

@@ -105,6 +105,12 @@ impl World {
         Life { engine, store: weak }
     }
 
+    /// What the agents were asked about a step.
+    pub(crate) fn requests(&self, step: &str) -> Vec<Request> {
+        let calls = self.calls.lock().expect("nobody panics while holding it");
+        calls.iter().filter(|one| one.step == step).cloned().collect()
+    }
+
     /// What the agents were asked about a step: dispatch, attempt, key.
     pub(crate) fn calls(&self, step: &str) -> Vec<(u32, u32, String)> {
         let calls = self.calls.lock().expect("nobody panics while holding it");

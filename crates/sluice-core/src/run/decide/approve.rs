@@ -61,10 +61,15 @@ impl Turn<'_> {
             summary = format!("{summary}\n{}", reasons.join("\n"));
         }
         let mut groups: Vec<Vec<String>> = Vec::new();
-        for hold in decision.holds.iter().filter(|hold| !hold.approvers.is_empty()) {
+        for hold in &decision.holds {
             if !groups.contains(&hold.approvers) {
                 groups.push(hold.approvers.clone());
             }
+        }
+        // One that names nobody is a group that everybody is in: what another
+        // names must not keep a quorum of anybody from being reached.
+        if groups.iter().all(Vec::is_empty) {
+            groups.clear();
         }
         let digest = decision.action_digest.clone();
         let asked = self.asked(at, decision.action.value(), Some(digest), reasons);
@@ -318,9 +323,10 @@ impl Turn<'_> {
     }
 }
 
-/// Whether somebody is named in a group, or answers in a role that is.
+/// Whether somebody is named in a group, or answers in a role that is. In one
+/// without names everybody is.
 fn is_in(group: &[String], by: &str, roles: &[String]) -> bool {
-    group.iter().any(|one| one == by || roles.contains(one))
+    group.is_empty() || group.iter().any(|one| one == by || roles.contains(one))
 }
 
 /// Whether with this answer enough people have agreed: as many as were asked

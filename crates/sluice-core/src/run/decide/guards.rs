@@ -37,10 +37,14 @@ impl Guards {
         *sum = sum.saturating_add(delta);
     }
 
-    /// What is added to a counter must leave it at this, or below. Of two such
-    /// beliefs about one counter the last one knows everything that was added.
-    pub(super) fn believe(&mut self, counter: String, max: i64) {
-        self.bounds.insert(counter, max);
+    /// What is added to a counter must leave it at this, or below; wherever, if
+    /// there is no bound. Of two such beliefs about one counter the last one
+    /// knows everything that was added.
+    pub(super) fn believe(&mut self, counter: String, max: Option<i64>) {
+        match max {
+            Some(max) => drop(self.bounds.insert(counter, max)),
+            None => drop(self.bounds.remove(&counter)),
+        }
     }
 
     /// Takes from what a bound leaves.

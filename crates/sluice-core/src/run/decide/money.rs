@@ -112,10 +112,8 @@ impl Turn<'_> {
             u64::try_from(share.div_ceil(100)).unwrap_or(u64::MAX)
         };
         let next = THRESHOLDS.into_iter().map(share).find(|share| *share > spent);
-        if let Some(next) = next {
-            let max = i64::try_from(next - 1).unwrap_or(i64::MAX);
-            self.guards.believe(account::spent(&one.name), max);
-        }
+        let max = next.map(|next| i64::try_from(next - 1).unwrap_or(i64::MAX));
+        self.guards.believe(account::spent(&one.name), max);
     }
 
     pub(super) fn alert(&mut self, figures: Value) {

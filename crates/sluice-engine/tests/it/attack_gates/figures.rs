@@ -1,7 +1,7 @@
 //! Lies about money.
 
 use super::{HELD, ONE, OVER, SPENT, envelope, error};
-use crate::office::{CENT, Meter, count, events, metered, put};
+use crate::office::{CENT, Meter, count, events, heard, metered, put};
 use crate::world::{config, ended, memory, start};
 use serde_json::json;
 use sluice_core::limits::COST_MICRO_CENTS_MAX;
@@ -99,6 +99,7 @@ async fn a_cost_above_what_was_reserved_is_booked_and_closes_the_cap() {
     let mut row = envelope(100);
     row["accepted_overrun_cents"] = json!(2);
     put(&*store, &[(Kind::Envelope, "cap", row)]).await;
+    heard().await;
     let id = engine.start(start(ONE)).await.unwrap().run;
     assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
 }

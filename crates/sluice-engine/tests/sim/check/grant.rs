@@ -74,7 +74,7 @@ impl Grants {
         }
         let speaks = |group: &Vec<String>| {
             let in_group = |(by, roles): &(String, Vec<String>)| {
-                group.iter().any(|one| one == by || roles.contains(one))
+                group.is_empty() || group.iter().any(|one| one == by || roles.contains(one))
             };
             votes.iter().any(in_group)
         };
