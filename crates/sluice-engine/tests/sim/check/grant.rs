@@ -1,7 +1,6 @@
 //! What must hold of people's answers, and of what is done on the strength of them.
 
 use crate::tally::Tally;
-use serde_json::Value;
 use sluice_core::journal::event::{
     ApprovalResolved, ApprovalSource, Dispatch, Event, NodeEvent, Path, Resolution, StepAt,
 };
@@ -116,7 +115,7 @@ impl Grants {
         let Some(grant) = grant else {
             return Err("what needs a person has a grant: none is there".into());
         };
-        if dispatch.digest.as_deref() != Some(grant) {
+        if dispatch.digest.as_deref() != Some(grant.as_str()) {
             return Err("a grant is for one action: another is sent".into());
         }
         let given = self.given.entry(at).or_default();
@@ -135,9 +134,10 @@ impl Grants {
 }
 
 /// The grant that a decision rests on.
-fn granted(before: &Event) -> Option<&str> {
+fn granted(before: &Event) -> Option<String> {
     let Event::Node(_, NodeEvent::GovernanceDecided(record)) = before else { return None };
-    let gates = record.get("gates").and_then(Value::as_array)?;
+    let record = record.value();
+    let gates = record["gates"].as_array()?;
     let gate = gates.iter().find(|gate| gate["gate"] == "approval_required")?;
-    gate["figures"]["grant"].as_str()
+    gate["figures"]["grant"].as_str().map(str::to_owned)
 }

@@ -120,7 +120,7 @@ impl Ledger {
                 }
             }
             NodeEvent::GovernanceDecided(record) => {
-                if let Some(code) = record.get("blockedBy").and_then(|by| by["code"].as_str()) {
+                if let Some(code) = record.value()["blockedBy"]["code"].as_str() {
                     tally.reach(format!("blocked {code}"));
                 }
                 return Ok(());
@@ -158,11 +158,12 @@ impl Ledger {
         let Some(Event::Node(place, NodeEvent::GovernanceDecided(record))) = before else {
             return Err("a dispatch follows a decision: none is there".into());
         };
-        let says = |key: &str| record.get(key).and_then(Value::as_str);
+        let record = record.value();
+        let says = |key: &str| record[key].as_str();
         if *place != at || says("disposition") != Some("allow") || says("actionDigest") != digest {
             return Err("a dispatch follows a decision: it is about something else".into());
         }
-        let epoch = record.get("registry").and_then(Value::as_u64);
+        let epoch = record["registry"].as_u64();
         if epoch != Some(self.fabric.epoch) || self.broken {
             let now = self.fabric.epoch;
             return Err(format!("a dispatch keeps to the rows in force: {epoch:?}, not {now}"));
