@@ -57,8 +57,6 @@ pub(crate) struct Track {
     writers: BTreeMap<u64, NodeId>,
     steps: Steps,
     grants: Grants,
-    /// The hash of the last event after each append.
-    tips: BTreeMap<u64, Hash>,
     /// Children whose results were taken over.
     heard: BTreeSet<RunId>,
     asked: BTreeSet<ApprovalId>,
@@ -217,7 +215,6 @@ impl Journal {
                 writers: BTreeMap::new(),
                 steps: Steps::default(),
                 grants: Grants::default(),
-                tips: BTreeMap::new(),
                 heard: BTreeSet::new(),
                 asked: BTreeSet::new(),
             },

@@ -35,8 +35,10 @@ impl Turn<'_> {
             return false;
         }
         let usage = self.believed(at, usage);
-        // What nobody can believe says nothing: the reservation stays.
-        if !usage.unknown {
+        if usage.unknown {
+            // What it says it cost nobody believes, and it says nothing more.
+            self.settle_unknown(at, dispatch_no);
+        } else {
             self.close_reservation(at, dispatch_no, usage);
         }
         true

@@ -122,7 +122,7 @@ async fn a_child_s_steps_are_asked_about() {
 async fn a_child_itself_is_asked_about() {
     let (world, life) = governed("'*': {text: done}", &[]).await;
     let text = "@id(\"no\") forbid (principal, action == Action::\"start_run\", \
-                resource == Workflow::\"parent\") when { context has step };";
+                resource == Workflow::\"other\") when { context has step };";
     policy(&*life.store(), "no.cedar", text).await;
     let child = "name: other\nsteps: [{id: c, command: go}]";
     let parent = "name: parent\nsteps: [{id: p, workflow_ref: other}]";

@@ -70,6 +70,7 @@ async fn an_engine_without_usable_rules_does_not_open() {
             entropy: Arc::new(|| Box::new(sluice_engine::world::SystemEntropy)),
             agents: sluice_engine::agents::Agents::new(),
             policies: PolicySource::default(),
+            sealer: None,
         };
         assert!(Engine::open(ground, config()).await.is_err(), "{text:?}");
     }
