@@ -8,9 +8,7 @@ use crate::resident::{Resident, fold};
 use sluice_core::evidence::event::Link;
 use sluice_core::journal::wire;
 use sluice_core::port::ledger::Counter;
-use sluice_core::port::store::{
-    Append, Appended, Guard, Head, Hold, Letter, LetterId, StoreError,
-};
+use sluice_core::port::store::{Append, Appended, Guard, Head, Hold, Letter, LetterId, StoreError};
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
 use sluice_core::run::letter;
@@ -438,15 +436,12 @@ impl Inner {
         let due_at_ms = due_at_ms.filter(|_| !self.config.sabotage.forget_timers);
         Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, hold }
     }
-
 }
 
 /// The counters that guards are about.
 fn counters(guards: &[Guard]) -> Vec<Counter> {
-    let counter = |guard: &Guard| Counter {
-        name: guard.counter.clone(),
-        window_ms: guard.window_ms,
-    };
+    let counter =
+        |guard: &Guard| Counter { name: guard.counter.clone(), window_ms: guard.window_ms };
     guards.iter().map(counter).collect()
 }
 

@@ -132,7 +132,9 @@ impl<'a> Turn<'a> {
         for landing in landings {
             self.landed(&landing);
         }
-        if at.item.is_some() && self.run.state(at).status.is_settled() {
+        // What an instance cost may become known when it is there no more.
+        let settled = self.run.get(at).is_some_and(|state| state.status.is_settled());
+        if at.item.is_some() && settled {
             self.fan_outs.push(at.step);
         }
     }

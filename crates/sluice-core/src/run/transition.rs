@@ -33,8 +33,7 @@ pub const fn allowed(from: StepStatus, to: StepStatus) -> bool {
         // A policy may ask about an attempt that no policy asked about before.
         S::Retrying => !matches!(
             to,
-            S::AwaitingDependency | S::Streaming | S::Retrying | S::Completed
-                | S::TimedOut
+            S::AwaitingDependency | S::Streaming | S::Retrying | S::Completed | S::TimedOut
         ),
         S::Completed | S::Failed | S::Skipped | S::Cancelled | S::TimedOut | S::Blocked => {
             matches!(to, S::Pending)

@@ -1,8 +1,8 @@
 //! A disk that has no room: runs wait, say why, and go on.
 
+use crate::gate::{Gate, Way};
 use crate::victim::{DIR, Victim};
 use crate::world::{PATIENCE, World, config, ended, ground, happens, memory, start};
-use crate::gate::{Gate, Way};
 use sluice_core::port::store::{Filter, Store as _, StoreError};
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;

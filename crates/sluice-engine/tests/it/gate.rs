@@ -104,10 +104,9 @@ impl Gate {
         }
         let guards = append.guards.clone();
         let appended = self.store.append(append).await?;
-        if let (Appended::Done { counts }, Some((counter, most))) = (
-            &appended,
-            self.watched.lock().expect("nobody panics while holding it").as_mut(),
-        ) {
+        if let (Appended::Done { counts }, Some((counter, most))) =
+            (&appended, self.watched.lock().expect("nobody panics while holding it").as_mut())
+        {
             for (guard, count) in guards.iter().zip(counts) {
                 if guard.counter == *counter {
                     *most = (*most).max(*count);

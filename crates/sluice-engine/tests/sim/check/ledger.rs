@@ -43,6 +43,8 @@ pub(crate) struct Ledger {
     begun: BTreeSet<(RunId, String, u32)>,
     costed: BTreeSet<(RunId, String, u32)>,
     told: BTreeSet<(String, u64)>,
+    /// Dispatches, not counting those of one that were sent again.
+    pub(crate) admissions: u64,
     /// What this append admits and settles.
     admitted: Vec<Admitted>,
     settled: Vec<Account>,
@@ -58,9 +60,8 @@ impl Ledger {
     /// The rows have changed.
     pub(crate) fn set(&mut self, rows: &Rows) {
         self.fabric = Fabric::read(rows.epoch, &rows.rows);
-        let policy = |name: &str| {
-            rows.rows.iter().any(|row| row.kind == Kind::Policy && row.name == name)
-        };
+        let policy =
+            |name: &str| rows.rows.iter().any(|row| row.kind == Kind::Policy && row.name == name);
         self.broken = policy(BROKEN);
         self.asks = policy(ASK);
     }
@@ -190,6 +191,7 @@ impl Ledger {
             for one in &terms.accounts {
                 self.add(account::held(&one.name), signed(terms.reserved));
             }
+            self.admissions += 1;
             self.out.insert(key, Out { terms, numbers });
         }
         self.admitted.push(admitted);
@@ -316,9 +318,10 @@ impl Ledger {
             }
             let Some(name) = counter.strip_prefix("held:") else { continue };
             let spent = self.expected.get(&account::spent(name)).copied().unwrap_or_default();
-            let open = self.open.values().filter(|terms| {
-                terms.accounts.iter().any(|account| account.name == name)
-            });
+            let open = self
+                .open
+                .values()
+                .filter(|terms| terms.accounts.iter().any(|account| account.name == name));
             let open: i64 = open.map(|terms| signed(terms.reserved)).sum();
             if *count != spent + open {
                 return Err(format!("what is not spent comes back: {counter} is {count}"));

@@ -1,7 +1,8 @@
 //! After the faults: everything must come to an end, and leave nothing behind.
 
-use super::Scene;
+use super::{FIT, Scene};
 use crate::chance::Chance;
+use crate::world::Rule;
 use sluice_core::port::ledger::{Counter, Ledger as _};
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
@@ -134,6 +135,10 @@ impl Scene {
         let checked = self.world.journal().ledger.rests();
         self.world.holds(checked);
         self.counters().await;
+        let admissions = self.world.journal().ledger.admissions;
+        if self.world.rule == Rule::Thousand && admissions != FIT {
+            self.world.fails(format!("exactly what fits is sent: {admissions} of {FIT}"));
+        }
         self.rows().await;
     }
 
