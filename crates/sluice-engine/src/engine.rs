@@ -12,6 +12,7 @@ use crate::start::{Start, StartedRun};
 use crate::trust::{PolicySource, Trust};
 use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
+use futures_util::FutureExt as _;
 use sluice_core::journal::envelope::{Shown, envelopes};
 use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Entropy};
@@ -22,6 +23,7 @@ use sluice_core::run::state::Run;
 use sluice_govern::registry::Health;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -297,8 +299,18 @@ impl Inner {
         if self.config.claims == Claims::Own {
             self.family().insert(folded.run.id);
         }
+        let run = folded.run.id;
         let resident = Resident::new(Arc::clone(self), folded, seat);
-        self.spawn(resident.live(first));
+        let engine = Arc::clone(self);
+        self.spawn(async move {
+            let lived = AssertUnwindSafe(resident.live(first)).catch_unwind().await;
+            if lived.is_err() {
+                // Its place would be taken for ever, and those who write to it
+                // would wait for one that is gone.
+                engine.residents().remove(&run);
+                engine.quarantine(run, "a turn broke off");
+            }
+        });
     }
 
     /// A run has left memory. What still lay in its mailbox is sent on.

@@ -68,13 +68,16 @@ impl Script {
     /// As a function of the dispatch, what it costs: mostly no more than was
     /// said, now and then more, or what nobody can believe.
     fn charged(self, world: &World, request: &Request) -> Script {
-        if world.rule == Rule::Plain {
-            return self;
+        let worst = worst(world.rule, world.seed, &request.step);
+        match world.rule {
+            Rule::Plain => return self,
+            Rule::Thousand => return Script { end: End::Success, cost: Some(worst), ..self },
+            Rule::Governed => {}
         }
+        let worst = worst.micro_cents();
         let [high, low] = halves(request.run.0);
         let number = u64::from(request.dispatch_no);
         let mut chance = Chance::of(&[world.seed, 9, high, low, sum(&request.step), number]);
-        let worst = worst(world.seed, &request.step).micro_cents();
         // Overruns close caps: some seeds have none.
         let loose = if world.seed.is_multiple_of(3) { 0 } else { 15 };
         let cost = match chance.below(1000) {
@@ -127,7 +130,7 @@ fn sum(step: &str) -> u64 {
 fn quote(world: &World, step: &str) -> Quote {
     match world.rule {
         Rule::Plain => Quote::Priced,
-        Rule::Governed => Quote::AtMost(worst(world.seed, step)),
+        Rule::Governed | Rule::Thousand => Quote::AtMost(worst(world.rule, world.seed, step)),
     }
 }
 

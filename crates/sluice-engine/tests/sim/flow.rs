@@ -47,6 +47,23 @@ pub(crate) fn flows(chance: &mut Chance, mut governed: Option<Chance>) -> Vec<Fl
     flows
 }
 
+/// Steps of which a cap fits few, fifty to a run.
+pub(crate) fn fifty() -> Flow {
+    let items: Vec<u64> = (0..50).collect();
+    let document = json!({
+        "name": "fifty",
+        "steps": [{
+            "id": "each", "command": "do one", "agent": "edge", "on_failure": "skip",
+            "for_each": {"items": items, "max_parallel": 50}, "timeout": "10m",
+        }],
+    });
+    Flow {
+        stored: stored(&document, Format::Lobsterx),
+        children: BTreeMap::new(),
+        bring: Vec::new(),
+    }
+}
+
 fn stored(document: &Value, format: Format) -> Stored {
     let text = document.to_string();
     let checked = doc::check(text.as_bytes(), Some(format), &Registry::default());

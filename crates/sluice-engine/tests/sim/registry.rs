@@ -5,6 +5,7 @@
 //! holds whatever `async` is to do, a policy `broken` cannot be read.
 
 use crate::chance::Chance;
+use crate::world::Rule;
 use serde_json::{Value, json};
 use sluice_core::money::Money;
 use sluice_govern::policy::DEFAULT;
@@ -58,6 +59,13 @@ impl Registry {
             registry.policy(ASK, &ask(), "active");
         }
         registry
+    }
+
+    /// A cap that fits so many steps of a cent each.
+    pub(crate) fn capped(cents: u64) -> Registry {
+        let row = json!({"scope": "global", "period": "total", "amount_cents": cents});
+        let rows = BTreeMap::from([((Kind::Envelope, "all".to_owned()), row)]);
+        Registry { rows, chance: Chance::of(&[cents]) }
     }
 
     /// Everything, for the first change.
@@ -186,7 +194,10 @@ fn ask() -> String {
 }
 
 /// What a dispatch of a step costs at most.
-pub(crate) fn worst(seed: u64, step: &str) -> Money {
+pub(crate) fn worst(rule: Rule, seed: u64, step: &str) -> Money {
+    if rule == Rule::Thousand {
+        return Money::from_micro_cents(CENT);
+    }
     let name = step.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
     Money::from_micro_cents(Chance::of(&[seed, 8, name]).between(1, 5 * CENT))
 }

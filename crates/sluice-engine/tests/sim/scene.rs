@@ -7,11 +7,12 @@ mod operator;
 use crate::adapter::{Async, Edge};
 use crate::chance::Chance;
 use crate::fault::Fault;
-use crate::flow::{Flow, flows};
+use crate::flow::{Flow, fifty, flows};
 use crate::store::FaultyStore;
 use crate::tally::Tally;
 use crate::trace::Printer;
 use crate::world::{Rule, Safeguards, SimClock, World};
+pub(crate) use operator::FIT;
 use operator::Operator;
 use sluice_core::evidence::key::Signer;
 use sluice_core::port::Entropy;
@@ -74,7 +75,10 @@ async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     let world = Arc::new(World::new(seed, rule, processes, sender));
     let clock = Arc::new(SimClock { world: Arc::clone(&world), skew_ms: 0 });
     let governed = rule == Rule::Governed;
-    let flows = flows(&mut chance, governed.then(|| Chance::of(&[seed, 6])));
+    let mut flows = flows(&mut chance, governed.then(|| Chance::of(&[seed, 6])));
+    if rule == Rule::Thousand {
+        flows = vec![fifty()];
+    }
     for flow in &flows {
         for stored in flow.bring.iter().chain([&flow.stored]) {
             let definition = Arc::clone(&stored.definition);
@@ -87,7 +91,7 @@ async fn whole(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     let store = MemoryStore::with_checks(clock, safeguards.checks);
     let lacking = (processes > 1 && chance.permille(150)).then_some(1);
     let world_of_it = Arc::clone(&world);
-    let operator = governed.then(|| Operator::of(seed));
+    let operator = Operator::of(rule, seed);
     let scene = Scene { world: world_of_it, store, flows, configs, operator, skews, lacking };
     let scene = Arc::new(scene);
     scene.set_up().await;

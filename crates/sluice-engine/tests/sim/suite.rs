@@ -18,6 +18,8 @@ const SEEDS: std::ops::Range<u64> = 1..301;
 /// Fewest runs and faults of a seed.
 const RUNS_MIN: u64 = 20;
 const FAULTS_MIN: u64 = 10;
+/// Seeds under which a thousand steps are played.
+const THOUSANDS: u64 = 8;
 /// Seeds within which each missing safeguard must be noticed.
 const SABOTAGED_SEEDS: u64 = 300;
 /// Seeds that once failed, and what they found.
@@ -62,6 +64,10 @@ fn watch_panics() {
                     Some(_) => format!("{told}\n{}", std::backtrace::Backtrace::force_capture()),
                     None => told,
                 };
+                if std::env::var_os("SIM_TRACE").is_some() {
+                    // A seed that never ends shows what it broke on.
+                    eprintln!("{told}");
+                }
                 PANICS.with_borrow_mut(|panics| panics.push(told));
             }
         }));
@@ -76,10 +82,14 @@ fn rule(seed: u64) -> Rule {
 
 /// Plays one seed. What does not hold comes back as its failure.
 fn one(seed: u64, safeguards: Safeguards) -> Played {
+    played(seed, rule(seed), safeguards)
+}
+
+fn played(seed: u64, rule: Rule, safeguards: Safeguards) -> Played {
     watch_panics();
     QUIET.set(true);
     PANICS.with_borrow_mut(Vec::clear);
-    let played = catch_unwind(AssertUnwindSafe(|| play(seed, rule(seed), safeguards)));
+    let played = catch_unwind(AssertUnwindSafe(|| play(seed, rule, safeguards)));
     QUIET.set(false);
     let panic = PANICS.with_borrow_mut(std::mem::take).into_iter().next();
     let panic = panic.map(|panic| format!("nothing panics: {panic}"));
@@ -166,6 +176,19 @@ fn seeds_that_once_failed_still_hold() {
                 "seed {seed}, which found: {found}\n{what}\nreplay: make sim SEED={seed} RUNS=1"
             );
         }
+    }
+}
+
+/// Twenty runs of fifty steps each, under crashes and everything else, against
+/// a cap that fits 137 of them.
+#[test]
+fn of_a_thousand_steps_exactly_those_that_fit_are_sent_whatever_fails() {
+    for seed in 1..=THOUSANDS {
+        let played = played(seed, Rule::Thousand, Safeguards::default());
+        if let Some(what) = played.failure {
+            panic!("a thousand steps, seed {seed}: {what}");
+        }
+        assert_eq!(played.tally.runs, 20);
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) enum Rule {
     Plain,
     /// Limits, caps and policies, which change.
     Governed,
+    /// A thousand steps, and a cap that fits few of them.
+    Thousand,
 }
 
 /// A process, alive or not.

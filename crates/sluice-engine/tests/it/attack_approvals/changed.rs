@@ -47,7 +47,12 @@ async fn paid(life: &Life) -> Run {
     run
 }
 
-async fn made_from(life: &Life, source: &Run, document: &str, args: Map<String, serde_json::Value>) -> RunId {
+async fn made_from(
+    life: &Life,
+    source: &Run,
+    document: &str,
+    args: Map<String, serde_json::Value>,
+) -> RunId {
     let mut start = start(document);
     start.args = args;
     start.origin =

@@ -5,9 +5,7 @@
 
 use super::error;
 use crate::office::{answer, events, governed, policy, question};
-use crate::world::{
-    Life, World, config, ended, happens, start, start_family, step, stored, until,
-};
+use crate::world::{Life, World, config, ended, happens, start, start_family, step, stored, until};
 use serde_json::{Map, json};
 use sluice_core::journal::event::Origin;
 use sluice_core::port::store::{Filter, Store as _};
@@ -79,8 +77,7 @@ async fn a_rewind_is_asked_about_again() {
 /// A run made from another.
 async fn renewed(life: &Life, source: &Run, kind: &str, carried: Carried) -> RunId {
     let mut start = start(TWO);
-    start.origin =
-        Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });
+    start.origin = Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });
     start.carried = carried;
     life.start(start).await.unwrap().run
 }

@@ -43,6 +43,8 @@ pub(crate) struct Ledger {
     begun: BTreeSet<(RunId, String, u32)>,
     costed: BTreeSet<(RunId, String, u32)>,
     told: BTreeSet<(String, u64)>,
+    /// Dispatches, not counting those of one that were sent again.
+    pub(crate) admissions: u64,
     /// What this append admits and settles.
     admitted: Vec<Admitted>,
     settled: Vec<Account>,
@@ -190,6 +192,7 @@ impl Ledger {
             for one in &terms.accounts {
                 self.add(account::held(&one.name), signed(terms.reserved));
             }
+            self.admissions += 1;
             self.out.insert(key, Out { terms, numbers });
         }
         self.admitted.push(admitted);

@@ -33,6 +33,10 @@ impl Steps {
         event: &NodeEvent,
     ) -> Result<(), String> {
         let Some(state) = run.get(at) else {
+            if matches!(event, NodeEvent::Reconciled { .. }) {
+                // What it cost became known after it was gone.
+                return Ok(());
+            }
             return Err(format!("it is about an instance that does not exist: {at:?}"));
         };
         let generation = run.steps[at.step as usize].generation;

@@ -3,6 +3,7 @@
 use super::Scene;
 use crate::chance::{Chance, halves};
 use crate::fault::Fault;
+use crate::world::Rule;
 use serde_json::Map;
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::port::store::{Letter, Store as _};
@@ -35,6 +36,7 @@ impl Scene {
         tokio::spawn(Arc::clone(self).readers());
         tokio::spawn(Arc::clone(self).operate());
         let runs = chance.between(RUNS_MIN, RUNS_MIN + 5);
+        let runs = if self.world.rule == Rule::Thousand { RUNS_MIN } else { runs };
         let starts = (0..runs).map(|number| {
             let chance = Chance::of(&[chance.next()]);
             tokio::spawn(Arc::clone(self).starter(chance, number, faults_ms))
@@ -60,7 +62,8 @@ impl Scene {
             tokio::spawn(async move { scene.start(start).await });
         }
         let Some(run) = self.start(start).await else { return };
-        for _ in 0..chance.below(3) {
+        let often = if self.world.rule == Rule::Thousand { 0 } else { chance.below(3) };
+        for _ in 0..often {
             let wait_ms = chance.below(faults_ms / 2);
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
             self.interfere(&mut chance, run).await;

@@ -1,7 +1,8 @@
 //! After the faults: everything must come to an end, and leave nothing behind.
 
-use super::{SEAL_KEY, Scene};
+use super::{FIT, SEAL_KEY, Scene};
 use crate::chance::Chance;
+use crate::world::Rule;
 use sluice_core::evidence::key::Signer;
 use sluice_core::evidence::verify::{Verifier, needs};
 use sluice_core::port::ledger::{Counter, Ledger as _};
@@ -136,6 +137,10 @@ impl Scene {
         let checked = self.world.journal().ledger.rests();
         self.world.holds(checked);
         self.counters().await;
+        let admissions = self.world.journal().ledger.admissions;
+        if self.world.rule == Rule::Thousand && admissions != FIT {
+            self.world.fails(format!("exactly what fits is sent: {admissions} of {FIT}"));
+        }
         self.rows().await;
         self.evidence().await;
     }

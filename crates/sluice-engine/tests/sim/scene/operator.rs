@@ -3,17 +3,26 @@
 use super::Scene;
 use crate::fault::Fault;
 use crate::registry::{Edit, Registry};
+use crate::world::Rule;
 use sluice_core::port::ledger::{Change, Ledger as _};
 use sluice_core::port::store::NodeId;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Of a thousand steps, those that fit the cap.
+pub(crate) const FIT: u64 = 137;
+
 /// The operator of a governed seed, with the rows as it left them.
 pub(crate) struct Operator(Mutex<Registry>);
 
 impl Operator {
-    pub(crate) fn of(seed: u64) -> Operator {
-        Operator(Mutex::new(Registry::of(seed)))
+    pub(crate) fn of(rule: Rule, seed: u64) -> Option<Operator> {
+        let registry = match rule {
+            Rule::Plain => return None,
+            Rule::Governed => Registry::of(seed),
+            Rule::Thousand => Registry::capped(FIT),
+        };
+        Some(Operator(Mutex::new(registry)))
     }
 
     fn registry(&self) -> std::sync::MutexGuard<'_, Registry> {
@@ -32,7 +41,7 @@ impl Scene {
     /// Changes something now and then.
     pub(crate) async fn operate(self: Arc<Self>) {
         let Some(operator) = &self.operator else { return };
-        while self.world.is_faulty() {
+        while self.world.is_faulty() && self.world.rule == Rule::Governed {
             let pause_ms = self.world.chance().between(300, 5000);
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             if self.world.is_faulty() {
