@@ -163,9 +163,8 @@ fn figures_nobody_can_believe_are_refused_and_the_result_is_kept() {
             6 run.completed {}
             money: run/run held=0.40 spent=0.00
             7 budget.alert {"kind":"figures_refused","node":"a","cost":184467440737.09552,"inputTokens":0,"outputTokens":0,"thinkingTokens":0}
-            money: run/run held=0.40 spent=0.00
-            after 1d
             8 budget.alert a dispatch=1 cost=0.40
+            money: run/run held=0.40 spent=0.40
             money: run/run held=0.40 spent=0.40
         "#]],
     );
