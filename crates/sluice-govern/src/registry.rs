@@ -19,7 +19,7 @@ pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
 pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
-pub use gateway::{Gateway, Health};
+pub use gateway::{ANYTHING, Gateway, Health};
 pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;

@@ -21,7 +21,7 @@
 //! leads nowhere, and the first gate says so.
 
 use crate::limits::CANDIDATES_MAX;
-use crate::registry::{Agent, Fabric, Gateway, Health};
+use crate::registry::{ANYTHING, Agent, Fabric, Gateway, Health};
 use serde::Serialize;
 
 /// What a step needs of a gateway.
@@ -164,7 +164,10 @@ fn preferences<'a>(want: &Want<'a>) -> &'a [String] {
 /// Why a gateway is out. One without a row is not: the gates say that it is gone.
 fn out(want: &Want<'_>, gateway: Option<&Gateway>) -> Option<(Layer, String)> {
     let gateway = gateway?;
-    let missing = required(want).iter().find(|one| !gateway.capabilities.contains(one));
+    let offers = |one: &&String| {
+        gateway.capabilities.iter().any(|offered| offered == *one || offered == ANYTHING)
+    };
+    let missing = required(want).iter().find(|one| !offers(one));
     if let Some(missing) = missing {
         return Some((Layer::Capabilities, format!("it does not offer {missing}")));
     }

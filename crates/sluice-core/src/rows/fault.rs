@@ -97,7 +97,11 @@ impl Look<'_> {
 
     /// Notes a name that no row has.
     fn known(&mut self, row: &Row, path: &[&str], kind: Kind, name: &str) {
-        let always: &[&str] = if kind == Kind::Agent { &ALWAYS_THERE } else { &[] };
+        let always: &[&str] = match kind {
+            Kind::Agent => &ALWAYS_THERE,
+            Kind::Gateway => &["local"],
+            _ => &[],
+        };
         let there = || names(self.rows, kind).chain(always.iter().copied());
         if there().any(|one| one == name) {
             return;

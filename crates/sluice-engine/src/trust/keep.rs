@@ -2,7 +2,6 @@
 
 use super::rules::{Rules, RulesError};
 use super::{PolicySource, Trust, View, held};
-use crate::agents::LOCAL_GATEWAY;
 use crate::engine::Inner;
 use crate::mail::Mail;
 use serde_json::json;
@@ -224,9 +223,7 @@ impl Inner {
     async fn take_pulse(self: &Arc<Self>) {
         let rules = self.trust.rules();
         let mut changed = Vec::new();
-        let local = (!rules.fabric.gateways.contains_key(LOCAL_GATEWAY)).then_some(LOCAL_GATEWAY);
-        let names = rules.fabric.gateways.keys().map(String::as_str).chain(local);
-        for name in names {
+        for name in rules.fabric.gateways.keys() {
             let found = self.pulse_of(name).await;
             let now_ms = self.clock.now_ms();
             if let Some((before, after)) = self.trust.pulse.note(name, found, now_ms) {

@@ -1,8 +1,9 @@
 //! Rows and rules, read and ready.
 
+use crate::agents::LOCAL_GATEWAY;
 use sluice_core::port::ledger::Rows;
 use sluice_govern::policy::{DEFAULT, Policies};
-use sluice_govern::registry::{Agent, Fabric, Gateway, Kind};
+use sluice_govern::registry::{ANYTHING, Agent, Fabric, Gateway, Kind};
 use std::sync::Arc;
 
 /// Where the rules come from.
@@ -26,8 +27,6 @@ pub(crate) struct Rules {
     pub(crate) policies: Arc<Policies>,
     /// What agents are that every setup has.
     pub(crate) plain: Agent,
-    /// The gateway of this process.
-    pub(crate) local: Gateway,
 }
 
 impl Rules {
@@ -42,12 +41,15 @@ impl Rules {
             PolicySource::Fixed(policies) => Arc::clone(policies),
             PolicySource::Registry => from_rows(rows, before)?,
         };
-        let fabric = Fabric::read(rows.epoch, &rows.rows);
+        let mut fabric = Fabric::read(rows.epoch, &rows.rows);
+        // The gateway of this process is there without a row, and offers whatever
+        // its agents can do.
+        let local = Gateway { capabilities: vec![ANYTHING.to_owned()], ..Gateway::default() };
+        fabric.gateways.entry(LOCAL_GATEWAY.to_owned()).or_insert(local);
         for (kind, name, why) in &fabric.broken {
             tracing::error!(kind = kind.as_str(), name, why, "a row cannot be read");
         }
-        let local = Gateway { capabilities: Vec::new(), ..Gateway::default() };
-        Ok(Rules { fabric, policies, plain: Agent::default(), local })
+        Ok(Rules { fabric, policies, plain: Agent::default() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Trust;
 use super::rules::Rules;
-use crate::agents::{Agents, LOCAL_GATEWAY};
+use crate::agents::Agents;
 use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience};
 use sluice_govern::policy::Policies;
@@ -59,8 +59,7 @@ impl Authority for View<'_> {
     }
 
     fn gateway(&self, name: &str) -> Option<&Gateway> {
-        let local = (name == LOCAL_GATEWAY).then_some(&self.rules.local);
-        self.rules.fabric.gateways.get(name).or(local)
+        self.rules.fabric.gateways.get(name)
     }
 
     fn health(&self, gateway: &str) -> Health {

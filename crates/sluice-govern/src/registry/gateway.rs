@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A capability that stands for all of them.
+pub const ANYTHING: &str = "*";
+
 /// Where work is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -245,23 +245,26 @@ fn prune_removes_what_the_file_does_not_have_and_spares_versions() {
 #[test]
 fn what_others_need_cannot_be_pruned() {
     let world = World::new()
-        .file("config.yaml", SETUP)
-        .file("less.yaml", "agents: {scribe: {gateway: local}}");
+        .file(
+            "config.yaml",
+            &SETUP.replace("local:", "desk:").replace("gateway: local", "gateway: desk"),
+        )
+        .file("less.yaml", "agents: {scribe: {gateway: desk}}");
     world.printed(&["apply", "-f", "config.yaml"]);
     check(
         &world,
         &["apply", "-f", "less.yaml", "--prune"],
         expect![[r#"
-        stderr:
-        error[unknown_row]: there is no gateway `local`
-         --> less.yaml:1:28
-          |
-        1 | agents: {scribe: {gateway: local}}
-          |  ^^^^^ agents.scribe.gateway
-          |
-          = help: docs/errors/unknown_row.md says what to do
-        exit 2
-    "#]],
+            stderr:
+            error[unknown_row]: there is no gateway `desk`
+             --> less.yaml:1:28
+              |
+            1 | agents: {scribe: {gateway: desk}}
+              |  ^^^^ agents.scribe.gateway
+              |
+              = help: docs/errors/unknown_row.md says what to do
+            exit 2
+        "#]],
     );
 }
 
