@@ -176,27 +176,32 @@ impl Ledger {
     fn started(&mut self, mut admitted: Admitted, tally: &mut Tally) -> Result<(), String> {
         let key = (admitted.run, admitted.at);
         if let Some(out) = self.out.get_mut(&key) {
-            // Sent again after a crash: it holds what it held.
+            // Sent again after a crash: it takes what it now needs for what it had.
             tally.reach("sent again");
-            if out.terms != admitted.terms {
-                return Err("what is sent again takes nothing more".into());
-            }
             out.numbers.push(admitted.dispatch_no);
+            let had = std::mem::replace(&mut out.terms, Arc::clone(&admitted.terms));
+            self.holds(&had, -1);
+            self.holds(&Arc::clone(&admitted.terms), 1);
             admitted.again = true;
         } else {
             let terms = Arc::clone(&admitted.terms);
             let numbers = vec![admitted.dispatch_no];
-            if let Some(agent) = &terms.slot {
-                self.add(account::busy(agent), 1);
-            }
-            for one in &terms.accounts {
-                self.add(account::held(&one.name), signed(terms.reserved));
-            }
+            self.holds(&terms, 1);
             self.admissions += 1;
             self.out.insert(key, Out { terms, numbers });
         }
         self.admitted.push(admitted);
         Ok(())
+    }
+
+    /// What a dispatch holds is taken, or given back.
+    fn holds(&mut self, terms: &Terms, times: i64) {
+        if let Some(agent) = &terms.slot {
+            self.add(account::busy(agent), times);
+        }
+        for one in &terms.accounts {
+            self.add(account::held(&one.name), times * signed(terms.reserved));
+        }
     }
 
     /// A dispatch comes to its end, if one is in flight.
