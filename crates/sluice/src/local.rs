@@ -82,23 +82,35 @@ pub(crate) struct Local {
 impl Local {
     /// Opens the data directory, and makes it where it is missing.
     pub(crate) async fn open(data: &Data, agents: Agents, claims: Claims) -> anyhow::Result<Local> {
+        Local::under(data, agents, claims, PolicySource::default()).await
+    }
+
+    /// The same, under policies that are named.
+    pub(crate) async fn under(
+        data: &Data,
+        agents: Agents,
+        claims: Claims,
+        policies: PolicySource,
+    ) -> anyhow::Result<Local> {
         let dir = directory(data);
         let store = store(&dir)?;
         let copy = data.seal_file.clone().or_else(environment::seal_file);
         let sealer = key::sealer(&dir, copy.as_deref())?;
-        Local::on(store, agents, claims, Some(sealer)).await
+        Local::on(store, agents, claims, policies, Some(sealer)).await
     }
 
     /// A data directory that is made up: nothing is in it, and nothing stays.
     pub(crate) async fn imagined() -> anyhow::Result<Local> {
         let store = MemoryStore::new(Arc::new(SystemClock));
-        Local::on(Arc::new(store), Agents::new(), Claims::None, None).await
+        let policies = PolicySource::default();
+        Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None).await
     }
 
     async fn on(
         store: Arc<dyn Store>,
         agents: Agents,
         claims: Claims,
+        policies: PolicySource,
         sealer: Option<Sealer>,
     ) -> anyhow::Result<Local> {
         let ground = Ground {
@@ -106,7 +118,7 @@ impl Local {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents,
-            policies: PolicySource::default(),
+            policies,
             sealer,
         };
         let config = Config { claims, ..Config::default() };

@@ -4,10 +4,12 @@ use crate::input::Input;
 use crate::problem::Unreadable;
 use crate::refused::{POLICIES_REFUSED, Refused, unreadable};
 use sluice_core::limits::DOCUMENT_BYTES_MAX;
+use sluice_engine::trust::PolicySource;
 use sluice_govern::policy::{DEFAULT, Policies};
 use sluice_govern::registry::{PolicySet, Row, policy_files};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the name of a policy file ends with.
 const ENDING: &str = "cedar";
@@ -59,6 +61,14 @@ pub(crate) fn usable(there: &[Row], after: &[Row]) -> Result<(), Refused> {
         load(&shadow)?;
     }
     Ok(())
+}
+
+/// Where the rules of a run come from: the files that are named, or the registry.
+pub(crate) fn source(paths: &[OsString]) -> Result<PolicySource, Refused> {
+    if paths.is_empty() {
+        return Ok(PolicySource::default());
+    }
+    Ok(PolicySource::Fixed(Arc::new(load(&read(paths)?)?)))
 }
 
 /// The policies in files and directories that are named.

@@ -3,7 +3,7 @@
 use crate::agents::LOCAL_GATEWAY;
 use sluice_core::port::ledger::Rows;
 use sluice_govern::policy::{DEFAULT, Policies};
-use sluice_govern::registry::{ANYTHING, Agent, Fabric, Gateway, Kind};
+use sluice_govern::registry::{ANYTHING, Agent, Fabric, Gateway, PolicySet, policy_files};
 use std::sync::Arc;
 
 /// Where the rules come from.
@@ -54,17 +54,8 @@ impl Rules {
 }
 
 fn from_rows(rows: &Rows, before: Option<&Rules>) -> Result<Arc<Policies>, RulesError> {
-    let mut active: Vec<(String, String)> = Vec::new();
-    let mut shadow: Vec<(String, String)> = Vec::new();
-    for row in rows.rows.iter().filter(|row| row.kind == Kind::Policy) {
-        let text = row.body.get("text").and_then(serde_json::Value::as_str);
-        let Some(text) = text else {
-            return Err(RulesError(format!("`{}` has no text", row.name)));
-        };
-        let in_shadow = row.body.get("set").and_then(serde_json::Value::as_str) == Some("shadow");
-        let files = if in_shadow { &mut shadow } else { &mut active };
-        files.push((row.name.clone(), text.to_owned()));
-    }
+    let mut active = policy_files(&rows.rows, PolicySet::Active).map_err(RulesError)?;
+    let shadow = policy_files(&rows.rows, PolicySet::Shadow).map_err(RulesError)?;
     if active.is_empty() {
         active.push((DEFAULT.0.to_owned(), DEFAULT.1.to_owned()));
     }

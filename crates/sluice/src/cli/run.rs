@@ -71,6 +71,9 @@ pub(crate) struct Here {
     /// Let a script answer instead of agents
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
+    /// Policies to run under, a file or a directory, instead of the registry's
+    #[arg(long, value_name = "PATH")]
+    pub(crate) policies: Vec<OsString>,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]

@@ -10,6 +10,7 @@ use crate::input::Input;
 use crate::live::{self, Follow, Part};
 use crate::local::{self, Again, Local};
 use crate::out::Out;
+use crate::policies;
 use crate::refused::Refused;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
@@ -60,7 +61,8 @@ impl<'a> Bench<'a> {
     }
 
     async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
-        let local = Local::open(&here.data, agents.clone(), claims).await?;
+        let policies = policies::source(&here.policies)?;
+        let local = Local::under(&here.data, agents.clone(), claims, policies).await?;
         let who = local::who(&here.name);
         let again = Again::of(&here.data, here.mock.as_ref());
         Ok(Bench { local, who, again, agents, here })
