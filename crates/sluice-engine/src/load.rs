@@ -121,7 +121,7 @@ async fn fold(
         for event in decoded.events.iter().take(wanted) {
             folded.run.evolve(event, decoded.at_ms);
         }
-        folded.run.tip = tip(&frame, wanted).unwrap_or(folded.run.tip);
+        folded.run.tip = tip(frame, wanted).unwrap_or(folded.run.tip);
         folded.tail_events += u64::from(frame.count);
         folded.tail_bytes += frame.body.len();
     }

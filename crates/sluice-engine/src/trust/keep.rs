@@ -273,36 +273,35 @@ impl Inner {
     async fn end_trials(&self) {
         let rules = self.trust.rules();
         let now_ms = self.clock.now_ms();
-        let over = rules.fabric.agents.iter().filter(|(_, agent)| {
+        // One at a time: each changes the rows, and that leads here again.
+        let mut over = rules.fabric.agents.iter().filter(|(_, agent)| {
             agent.phase == Phase::Poc && agent.phase_at(now_ms) == Phase::Sunset
         });
-        for (name, agent) in over {
-            let mut after = agent.clone();
-            after.phase = Phase::Sunset;
-            after.phase_since_ms = Some(now_ms);
-            let body = serde_json::to_value(&after).unwrap_or_default();
-            let entry = Entry {
-                at_ms: now_ms,
-                category: "lifecycle",
-                what: "agent_trial_ended".to_owned(),
-                actor: self.node.to_string(),
-                resource_type: "agent".to_owned(),
-                resource_id: name.clone(),
-                event: None,
-                detail: json!({"phase_since_ms": agent.phase_since_ms}),
-            };
-            let change = Change {
-                expect: Some(rules.fabric.epoch),
-                put: vec![Row { kind: Kind::Agent, name: name.clone(), body }],
-                remove: Vec::new(),
-                node: self.node,
-                entries: vec![entry],
-            };
-            // Another process may have been first; what is left is found next time.
-            if let Err(error) = self.store.change(change).await {
-                tracing::warn!(%error, agent = name, "the end of a trial could not be recorded");
-            }
-            return;
+        let Some((name, agent)) = over.next() else { return };
+        let mut after = agent.clone();
+        after.phase = Phase::Sunset;
+        after.phase_since_ms = Some(now_ms);
+        let body = serde_json::to_value(&after).unwrap_or_default();
+        let entry = Entry {
+            at_ms: now_ms,
+            category: "lifecycle",
+            what: "agent_trial_ended".to_owned(),
+            actor: self.node.to_string(),
+            resource_type: "agent".to_owned(),
+            resource_id: name.clone(),
+            event: None,
+            detail: json!({"phase_since_ms": agent.phase_since_ms}),
+        };
+        let change = Change {
+            expect: Some(rules.fabric.epoch),
+            put: vec![Row { kind: Kind::Agent, name: name.clone(), body }],
+            remove: Vec::new(),
+            node: self.node,
+            entries: vec![entry],
+        };
+        // Another process may have been first; what is left is found next time.
+        if let Err(error) = self.store.change(change).await {
+            tracing::warn!(%error, agent = name, "the end of a trial could not be recorded");
         }
     }
 }
