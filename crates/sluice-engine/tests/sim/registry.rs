@@ -29,6 +29,7 @@ const ENVELOPES: [(&str, &str, Option<&str>, &str); 4] = [
 /// The rows there are, as the operator knows them.
 pub(crate) struct Registry {
     rows: BTreeMap<(Kind, String), Value>,
+    window_s: u64,
     chance: Chance,
 }
 
@@ -38,7 +39,9 @@ pub(crate) type Edit = (Vec<Row>, Vec<(Kind, String)>);
 impl Registry {
     /// What a seed begins with.
     pub(crate) fn of(seed: u64) -> Registry {
-        let mut registry = Registry { rows: BTreeMap::new(), chance: Chance::of(&[seed, 7]) };
+        let mut chance = Chance::of(&[seed, 7]);
+        let window_s = chance.between(1, 8);
+        let mut registry = Registry { rows: BTreeMap::new(), window_s, chance };
         for agent in ["edge", "async"] {
             if registry.chance.permille(850) {
                 let row = registry.agent();
@@ -65,7 +68,7 @@ impl Registry {
     pub(crate) fn capped(cents: u64) -> Registry {
         let row = json!({"scope": "global", "period": "total", "amount_cents": cents});
         let rows = BTreeMap::from([((Kind::Envelope, "all".to_owned()), row)]);
-        Registry { rows, chance: Chance::of(&[cents]) }
+        Registry { rows, window_s: 1, chance: Chance::of(&[cents]) }
     }
 
     /// Everything, for the first change.
@@ -85,7 +88,8 @@ impl Registry {
             row["max_concurrent_steps"] = json!(chance.between(1, 8));
         }
         if chance.permille(500) {
-            row["rate"] = json!({"limit": chance.between(2, 20), "window_s": chance.between(1, 8)});
+            // A window of another length begins anew, so a seed has one length.
+            row["rate"] = json!({"limit": chance.between(2, 20), "window_s": self.window_s});
         }
         if chance.permille(350) {
             row["budget_monthly_cents"] = json!(chance.between(20, 900));
@@ -127,15 +131,8 @@ impl Registry {
             }
             7 | 8 => {
                 let agent = *self.chance.pick(&["edge", "async"]);
-                let mut row = self.agent();
-                // A window of another length begins anew; that is not what is looked at here.
+                let row = self.agent();
                 let key = (Kind::Agent, agent.to_owned());
-                let kept = self.rows.get(&key).map(|row| row["rate"]["window_s"].clone());
-                if let Some(window_s) = kept.filter(Value::is_number)
-                    && row.get("rate").is_some()
-                {
-                    row["rate"]["window_s"] = window_s;
-                }
                 self.rows.insert(key, row);
             }
             _ => {

@@ -35,12 +35,12 @@ async fn approve(life: &Life, run: &Run) {
 }
 
 async fn approve_as(life: &Life, run: &Run, by: &str) {
-    answer(life, run.id, question(run), Decision::Approve, by, &[]).await.unwrap();
+    answer(life, run.id, question(run), Decision::Approve, by, &[]).await.expect("it counts");
 }
 
 /// A run of the flow, paid for once.
 async fn paid(life: &Life) -> Run {
-    let id = life.start(start(FLOW)).await.unwrap().run;
+    let id = life.start(start(FLOW)).await.expect("it starts").run;
     approve(life, &asks(life, id).await).await;
     let run = ended(life, id).await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
@@ -59,7 +59,7 @@ async fn made_from(
         Some(Origin { kind: "restart".to_owned(), run: source.id, event: source.version });
     start.carried = Carried::for_restart(source, BTreeSet::from([1]));
     start.agreed = Carried::agreed(source);
-    life.start(start).await.unwrap().run
+    life.start(start).await.expect("it starts").run
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ async fn asked(approval: &str) -> (World, Life, RunId, ApprovalId) {
     let (world, life) = governed(MOCK, &[]).await;
     let mut start = start(&flow(approval));
     start.initiator = "ada".to_owned();
-    let id = life.start(start).await.unwrap().run;
+    let id = life.start(start).await.expect("it starts").run;
     let approval = question(&asks(&life, id).await);
     (world, life, id, approval)
 }

@@ -47,7 +47,7 @@ async fn late(cost: u64) -> (Arc<dyn Store>, Engine, sluice_core::run::state::Ru
     let meter = Meter::new(CENT, CENT, |_| Duration::from_secs(3600));
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     let flow = "name: flow\nsteps: [{id: a, command: go, timeout: 50ms}]";
-    let id = engine.start(start(flow)).await.unwrap().run;
+    let id = engine.start(start(flow)).await.expect("it starts").run;
     let run = ended(&engine, id).await;
     assert_eq!(count(&*store, HELD).await, signed(CENT), "nobody knows what it cost");
     let usage = Usage { cost: Money::from_micro_cents(cost), ..Usage::default() };

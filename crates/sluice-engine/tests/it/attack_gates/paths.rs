@@ -79,7 +79,7 @@ async fn renewed(life: &Life, source: &Run, kind: &str, carried: Carried) -> Run
     let mut start = start(TWO);
     start.origin = Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });
     start.carried = carried;
-    life.start(start).await.unwrap().run
+    life.start(start).await.expect("it starts").run
 }
 
 #[tokio::test]

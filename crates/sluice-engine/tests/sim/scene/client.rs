@@ -54,7 +54,7 @@ impl Scene {
         start.bring = flow.bring;
         start.default_agent = Some("edge".to_owned());
         start.key = Some(format!("start-{number}"));
-        if self.operator.is_some() && number % 2 == 0 {
+        if self.operator.is_some() && number.is_multiple_of(2) {
             start.initiator = "ada".to_owned();
         }
         if self.world.strikes(Fault::StartTwice) {
