@@ -2,7 +2,7 @@
 //! and writes as much, and one that writes nothing of it.
 
 use crate::chain::round;
-use crate::ground::{Plant, Where, brief, chain, sealer, stored};
+use crate::ground::{Plant, Where, brief, chain, cpu_s, sealer, stored};
 use clap::Args;
 use serde_json::{Value, json};
 use sluice_core::journal::event::Record;
@@ -108,10 +108,13 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let per_round = options.runs.div_ceil(options.rounds);
     let mut best = [Duration::MAX; 3];
     let mut all = [Duration::ZERO; 3];
+    let mut cpu = [0.0; 3];
     for at in 0..options.rounds {
         for turn in 0..plants.len() {
             let which = (at + turn) % plants.len();
+            let before = cpu_s();
             let took = round(&plants[which], &stored, per_round, options.concurrency).await?.took;
+            cpu[which] += cpu_s() - before;
             best[which] = best[which].min(took);
             all[which] += took;
         }
@@ -125,6 +128,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         "bench": "governed", "decision_bytes": bytes,
         "steps_per_s": {"full": speed(0), "same_rows": speed(1), "no_rows": speed(2)},
         "of_same_rows": share(1), "of_no_rows": share(2),
+        "cpu_us_per_step": cpu.map(|s| brief(s / steps * 1e6)),
+        "cpu_of_same_rows": brief(cpu[1] / cpu[0]), "cpu_of_no_rows": brief(cpu[2] / cpu[0]),
         "best_of_same_rows": best_share(1), "best_of_no_rows": best_share(2),
     }))
 }

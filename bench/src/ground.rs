@@ -186,6 +186,11 @@ pub(crate) fn chain(steps: usize) -> String {
     format!("name: chain\nsteps:\n{steps}")
 }
 
+/// Processor time this process has used, in seconds.
+pub(crate) fn cpu_s() -> f64 {
+    Used::now().cpu_s
+}
+
 /// What a benchmark counted, and the figures that every one of them prints.
 pub(crate) struct Tally {
     figures: Figures,

@@ -224,8 +224,12 @@ impl Inner {
         let rules = self.trust.rules();
         let mut changed = Vec::new();
         for name in rules.fabric.gateways.keys() {
-            let found = self.pulse_of(name).await;
             let now_ms = self.clock.now_ms();
+            let Some(found) = self.pulse_of(name).await else {
+                // Others may be able to speak to it: nothing happened to it.
+                self.trust.pulse.note(name, Some(Health::Offline), now_ms);
+                continue;
+            };
             if let Some((before, after)) = self.trust.pulse.note(name, found, now_ms) {
                 let misses = self.trust.pulse.misses(name);
                 tracing::warn!(gateway = name, ?before, ?after, "a gateway's health changed");
@@ -250,22 +254,21 @@ impl Inner {
         self.wake(self.trust.waiters.take_all());
     }
 
-    /// How a gateway is: none if it gives no answer. One that nobody here can
-    /// speak to is offline, for this process.
-    async fn pulse_of(&self, name: &str) -> Option<Health> {
+    /// How a gateway is, if it answers; none if nobody here can speak to it.
+    async fn pulse_of(&self, name: &str) -> Option<Option<Health>> {
         let rules = self.trust.rules();
         let row = rules.fabric.gateways.get(name);
         let provider = row.map(|row| row.provider.as_str()).unwrap_or_default();
         if provider.is_empty() {
-            return Some(Health::Healthy);
+            return Some(Some(Health::Healthy));
         }
-        let Some(adapter) = self.agents.at(provider, row) else { return Some(Health::Offline) };
+        let adapter = self.agents.at(provider, row)?;
         let patience = Duration::from_millis(PULSE_PATIENCE_MS);
-        match tokio::time::timeout(patience, adapter.health()).await {
+        Some(match tokio::time::timeout(patience, adapter.health()).await {
             Ok(Answered::Healthy) => Some(Health::Healthy),
             Ok(Answered::Degraded) => Some(Health::Degraded),
             Ok(Answered::Offline) | Err(_) => None,
-        }
+        })
     }
 
     /// Writes down that a trial is over whose time has run out: one at a time,
