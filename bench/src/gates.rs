@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use sluice_govern::action::Action;
-use sluice_govern::decision::{Constraints, Disposition};
+use sluice_govern::decision::{Constraints, Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{
     Cap, Facts, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Whose, Worst,
@@ -101,6 +101,12 @@ fn facts<'a>(agent: &'a Agent, gateway: &'a Gateway, caps: Vec<Cap<'a>>) -> Fact
                 .to_owned(),
         },
     }
+}
+
+/// A decision that allows.
+pub(crate) fn decision() -> anyhow::Result<Decision> {
+    let (agent, gateway) = (Agent::default(), Gateway::default());
+    Ok(evaluate(&facts(&agent, &gateway, Vec::new()), &policies(0)?))
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {

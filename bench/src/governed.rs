@@ -1,5 +1,5 @@
-//! A chain of steps under full governance, beside one that is allowed everything
-//! and writes as much, and one that writes nothing of it.
+//! A chain of steps under full governance, beside one that writes as much but
+//! takes a constant allow for the gates' answer, and one that writes none of it.
 
 use crate::chain::round;
 use crate::ground::{Plant, Where, brief, chain, cpu_s, sealer, stored};
@@ -96,8 +96,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let record = sample(options).await?;
     let bytes = record.text().len();
     let full = Plant::governed(&options.place, MOCK, rows(), Config::default(), Some(sealer()));
-    let noted = unasked(Unasked::Noted(record));
-    let noted = Plant::governed(&options.place, MOCK, Vec::new(), noted, Some(sealer()));
+    let decision = crate::gates::decision()?;
+    let noted = unasked(Unasked::Noted(Box::new(decision), record));
+    let noted = Plant::governed(&options.place, MOCK, rows(), noted, Some(sealer()));
     let silent = unasked(Unasked::Silent);
     let silent = Plant::governed(&options.place, MOCK, Vec::new(), silent, None);
     let plants = [Arc::new(full.await?), Arc::new(noted.await?), Arc::new(silent.await?)];

@@ -62,7 +62,7 @@ impl Default for Config {
 
 /// Safeguards taken away, one at a time, so that the simulator can show what each is for.
 #[cfg(feature = "sabotage")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sabotage {
     /// Work is sent before the append that says so is durable.
     pub dispatch_before_log: bool,

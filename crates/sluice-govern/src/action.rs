@@ -11,39 +11,40 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// A dispatch as it would be sent. Its canonical JSON is what people agree to.
+/// Fields stand in alphabetical order: canonical JSON then needs no sorting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Action {
     /// Who does it.
     pub agent: String,
-    /// Where. Fixed when a person is asked.
-    pub gateway: String,
-    /// The workflow.
-    pub workflow: String,
-    /// The step; `step[3]` for an instance.
-    pub step: String,
     /// The instruction, rendered.
     pub command: String,
-    /// What is piped in.
-    pub stdin: Option<String>,
-    /// Environment variables, for a shell.
-    pub env: Vec<(String, String)>,
-    /// Working directory, for a shell.
-    pub cwd: Option<String>,
-    /// Values a sub-workflow is given, or a person is asked about.
-    pub inputs: Value,
-    /// The model.
-    pub model: Option<String>,
-    /// Tools it may use.
-    pub tools: Vec<String>,
     /// What it must keep to.
     pub constraints: Constraints,
     /// Most it may cost; none where nobody can say.
     pub cost_ceiling: Option<Money>,
+    /// Working directory, for a shell.
+    pub cwd: Option<String>,
+    /// SHA-256 of the plan.
+    pub definition: String,
+    /// Environment variables, for a shell.
+    pub env: Vec<(String, String)>,
+    /// Where. Fixed when a person is asked.
+    pub gateway: String,
+    /// Values a sub-workflow is given, or a person is asked about.
+    pub inputs: Value,
+    /// The model.
+    pub model: Option<String>,
     /// SHA-256 over the policies that matched it. An edit of another policy
     /// does not change it.
     pub policies: String,
-    /// SHA-256 of the plan.
-    pub definition: String,
+    /// What is piped in.
+    pub stdin: Option<String>,
+    /// The step; `step[3]` for an instance.
+    pub step: String,
+    /// Tools it may use.
+    pub tools: Vec<String>,
+    /// The workflow.
+    pub workflow: String,
 }
 
 impl Action {

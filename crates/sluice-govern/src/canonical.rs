@@ -23,12 +23,12 @@ fn write(value: &impl Serialize, bytes: usize) -> String {
 /// SHA-256 of bytes, in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut hex = [0; 64];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(Sha256::digest(bytes)) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
-    hex
+    std::str::from_utf8(&hex).expect("digits are ASCII").to_owned()
 }
 
 /// SHA-256 of the canonical JSON, in hexadecimal. `bytes` is a guess at the

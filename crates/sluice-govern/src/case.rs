@@ -79,8 +79,8 @@ impl<'c> Case<'c> {
         self.held_for_money
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<HoldBy>, PolicyFacts) {
-        (self.holds, self.seen)
+    pub(crate) fn into_holds(self) -> Vec<HoldBy> {
+        self.holds
     }
 
     /// Whether the grant is for the action as it is now.

@@ -4,7 +4,6 @@ mod constraints;
 
 pub use constraints::Constraints;
 
-use crate::policy::PolicyFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -133,8 +132,10 @@ pub struct Decision {
     /// What a set in shadow would have decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
-    /// What the policies saw, so that others can be tried on it.
-    pub facts: PolicyFacts,
+    /// What the policies saw, so that others can be tried on it: JSON, written
+    /// once, for the digest and for the record, which puts it behind the rest.
+    #[serde(skip)]
+    pub facts: String,
 }
 
 impl Decision {
@@ -142,7 +143,11 @@ impl Decision {
     /// decision itself: that builds no map.
     pub fn to_json(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
-            Ok(Value::Object(map)) => map,
+            Ok(Value::Object(mut map)) => {
+                let facts = serde_json::from_str(&self.facts).unwrap_or_default();
+                map.insert("facts".to_owned(), facts);
+                map
+            }
             other => unreachable!("a decision is a map of plain data, not {other:?}"),
         }
     }

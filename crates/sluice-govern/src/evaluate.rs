@@ -6,7 +6,7 @@ use crate::decision::{BlockedBy, Decision, Disposition, Outcome, Shadow, Verdict
 use crate::facts::{Facts, Subject};
 use crate::gates::{Finding, GATES, Gate, Trial};
 use crate::money::Money;
-use crate::policy::{Matches, Policies, PolicyFacts};
+use crate::policy::{Matches, Policies};
 use crate::registry::{Health, Held, Rate, Role, Tools};
 use serde::Serialize;
 
@@ -61,9 +61,10 @@ fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
     };
     let action = case.complete();
     let action_digest = action.digest();
-    let facts_digest = digest(facts, &case.seen, &action_digest);
+    let seen = serde_json::to_string(&case.seen).expect("facts are plain data");
+    let facts_digest = digest(facts, &seen, &action_digest);
     let matched = case.asked().map(Matches::matched).unwrap_or_default();
-    let (mut holds, seen) = case.into_parts();
+    let mut holds = case.into_holds();
     if disposition != Disposition::Hold {
         // Nobody is asked about what is blocked.
         holds.clear();
@@ -111,7 +112,6 @@ struct Compared<'f> {
     agent: Option<AgentBounds<'f>>,
     asks: Option<&'f [String]>,
     caps: Vec<(&'f str, Money, Money, Money)>,
-    facts: &'f PolicyFacts,
     grant: Option<&'f str>,
     health: Option<Health>,
     held: bool,
@@ -129,7 +129,7 @@ struct AgentBounds<'f> {
 }
 
 /// SHA-256 over everything a gate compares.
-fn digest(facts: &Facts<'_>, seen: &PolicyFacts, action: &str) -> String {
+fn digest(facts: &Facts<'_>, seen: &str, action: &str) -> String {
     let agent = match facts.subject {
         Subject::Agent(_, row) => row.map(|row| AgentBounds {
             max_concurrent_steps: row.max_concurrent_steps,
@@ -144,7 +144,6 @@ fn digest(facts: &Facts<'_>, seen: &PolicyFacts, action: &str) -> String {
         agent,
         asks: facts.asks.map(|asks| asks.approvers),
         caps: caps.collect(),
-        facts: seen,
         grant: facts.grant.map(|grant| grant.digest),
         health: facts.place.map(|place| place.health),
         held: facts.held == Held::Yes,
@@ -155,7 +154,8 @@ fn digest(facts: &Facts<'_>, seen: &PolicyFacts, action: &str) -> String {
     };
     // In the order they are declared, and without a second writing: the facts are
     // compared with nothing but themselves.
-    let text = serde_json::to_vec(&compared).expect("facts are plain data");
+    let mut text = serde_json::to_vec(&compared).expect("facts are plain data");
+    text.extend_from_slice(seen.as_bytes());
     canonical::hex(&text)
 }
 

@@ -110,7 +110,8 @@ impl Refused {
             Refusal::Late => "nothing: the result is known".to_owned(),
             Refusal::NothingToRewind => format!("`sluice runs show {run}` lists the checkpoints"),
             Refusal::NotApprover { .. } => {
-                "let one of them answer, or answer in a role that is named: `--role ROLE`".to_owned()
+                "let one of them answer, or answer in a role that is named: `--role ROLE`"
+                    .to_owned()
             }
             Refusal::SelfApproval(_) => "let somebody else answer".to_owned(),
             Refusal::AnsweredAlready(_) => "let the others answer".to_owned(),

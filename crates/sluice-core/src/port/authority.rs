@@ -41,7 +41,7 @@ pub trait Authority: Send + Sync {
     /// An answer that is given without asking the gates: a yardstick for what
     /// asking them costs.
     #[cfg(feature = "sabotage")]
-    fn unasked(&self) -> Option<Unasked> {
+    fn unasked(&self) -> Option<&Unasked> {
         None
     }
 
@@ -52,10 +52,10 @@ pub trait Authority: Send + Sync {
 
 /// What is written down of a dispatch that nobody was asked about.
 #[cfg(feature = "sabotage")]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Unasked {
-    /// This decision, whatever the step.
-    Noted(crate::journal::event::Record),
+    /// This decision, whatever the step; everything else is as it would be.
+    Noted(Box<sluice_govern::decision::Decision>, crate::journal::event::Record),
     /// Nothing.
     Silent,
 }

@@ -129,7 +129,7 @@ impl Inner {
     pub(crate) fn view(&self, now_ms: u64) -> View<'_> {
         let view = View::new(&self.trust, &self.agents, now_ms);
         #[cfg(feature = "sabotage")]
-        let view = view.unasked(self.config.sabotage.unasked.cloned());
+        let view = view.unasked(self.config.sabotage.unasked);
         view
     }
 

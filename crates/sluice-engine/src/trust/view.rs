@@ -16,7 +16,7 @@ pub(crate) struct View<'a> {
     agents: &'a Agents,
     now_ms: u64,
     #[cfg(feature = "sabotage")]
-    unasked: Option<sluice_core::port::authority::Unasked>,
+    unasked: Option<&'static sluice_core::port::authority::Unasked>,
 }
 
 impl<'a> View<'a> {
@@ -37,7 +37,7 @@ impl View<'_> {
     /// The same, but nobody is asked.
     pub(super) fn unasked(
         mut self,
-        unasked: Option<sluice_core::port::authority::Unasked>,
+        unasked: Option<&'static sluice_core::port::authority::Unasked>,
     ) -> Self {
         self.unasked = unasked;
         self
@@ -81,8 +81,8 @@ impl Authority for View<'_> {
     }
 
     #[cfg(feature = "sabotage")]
-    fn unasked(&self) -> Option<sluice_core::port::authority::Unasked> {
-        self.unasked.clone()
+    fn unasked(&self) -> Option<&sluice_core::port::authority::Unasked> {
+        self.unasked
     }
 
     fn patience(&self) -> &Patience {

@@ -13,6 +13,8 @@ use crate::journal::event::{
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::{Quote, Usage};
+#[cfg(feature = "sabotage")]
+use crate::port::authority::Unasked;
 use crate::run::id::RunId;
 use crate::run::state::Grant;
 use crate::run::status::StepStatus;
@@ -71,8 +73,8 @@ impl Turn<'_> {
     /// Asks the gates about a step and does what they say.
     pub(super) fn govern(&mut self, ready: Ready) {
         #[cfg(feature = "sabotage")]
-        if let Some(unasked) = self.given.authority.unasked() {
-            return self.send_unasked(ready, unasked);
+        if self.given.authority.unasked() == Some(&Unasked::Silent) {
+            return self.send_unasked(ready);
         }
         let judged = self.judge(&ready);
         let at = ready.at;
@@ -103,20 +105,17 @@ impl Turn<'_> {
         let caps = std::mem::take(&mut dossier.caps);
         let facts = Facts { caps, ..self.facts(ready, &dossier, child) };
         let authority = self.given.authority;
-        let decision = evaluate(&facts, authority.policies());
-        let caps = facts.caps.into_iter().zip(&dossier.accepted);
-        let caps = caps.map(|(cap, accepted)| (cap.account, cap.amount, *accepted)).collect();
-        let worst = dossier.estimate.worst;
-        let record = record(&decision, route.as_ref(), worst, authority.fabric().epoch);
-        Judged {
-            decision,
-            record,
-            caps,
-            worst,
-            max_output_tokens: dossier.estimate.max_output_tokens,
-            gateway: dossier.gateway,
-            model: dossier.model,
+        #[cfg(feature = "sabotage")]
+        if let Some(Unasked::Noted(decision, record)) = authority.unasked() {
+            let (decision, record) = ((**decision).clone(), record.clone());
+            let caps = accounts(facts.caps);
+            return judged(decision, record, caps, dossier);
         }
+        let decision = evaluate(&facts, authority.policies());
+        let record =
+            record(&decision, route.as_ref(), dossier.estimate.worst, authority.fabric().epoch);
+        let caps = accounts(facts.caps);
+        judged(decision, record, caps, dossier)
     }
 
     /// Gathers what the gates look at.
@@ -444,11 +443,8 @@ impl Turn<'_> {
     }
 
     #[cfg(feature = "sabotage")]
-    fn send_unasked(&mut self, ready: Ready, unasked: crate::port::authority::Unasked) {
+    fn send_unasked(&mut self, ready: Ready) {
         let at = ready.at;
-        if let crate::port::authority::Unasked::Noted(record) = unasked {
-            self.node(at, NodeEvent::GovernanceDecided(record));
-        }
         let run = &*self.run;
         let dispatch = Dispatch {
             attempt: ready.attempt,
@@ -535,11 +531,35 @@ impl Turn<'_> {
     }
 }
 
+fn accounts(caps: Vec<Cap<'_>>) -> Vec<(String, Money)> {
+    caps.into_iter().map(|cap| (cap.account, cap.amount)).collect()
+}
+
+fn judged(
+    decision: Decision,
+    record: Record,
+    caps: Vec<(String, Money)>,
+    dossier: Dossier,
+) -> Judged {
+    let caps = caps.into_iter().zip(dossier.accepted);
+    Judged {
+        decision,
+        record,
+        caps: caps.map(|((account, cap), accepted)| (account, cap, accepted)).collect(),
+        worst: dossier.estimate.worst,
+        max_output_tokens: dossier.estimate.max_output_tokens,
+        gateway: dossier.gateway,
+        model: dossier.model,
+    }
+}
+
 /// What is written down of a decision: itself, where it leads, and what it
 /// rests on. Written straight into text: this is done once for every dispatch.
 fn record(decision: &Decision, route: Option<&Route>, worst: Worst, epoch: u64) -> Record {
     let mut text = serde_json::to_string(decision).expect("a decision is plain data");
     text.pop();
+    text.push_str(",\"facts\":");
+    text.push_str(&decision.facts);
     if let Some(route) = route {
         let route = serde_json::to_string(route).expect("a route is plain data");
         text.push_str(",\"route\":");
