@@ -14,6 +14,7 @@ mod bind;
 mod cancel;
 mod child;
 mod complete;
+mod dossier;
 mod fail;
 mod fan_out;
 mod gate;
