@@ -121,6 +121,7 @@ a:
                 cost: Money(
                     40000,
                 ),
+                unknown: false,
             },
             session: Some(
                 "s1",
