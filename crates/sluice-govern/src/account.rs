@@ -10,9 +10,9 @@ mod period;
 mod settle;
 mod worst;
 
-pub use caps::{CapOn, RunCap, Spender, caps_for, crossed};
+pub use caps::{CapOn, RunCap, Spender, THRESHOLDS, caps_for, crossed};
 pub use period::Civil;
-pub use settle::{BadFigure, Settlement, reserve, settle};
+pub use settle::{BadFigure, Settlement, settle};
 pub use worst::{Costing, Estimate, input_tokens, worst};
 
 /// The counter that grows with every change of the registry. Every dispatching

@@ -86,7 +86,7 @@ impl Trust {
     ) -> Result<(), StoreError> {
         let accounts = run.own_accounts();
         let counters = accounts.iter().flat_map(|name| {
-            let told = [50, 80, 100].map(|percent| account::told(name, percent));
+            let told = account::THRESHOLDS.map(|percent| account::told(name, percent));
             [account::held(name), account::spent(name), account::over(name)].into_iter().chain(told)
         });
         self.refresh(store, counters.map(Counter::plain).collect(), now_ms).await

@@ -7,7 +7,7 @@ use crate::registry::{Agent, Envelope, Fabric, Period, Role, Scope};
 use std::borrow::Cow;
 
 /// Shares of a cap at which people are told, in percent.
-const THRESHOLDS: [u8; 3] = [50, 80, 100];
+pub const THRESHOLDS: [u8; 3] = [50, 80, 100];
 
 /// Who spends, where and for what.
 #[derive(Debug, Clone, Copy)]

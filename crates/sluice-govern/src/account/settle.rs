@@ -21,11 +21,6 @@ pub struct Settlement {
 #[error("{0} is more than an account can count")]
 pub struct BadFigure(pub Money);
 
-/// What a reservation adds to what is held.
-pub fn reserve(worst: Money) -> Result<i64, BadFigure> {
-    counted(worst)
-}
-
 /// What it takes to put the actual cost in the place of a reservation. Work that
 /// certainly never started settles at nothing; what nobody knows settles at what
 /// was reserved.
@@ -66,7 +61,6 @@ mod tests {
         assert!(settle(Money::ZERO, max).is_ok());
         assert_eq!(settle(more, Money::ZERO), Err(BadFigure(more)));
         assert_eq!(settle(Money::ZERO, more), Err(BadFigure(more)));
-        assert_eq!(reserve(more), Err(BadFigure(more)));
     }
 
     /// An account with a cap and what is in flight.
@@ -105,7 +99,7 @@ mod tests {
                 if starts {
                     let worst = money(figure);
                     if account.cap(amount).stops(Worst::Known(worst)).is_none() {
-                        account.held += reserve(worst).unwrap();
+                        account.held += counted(worst).unwrap();
                         account.reserved.push(worst);
                     }
                 } else if !account.reserved.is_empty() {

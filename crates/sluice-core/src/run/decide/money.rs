@@ -11,10 +11,7 @@ use crate::money::Money;
 use crate::port::adapter::Usage;
 use crate::run::evolve::money::Landing;
 use serde_json::{Map, Value, json};
-use sluice_govern::account;
-
-/// Shares of a cap that are told of, once each.
-const THRESHOLDS: [u8; 3] = [50, 80, 100];
+use sluice_govern::account::{self, THRESHOLDS};
 
 impl Turn<'_> {
     /// A dispatch has come to its end.
@@ -60,14 +57,15 @@ impl Turn<'_> {
 
     /// What it cost takes the place of what was reserved.
     fn settle(&mut self, at: StepAt, dispatch_no: u32, terms: &Terms, cost: Money) {
-        let (actual, reserved) = (signed(cost), signed(terms.reserved));
+        let settled = account::settle(countable(terms.reserved), countable(cost));
+        let settled = settled.expect("what is countable is counted");
         for one in &terms.accounts {
-            self.guards.add(account::held(&one.name), actual.saturating_sub(reserved));
-            self.guards.add(account::spent(&one.name), actual);
+            self.guards.add(account::held(&one.name), settled.held_delta);
+            self.guards.add(account::spent(&one.name), settled.spent_delta);
         }
-        if actual > reserved {
+        if settled.over_delta > 0 {
             for one in &terms.accounts {
-                self.guards.add(account::over(&one.name), actual - reserved);
+                self.guards.add(account::over(&one.name), settled.over_delta);
             }
             if !terms.accounts.is_empty() {
                 let accounts: Vec<&str> =
@@ -89,12 +87,10 @@ impl Turn<'_> {
         let authority = self.given.authority;
         let spent = self.guards.count(authority, &account::spent(&one.name));
         let spent = u64::try_from(spent).unwrap_or(0);
-        let reached = |percent: &u8| {
-            u128::from(spent) * 100 >= u128::from(one.cap.micro_cents()) * u128::from(*percent)
-        };
-        for percent in THRESHOLDS.into_iter().filter(reached) {
+        let reached = account::crossed(one.cap, Money::ZERO, Money::from_micro_cents(spent));
+        for percent in reached {
             let told = account::told(&one.name, percent);
-            if spent == 0 || self.guards.count(authority, &told) > 0 {
+            if self.guards.count(authority, &told) > 0 {
                 continue;
             }
             self.guards.take(told, 1, Some(1));
@@ -139,6 +135,11 @@ impl Turn<'_> {
         }));
         Usage { model: usage.model, ..Usage::unknown() }
     }
+}
+
+/// As much of an amount as counters have room for.
+fn countable(money: Money) -> Money {
+    Money::from_micro_cents(signed(money).unsigned_abs())
 }
 
 /// Micro-cents as counters have them.
