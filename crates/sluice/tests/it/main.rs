@@ -26,5 +26,6 @@ mod terminal;
 mod tidy;
 mod usage;
 mod validate;
+mod vectors;
 mod workflows;
 mod world;
