@@ -218,6 +218,12 @@ fn error(state: &StepState) -> Option<(&str, &str)> {
 }
 
 fn contract_errors(state: &StepState) -> Vec<ContractError<'_>> {
-    let violations = state.ending.iter().flat_map(|ending| ending.violations.iter());
+    // An attempt at work has not failed; what was wrong with the last is history.
+    let ending = state.ending.as_deref().filter(|_| !state.status.is_dispatched());
+    let violations = match (&state.skip, ending) {
+        (Some(skip), _) => skip.violations.iter(),
+        (None, Some(ending)) => ending.violations.iter(),
+        (None, None) => [].iter(),
+    };
     violations.map(|one| ContractError { field: &one.field, reason: one.reason }).collect()
 }

@@ -156,7 +156,7 @@ fn a_snapshot_is_of_one_definition() {
 fn a_snapshot_of_another_version_reads_as_none() {
     let script = Script::lobsterx(CHAIN);
     let text = String::from_utf8(encode(&script.run)).unwrap();
-    let newer = text.replacen(r#"{"v":2,"#, r#"{"v":3,"#, 1);
+    let newer = text.replacen(r#"{"v":3,"#, r#"{"v":4,"#, 1);
     assert_ne!(newer, text);
     assert!(decode(newer.as_bytes(), Arc::clone(&script.run.definition)).is_none());
     assert!(started(newer.as_bytes()).is_none());
@@ -164,7 +164,7 @@ fn a_snapshot_of_another_version_reads_as_none() {
 
 /// If this changes, the version must.
 #[test]
-fn this_is_version_2() {
+fn this_is_version_3() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
     script.run.tip = Hash([0xab; 32]);
     let text = String::from_utf8(encode(&script.run)).unwrap();
