@@ -122,6 +122,8 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
     let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
     let spent = total(std::iter::once(&state.usage).chain(instances.map(|one| &one.usage)));
     let error = error(state);
+    // Who is asked is asked something, even if it comes to an empty text.
+    let asks = matches!(step.work, Work::Command { .. } | Work::Lens(_)) && state.fan_out.is_none();
     let since_start = |end_ms: Option<u64>| Some(end_ms?.saturating_sub(state.started_at_ms?));
     NodeResult {
         node_id: match at.item {
@@ -143,7 +145,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
             model: state.usage.model.as_deref().or(step.model.as_deref()),
         },
         inputs: prepared.map(|prepared| &prepared.inputs),
-        prompt: prepared.map(|one| one.prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        prompt: prepared.map(|one| one.prompt.as_str()).filter(|one| asks || !one.is_empty()),
         stdout: outcome.and_then(|outcome| outcome.stdout.as_deref()),
         output: output(state),
         outputs: outputs(state),

@@ -9,14 +9,23 @@ use serde_json::{Map, Value};
 /// Everything that is not as the case wants it.
 pub(super) fn faults(case: &Case, seen: &Seen) -> Vec<String> {
     let mut faults = Vec::new();
-    let refused = case.expect.get("diagnostics").is_some() && seen.shown.is_none();
-    if seen.shown.is_none() && !refused {
-        return vec![format!("the document was refused: {}", seen.report)];
+    let refusal = if seen.refused.is_some() { "refused" } else { "diagnostics" };
+    if seen.shown.is_none() && !case.expect.contains_key(refusal) {
+        let why = seen.refused.as_ref().map_or_else(|| seen.report.to_string(), String::clone);
+        return vec![format!("there was no run: {why}")];
     }
     for (key, wanted) in &case.expect {
         match key.as_str() {
             "exit" => compare("exit", wanted, Some(&seen.exit.into()), &mut faults),
             "diagnostics" => diagnostics(wanted, &seen.report, &mut faults),
+            "refused" => {
+                compare(
+                    "refused",
+                    wanted,
+                    seen.refused.clone().map(Value::from).as_ref(),
+                    &mut faults,
+                );
+            }
             "nodes" => nodes(wanted, seen, &mut faults),
             "events" => in_order(wanted, seen, &mut faults),
             "absent" => absent(wanted, seen, &mut faults),

@@ -16,6 +16,7 @@ use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::Ground;
+use sluice_engine::error::StartError;
 use sluice_engine::start::Start;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -32,6 +33,8 @@ pub(super) struct Seen {
     pub(super) events: Vec<Value>,
     /// What was found in the document, as `validate --json` tells it.
     pub(super) report: Value,
+    /// Why a right document did not become a run: the code.
+    pub(super) refused: Option<String>,
 }
 
 /// Runs a case as a user would.
@@ -57,16 +60,21 @@ pub(super) fn binary(case: &Case) -> Result<Seen, String> {
     let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
     let lines: Result<Vec<Value>, _> = stdout.lines().map(serde_json::from_str).collect();
     let mut lines = lines.map_err(|error| format!("it prints no JSON: {error}\n{stdout}"))?;
-    let last = lines.pop().ok_or(format!("it prints nothing: {told}"))?;
+    let Some(last) = lines.pop() else {
+        let code = told.rsplit_once("error[").and_then(|(_, rest)| rest.split_once(']'));
+        let (code, _) = code.ok_or(format!("it prints nothing: {told}"))?;
+        let refused = Some(code.to_owned());
+        return Ok(Seen { exit, shown: None, events: lines, report: Value::Null, refused });
+    };
     if last.get("ok").is_some() {
-        return Ok(Seen { exit, shown: None, events: lines, report: last });
+        return Ok(Seen { exit, shown: None, events: lines, report: last, refused: None });
     }
     let report = match case.expect.get("diagnostics") {
         Some(_) => world.output(&["validate", "--json", &case.called]).stdout,
         None => b"null".to_vec(),
     };
     let report = serde_json::from_slice(&report).map_err(|error| format!("no report: {error}"))?;
-    Ok(Seen { exit, shown: Some(last), events: lines, report })
+    Ok(Seen { exit, shown: Some(last), events: lines, report, refused: None })
 }
 
 /// Runs a case as a program would.
@@ -83,12 +91,18 @@ pub(super) fn engine(case: &Case) -> Result<Seen, String> {
     };
     let report = json!({"errors": lines(true), "warnings": lines(false)});
     let Some(plan) = checked.plan else {
-        return Ok(Seen { exit: 2, shown: None, events: Vec::new(), report });
+        return Ok(Seen { exit: 2, shown: None, events: Vec::new(), report, refused: None });
     };
     let stored = Stored::new(plan, &case.document);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let (run, events) = runtime.block_on(play(case, stored))?;
+    let (run, events) = match runtime.block_on(play(case, stored))? {
+        Ok(played) => played,
+        Err(code) => {
+            let refused = Some(code.to_owned());
+            return Ok(Seen { exit: 2, shown: None, events: Vec::new(), report, refused });
+        }
+    };
     let exit = match run.status {
         RunStatus::Completed => 0,
         RunStatus::Failed => 1,
@@ -97,11 +111,14 @@ pub(super) fn engine(case: &Case) -> Result<Seen, String> {
         _ => 4,
     };
     let shown = serde_json::to_value(project(&run)).map_err(|error| error.to_string())?;
-    Ok(Seen { exit, shown: Some(shown), events, report })
+    Ok(Seen { exit, shown: Some(shown), events, report, refused: None })
 }
 
+/// A run that came to rest, with its events; or the code it was refused with.
+type Played = Result<(Run, Vec<Value>), &'static str>;
+
 /// Starts a run on an engine of its own, and waits until nothing happens any more.
-async fn play(case: &Case, stored: Stored) -> Result<(Run, Vec<Value>), String> {
+async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
     let script = Script::parse(&case.mock).map_err(|faults| format!("the script: {faults:?}"))?;
     let mock = Arc::new(MockAdapter::new(script));
     let session = Session::new();
@@ -122,7 +139,13 @@ async fn play(case: &Case, stored: Stored) -> Result<(Run, Vec<Value>), String> 
         Engine::open(ground, Config::default()).await.map_err(|error| error.to_string())?;
     let mut start = Start::new(stored, case.args.clone());
     start.default_agent = Some("mock".to_owned());
-    let run = engine.start(start).await.map_err(|error| format!("not started: {error}"))?.run;
+    let run = match engine.start(start).await {
+        Ok(started) => started.run,
+        Err(StartError::Args(_)) => return Ok(Err("invalid_args")),
+        Err(StartError::Agent(_)) => return Ok(Err("unknown_agent")),
+        Err(StartError::Unresolved(_)) => return Ok(Err("unresolved_reference")),
+        Err(error) => return Err(format!("not started: {error}")),
+    };
     let mut tips = engine.follow(run);
     let settled = async {
         loop {
@@ -148,7 +171,7 @@ async fn play(case: &Case, stored: Stored) -> Result<(Run, Vec<Value>), String> 
         events.extend(read.collect::<Result<Vec<Value>, _>>().map_err(|error| error.to_string())?);
     }
     engine.shutdown().await;
-    Ok((run, events))
+    Ok(Ok((run, events)))
 }
 
 /// Agrees to whatever is asked, where the case says so.
