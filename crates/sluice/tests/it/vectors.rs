@@ -82,6 +82,7 @@ mod slips {
     use expect_test::{Expect, expect};
     use serde_json::{Value, json};
 
+    #[expect(clippy::needless_pass_by_value, reason = "what is expected is written in place")]
     fn check(wanted: Value, expected: Expect) {
         let case = json!({
             "name": "slip",

@@ -41,35 +41,19 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ),
     ("node.stream.delta", "deltaIndex attempt kind", "text url mime"),
     ("node.log", "", "dispatchNo text processGroup processStarted"),
-    (
-        "node.retried",
-        "attempt cause delayMs",
-        "errorMessage reask model inputTokens outputTokens thinkingTokens cost costUnknown",
-    ),
+    ("node.retried", "attempt cause delayMs", "errorMessage reask +usage"),
     (
         "node.completed",
         "attempts durationMs model inputTokens outputTokens thinkingTokens cost coercions",
         "envelope outputs stdout labels costUnknown session carriedFrom",
     ),
-    (
-        "node.failed",
-        "errorCode errorMessage attempts",
-        "errors model inputTokens outputTokens thinkingTokens cost costUnknown",
-    ),
-    (
-        "node.timed_out",
-        "errorCode errorMessage attempts",
-        "errors model inputTokens outputTokens thinkingTokens cost costUnknown",
-    ),
-    (
-        "node.cancelled",
-        "code",
-        "reason model inputTokens outputTokens thinkingTokens cost costUnknown",
-    ),
+    ("node.failed", "errorCode errorMessage attempts", "errors +usage"),
+    ("node.timed_out", "errorCode errorMessage attempts", "errors +usage"),
+    ("node.cancelled", "code", "reason +usage"),
     (
         "node.skipped",
         "reason waitingReason",
-        "cause errorCode errorMessage model inputTokens outputTokens thinkingTokens cost costUnknown carriedFrom errors",
+        "cause errorCode errorMessage carriedFrom errors +usage",
     ),
     ("node.blocked", "errorCode errorMessage", "placeholder waits"),
     ("node.invalidated", "", ""),
@@ -84,12 +68,16 @@ const EVENTS: &[(&str, &str, &str)] = &[
     (
         "approval.requested",
         "approvalId source",
-        "summary approvers expiresAt errorCode errorMessage inputs prompt stdin env labels groups quorum notInitiator reminders actionDigest action reasons changes model inputTokens outputTokens thinkingTokens cost costUnknown",
+        "summary approvers expiresAt errorCode errorMessage inputs prompt stdin env labels groups \
+         quorum notInitiator reminders actionDigest action reasons changes +usage",
     ),
     ("approval.reminded", "approvalId", "level"),
     ("approval.resolved", "approvalId resolution", "by comment roles constraints actionDigest"),
     ("budget.alert", "", "kind dispatchNo account level threshold cap spent reserved"),
 ];
+
+/// What an attempt that is over has cost; `+usage` stands for it above.
+const USAGE: &str = "model inputTokens outputTokens thinkingTokens cost costUnknown";
 
 /// Whether there is such an event.
 pub(super) fn kind(name: &str) -> Result<(), String> {
@@ -121,8 +109,10 @@ pub(super) fn pattern(said: &Value) -> Result<Value, String> {
     let (always, maybe) = fields(name).ok_or(format!("`{name}` is no event"))?;
     let payload = said.get("payload").cloned().unwrap_or_else(|| json!({}));
     let Value::Object(mut payload) = payload else { return Err("a payload is an object".into()) };
+    let usage = if maybe.contains("+usage") { USAGE } else { "" };
     let known = |field: &str| {
-        always.split_whitespace().chain(maybe.split_whitespace()).any(|one| one == field)
+        let all = [always, maybe, usage].into_iter().flat_map(str::split_whitespace);
+        all.into_iter().any(|one| one == field)
     };
     if let Some(unknown) = payload.keys().find(|field| !known(field)) {
         return Err(format!("`{name}` has no `{unknown}`"));
