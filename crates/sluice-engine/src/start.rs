@@ -295,6 +295,7 @@ impl Inner {
             after: 0,
             count,
             body: encoded.body,
+            beside: encoded.beside,
             chain: encoded.chain,
             create: Some(create),
             head: Some(self.head(&run, now_ms, hold, offspring)),

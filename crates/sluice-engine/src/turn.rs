@@ -9,7 +9,9 @@ use sluice_core::evidence::event::Link;
 use sluice_core::journal::event::Event;
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::ledger::Counter;
-use sluice_core::port::store::{Append, Appended, Guard, Head, Hold, Letter, LetterId, StoreError};
+use sluice_core::port::store::{
+    Append, Appended, Frame, Guard, Head, Hold, Letter, LetterId, StoreError,
+};
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
 use sluice_core::run::letter;
@@ -76,12 +78,13 @@ const RETRY_MS: (u64, u64) = (50, 2000);
 impl Resident {
     /// Decides everything in `inputs`, makes it durable, then answers. If a
     /// counter was not what it was believed to be, the run decides again.
-    pub(crate) async fn turn(&mut self, inputs: Vec<Input>) -> Standing {
+    pub(crate) async fn turn(&mut self, mut inputs: Vec<Input>) -> Standing {
         let unreadable = std::mem::take(&mut self.unreadable);
         let mut dispatching = self.dispatching;
         let mut refusals = 0;
         loop {
             let now_ms = self.engine.clock.now_ms();
+            self.hurry(&mut inputs, now_ms);
             let status = self.run.status;
             let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
             let mut read: Vec<LetterId> = inputs.iter().filter_map(|input| input.letter).collect();
@@ -102,7 +105,7 @@ impl Resident {
             if self.engine.config.sabotage.dispatch_before_log {
                 self.perform();
             }
-            let committed = self.commit(append).await;
+            let committed = self.commit(&append).await;
             match committed {
                 Committed::Not => return Standing::Lost,
                 Committed::Refused => {
@@ -129,7 +132,7 @@ impl Resident {
                 return Standing::Lost;
             }
             self.engine.trust.stands_in_line(&self.run);
-            self.publish(hold);
+            self.publish(hold, || frame(append));
             return if hold == Hold::Release { Standing::Released } else { Standing::Kept };
         }
     }
@@ -213,7 +216,7 @@ impl Resident {
         status: sluice_core::run::status::RunStatus,
     ) -> Append {
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let Encoded { body, blobs, chain } = self.encode(&decided.events, count, now_ms);
+        let Encoded { body, beside, blobs, chain } = self.encode(&decided.events, count, now_ms);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
         let head = self.head(now_ms, status);
@@ -224,6 +227,7 @@ impl Resident {
             after: self.run.version - u64::from(count),
             count,
             body,
+            beside,
             chain,
             create: None,
             head,
@@ -240,7 +244,7 @@ impl Resident {
     /// those before.
     fn encode(&mut self, events: &[Event], count: u32, now_ms: u64) -> Encoded {
         if events.is_empty() {
-            return Encoded { body: Vec::new(), blobs: Vec::new(), chain: Vec::new() };
+            return Encoded::default();
         }
         let mut link = Link::before(&self.run, count);
         let plan = &self.run.definition.plan;
@@ -273,7 +277,7 @@ impl Resident {
 
     /// Appends, however long the store takes to be able to. Calls in flight go
     /// on meanwhile; what they come to is kept for the next turn.
-    async fn commit(&mut self, append: Append) -> Committed {
+    async fn commit(&mut self, append: &Append) -> Committed {
         let mut wait_ms = RETRY_MS.0;
         // Whether an answer was lost: what was sent then may yet be written.
         let mut doubt = false;
@@ -292,7 +296,7 @@ impl Resident {
                             self.engine.wake(free);
                             Committed::Done
                         }
-                        _ if doubt && self.is_written(&append).await => Committed::Left,
+                        _ if doubt && self.is_written(append).await => Committed::Left,
                         Appended::Refused { counter, count } => {
                             self.engine.trust.corrected(&counter, count, now_ms);
                             Committed::Refused
@@ -306,9 +310,9 @@ impl Resident {
                     tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
                     self.engine.troubled(&reason);
                     doubt = true;
-                    if self.is_written(&append).await {
+                    if self.is_written(append).await {
                         self.engine.untroubled();
-                        return self.still_ours(&append).await;
+                        return self.still_ours(append).await;
                     }
                 }
                 Err(StoreError::Corrupt(reason)) => {
@@ -383,7 +387,7 @@ impl Resident {
         let now_ms = self.engine.clock.now_ms();
         let head = self.engine.head(&self.run, now_ms, Hold::Release, self.offspring());
         let append = Append { head: Some(head), ..self.empty() };
-        self.commit(append).await
+        self.commit(&append).await
     }
 
     /// An append that says nothing.
@@ -395,6 +399,7 @@ impl Resident {
             after: self.run.version,
             count: 0,
             body: Vec::new(),
+            beside: Vec::new(),
             chain: Vec::new(),
             create: None,
             head: None,
@@ -406,6 +411,12 @@ impl Resident {
             entries: Vec::new(),
         }
     }
+}
+
+/// What an append has written.
+fn frame(append: Append) -> Option<Frame> {
+    let Append { after, count, body, beside, chain, .. } = append;
+    (count > 0).then(|| Frame { first: after + 1, count, body, beside, chain })
 }
 
 impl Inner {

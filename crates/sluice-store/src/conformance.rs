@@ -17,6 +17,7 @@
 //! ```
 
 mod append;
+mod beside;
 mod create;
 mod crowd;
 mod entry;
@@ -111,6 +112,7 @@ pub fn suite() -> Vec<Case> {
         entry::CASES,
         seal::CASES,
         erase::CASES,
+        beside::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -185,6 +187,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         after,
         count: 1,
         body: format!("{run} after {after}").into_bytes(),
+        beside: Vec::new(),
         chain: Vec::new(),
         create: None,
         head: None,

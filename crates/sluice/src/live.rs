@@ -20,12 +20,14 @@ use crate::visible;
 use ask::Prompt;
 use family::Family;
 use screen::Screen;
+use sluice_core::journal::envelope::Seen;
 use sluice_core::port::Clock as _;
 use sluice_core::port::Entropy as _;
 use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::{Pause, Run};
 use sluice_engine::error::CommandError;
+use sluice_engine::tail::Reader;
 use sluice_engine::watch::Tip;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use std::collections::BTreeSet;
@@ -90,11 +92,12 @@ pub(crate) fn confirm(out: &mut Out) -> anyhow::Result<bool> {
 
 /// Follows a run until it ends, or waits for people who are not here.
 pub(crate) async fn follow(follow: Follow<'_>, out: &mut Out) -> anyhow::Result<Exit> {
-    Live::new(follow)?.go(out).await
+    Live::new(follow).await?.go(out).await
 }
 
 struct Live<'a> {
     follow: Follow<'a>,
+    reader: Reader,
     screen: Option<Screen>,
     prompt: Option<Prompt>,
     interrupts: Option<Signal>,
@@ -109,12 +112,14 @@ struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    fn new(follow: Follow<'a>) -> anyhow::Result<Live<'a>> {
+    async fn new(follow: Follow<'a>) -> anyhow::Result<Live<'a>> {
         let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
         let drawn = on_terminal && !follow.view.json && !follow.view.events;
         let works = follow.part != Part::Watch;
         let asks = works && stderr().is_terminal() && stdin().is_terminal();
+        let reader = follow.local.engine.reader(follow.run, follow.after).await;
         Ok(Live {
+            reader: reader.map_err(refused::load)?,
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
             interrupts: if works { Some(signal(SignalKind::interrupt())?) } else { None },
@@ -197,15 +202,22 @@ impl<'a> Live<'a> {
             screen.draw(run, SystemClock.now_ms());
         } else {
             loop {
-                let events = self.follow.local.engine.events(run, self.follow.after).await;
-                let events = events.map_err(refused::load)?;
-                let Some(last) = events.last() else { break };
-                self.follow.after = last.id;
-                for event in &events {
-                    if view.events {
-                        out.json_text(&event.json)?;
-                    } else if let Some(line) = line::of(event) {
-                        out.note(&line)?;
+                let page = self.reader.read().await.map_err(refused::load)?;
+                if page.is_empty() {
+                    break;
+                }
+                for seen in page {
+                    match &*seen {
+                        Seen::Event(event) if view.events => out.json_text(&event.json)?,
+                        Seen::Event(event) => {
+                            if let Some(line) = line::of(event) {
+                                out.note(&line)?;
+                            }
+                        }
+                        Seen::Elided { first, last } if view.events => {
+                            out.note(&format!("events {first} to {last} were elided"))?;
+                        }
+                        Seen::Elided { .. } => {}
                     }
                 }
                 out.flush()?;

@@ -322,6 +322,9 @@ pub struct Delta {
     pub index: u64,
     /// The attempt it belongs to.
     pub attempt: u32,
+    /// The dispatch it belongs to: text starts anew with each, and an attempt may
+    /// be sent again after a crash. 0 in journals that do not say.
+    pub dispatch_no: u32,
     /// What came.
     pub part: DeltaPart,
 }
@@ -338,6 +341,8 @@ pub enum DeltaPart {
         /// What it is.
         mime: String,
     },
+    /// It stands beside the frame, and was not read: the fold does without.
+    Beside,
 }
 
 /// A line of a step's log.

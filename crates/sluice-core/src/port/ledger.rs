@@ -207,6 +207,8 @@ pub struct Erasure {
     pub run: RunId,
     /// Frames by their first event, with what is left of them.
     pub bodies: Vec<(u64, Vec<u8>)>,
+    /// What is left beside frames that have something there, by their first event.
+    pub besides: Vec<(u64, Vec<u8>)>,
     /// Blobs that go, unless another run refers to them by the same hash: the
     /// caller knows.
     pub blobs: Vec<Hash>,

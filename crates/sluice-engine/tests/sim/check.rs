@@ -16,7 +16,7 @@ use sluice_core::evidence::event::{Chain, Link};
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
-use sluice_core::port::store::{Append, Hash, LetterId, NodeId, Received};
+use sluice_core::port::store::{Append, Frame, Hash, LetterId, NodeId, Received};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::snapshot;
@@ -65,7 +65,14 @@ pub(crate) struct Track {
 /// The hash of an append's last event, if the hashes of all are right.
 fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
     let mut link = Link { run: append.run, next: append.after + 1, tip };
-    let frame = wire::raw(&append.body).map_err(|error| error.to_string())?;
+    let stored = Frame {
+        first: append.after + 1,
+        count: append.count,
+        body: append.body.clone(),
+        beside: append.beside.clone(),
+        chain: Vec::new(),
+    };
+    let frame = wire::whole(&stored).map_err(|error| error.to_string())?;
     let mut hashes = Chain::new(&mut link);
     let mut chain = Vec::new();
     for event in &frame.events {

@@ -13,6 +13,7 @@ use sluice_core::run::status::RunStatus;
 /// How much there is to write, for the bounds of a transaction.
 pub(super) fn bytes(append: &Append) -> usize {
     append.body.len()
+        + append.beside.len()
         + append.chain.len()
         + crate::entries_bytes(&append.entries)
         + append.snapshot.as_ref().map_or(0, Vec::len)
@@ -155,6 +156,10 @@ fn write_frame(work: &Work<'_>, append: &Append, before: Known) -> Result<Known,
     let values = params![before.num, before.seq, first, append.count, append.chain, append.body];
     work.connection.prepare_cached(sql)?.execute(values)?;
     let seq = work.connection.last_insert_rowid();
+    if !append.beside.is_empty() {
+        let sql = "INSERT INTO beside VALUES (?1, ?2)";
+        work.connection.prepare_cached(sql)?.execute(params![seq, append.beside])?;
+    }
     let version = append.after + u64::from(append.count);
     let after = Known { version, seq, frames: before.frames + 1, ..before };
     // The version is compared again, in the database itself.

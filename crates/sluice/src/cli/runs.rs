@@ -51,6 +51,13 @@ pub(crate) enum Runs {
         `sluice audit verify` still finds nothing wrong.\n\nExample:\n  \
         sluice runs erase run_0198c7d2 --reason 'the customer asked'")]
     Erase(Erase),
+    /// Drop what steps said on the way to their answers, of runs that ended
+    #[command(
+        after_help = "The answers stay. The audit says which events went, and `sluice audit \
+        verify` still finds nothing wrong.\n\nExample:\n  \
+        sluice runs elide --older-than 30d\n  sluice runs elide run_0198c7d2"
+    )]
+    Elide(Elide),
 }
 
 #[derive(Debug, Args)]
@@ -113,6 +120,24 @@ pub(crate) struct Erase {
     pub(crate) reason: String,
     #[command(flatten)]
     pub(crate) told: Told,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "elided", required = true, multiple = true, args = ["one", "older_than"])]
+pub(crate) struct Elide {
+    /// The run; a unique beginning of its id is enough. Without it, all that are old enough
+    #[arg(id = "one", value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Only runs that ended so long ago
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) older_than: Option<u64>,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", default_value = "elided at the command line")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) name: Name,
 }
 
 /// A run that is told something.
@@ -205,4 +230,8 @@ fn status(word: &str) -> Result<RunStatus, String> {
         let words: Vec<&str> = RunStatus::WORDS.iter().map(|(word, _)| *word).collect();
         format!("there is {}", words.join(", "))
     })
+}
+
+fn duration(text: &str) -> Result<u64, String> {
+    sluice_core::duration::parse(text).map_err(|fault| fault.message)
 }

@@ -2,6 +2,7 @@
 
 mod branch;
 mod cancel;
+mod elide;
 mod erase;
 mod export;
 mod list;
@@ -11,6 +12,7 @@ mod retry;
 mod rewind;
 mod show;
 mod unpause;
+mod unused;
 mod watch;
 
 use crate::Exit;
@@ -31,5 +33,6 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Branch(args) => branch::run(args, out).await,
         Runs::Export(args) => export::run(args, out).await,
         Runs::Erase(args) => erase::run(args, out).await,
+        Runs::Elide(args) => elide::run(args, out).await,
     }
 }

@@ -244,12 +244,18 @@ fn prepared(fields: &Fields<'_>) -> Read<Option<Arc<Prepared>>> {
 }
 
 fn delta(fields: &Fields<'_>) -> Read<Delta> {
-    let part = match fields.need::<String>("kind")?.as_str() {
-        "text" => DeltaPart::Text(fields.need("text")?),
-        "media" => DeltaPart::Media { url: fields.need("url")?, mime: fields.need("mime")? },
-        _ => return Err(malformed("kind means nothing")),
+    let part = match fields.option::<String>("kind")?.as_deref() {
+        None => DeltaPart::Beside,
+        Some("text") => DeltaPart::Text(fields.need("text")?),
+        Some("media") => DeltaPart::Media { url: fields.need("url")?, mime: fields.need("mime")? },
+        Some(_) => return Err(malformed("kind means nothing")),
     };
-    Ok(Delta { index: fields.need("deltaIndex")?, attempt: fields.need("attempt")?, part })
+    Ok(Delta {
+        index: fields.need("deltaIndex")?,
+        attempt: fields.need("attempt")?,
+        dispatch_no: fields.or_default("dispatchNo")?,
+        part,
+    })
 }
 
 fn line(fields: &Fields<'_>) -> Read<Line> {

@@ -92,6 +92,7 @@ const STARTED: Group = &[
 const DELTA: Group = &[
     ("deltaIndex", Whole),
     ("attempt", Whole),
+    ("dispatchNo", Whole),
     ("kind", Whole),
     ("text", Blank),
     ("url", Blank),

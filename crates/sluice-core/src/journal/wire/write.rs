@@ -1,5 +1,6 @@
 //! Events to payloads.
 
+use super::beside::DELTA;
 use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::evidence::event::Salt;
 use crate::journal::event::{
@@ -203,9 +204,23 @@ fn prepared(payload: &mut Payload<'_>, prepared: &Prepared) {
     labels(payload, prepared.labels);
 }
 
-fn delta(payload: &mut Payload<'_>, delta: &Delta) {
+/// Writes what stands in a frame for a part of an answer that is kept beside it:
+/// as much as the fold needs, and the beginning of what is beside.
+pub(super) fn stand_in(frame: &mut FrameWriter, at: StepAt, delta: &Delta, plan: &Plan) {
+    frame.stand_in(DELTA, |payload| {
+        node_id(payload, at, plan);
+        place(payload, delta);
+    });
+}
+
+fn place(payload: &mut Payload<'_>, delta: &Delta) {
     payload.field("deltaIndex", &delta.index);
     payload.field("attempt", &delta.attempt);
+    payload.unless_default("dispatchNo", &delta.dispatch_no);
+}
+
+fn delta(payload: &mut Payload<'_>, delta: &Delta) {
+    place(payload, delta);
     match &delta.part {
         DeltaPart::Text(text) => {
             payload.field("kind", "text");
@@ -216,6 +231,7 @@ fn delta(payload: &mut Payload<'_>, delta: &Delta) {
             payload.field("url", url);
             payload.field("mime", mime);
         }
+        DeltaPart::Beside => {}
     }
 }
 

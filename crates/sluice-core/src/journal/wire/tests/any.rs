@@ -291,11 +291,13 @@ fn work() -> BoxedStrategy<NodeEvent> {
         text().prop_map(DeltaPart::Text),
         (text(), text()).prop_map(|(url, mime)| DeltaPart::Media { url, mime }),
     ];
-    let delta = (any::<(u64, u32)>(), part).prop_map(|((index, attempt), part)| Delta {
-        index,
-        attempt,
-        part,
-    });
+    let delta =
+        (any::<(u64, u32, u32)>(), part).prop_map(|((index, attempt, dispatch_no), part)| Delta {
+            index,
+            attempt,
+            dispatch_no,
+            part,
+        });
     let line = prop_oneof![
         text().prop_map(Line::Text),
         (any::<u32>(), text())

@@ -231,7 +231,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
         NodeEvent::Waiting(Box::new(full_wait())),
         NodeEvent::Started(Box::new(dispatch())),
-        NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, part: media })),
+        NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, dispatch_no: 0, part: media })),
         NodeEvent::Log { dispatch_no: 2, line: process },
         NodeEvent::Retried(Box::new(retried)),
         NodeEvent::Completed(Box::new(completed())),
@@ -333,7 +333,12 @@ fn bare_work() -> Vec<NodeEvent> {
         NodeEvent::Waiting(Box::new(wait)),
         NodeEvent::Started(Box::new(dispatch)),
         NodeEvent::Started(Box::new(given)),
-        NodeEvent::Delta(Box::new(Delta { index: 0, attempt: 1, part: DeltaPart::Text(text("")) })),
+        NodeEvent::Delta(Box::new(Delta {
+            index: 0,
+            attempt: 1,
+            dispatch_no: 0,
+            part: DeltaPart::Text(text("")),
+        })),
         NodeEvent::Log { dispatch_no: 1, line: Line::Text(text("")) },
         NodeEvent::Log {
             dispatch_no: 1,
