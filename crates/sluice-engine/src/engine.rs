@@ -16,7 +16,7 @@ use crate::trust::{PolicySource, Trust};
 use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
 use futures_util::FutureExt as _;
-use sluice_core::journal::envelope::{Seen, envelopes};
+use sluice_core::journal::envelope::{Seen, envelopes, push};
 use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Entropy};
 use sluice_core::run::command::{Command, Dispatching};
@@ -204,7 +204,9 @@ impl Engine {
             let page = envelopes(run.id, &started.workflow, &started.trace_id, &frame, &blobs);
             let page =
                 page.map_err(|error| LoadError::Poison { run: run.id, reason: error.to_string() })?;
-            shown.extend(page.into_iter().filter(|one| one.id() > after));
+            for seen in page.into_iter().filter(|one| one.id() > after) {
+                push(&mut shown, seen);
+            }
         }
         Ok(shown)
     }

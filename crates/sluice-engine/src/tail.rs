@@ -13,7 +13,7 @@ use crate::error::LoadError;
 use crate::limits::{LOOK_AWAY_MS, LOOK_HERE_MS, PAGE_BYTES, TAIL_BYTES_MAX, TAIL_FRAMES_MAX};
 use crate::load::{blobs_of, first_event};
 use crate::watch::Tip;
-use sluice_core::journal::envelope::{Seen, envelopes};
+use sluice_core::journal::envelope::{Seen, envelopes, push};
 use sluice_core::port::store::{Filter, Frame};
 use sluice_core::run::id::RunId;
 use std::collections::VecDeque;
@@ -159,14 +159,13 @@ impl Reader {
         if recent.is_empty() {
             let store = &self.engine.store;
             for frame in store.frames(self.run, self.cursor, PAGE_BYTES).await? {
-                page.extend(self.show(&frame).await?);
+                self.add(&mut page, self.show(&frame).await?);
             }
         }
         for recent in recent {
             let seen = recent.seen.get_or_try_init(|| self.show(&recent.frame)).await?;
-            page.extend(seen.iter().cloned());
+            self.add(&mut page, seen.iter().cloned());
         }
-        page.retain(|seen| seen.id() > self.cursor);
         if let Some(last) = page.last() {
             self.cursor = last.id();
         }
@@ -205,6 +204,12 @@ impl Reader {
         let filter = Filter { run: Some(self.run), ..Filter::default() };
         let rows = self.engine.store.list(filter).await?;
         Ok(rows.first().is_none_or(|row| row.status.is_terminal()))
+    }
+
+    fn add(&self, page: &mut Vec<Arc<Seen>>, seen: impl IntoIterator<Item = Arc<Seen>>) {
+        for one in seen.into_iter().filter(|one| one.id() > self.cursor) {
+            push(page, one);
+        }
     }
 
     async fn show(&self, frame: &Frame) -> Result<Vec<Arc<Seen>>, LoadError> {

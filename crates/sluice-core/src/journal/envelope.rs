@@ -6,7 +6,7 @@
 use super::wire::{Beside, WireError, Written, frame, read_beside};
 use crate::port::store::{Frame, Hash};
 use crate::run::id::RunId;
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -50,6 +50,18 @@ impl Seen {
         }
     }
 
+    /// Both as one, where both are elided and nothing is between them.
+    fn joined(&self, next: &Seen) -> Option<Seen> {
+        match (self, next) {
+            (Seen::Elided { first, last }, Seen::Elided { first: next, last: end })
+                if last + 1 == *next =>
+            {
+                Some(Seen::Elided { first: *first, last: *end })
+            }
+            _ => None,
+        }
+    }
+
     /// The event, if it is one.
     pub fn event(self) -> Option<Shown> {
         match self {
@@ -84,7 +96,7 @@ pub fn envelopes(
     let mut seen = Vec::with_capacity(frame.events.len());
     for (id, mut event) in (stored.first..).zip(frame.events) {
         if event.beside {
-            skip(&mut seen, id);
+            push(&mut seen, Seen::Elided { first: id, last: id });
             continue;
         }
         event.restore(blobs)?;
@@ -110,11 +122,16 @@ fn put_back<'a>(stored: &'a Frame, events: &mut [Written<'a>]) -> Result<(), Wir
     })
 }
 
-/// One more event that is not there.
-fn skip(seen: &mut Vec<Seen>, id: u64) {
-    match seen.last_mut() {
-        Some(Seen::Elided { last, .. }) => *last = id,
-        _ => seen.push(Seen::Elided { first: id, last: id }),
+/// Adds to what a reader is shown. Elided events that follow each other are told
+/// as one range.
+pub fn push<S: Borrow<Seen> + From<Seen>>(page: &mut Vec<S>, next: S) {
+    let joined = page.last().and_then(|last| last.borrow().joined(next.borrow()));
+    match joined {
+        None => page.push(next),
+        Some(both) => {
+            page.pop();
+            page.push(both.into());
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn version_is_the_crates() {
 fn every_command_helps_with_an_example() {
     let alone = ["validate", "plan", "schema", "eval", "run", "resume"];
     let runs = ["list", "show", "watch", "cancel", "pause", "unpause", "retry", "restart"];
-    let runs = runs.into_iter().chain(["rewind", "branch", "export", "erase"]);
+    let runs = runs.into_iter().chain(["rewind", "branch", "export", "erase", "elide"]);
     let approvals = ["list", "show", "approve", "reject", "retry", "skip", "abort"];
     let alone = alone.into_iter().map(str::to_owned);
     let runs = runs.map(|word| format!("runs {word}"));
