@@ -205,13 +205,17 @@ async fn sing(store: Arc<dyn Store>, choir: &Choir, name: &str) {
     }
     assert_eq!(heard.last, run.version);
     let deltas = heard.deltas;
-    let per_second = deltas as f64 / took.as_secs_f64();
-    eprintln!(
-        "{name}: {} x {} chunks: {} events, {deltas} deltas, {took:?}, {per_second:.0} deltas/s",
-        choir.steps, choir.chunks, run.version
-    );
+    figures(name, choir, run.version, deltas, took);
     let most = choir.steps as f64 * (20.0 * took.as_secs_f64() + 2.0);
     assert!((deltas as f64) < most, "{deltas} parts in {took:?}");
+}
+
+#[expect(clippy::print_stderr, reason = "figures for people, shown with `--nocapture`")]
+fn figures(name: &str, choir: &Choir, events: u64, deltas: u64, took: Duration) {
+    let Choir { steps, chunks, .. } = choir;
+    let per_second = deltas as f64 / took.as_secs_f64();
+    eprintln!("{name}, {steps} x {chunks} chunks: {events} events, {deltas} parts in {took:?}");
+    eprintln!("{name}: {per_second:.0} parts a second");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
