@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::world::{Life, cancel, happens, step, until};
-use sluice_engine::config::Config;
+use sluice_engine::config::{Claims, Config};
 
 /// How long a choir takes while `idle` readers hold on and never read.
 async fn time_with(idle: usize, choir: &Choir) -> Duration {
@@ -131,6 +131,51 @@ async fn what_is_loaded_has_no_parts_in_it() {
     assert!(!loaded.frames.iter().any(|frame| has(&frame.body) || has(&frame.beside)));
     let frames = life.store().frames(id, 0, usize::MAX).await.unwrap();
     assert_eq!(frames.iter().filter(|frame| has(&frame.beside)).count(), 1);
+}
+
+#[tokio::test]
+async fn a_flood_comes_in_few_large_parts_and_whole() {
+    let world = World::new("{}");
+    let life = world.boot().await;
+    let command = "head -c 1000000 /dev/zero | tr '\\\\0' x";
+    let flow = format!("name: flow\nsteps: [{{id: s, agent: shell, command: \"{command}\"}}]");
+    let id = life.start(start(&flow)).await.unwrap().run;
+    assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
+    let heard = heard(&life, id).await;
+    let text = &heard.text[&("s".to_owned(), 1)];
+    assert!(text.len() == 1_000_000 && text.bytes().all(|byte| byte == b'x'));
+    assert!(heard.deltas < 100, "{} parts", heard.deltas);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_of_another_process_is_followed_to_its_end() {
+    let world = World::new("a: {chunks: [one, two, three], chunk_delay_ms: 150}");
+    let life = world.boot().await;
+    let onlooker = world.boot_with(Config { claims: Claims::None, ..config() }).await;
+    let id = life.start(start("name: flow\nsteps: [{id: a, command: go}]")).await.unwrap().run;
+    let follows = heard(&onlooker, id);
+    let heard = tokio::time::timeout(PATIENCE, follows).await.expect("it comes to the end");
+    assert_eq!(heard.text[&("a".to_owned(), 1)], "onetwothree");
+    assert_eq!(heard.last, life.load(id).await.unwrap().version);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_falls_behind_reads_on_from_the_store() {
+    let choir = Choir { steps: 40, chunks: 400, delay_ms: 1 };
+    let engine = stage(memory(), &choir).await;
+    let id = engine.start(start(&choir.document())).await.unwrap().run;
+    let mut slow = engine.reader(id, 0).await.unwrap();
+    let mut heard = Heard::default();
+    loop {
+        let Some(page) = slow.next().await.unwrap() else { break };
+        heard.page(&page);
+        tokio::time::sleep(Duration::from_millis(90)).await;
+    }
+    let run = ended(&engine, id).await;
+    assert_eq!(heard.last, run.version);
+    for step in 0..choir.steps {
+        assert!(heard.text[&(format!("s{step}"), 1)] == choir.said(step));
+    }
 }
 
 #[tokio::test]
