@@ -5,6 +5,7 @@ use crate::chain::round;
 use crate::ground::{Plant, Where, brief, chain, cpu_s, sealer, stored};
 use clap::Args;
 use serde_json::{Value, json};
+use sluice_core::journal::envelope::Seen;
 use sluice_core::journal::event::Record;
 use sluice_core::port::authority::Unasked;
 use sluice_engine::config::Config;
@@ -72,7 +73,7 @@ async fn sample(options: &Options) -> anyhow::Result<Record> {
     plant.ended(run).await?;
     let loaded = plant.engine.load(run).await?;
     let events = plant.engine.events(&loaded, 0).await?;
-    for event in &events {
+    for event in events.into_iter().filter_map(Seen::event) {
         let value: Value = serde_json::from_slice(event.json.as_bytes())?;
         if value["type"] == "governance.decided" {
             let mut payload = value["payload"].clone();
