@@ -97,8 +97,6 @@ impl Resident {
             // A refusal is the owner's to give: even without events it is appended at,
             // so that what is not ours any more, or has moved on, is noticed.
             let append = self.append(decided, read, now_ms, status);
-            let counters = counters(&append.guards);
-            let after = append.after;
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
             let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
             #[cfg(feature = "sabotage")]
@@ -109,7 +107,7 @@ impl Resident {
             match committed {
                 Committed::Not => return Standing::Lost,
                 Committed::Refused => {
-                    dispatching = match self.catch_up(dispatching, counters, after).await {
+                    dispatching = match self.catch_up(dispatching, &append).await {
                         Some(dispatching) => dispatching,
                         None => return Standing::Lost,
                     };
@@ -164,15 +162,14 @@ impl Resident {
         (decided, answers)
     }
 
-    /// A guard refused the append that was to follow event `after`: what was
-    /// decided is dropped, and the run is as the store has it. None if it is not
-    /// ours to go on with.
+    /// A guard refused the append: what was decided is dropped, and the run is as
+    /// the store has it. None if it is not ours to go on with.
     async fn catch_up(
         &mut self,
         dispatching: Dispatching,
-        counters: Vec<Counter>,
-        after: u64,
+        refused: &Append,
     ) -> Option<Dispatching> {
+        let (counters, after) = (counters(&refused.guards), refused.after);
         let engine = Arc::clone(&self.engine);
         let now_ms = engine.clock.now_ms();
         let counts = async move { engine.trust.refresh(&*engine.store, counters, now_ms).await };
