@@ -94,3 +94,6 @@ pub const ERASED_EVENTS_MAX: usize = 1000;
 pub const FINDINGS_MAX: usize = 1000;
 /// Longest packet that is read, in bytes.
 pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Most parts of a child's result whose origin its parent is told.
+pub const CHILD_ORIGINS_MAX: usize = 10_000;

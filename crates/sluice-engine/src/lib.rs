@@ -9,6 +9,8 @@ pub mod config;
 pub mod definition;
 pub mod engine;
 pub mod error;
+pub mod limits;
+pub mod provenance;
 pub mod sealer;
 pub mod world;
 

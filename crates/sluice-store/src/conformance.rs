@@ -29,6 +29,7 @@ mod read;
 mod registry;
 pub mod script;
 mod seal;
+mod trigger;
 mod window;
 
 use sluice_core::port::Clock;
@@ -111,6 +112,7 @@ pub fn suite() -> Vec<Case> {
         entry::CASES,
         seal::CASES,
         erase::CASES,
+        trigger::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -194,6 +196,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         letters: Vec::new(),
         guards: Vec::new(),
         entries: Vec::new(),
+        takings: Vec::new(),
     }
 }
 

@@ -29,6 +29,7 @@ mod pause;
 mod postures;
 mod print;
 mod random;
+mod recovery;
 mod resent;
 mod reservations;
 mod retry;
@@ -336,6 +337,7 @@ impl Script {
             status,
             outputs: outputs.clone(),
             error: error.clone(),
+            origins: Vec::new(),
         })
     }
 

@@ -1,0 +1,181 @@
+//! Where values came from and where they went, as links between steps.
+//!
+//! Every link stands in the journal of the run that took the value. What a
+//! journal says of results that no longer count is left out.
+
+use super::id::RunId;
+use super::state::Run;
+use crate::journal::event::{Event, NodeEvent};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
+
+/// A step of a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// The run.
+    #[serde(rename = "run_id", serialize_with = "as_text")]
+    pub run: RunId,
+    /// The step, as the projection names it; empty for the run as a whole.
+    #[serde(rename = "node_id")]
+    pub node: String,
+}
+
+/// A value that crossed from one step to another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Link {
+    /// Where it came from.
+    pub source: Place,
+    /// Which part of what the source made, or was given.
+    pub source_output_path: String,
+    /// Where it went.
+    pub target: Place,
+    /// What it became there.
+    pub target_input_path: String,
+    /// What was done to it on the way.
+    pub transform: Option<String>,
+}
+
+/// The links of one journal, gathered event by event.
+#[derive(Debug, Default)]
+pub struct Links {
+    found: Vec<(u32, Link)>,
+}
+
+impl Links {
+    /// Takes the next event into account. `run` is any later state of the run.
+    pub fn add(&mut self, run: &Run, event: &Event) {
+        match event {
+            Event::Node(at, NodeEvent::Provenance(from)) => {
+                let source = from.source_run.unwrap_or(run.id);
+                let id = &run.step(*at).id;
+                // An instance may be gone by now, its name is not.
+                let node = at.item.map_or_else(|| id.clone(), |item| format!("{id}[{item}]"));
+                let link = Link {
+                    source: Place { run: source, node: from.source_node.clone() },
+                    source_output_path: from.source_output_path.clone(),
+                    target: Place { run: run.id, node },
+                    target_input_path: from.target_input_path.clone(),
+                    transform: from.transform.clone(),
+                };
+                self.found.push((at.step, link));
+            }
+            Event::Node(at, NodeEvent::Invalidated) => {
+                self.found.retain(|(step, _)| *step != at.step);
+            }
+            _ => {}
+        }
+    }
+
+    /// Every link once, in the order of the journal.
+    pub fn finish(self) -> Vec<Link> {
+        let mut seen = BTreeSet::new();
+        let links = self.found.into_iter().map(|(_, link)| link);
+        links.filter(|link| seen.insert(link.clone())).collect()
+    }
+}
+
+/// A step on the way of a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// The step.
+    pub place: Place,
+    /// The one argument that matters of those it passes to a run below it.
+    pub arg: Option<String>,
+}
+
+impl Spot {
+    /// Everything about a step.
+    pub fn of(place: Place) -> Spot {
+        Spot { place, arg: None }
+    }
+
+    /// The step a link comes from, as far as the link is about it.
+    pub fn before(link: &Link) -> Spot {
+        Spot { place: link.source.clone(), arg: arg(&link.source_output_path) }
+    }
+
+    /// The step a link leads to, as far as the link is about it.
+    pub fn after(link: &Link) -> Spot {
+        Spot { place: link.target.clone(), arg: arg(&link.target_input_path) }
+    }
+
+    /// Whether a link leads here.
+    pub fn is_fed_by(&self, link: &Link) -> bool {
+        let matters = self.arg.is_none() || arg(&link.target_input_path) == self.arg;
+        is_at(&self.place, &link.target) && matters
+    }
+
+    /// Whether a link comes from here.
+    pub fn feeds(&self, link: &Link) -> bool {
+        let passed = arg(&link.source_output_path);
+        let matters = passed.is_none() || self.arg.is_none() || passed == self.arg;
+        is_at(&self.place, &link.source) && matters
+    }
+}
+
+/// Whether two places are one: a `for_each` step is all its instances, and a
+/// run as a whole all its steps.
+fn is_at(one: &Place, other: &Place) -> bool {
+    let step = |node: &str| node.split_once('[').map(|(step, _)| step.to_owned());
+    one.run == other.run
+        && (one.node == other.node
+            || one.node.is_empty()
+            || step(&one.node).is_some_and(|step| step == other.node)
+            || step(&other.node).is_some_and(|step| step == one.node))
+}
+
+/// `args.x`, of a path at or below an argument.
+fn arg(path: &str) -> Option<String> {
+    let name = path.strip_prefix("args.")?;
+    let end = name.find(['.', '[']).unwrap_or(name.len());
+    Some(format!("args.{}", &name[..end]))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
+fn as_text<S: Serializer>(run: &RunId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(run: u128, node: &str) -> Place {
+        Place { run: RunId(run), node: node.to_owned() }
+    }
+
+    fn link(source: Place, path: &str, target: Place, input: &str) -> Link {
+        Link {
+            source,
+            source_output_path: path.to_owned(),
+            target,
+            target_input_path: input.to_owned(),
+            transform: None,
+        }
+    }
+
+    #[test]
+    fn an_argument_is_followed_alone() {
+        let passed = link(place(1, "a"), "x", place(1, "call"), "args.one");
+        let other = link(place(1, "b"), "x", place(1, "call"), "args.two");
+        let read = link(place(1, "call"), "args.one.deep", place(2, "c"), "command");
+        let up = Spot::before(&read);
+        assert!(up.is_fed_by(&passed) && !up.is_fed_by(&other));
+        assert!(Spot::after(&passed).feeds(&read));
+        assert!(!Spot::after(&other).feeds(&read));
+        assert!(Spot::of(place(1, "call")).feeds(&read));
+        let outputs = link(place(1, "call"), "outputs.n", place(1, "d"), "command");
+        assert!(Spot::after(&passed).feeds(&outputs));
+    }
+
+    #[test]
+    fn a_step_is_all_its_instances_but_they_are_not_each_other() {
+        let first = link(place(1, "a"), "x", place(1, "each[0]"), "item");
+        assert!(Spot::of(place(1, "each")).is_fed_by(&first));
+        assert!(Spot::of(place(1, "each[0]")).is_fed_by(&first));
+        assert!(!Spot::of(place(1, "each[1]")).is_fed_by(&first));
+        assert!(!Spot::of(place(2, "each")).is_fed_by(&first));
+        let all = link(place(1, "each"), "outputs.items", place(1, "join"), "command");
+        assert!(Spot::of(place(1, "each[1]")).feeds(&all));
+    }
+}

@@ -1,0 +1,195 @@
+//! Following values from step to step, also from run to run.
+//!
+//! INVARIANT: however runs are related, a walk ends: it looks at each step once
+//! in each direction, and at no more runs and links than `limits` says.
+
+use crate::engine::{Engine, Inner};
+use crate::error::LoadError;
+use crate::limits::{PROVENANCE_LINKS_MAX, PROVENANCE_RUNS_MAX};
+use crate::load::blobs;
+use crate::resident::fold;
+use sluice_core::journal::wire;
+use sluice_core::run::id::RunId;
+use sluice_core::run::provenance::{Link, Links, Place, Spot};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// How much of a journal is read at once, in bytes.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// Which way values are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To where they came from.
+    Up,
+    /// To where they went.
+    Down,
+    /// Both.
+    Both,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// About which step; about all of the run if none is named.
+    pub step: Option<String>,
+    /// Which way.
+    pub direction: Direction,
+    /// Over how many runs at most, beside the first.
+    pub hops_max: u32,
+}
+
+/// The links that were found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Each once: those that lead here, then those that lead on.
+    pub links: Vec<Link>,
+    /// Whether there are more: too many, too far, or in runs that cannot be read.
+    pub cut: bool,
+}
+
+impl Engine {
+    /// Follows the values of a run's steps.
+    pub async fn provenance(&self, run: RunId, ask: &Ask) -> Result<Trace, LoadError> {
+        let mut walk = Walk {
+            engine: self.inner(),
+            hops_max: ask.hops_max,
+            journals: BTreeMap::new(),
+            links: Vec::new(),
+            seen: BTreeSet::new(),
+            cut: false,
+        };
+        walk.journal(run).await?;
+        let from = Spot::of(Place { run, node: ask.step.clone().unwrap_or_default() });
+        if ask.direction != Direction::Down {
+            walk.follow(from.clone(), Way::Up).await?;
+        }
+        if ask.direction != Direction::Up {
+            walk.follow(from, Way::Down).await?;
+        }
+        Ok(Trace { links: walk.links, cut: walk.cut })
+    }
+
+    /// How many values the steps of other runs took from this one.
+    pub async fn taken(&self, run: RunId) -> Result<u64, LoadError> {
+        Ok(self.inner().store.taken(run).await?)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+struct Walk<'a> {
+    engine: &'a Arc<Inner>,
+    hops_max: u32,
+    /// None for one that cannot be read.
+    journals: BTreeMap<RunId, Option<Arc<Vec<Link>>>>,
+    links: Vec<Link>,
+    seen: BTreeSet<Link>,
+    cut: bool,
+}
+
+impl Walk<'_> {
+    async fn follow(&mut self, from: Spot, way: Way) -> Result<(), LoadError> {
+        let mut visited = BTreeSet::from([from.clone()]);
+        let mut front = VecDeque::from([(from, 0u32)]);
+        while let Some((spot, hops)) = front.pop_front() {
+            for link in self.around(&spot, way, hops).await? {
+                if self.links.len() >= PROVENANCE_LINKS_MAX {
+                    self.cut = true;
+                    return Ok(());
+                }
+                if self.seen.insert(link.clone()) {
+                    self.links.push(link.clone());
+                }
+                let next = match way {
+                    Way::Up => Spot::before(&link),
+                    Way::Down => Spot::after(&link),
+                };
+                let hops = hops + u32::from(next.place.run != spot.place.run);
+                if hops > self.hops_max {
+                    self.cut = true;
+                } else if visited.insert(next.clone()) {
+                    front.push_back((next, hops));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The links that lead to a spot, or on from it.
+    async fn around(&mut self, spot: &Spot, way: Way, hops: u32) -> Result<Vec<Link>, LoadError> {
+        let mut journals = vec![self.journal(spot.place.run).await?];
+        // One hop more is known without reading on; two are not.
+        if way == Way::Down && hops <= self.hops_max {
+            for taker in self.takers(spot.place.run).await? {
+                journals.push(self.journal(taker).await?);
+            }
+        }
+        let mut found = Vec::new();
+        for link in journals.iter().flatten().flat_map(|links| links.iter()) {
+            let is_it = match way {
+                Way::Up => spot.is_fed_by(link),
+                Way::Down => spot.feeds(link),
+            };
+            if is_it {
+                found.push(link.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    async fn takers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
+        let takers = self.engine.store.takers(run, None, PROVENANCE_RUNS_MAX).await?;
+        self.cut |= takers.len() >= PROVENANCE_RUNS_MAX;
+        Ok(takers.into_iter().map(|taker| taker.run).collect())
+    }
+
+    /// What a run's journal says; none of one that cannot be read any more.
+    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<Vec<Link>>>, LoadError> {
+        if let Some(known) = self.journals.get(&run) {
+            return Ok(known.clone());
+        }
+        if self.journals.len() >= PROVENANCE_RUNS_MAX {
+            self.cut = true;
+            return Ok(None);
+        }
+        let read = match links(self.engine, run).await {
+            Ok(links) => Some(Arc::new(links)),
+            // The first is the one that was asked for.
+            Err(error) if self.journals.is_empty() => return Err(error),
+            Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => {
+                self.cut = true;
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        self.journals.insert(run, read.clone());
+        Ok(read)
+    }
+}
+
+/// The links in a run's journal.
+async fn links(engine: &Arc<Inner>, id: RunId) -> Result<Vec<Link>, LoadError> {
+    let run = fold(engine, id).await?.run;
+    let plan = Arc::clone(&run.definition);
+    let mut links = Links::default();
+    let mut after = 0;
+    loop {
+        let frames = engine.store.frames(id, after, PAGE_BYTES).await?;
+        let Some(last) = frames.last() else { return Ok(links.finish()) };
+        after = last.first + u64::from(last.count) - 1;
+        for frame in &frames {
+            let blobs = blobs(&*engine.store, id, &frame.body).await?;
+            let decoded = wire::decode(&frame.body, Some(&plan.plan), &blobs);
+            let decoded = decoded
+                .map_err(|error| LoadError::Poison { run: id, reason: error.to_string() })?;
+            for event in &decoded.events {
+                links.add(&run, event);
+            }
+        }
+    }
+}
