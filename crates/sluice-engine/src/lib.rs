@@ -11,6 +11,8 @@ pub mod engine;
 pub mod error;
 pub mod limits;
 pub mod provenance;
+pub mod registered;
+pub mod schedule;
 pub mod sealer;
 pub mod world;
 

@@ -4,3 +4,7 @@
 pub const PROVENANCE_RUNS_MAX: usize = 200;
 /// Most links that a walk along values finds.
 pub const PROVENANCE_LINKS_MAX: usize = 20_000;
+/// Newest slots of a schedule that a look at it takes into account.
+pub const SCHEDULE_SLOTS_SEEN: usize = 1000;
+/// Most slots of a schedule that wait for earlier runs to end.
+pub const SCHEDULE_QUEUE_MAX: usize = 50;
