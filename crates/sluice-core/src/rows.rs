@@ -19,7 +19,7 @@ mod tests;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::entries;
 pub use fault::{ALWAYS_THERE, RowFault, faults};
-pub use lens::changed_versions;
+pub use lens::{changed_versions, head};
 pub use settle::{kept, settle};
 
 use sluice_govern::registry::{Kind, Row};

@@ -250,7 +250,9 @@ impl Look<'_> {
             ticked.started.push((slot.schedule.clone(), slot.slot_ms, run));
         }
         let at_ms = self.engine.clock.now_ms();
-        let settled = Slot { fate: fate.to_owned(), why, at_ms, ..slot };
+        // What was refused has no run.
+        let run = Some(run).filter(|_| fate == STARTED);
+        let settled = Slot { fate: fate.to_owned(), why, run, at_ms, ..slot };
         self.note(settled, from).await.map(drop)
     }
 

@@ -79,37 +79,61 @@ impl Links {
 pub struct Spot {
     /// The step.
     pub place: Place,
-    /// The one argument that matters of those it passes to a run below it.
-    pub arg: Option<String>,
+    /// What matters of it.
+    pub side: Side,
+}
+
+/// What matters of a step.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Everything.
+    All,
+    /// One argument of those it passes to a run below it: `args.x`.
+    Arg(String),
+    /// What it made. That of a sub-workflow is made from what the run below it
+    /// gave back, and from its arguments only by way of that run.
+    Made,
 }
 
 impl Spot {
     /// Everything about a step.
     pub fn of(place: Place) -> Spot {
-        Spot { place, arg: None }
+        Spot { place, side: Side::All }
     }
 
     /// The step a link comes from, as far as the link is about it.
     pub fn before(link: &Link) -> Spot {
-        Spot { place: link.source.clone(), arg: arg(&link.source_output_path) }
+        let side = arg(&link.source_output_path).map_or(Side::Made, Side::Arg);
+        Spot { place: link.source.clone(), side }
     }
 
     /// The step a link leads to, as far as the link is about it.
     pub fn after(link: &Link) -> Spot {
-        Spot { place: link.target.clone(), arg: arg(&link.target_input_path) }
+        let made = link.target_input_path.starts_with("outputs");
+        let side = if made { Side::Made } else { Side::All };
+        let side = arg(&link.target_input_path).map_or(side, Side::Arg);
+        Spot { place: link.target.clone(), side }
     }
 
     /// Whether a link leads here.
     pub fn is_fed_by(&self, link: &Link) -> bool {
-        let matters = self.arg.is_none() || arg(&link.target_input_path) == self.arg;
-        is_at(&self.place, &link.target) && matters
+        let passed = arg(&link.target_input_path);
+        let matters = match &self.side {
+            Side::All => true,
+            Side::Arg(arg) => passed.as_ref() == Some(arg),
+            Side::Made => passed.is_none(),
+        };
+        matters && is_at(&self.place, &link.target)
     }
 
     /// Whether a link comes from here.
     pub fn feeds(&self, link: &Link) -> bool {
-        let passed = arg(&link.source_output_path);
-        let matters = passed.is_none() || self.arg.is_none() || passed == self.arg;
-        is_at(&self.place, &link.source) && matters
+        let matters = match (arg(&link.source_output_path), &self.side) {
+            (None, _) | (Some(_), Side::All) => true,
+            (Some(passed), Side::Arg(arg)) => passed == *arg,
+            (Some(_), Side::Made) => false,
+        };
+        matters && is_at(&self.place, &link.source)
     }
 }
 
@@ -166,6 +190,11 @@ mod tests {
         assert!(Spot::of(place(1, "call")).feeds(&read));
         let outputs = link(place(1, "call"), "outputs.n", place(1, "d"), "command");
         assert!(Spot::after(&passed).feeds(&outputs));
+        // What it made is not what it passed on.
+        let back = link(place(2, "c"), "n", place(1, "call"), "outputs.n");
+        assert!(!Spot::after(&back).feeds(&read) && Spot::after(&back).feeds(&outputs));
+        let made = Spot::before(&outputs);
+        assert!(made.is_fed_by(&back) && !made.is_fed_by(&passed));
     }
 
     #[test]
