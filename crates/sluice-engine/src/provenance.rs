@@ -1,16 +1,16 @@
 //! Following values from step to step, also from run to run.
 //!
 //! INVARIANT: however runs are related, a walk ends: it looks at each step once
-//! in each direction, and at no more runs and links than `limits` says.
+//! in each direction, and at no more runs and crossings than `limits` says.
 
 use crate::engine::{Engine, Inner};
 use crate::error::LoadError;
-use crate::limits::{PROVENANCE_LINKS_MAX, PROVENANCE_RUNS_MAX};
+use crate::limits::{CROSSINGS_MAX, TRACED_RUNS_MAX};
 use crate::load::blobs;
 use crate::resident::fold;
 use sluice_core::journal::wire;
 use sluice_core::run::id::RunId;
-use sluice_core::run::provenance::{Link, Links, Place, Spot};
+use sluice_core::run::provenance::{Crossing, Crossings, Place, Spot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -39,11 +39,11 @@ pub struct Ask {
     pub hops_max: u32,
 }
 
-/// The links that were found.
+/// The crossings that were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Each once: those that lead here, then those that lead on.
-    pub links: Vec<Link>,
+    pub crossings: Vec<Crossing>,
     /// Whether there are more: too many, too far, or in runs that cannot be read.
     pub cut: bool,
 }
@@ -55,7 +55,7 @@ impl Engine {
             engine: self.inner(),
             hops_max: ask.hops_max,
             journals: BTreeMap::new(),
-            links: Vec::new(),
+            crossings: Vec::new(),
             seen: BTreeSet::new(),
             cut: false,
         };
@@ -67,7 +67,7 @@ impl Engine {
         if ask.direction != Direction::Up {
             walk.follow(from, Way::Down).await?;
         }
-        Ok(Trace { links: walk.links, cut: walk.cut })
+        Ok(Trace { crossings: walk.crossings, cut: walk.cut })
     }
 
     /// How many values the steps of other runs took from this one.
@@ -86,9 +86,9 @@ struct Walk<'a> {
     engine: &'a Arc<Inner>,
     hops_max: u32,
     /// None for one that cannot be read.
-    journals: BTreeMap<RunId, Option<Arc<Vec<Link>>>>,
-    links: Vec<Link>,
-    seen: BTreeSet<Link>,
+    journals: BTreeMap<RunId, Option<Arc<Vec<Crossing>>>>,
+    crossings: Vec<Crossing>,
+    seen: BTreeSet<Crossing>,
     cut: bool,
 }
 
@@ -97,17 +97,17 @@ impl Walk<'_> {
         let mut visited = BTreeSet::from([from.clone()]);
         let mut front = VecDeque::from([(from, 0u32)]);
         while let Some((spot, hops)) = front.pop_front() {
-            for link in self.around(&spot, way, hops).await? {
-                if self.links.len() >= PROVENANCE_LINKS_MAX {
+            for crossing in self.around(&spot, way, hops).await? {
+                if self.crossings.len() >= CROSSINGS_MAX {
                     self.cut = true;
                     return Ok(());
                 }
-                if self.seen.insert(link.clone()) {
-                    self.links.push(link.clone());
+                if self.seen.insert(crossing.clone()) {
+                    self.crossings.push(crossing.clone());
                 }
                 let next = match way {
-                    Way::Up => Spot::before(&link),
-                    Way::Down => Spot::after(&link),
+                    Way::Up => Spot::before(&crossing),
+                    Way::Down => Spot::after(&crossing),
                 };
                 let hops = hops + u32::from(next.place.run != spot.place.run);
                 if hops > self.hops_max {
@@ -120,8 +120,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The links that lead to a spot, or on from it.
-    async fn around(&mut self, spot: &Spot, way: Way, hops: u32) -> Result<Vec<Link>, LoadError> {
+    /// The crossings that lead to a spot, or on from it.
+    async fn around(
+        &mut self,
+        spot: &Spot,
+        way: Way,
+        hops: u32,
+    ) -> Result<Vec<Crossing>, LoadError> {
         let mut journals = vec![self.journal(spot.place.run).await?];
         // One hop more is known without reading on; two are not.
         if way == Way::Down && hops <= self.hops_max {
@@ -130,35 +135,35 @@ impl Walk<'_> {
             }
         }
         let mut found = Vec::new();
-        for link in journals.iter().flatten().flat_map(|links| links.iter()) {
+        for crossing in journals.iter().flatten().flat_map(|crossings| crossings.iter()) {
             let is_it = match way {
-                Way::Up => spot.is_fed_by(link),
-                Way::Down => spot.feeds(link),
+                Way::Up => spot.is_fed_by(crossing),
+                Way::Down => spot.feeds(crossing),
             };
             if is_it {
-                found.push(link.clone());
+                found.push(crossing.clone());
             }
         }
         Ok(found)
     }
 
     async fn takers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
-        let takers = self.engine.store.takers(run, None, PROVENANCE_RUNS_MAX).await?;
-        self.cut |= takers.len() >= PROVENANCE_RUNS_MAX;
+        let takers = self.engine.store.takers(run, None, TRACED_RUNS_MAX).await?;
+        self.cut |= takers.len() >= TRACED_RUNS_MAX;
         Ok(takers.into_iter().map(|taker| taker.run).collect())
     }
 
     /// What a run's journal says; none of one that cannot be read any more.
-    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<Vec<Link>>>, LoadError> {
+    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<Vec<Crossing>>>, LoadError> {
         if let Some(known) = self.journals.get(&run) {
             return Ok(known.clone());
         }
-        if self.journals.len() >= PROVENANCE_RUNS_MAX {
+        if self.journals.len() >= TRACED_RUNS_MAX {
             self.cut = true;
             return Ok(None);
         }
-        let read = match links(self.engine, run).await {
-            Ok(links) => Some(Arc::new(links)),
+        let read = match crossings(self.engine, run).await {
+            Ok(crossings) => Some(Arc::new(crossings)),
             // The first is the one that was asked for.
             Err(error) if self.journals.is_empty() => return Err(error),
             Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => {
@@ -172,15 +177,15 @@ impl Walk<'_> {
     }
 }
 
-/// The links in a run's journal.
-async fn links(engine: &Arc<Inner>, id: RunId) -> Result<Vec<Link>, LoadError> {
+/// The crossings in a run's journal.
+async fn crossings(engine: &Arc<Inner>, id: RunId) -> Result<Vec<Crossing>, LoadError> {
     let run = fold(engine, id).await?.run;
     let plan = Arc::clone(&run.definition);
-    let mut links = Links::default();
+    let mut crossings = Crossings::default();
     let mut after = 0;
     loop {
         let frames = engine.store.frames(id, after, PAGE_BYTES).await?;
-        let Some(last) = frames.last() else { return Ok(links.finish()) };
+        let Some(last) = frames.last() else { return Ok(crossings.finish()) };
         after = last.first + u64::from(last.count) - 1;
         for frame in &frames {
             let blobs = blobs(&*engine.store, id, &frame.body).await?;
@@ -188,7 +193,7 @@ async fn links(engine: &Arc<Inner>, id: RunId) -> Result<Vec<Link>, LoadError> {
             let decoded = decoded
                 .map_err(|error| LoadError::Poison { run: id, reason: error.to_string() })?;
             for event in &decoded.events {
-                links.add(&run, event);
+                crossings.add(&run, event);
             }
         }
     }

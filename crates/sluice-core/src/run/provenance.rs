@@ -1,6 +1,6 @@
-//! Where values came from and where they went, as links between steps.
+//! Where values came from and where they went, as crossings between steps.
 //!
-//! Every link stands in the journal of the run that took the value. What a
+//! Every crossing stands in the journal of the run that took the value. What a
 //! journal says of results that no longer count is left out.
 
 use super::id::RunId;
@@ -22,7 +22,7 @@ pub struct Place {
 
 /// A value that crossed from one step to another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Link {
+pub struct Crossing {
     /// Where it came from.
     pub source: Place,
     /// Which part of what the source made, or was given.
@@ -35,13 +35,13 @@ pub struct Link {
     pub transform: Option<String>,
 }
 
-/// The links of one journal, gathered event by event.
+/// The crossings of one journal, gathered event by event.
 #[derive(Debug, Default)]
-pub struct Links {
-    found: Vec<(u32, Link)>,
+pub struct Crossings {
+    found: Vec<(u32, Crossing)>,
 }
 
-impl Links {
+impl Crossings {
     /// Takes the next event into account. `run` is any later state of the run.
     pub fn add(&mut self, run: &Run, event: &Event) {
         match event {
@@ -50,14 +50,14 @@ impl Links {
                 let id = &run.step(*at).id;
                 // An instance may be gone by now, its name is not.
                 let node = at.item.map_or_else(|| id.clone(), |item| format!("{id}[{item}]"));
-                let link = Link {
+                let crossing = Crossing {
                     source: Place { run: source, node: from.source_node.clone() },
                     source_output_path: from.source_output_path.clone(),
                     target: Place { run: run.id, node },
                     target_input_path: from.target_input_path.clone(),
                     transform: from.transform.clone(),
                 };
-                self.found.push((at.step, link));
+                self.found.push((at.step, crossing));
             }
             Event::Node(at, NodeEvent::Invalidated) => {
                 self.found.retain(|(step, _)| *step != at.step);
@@ -66,11 +66,11 @@ impl Links {
         }
     }
 
-    /// Every link once, in the order of the journal.
-    pub fn finish(self) -> Vec<Link> {
+    /// Every crossing once, in the order of the journal.
+    pub fn finish(self) -> Vec<Crossing> {
         let mut seen = BTreeSet::new();
-        let links = self.found.into_iter().map(|(_, link)| link);
-        links.filter(|link| seen.insert(link.clone())).collect()
+        let crossings = self.found.into_iter().map(|(_, crossing)| crossing);
+        crossings.filter(|crossing| seen.insert(crossing.clone())).collect()
     }
 }
 
@@ -101,39 +101,39 @@ impl Spot {
         Spot { place, side: Side::All }
     }
 
-    /// The step a link comes from, as far as the link is about it.
-    pub fn before(link: &Link) -> Spot {
-        let side = arg(&link.source_output_path).map_or(Side::Made, Side::Arg);
-        Spot { place: link.source.clone(), side }
+    /// The step a crossing comes from, as far as the crossing is about it.
+    pub fn before(crossing: &Crossing) -> Spot {
+        let side = arg(&crossing.source_output_path).map_or(Side::Made, Side::Arg);
+        Spot { place: crossing.source.clone(), side }
     }
 
-    /// The step a link leads to, as far as the link is about it.
-    pub fn after(link: &Link) -> Spot {
-        let made = link.target_input_path.starts_with("outputs");
+    /// The step a crossing leads to, as far as the crossing is about it.
+    pub fn after(crossing: &Crossing) -> Spot {
+        let made = crossing.target_input_path.starts_with("outputs");
         let side = if made { Side::Made } else { Side::All };
-        let side = arg(&link.target_input_path).map_or(side, Side::Arg);
-        Spot { place: link.target.clone(), side }
+        let side = arg(&crossing.target_input_path).map_or(side, Side::Arg);
+        Spot { place: crossing.target.clone(), side }
     }
 
-    /// Whether a link leads here.
-    pub fn is_fed_by(&self, link: &Link) -> bool {
-        let passed = arg(&link.target_input_path);
+    /// Whether a crossing leads here.
+    pub fn is_fed_by(&self, crossing: &Crossing) -> bool {
+        let passed = arg(&crossing.target_input_path);
         let matters = match &self.side {
             Side::All => true,
             Side::Arg(arg) => passed.as_ref() == Some(arg),
             Side::Made => passed.is_none(),
         };
-        matters && is_at(&self.place, &link.target)
+        matters && is_at(&self.place, &crossing.target)
     }
 
-    /// Whether a link comes from here.
-    pub fn feeds(&self, link: &Link) -> bool {
-        let matters = match (arg(&link.source_output_path), &self.side) {
+    /// Whether a crossing comes from here.
+    pub fn feeds(&self, crossing: &Crossing) -> bool {
+        let matters = match (arg(&crossing.source_output_path), &self.side) {
             (None, _) | (Some(_), Side::All) => true,
             (Some(passed), Side::Arg(arg)) => passed == *arg,
             (Some(_), Side::Made) => false,
         };
-        matters && is_at(&self.place, &link.source)
+        matters && is_at(&self.place, &crossing.source)
     }
 }
 
@@ -168,8 +168,8 @@ mod tests {
         Place { run: RunId(run), node: node.to_owned() }
     }
 
-    fn link(source: Place, path: &str, target: Place, input: &str) -> Link {
-        Link {
+    fn crossing(source: Place, path: &str, target: Place, input: &str) -> Crossing {
+        Crossing {
             source,
             source_output_path: path.to_owned(),
             target,
@@ -180,18 +180,18 @@ mod tests {
 
     #[test]
     fn an_argument_is_followed_alone() {
-        let passed = link(place(1, "a"), "x", place(1, "call"), "args.one");
-        let other = link(place(1, "b"), "x", place(1, "call"), "args.two");
-        let read = link(place(1, "call"), "args.one.deep", place(2, "c"), "command");
+        let passed = crossing(place(1, "a"), "x", place(1, "call"), "args.one");
+        let other = crossing(place(1, "b"), "x", place(1, "call"), "args.two");
+        let read = crossing(place(1, "call"), "args.one.deep", place(2, "c"), "command");
         let up = Spot::before(&read);
         assert!(up.is_fed_by(&passed) && !up.is_fed_by(&other));
         assert!(Spot::after(&passed).feeds(&read));
         assert!(!Spot::after(&other).feeds(&read));
         assert!(Spot::of(place(1, "call")).feeds(&read));
-        let outputs = link(place(1, "call"), "outputs.n", place(1, "d"), "command");
+        let outputs = crossing(place(1, "call"), "outputs.n", place(1, "d"), "command");
         assert!(Spot::after(&passed).feeds(&outputs));
         // What it made is not what it passed on.
-        let back = link(place(2, "c"), "n", place(1, "call"), "outputs.n");
+        let back = crossing(place(2, "c"), "n", place(1, "call"), "outputs.n");
         assert!(!Spot::after(&back).feeds(&read) && Spot::after(&back).feeds(&outputs));
         let made = Spot::before(&outputs);
         assert!(made.is_fed_by(&back) && !made.is_fed_by(&passed));
@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn a_step_is_all_its_instances_but_they_are_not_each_other() {
-        let first = link(place(1, "a"), "x", place(1, "each[0]"), "item");
+        let first = crossing(place(1, "a"), "x", place(1, "each[0]"), "item");
         assert!(Spot::of(place(1, "each")).is_fed_by(&first));
         assert!(Spot::of(place(1, "each[0]")).is_fed_by(&first));
         assert!(!Spot::of(place(1, "each[1]")).is_fed_by(&first));
         assert!(!Spot::of(place(2, "each")).is_fed_by(&first));
-        let all = link(place(1, "each"), "outputs.items", place(1, "join"), "command");
+        let all = crossing(place(1, "each"), "outputs.items", place(1, "join"), "command");
         assert!(Spot::of(place(1, "each[1]")).feeds(&all));
     }
 }

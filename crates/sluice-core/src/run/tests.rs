@@ -28,6 +28,7 @@ mod order;
 mod pause;
 mod postures;
 mod print;
+mod provenance;
 mod random;
 mod recovery;
 mod resent;

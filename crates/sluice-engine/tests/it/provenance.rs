@@ -39,19 +39,19 @@ async fn follow(life: &Life, run: RunId, step: Option<&str>, direction: Directio
 
 fn check(names: &BTreeMap<RunId, &str>, trace: &Trace, expected: Expect) {
     let mut text = String::new();
-    for link in &trace.links {
+    for crossing in &trace.crossings {
         let name = |run: &RunId| names.get(run).copied().unwrap_or("?");
-        let how = link.transform.as_ref().map(|how| format!(" ({how})")).unwrap_or_default();
-        let (source, target) = (&link.source, &link.target);
+        let how = crossing.transform.as_ref().map(|how| format!(" ({how})")).unwrap_or_default();
+        let (source, target) = (&crossing.source, &crossing.target);
         let _ = writeln!(
             text,
             "{}/{} {} -> {}/{} {}{how}",
             name(&source.run),
             source.node,
-            link.source_output_path,
+            crossing.source_output_path,
             name(&target.run),
             target.node,
-            link.target_input_path,
+            crossing.target_input_path,
         );
     }
     assert!(!trace.cut);
@@ -72,23 +72,20 @@ async fn a_value_is_followed_into_a_child_and_back() {
         &names,
         &up,
         expect![[r#"
-        parent/call outputs.total -> parent/tell command
-        parent/fetch n -> parent/call args.n
-        parent/fetch other -> parent/call args.other
-        child/count sum -> parent/call outputs.total (coerced string to integer)
-        parent/call args.n -> child/count command
-    "#]],
+            parent/call outputs.total -> parent/tell command
+            child/count sum -> parent/call outputs.total (coerced string to integer)
+            parent/call args.n -> child/count command
+            parent/fetch n -> parent/call args.n
+        "#]],
     );
     let down = follow(&life, child, Some("count"), Direction::Down).await;
     check(
         &names,
         &down,
         expect![[r#"
-        child/count sum -> parent/call outputs.total (coerced string to integer)
-        parent/call outputs.total -> parent/tell command
-        parent/call args.other -> child/aside command
-        parent/call args.n -> child/count command
-    "#]],
+            child/count sum -> parent/call outputs.total (coerced string to integer)
+            parent/call outputs.total -> parent/tell command
+        "#]],
     );
     let down = follow(&life, parent, Some("fetch"), Direction::Down).await;
     check(
@@ -153,7 +150,7 @@ async fn a_walk_ends_where_it_is_told_to() {
     let ask = Ask { step: Some("tell".to_owned()), direction: Direction::Up, hops_max: 0 };
     let trace = life.provenance(parent, &ask).await.unwrap();
     assert!(trace.cut);
-    assert!(trace.links.iter().all(|link| link.target.run == parent));
+    assert!(trace.crossings.iter().all(|crossing| crossing.target.run == parent));
     assert!(life.provenance(RunId(1), &ask).await.is_err());
     life.leave().await;
 }

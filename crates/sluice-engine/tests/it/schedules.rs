@@ -333,9 +333,9 @@ async fn what_cannot_be_started_is_refused_and_says_why() {
     town.fates(
         &life,
         expect![[r#"
-        10 refused the arguments do not fit: n is a string, not an integer run
-        20 refused there is no workflow `gone` in the registry run
-    "#]],
+            10 refused the arguments do not fit: n is a string, not an integer
+            20 refused there is no workflow `gone` in the registry
+        "#]],
     )
     .await;
     assert_eq!(runs(&life).await, 0);

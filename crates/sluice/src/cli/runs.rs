@@ -229,7 +229,7 @@ pub(crate) enum Way {
     Both,
 }
 
-/// How links between steps are shown.
+/// How crossings are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shape {
     /// A table for people

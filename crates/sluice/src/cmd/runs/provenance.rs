@@ -36,13 +36,13 @@ pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit
     let shape = if args.json.reader() == Reader::Program { Shape::Json } else { args.format };
     match shape {
         Shape::Json => {
-            let (links, cut) = (&trace.links, trace.cut);
-            let answer = json!({"run_id": id.to_string(), "links": links, "cut": cut});
+            let (crossings, cut) = (&trace.crossings, trace.cut);
+            let answer = json!({"run_id": id.to_string(), "rows": crossings, "cut": cut});
             out.json(Layout::Line, &answer)?;
         }
         Shape::Mermaid => out.print(&mermaid::draw(id, &trace))?,
         Shape::Table => {
-            if trace.links.is_empty() {
+            if trace.crossings.is_empty() {
                 out.note("no values crossed from one step to another")?;
             } else {
                 out.print(&table(id, &trace))?;
@@ -79,13 +79,13 @@ fn shown(here: RunId, place: &Place) -> String {
 
 fn table(here: RunId, trace: &Trace) -> String {
     let mut table = Table::new(&["FROM", "OUTPUT", "TO", "INPUT", "HOW"]);
-    for link in &trace.links {
+    for crossing in &trace.crossings {
         table.row([
-            shown(here, &link.source),
-            link.source_output_path.clone(),
-            shown(here, &link.target),
-            link.target_input_path.clone(),
-            link.transform.clone().unwrap_or_default(),
+            shown(here, &crossing.source),
+            crossing.source_output_path.clone(),
+            shown(here, &crossing.target),
+            crossing.target_input_path.clone(),
+            crossing.transform.clone().unwrap_or_default(),
         ]);
     }
     table.draw()

@@ -1,17 +1,17 @@
-//! Links as a Mermaid flowchart: a box for each run, an arrow for each value.
+//! Crossings as a Mermaid flowchart: a box for each run, an arrow for each value.
 //!
 //! INVARIANT: no text of the document reaches the chart but as an escaped label.
 
 use crate::cmd::plan::mermaid::escape;
 use sluice_core::run::id::RunId;
-use sluice_core::run::provenance::{Link, Place};
+use sluice_core::run::provenance::{Crossing, Place};
 use sluice_engine::provenance::Trace;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub(super) fn draw(here: RunId, trace: &Trace) -> String {
-    let ends = |link: &Link| [link.source.clone(), link.target.clone()];
-    let mut places: Vec<Place> = trace.links.iter().flat_map(ends).collect();
+    let ends = |crossing: &Crossing| [crossing.source.clone(), crossing.target.clone()];
+    let mut places: Vec<Place> = trace.crossings.iter().flat_map(ends).collect();
     places.sort();
     places.dedup();
     let numbers: BTreeMap<&Place, usize> = places.iter().zip(0..).collect();
@@ -27,10 +27,11 @@ pub(super) fn draw(here: RunId, trace: &Trace) -> String {
         }
         chart.push_str("  end\n");
     }
-    for link in &trace.links {
-        let how = link.transform.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
-        let label = format!("{} to {}{how}", link.source_output_path, link.target_input_path);
-        let (from, to) = (numbers[&link.source], numbers[&link.target]);
+    for crossing in &trace.crossings {
+        let how = crossing.transform.as_ref().map(|how| format!(", {how}")).unwrap_or_default();
+        let label =
+            format!("{} to {}{how}", crossing.source_output_path, crossing.target_input_path);
+        let (from, to) = (numbers[&crossing.source], numbers[&crossing.target]);
         let _ = writeln!(chart, "  n{from} -->|\"{}\"| n{to}", escape(&label));
     }
     chart
