@@ -148,7 +148,7 @@ fn settled(there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
         if let [version, ..] = rows::changed_versions(row, before)[..] {
             let (lens, version) = (visible::brief(&row.name), visible::brief(version));
             let message = format!(
-                "version `{version}` of the lens `{lens}` is there already, and says other"
+                "version `{version}` of the lens `{lens}` is there already, with another content"
             );
             let remedy = "a version never changes: write what is new under another id";
             return Err(Refused::new(VERSION_TAKEN, message, remedy));

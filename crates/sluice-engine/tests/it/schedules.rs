@@ -70,6 +70,7 @@ impl Town {
         for (field, value) in fields.as_object().unwrap() {
             body[field] = value.clone();
         }
+        body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let text = if workflow == "asks" { ASKS } else { JOB };
         let document = json!({"text": text, "format": "lobsterx"});
         let name = format!("{workflow}@1");
@@ -381,5 +382,50 @@ async fn a_schedule_that_is_off_skips_its_slots_and_begins_anew_when_it_is_on() 
     "#]],
     )
     .await;
+    life.leave().await;
+}
+
+/// A moment, in milliseconds.
+fn ms(hours_utc: u64, minutes: u64, day: u64) -> u64 {
+    day * 24 * HOUR_MS + hours_utc * HOUR_MS + minutes * MINUTE_MS
+}
+
+#[tokio::test]
+async fn an_hour_that_is_skipped_or_repeated_starts_one_run() {
+    // Days since 1970 of 2026-03-29 and 2026-10-25, when Berlin changes its clocks.
+    let (spring, autumn) = (20_541, 20_751);
+    for (day, before, slot, after) in
+        [(spring, (0, 59), (1, 0), (1, 30)), (autumn, (0, 29), (0, 30), (1, 30))]
+    {
+        let town = Town::new();
+        town.clock.set(ms(0, 0, day));
+        let life = town.boot().await;
+        let zone = json!({"cron": "30 2 * * *", "every": null, "time_zone": "Europe/Berlin"});
+        town.schedule(&life, "job", zone).await;
+        town.clock.set(ms(before.0, before.1, day));
+        assert_eq!(tick(&life).await, []);
+        town.clock.set(ms(slot.0, slot.1, day));
+        let started = tick(&life).await;
+        assert_eq!(started.len(), 1, "day {day}");
+        ended(&life, started[0]).await;
+        for hours in [after.0, 2, 3, 12] {
+            town.clock.set(ms(hours, after.1, day));
+            assert_eq!(tick(&life).await, [], "day {day} at {hours}");
+        }
+        life.leave().await;
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_without_a_zone_there_is_starts_nothing_and_holds_nobody_up() {
+    let town = Town::new();
+    let life = town.boot().await;
+    let body = json!({"workflow": "job", "every": "10m", "time_zone": "Mars/Olympus"});
+    let broken = Row { kind: Kind::Schedule, name: "a".to_owned(), body };
+    town.put(&life, vec![broken]).await;
+    town.schedule(&life, "job", json!({})).await;
+    town.at(10);
+    assert_eq!(tick(&life).await.len(), 1);
+    assert_eq!(life.store().slots("a".to_owned(), None, 0).await.unwrap(), []);
     life.leave().await;
 }

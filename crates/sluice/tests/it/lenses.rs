@@ -40,7 +40,7 @@ fn a_version_never_changes_and_others_are_added() {
         &["apply", "-f", "setup.yaml"],
         expect![[r#"
         stderr:
-        error[version_taken]: version `1` of the lens `shout` is there already, and says other
+        error[version_taken]: version `1` of the lens `shout` is there already, with another content
          |
          = help: a version never changes: write what is new under another id
         exit 2

@@ -185,7 +185,10 @@ impl Turn<'_> {
                         origins.note_edge(&step.edges[*place], name, merged);
                     }
                 }
-                Origin::Root => origins.note_caller(&format!("args.{name}"), name),
+                Origin::Root => {
+                    let written = root.keys().find(|key| label(key) == *name).unwrap_or(name);
+                    origins.note_caller(&format!("args.{written}"), name);
+                }
                 Origin::Override => {}
             }
         }
