@@ -383,6 +383,13 @@ impl Track {
             return Err(format!("nothing follows the end: it was {before}"));
         }
         let allowed = self.run.definition.plan.recovery.as_ref().map_or(0, |one| one.max);
+        match event {
+            Event::RunStatusChanged { reason, .. } if reason == "recovery" => {
+                tally.reach("recovers");
+            }
+            Event::RunRecovered if self.run.recoveries > 0 => tally.reach("recovered by itself"),
+            _ => {}
+        }
         if self.run.recoveries > allowed {
             return Err(format!("it recovers by itself more than {allowed} times"));
         }
