@@ -108,10 +108,11 @@ impl Look<'_> {
             return;
         }
         let hint = suggest(wanted, there().map(|(name, _)| name));
-        let hint = hint.map(|near| format!("did you mean `{near}`?")).unwrap_or_else(|| {
-            "register it: `workflows: [FILE]` in the setup, or `sluice workflows put FILE`"
-                .to_owned()
-        });
+        let hint = match hint {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "register it: `workflows: [FILE]` in the setup, or `sluice workflows put FILE`"
+                .to_owned(),
+        };
         self.found.push(RowFault {
             kind: row.kind,
             name: row.name.clone(),

@@ -155,7 +155,6 @@ fn arg(path: &str) -> Option<String> {
     Some(format!("args.{}", &name[..end]))
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
 fn as_text<S: Serializer>(run: &RunId, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(run)
 }

@@ -34,9 +34,10 @@ count: {outputs: {sum: '7'}}
 
 async fn follow(life: &Life, run: RunId, step: Option<&str>, direction: Direction) -> Trace {
     let step = step.map(str::to_owned);
-    life.provenance(run, &Ask { step, direction, hops_max: 8 }).await.unwrap()
+    life.provenance(run, &Ask { step, direction, hops_max: 8 }).await.expect("the runs can be read")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check(names: &BTreeMap<RunId, &str>, trace: &Trace, expected: Expect) {
     let mut text = String::new();
     for crossing in &trace.crossings {

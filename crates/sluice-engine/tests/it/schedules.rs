@@ -49,10 +49,10 @@ impl Town {
 
     async fn put(&self, life: &Life, rows: Vec<Row>) {
         use sluice_core::port::Clock as _;
-        let there = life.store().registry(None).await.unwrap();
+        let there = life.store().registry(None).await.expect("the store works");
         let settled = rows.into_iter().map(|row| {
             let before = rows::find(&there.rows, row.kind, &row.name);
-            rows::settle(row, before, self.clock.now_ms()).unwrap()
+            rows::settle(row, before, self.clock.now_ms()).expect("the row is one")
         });
         let change = Change {
             expect: None,
@@ -61,16 +61,19 @@ impl Town {
             node: life.node(),
             entries: Vec::new(),
         };
-        assert!(matches!(life.store().change(change).await.unwrap(), Changed::Done { .. }));
+        assert!(matches!(
+            life.store().change(change).await.expect("the store works"),
+            Changed::Done { .. }
+        ));
     }
 
     /// Sets up a schedule of every ten minutes.
     async fn schedule(&self, life: &Life, workflow: &str, fields: Value) {
         let mut body = json!({"workflow": workflow, "every": "10m"});
-        for (field, value) in fields.as_object().unwrap() {
+        for (field, value) in fields.as_object().expect("fields by name") {
             body[field] = value.clone();
         }
-        body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        body.as_object_mut().expect("a row is a map").retain(|_, value| !value.is_null());
         let text = if workflow == "asks" { ASKS } else { JOB };
         let document = json!({"text": text, "format": "lobsterx"});
         let name = format!("{workflow}@1");
@@ -84,7 +87,14 @@ impl Town {
     /// What became of the slots, oldest first.
     async fn fates(&self, life: &Life, expected: Expect) {
         let mut text = String::new();
-        for slot in life.store().slots("s".to_owned(), None, 0).await.unwrap().into_iter().rev() {
+        for slot in life
+            .store()
+            .slots("s".to_owned(), None, 0)
+            .await
+            .expect("the store works")
+            .into_iter()
+            .rev()
+        {
             let minutes = (slot.slot_ms - 1000 * HOUR_MS) / MINUTE_MS;
             let _ = write!(text, "{minutes} {}", slot.fate);
             let count = if slot.count == 1 { String::new() } else { format!(" x{}", slot.count) };
@@ -97,12 +107,12 @@ impl Town {
 }
 
 async fn tick(life: &Life) -> Vec<RunId> {
-    let Ticked { started, .. } = life.tick(&starting()).await.unwrap();
+    let Ticked { started, .. } = life.tick(&starting()).await.expect("the store works");
     started.into_iter().map(|(_, _, run)| run).collect()
 }
 
 async fn runs(life: &Life) -> usize {
-    life.store().list(Filter::default()).await.unwrap().len()
+    life.store().list(Filter::default()).await.expect("the store works").len()
 }
 
 #[tokio::test]

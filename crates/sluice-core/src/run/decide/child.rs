@@ -63,7 +63,8 @@ impl Turn<'_> {
         };
         let settled = self.work_outcome(at, outputs, None);
         let coercions = settled.as_ref().map_or(&[][..], |(_, coercions)| coercions);
-        for one in from_child(child, origins, coercions) {
+        let own = self.run.id;
+        for one in from_child(own, child, origins, coercions) {
             self.node(at, NodeEvent::Provenance(Box::new(one)));
         }
         match settled {
@@ -143,7 +144,12 @@ impl Turn<'_> {
 }
 
 /// Where a child's result came from, as the step that has it now tells it.
-fn from_child(child: RunId, origins: Vec<Provenance>, coercions: &[Coercion]) -> Vec<Provenance> {
+fn from_child(
+    own: RunId,
+    child: RunId,
+    origins: Vec<Provenance>,
+    coercions: &[Coercion],
+) -> Vec<Provenance> {
     if origins.is_empty() {
         // It does not say: it came from the run as a whole.
         return vec![Provenance {
@@ -157,7 +163,9 @@ fn from_child(child: RunId, origins: Vec<Provenance>, coercions: &[Coercion]) ->
     let own = origins.into_iter().take(CHILD_ORIGINS_MAX).map(|one| {
         let field = one.target_input_path.strip_prefix("outputs.").unwrap_or_default();
         let transform = transform(one.transform.clone(), field, coercions);
-        Provenance { source_run: one.source_run.or(Some(child)), transform, ..one }
+        // What the child was given and gave back as it was comes from here.
+        let source_run = one.source_run.or(Some(child)).filter(|run| *run != own);
+        Provenance { source_run, transform, ..one }
     });
     own.collect()
 }

@@ -52,7 +52,9 @@ impl Order {
             }
             NodeEvent::Provenance(row) => {
                 let ready = matches!(state.status, StepStatus::Queued | StepStatus::Retrying);
-                let from_child = row.source_run.is_some() && state.status.is_dispatched();
+                // Also what a child gave back as it was given it.
+                let not_here = row.source_run.is_some() || row.source_node == run.name(*at);
+                let from_child = not_here && state.status.is_dispatched();
                 let carried = row.source_run.is_some() && state.status == StepStatus::Pending;
                 assert!(
                     ready || from_child || carried,
