@@ -82,11 +82,52 @@ enum Way {
     Down,
 }
 
+/// What a run's journal says, by the steps it says it of: a walk asks of each
+/// step once, and must not look at every crossing each time.
+struct Journal {
+    all: Vec<Crossing>,
+    /// Places in `all`, by the target's step.
+    to: BTreeMap<String, Vec<usize>>,
+    /// Places in `all`, by the source's run and step.
+    from: BTreeMap<(RunId, String), Vec<usize>>,
+}
+
+impl Journal {
+    fn of(all: Vec<Crossing>) -> Journal {
+        let (mut to, mut from) = (BTreeMap::new(), BTreeMap::new());
+        for (at, one) in all.iter().enumerate() {
+            let target: &mut Vec<usize> = to.entry(step(&one.target.node)).or_default();
+            target.push(at);
+            let source = (one.source.run, step(&one.source.node));
+            let source: &mut Vec<usize> = from.entry(source).or_default();
+            source.push(at);
+        }
+        Journal { all, to, from }
+    }
+
+    /// Crossings that have to do with a step, or with any of a run.
+    fn near(&self, place: &Place, way: Way) -> Box<dyn Iterator<Item = &Crossing> + Send + '_> {
+        if place.node.is_empty() {
+            return Box::new(self.all.iter());
+        }
+        let places = match way {
+            Way::Up => self.to.get(&step(&place.node)),
+            Way::Down => self.from.get(&(place.run, step(&place.node))),
+        };
+        Box::new(places.into_iter().flatten().map(|at| &self.all[*at]))
+    }
+}
+
+/// The step of a node: of an instance, the step as a whole.
+fn step(node: &str) -> String {
+    node.split_once('[').map_or(node, |(step, _)| step).to_owned()
+}
+
 struct Walk<'a> {
     engine: &'a Arc<Inner>,
     hops_max: u32,
     /// None for one that cannot be read.
-    journals: BTreeMap<RunId, Option<Arc<Vec<Crossing>>>>,
+    journals: BTreeMap<RunId, Option<Arc<Journal>>>,
     crossings: Vec<Crossing>,
     seen: BTreeSet<Crossing>,
     cut: bool,
@@ -97,7 +138,7 @@ impl Walk<'_> {
         let mut visited = BTreeSet::from([from.clone()]);
         let mut front = VecDeque::from([(from, 0u32)]);
         while let Some((spot, hops)) = front.pop_front() {
-            for crossing in self.around(&spot, way, hops).await? {
+            for crossing in self.around(&spot, way).await? {
                 if self.crossings.len() >= CROSSINGS_MAX {
                     self.cut = true;
                     return Ok(());
@@ -121,30 +162,22 @@ impl Walk<'_> {
     }
 
     /// The crossings that lead to a spot, or on from it.
-    async fn around(
-        &mut self,
-        spot: &Spot,
-        way: Way,
-        hops: u32,
-    ) -> Result<Vec<Crossing>, LoadError> {
+    async fn around(&mut self, spot: &Spot, way: Way) -> Result<Vec<Crossing>, LoadError> {
         let mut journals = vec![self.journal(spot.place.run).await?];
-        // One hop more is known without reading on; two are not.
-        if way == Way::Down && hops <= self.hops_max {
+        if way == Way::Down {
             for taker in self.takers(spot.place.run).await? {
                 journals.push(self.journal(taker).await?);
             }
         }
         let mut found = Vec::new();
-        for crossing in journals.iter().flatten().flat_map(|crossings| crossings.iter()) {
-            let is_it = match way {
-                Way::Up => spot.is_fed_by(crossing),
-                Way::Down => spot.feeds(crossing),
-            };
-            if is_it {
-                found.push(crossing.clone());
-            }
+        for journal in journals.iter().flatten() {
+            let near = journal.near(&spot.place, way);
+            found.extend(near.filter(|one| match way {
+                Way::Up => spot.is_fed_by(one),
+                Way::Down => spot.feeds(one),
+            }));
         }
-        Ok(found)
+        Ok(found.into_iter().cloned().collect())
     }
 
     async fn takers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
@@ -154,7 +187,7 @@ impl Walk<'_> {
     }
 
     /// What a run's journal says; none of one that cannot be read any more.
-    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<Vec<Crossing>>>, LoadError> {
+    async fn journal(&mut self, run: RunId) -> Result<Option<Arc<Journal>>, LoadError> {
         if let Some(known) = self.journals.get(&run) {
             return Ok(known.clone());
         }
@@ -163,7 +196,7 @@ impl Walk<'_> {
             return Ok(None);
         }
         let read = match crossings(self.engine, run).await {
-            Ok(crossings) => Some(Arc::new(crossings)),
+            Ok(crossings) => Some(Arc::new(Journal::of(crossings))),
             // The first is the one that was asked for.
             Err(error) if self.journals.is_empty() => return Err(error),
             Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => {
