@@ -31,6 +31,7 @@ pub mod plan;
 pub mod port;
 pub mod rows;
 pub mod run;
+pub mod schedule;
 pub mod scope;
 pub mod span;
 pub mod suggest;

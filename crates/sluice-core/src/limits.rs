@@ -94,3 +94,17 @@ pub const ERASED_EVENTS_MAX: usize = 1000;
 pub const FINDINGS_MAX: usize = 1000;
 /// Longest packet that is read, in bytes.
 pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Most parts of a child's result whose origin its parent is told.
+pub const CHILD_ORIGINS_MAX: usize = 10_000;
+
+/// Shortest time between two slots of a schedule, in milliseconds.
+pub const EVERY_MS_MIN: u64 = 1000;
+/// How far back slots that nobody was there for are gone through, in milliseconds.
+pub const SLOT_LOOK_BACK_MS: u64 = 31 * 24 * 60 * 60 * 1000;
+/// Most slots that are gone through at once.
+pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
+/// More slots than this that are due at once are told together.
+pub const SLOT_ROWS_MAX: usize = 50;
+/// Most missed slots that are made up for.
+pub const BACKFILL_MAX: usize = 10;

@@ -7,6 +7,8 @@
 pub mod adapter;
 pub mod authority;
 pub mod ledger;
+pub mod lineage;
+pub mod slots;
 pub mod store;
 
 use std::future::Future;

@@ -241,6 +241,10 @@ impl Engine {
         self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
     }
 
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// Seals everything that is written by now.
     pub async fn seal(&self) -> Result<(), StoreError> {
         self.inner.seal().await

@@ -10,6 +10,9 @@ pub mod definition;
 pub mod engine;
 pub mod error;
 pub mod limits;
+pub mod provenance;
+pub mod registered;
+pub mod schedule;
 pub mod sealer;
 pub mod world;
 

@@ -1,4 +1,4 @@
-//! Every bound of the engine's streams, in one place.
+//! Every bound of what an engine does, in one place.
 
 /// Most bytes of one call's answer that are kept back before they are journalled;
 /// the adapter waits beyond that.
@@ -20,3 +20,12 @@ pub const PAGE_BYTES: usize = 1024 * 1024;
 pub const LOOK_AWAY_MS: u64 = 250;
 /// How often a reader looks by itself at a run that this process works on.
 pub const LOOK_HERE_MS: u64 = 5000;
+
+/// Most runs whose journals a walk along values reads.
+pub const TRACED_RUNS_MAX: usize = 200;
+/// Most crossings that a walk along values finds.
+pub const CROSSINGS_MAX: usize = 20_000;
+/// Newest slots of a schedule that a look at it takes into account.
+pub const SCHEDULE_SLOTS_SEEN: usize = 1000;
+/// Most slots of a schedule that wait for earlier runs to end.
+pub const SCHEDULE_QUEUE_MAX: usize = 50;

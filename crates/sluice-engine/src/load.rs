@@ -152,7 +152,7 @@ pub(crate) async fn first_event(store: &dyn Store, id: RunId) -> Result<RunStart
 }
 
 /// Everything a frame refers to by hash, as far as the fold reads it.
-async fn blobs(
+pub(crate) async fn blobs(
     store: &dyn Store,
     id: RunId,
     body: &[u8],

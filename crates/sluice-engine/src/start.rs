@@ -288,6 +288,7 @@ impl Inner {
         let offspring = offspring(&run);
         let hold = if hold == Hold::Keep { self.hold(&run, now_ms, offspring) } else { hold };
         let addressees = decided.letters.iter().map(|letter| letter.run).collect();
+        let takings = run.takings(&decided.events);
         let append = Append {
             run: id,
             node: self.node,
@@ -305,6 +306,7 @@ impl Inner {
             letters: letters(decided.letters),
             guards: decided.guards,
             entries: Vec::new(),
+            takings,
         };
         let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
         let tail_bytes = append.body.len();

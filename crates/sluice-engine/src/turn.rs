@@ -213,6 +213,7 @@ impl Resident {
         status: sluice_core::run::status::RunStatus,
     ) -> Append {
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
+        let takings = self.run.takings(&decided.events);
         let Encoded { body, beside, blobs, chain } = self.encode(&decided.events, count, now_ms);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
@@ -234,6 +235,7 @@ impl Resident {
             letters: letters(decided.letters),
             guards: decided.guards,
             entries: Vec::new(),
+            takings,
         }
     }
 
@@ -406,6 +408,7 @@ impl Resident {
             letters: Vec::new(),
             guards: Vec::new(),
             entries: Vec::new(),
+            takings: Vec::new(),
         }
     }
 }

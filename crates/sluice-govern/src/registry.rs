@@ -13,6 +13,7 @@ mod gateway;
 mod policy;
 mod price;
 mod role;
+mod schedule;
 mod workflow;
 
 pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
@@ -24,6 +25,7 @@ pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;
 pub use role::{NOTHING, Role, TrustedContext};
+pub use schedule::{Missed, Overlap, Schedule};
 pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};
@@ -52,13 +54,15 @@ pub enum Kind {
     Workflow,
     /// A lens.
     Lens,
+    /// A workflow that is started by itself.
+    Schedule,
     /// A switch for everything; its only name is `all`.
     Switch,
 }
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
@@ -69,6 +73,7 @@ impl Kind {
         Kind::Deployment,
         Kind::Envelope,
         Kind::Policy,
+        Kind::Schedule,
         Kind::Switch,
     ];
 
@@ -85,6 +90,7 @@ impl Kind {
             Kind::Library => "library",
             Kind::Workflow => "workflow",
             Kind::Lens => "lens",
+            Kind::Schedule => "schedule",
             Kind::Switch => "switch",
         }
     }

@@ -30,6 +30,7 @@ mod read;
 mod registry;
 pub mod script;
 mod seal;
+mod trigger;
 mod window;
 
 use sluice_core::port::Clock;
@@ -113,6 +114,7 @@ pub fn suite() -> Vec<Case> {
         seal::CASES,
         erase::CASES,
         beside::CASES,
+        trigger::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -197,6 +199,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         letters: Vec::new(),
         guards: Vec::new(),
         entries: Vec::new(),
+        takings: Vec::new(),
     }
 }
 

@@ -42,3 +42,6 @@ pub const LOG_PAGES_MAX: i64 = 4_096;
 pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
 /// Every so many frames of a run, one is put into the index.
 pub const FRAMES_PER_MARK: u64 = 64;
+
+/// Slots that are kept of a schedule.
+pub const SLOTS_KEPT: usize = 1000;

@@ -10,10 +10,12 @@ mod count;
 mod ledger;
 mod read;
 mod seal;
+mod trigger;
 
 use crate::window::Window;
 use serde_json::Value;
 use sluice_core::port::ledger::{Recorded, Sealing};
+use sluice_core::port::slots::Slot;
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, LetterId, Loaded, NodeId,
     Posted, Received, RunRow, Store, Taken,
@@ -84,6 +86,10 @@ struct State {
     /// The newest version after each frame, and its hash, in the order of appends.
     order: Vec<(RunId, u64, Option<Hash>)>,
     keys: BTreeMap<String, KeyRow>,
+    /// What became of slots, by schedule and time.
+    slots: BTreeMap<(String, u64), Slot>,
+    /// How many values a run took from another: by source, then taker.
+    takings: BTreeMap<(RunId, RunId), u64>,
     /// When the lease of a node ends.
     leases: BTreeMap<NodeId, u64>,
 }

@@ -18,6 +18,7 @@ mod erase;
 mod fault;
 mod ledger;
 mod letter;
+mod lineage;
 mod list;
 mod memory;
 mod migrate;
@@ -26,6 +27,7 @@ mod read;
 mod reader;
 mod registry;
 mod seal;
+mod slot;
 mod writer;
 
 pub use connect::OpenError;

@@ -6,6 +6,7 @@ pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 
 use approvals::Approvals;
 use audit::Audit;
@@ -15,6 +16,7 @@ use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
 use rows::Rows;
 use run::{Resume, Run};
 use runs::Runs;
+use schedules::{Lenses, Schedules};
 use std::ffi::OsString;
 
 /// A governed, durable workflow engine for AI agents.
@@ -112,6 +114,12 @@ pub(crate) enum Command {
     /// Workflows that can be run by name
     #[command(subcommand, after_help = "Example:\n  sluice workflows list")]
     Workflows(Workflows),
+    /// Prompts with contracts that workflows can use by name
+    #[command(subcommand, after_help = "Example:\n  sluice lenses list")]
+    Lenses(Lenses),
+    /// Workflows that are started by themselves
+    #[command(subcommand, after_help = "Example:\n  sluice schedules list")]
+    Schedules(Schedules),
 }
 
 impl Command {

@@ -109,6 +109,8 @@ struct Live<'a> {
     left: BTreeSet<ApprovalId>,
     parked: u32,
     paused: bool,
+    /// The version of the run at its last failure that is not its end.
+    failed: u64,
 }
 
 impl<'a> Live<'a> {
@@ -130,6 +132,7 @@ impl<'a> Live<'a> {
             left: BTreeSet::new(),
             parked: 0,
             paused: false,
+            failed: 0,
             follow,
         })
     }
@@ -140,8 +143,8 @@ impl<'a> Live<'a> {
             let run = find::load(self.follow.local, self.follow.run).await?;
             let gap = (began.elapsed() * SHARE).max(Duration::from_millis(GAP_MS));
             self.tell(&run, out).await?;
-            if run.status.is_terminal() {
-                return self.end(&run, out);
+            if run.status.is_terminal() && !self.recovers(&run, out)? {
+                return self.end(&run, out).await;
             }
             if let Part::Work { who, yes } = self.follow.part.clone()
                 && let Some(exit) = self.see_to(&run, &who, yes, out).await?
@@ -315,7 +318,7 @@ impl<'a> Live<'a> {
             return Ok(None);
         }
         self.tell(run, out).await?;
-        self.wait_for_people(run, &family, out).map(Some)
+        self.wait_for_people(run, &family, out).await.map(Some)
     }
 
     /// Agrees, if a plain yes is an answer.

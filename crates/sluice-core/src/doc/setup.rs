@@ -6,6 +6,7 @@
 //! no files.
 
 mod choices;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -63,6 +64,7 @@ pub const fn section(kind: Kind) -> &'static str {
         Kind::Library => "library",
         Kind::Workflow => "workflows",
         Kind::Lens => "lenses",
+        Kind::Schedule => "schedules",
         Kind::Switch => "switches",
     }
 }

@@ -10,6 +10,8 @@
 
 use super::Later;
 use super::ledger::{Entry, Ledger};
+use super::lineage::{Lineage, Taking};
+use super::slots::Slots;
 use crate::evidence::hex;
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
@@ -33,7 +35,7 @@ pub enum StoreError {
 }
 
 /// The journal and everything that must change together with it.
-pub trait Store: Ledger {
+pub trait Store: Ledger + Slots + Lineage {
     /// Appends one frame to a run's journal. Appends that wait together are
     /// committed together; each is answered by itself, after the commit.
     fn append(&self, append: Append) -> Answer<'_, Appended>;
@@ -156,6 +158,8 @@ pub struct Append {
     pub guards: Vec<Guard>,
     /// Entries for the audit, chained after the writer's last.
     pub entries: Vec<Entry>,
+    /// What the run has taken from others, where this append changes that.
+    pub takings: Vec<Taking>,
 }
 
 /// What became of an append.

@@ -4,7 +4,9 @@ use super::names;
 use crate::code::Code;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
-use sluice_govern::registry::{Agent, Deployment, Envelope, Gateway, Kind, Row, Scope};
+use sluice_govern::registry::{
+    Agent, Deployment, Envelope, Gateway, Kind, Row, Schedule, Scope, WorkflowVersion,
+};
 use std::collections::BTreeMap;
 
 /// Agents that need no row: every process has them.
@@ -36,6 +38,7 @@ pub fn faults(rows: &[Row]) -> Vec<RowFault> {
             Kind::Gateway => look.gateway(row),
             Kind::Deployment => look.deployment(row),
             Kind::Envelope => look.envelope(row),
+            Kind::Schedule => look.schedule(row),
             _ => {}
         }
     }
@@ -93,6 +96,31 @@ impl Look<'_> {
             // Workflows also come from files, and runs come and go.
             Scope::Global | Scope::Workflow | Scope::Run => {}
         }
+    }
+
+    fn schedule(&mut self, row: &Row) {
+        let Some(schedule) = read::<Schedule>(row) else { return };
+        let wanted = schedule.workflow.as_str();
+        let there = || names(self.rows, Kind::Workflow).filter_map(WorkflowVersion::split);
+        let known = there()
+            .any(|(name, version)| name == wanted || WorkflowVersion::row(name, version) == wanted);
+        if known {
+            return;
+        }
+        let hint = suggest(wanted, there().map(|(name, _)| name));
+        let hint = match hint {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "register it: `workflows: [FILE]` in the setup, or `sluice workflows put FILE`"
+                .to_owned(),
+        };
+        self.found.push(RowFault {
+            kind: row.kind,
+            name: row.name.clone(),
+            path: vec!["workflow".to_owned()],
+            code: Code::UnknownRow,
+            message: format!("there is no workflow `{wanted}` in the registry"),
+            hint: Some(hint),
+        });
     }
 
     /// Notes a name that no row has.

@@ -2,7 +2,7 @@
 
 use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
-use crate::journal::event::{DeltaPart, StepAt};
+use crate::journal::event::{DeltaPart, Provenance, StepAt};
 use crate::port::Entropy;
 use crate::port::adapter::{Answer, Process};
 use crate::port::authority::Authority;
@@ -69,6 +69,8 @@ pub enum Command {
         outputs: Option<Value>,
         /// Its failure: code and message.
         error: Option<(String, String)>,
+        /// Where the parts of its result come from.
+        origins: Vec<Provenance>,
     },
     /// Stop it.
     Cancel {

@@ -22,6 +22,7 @@ mod govern;
 mod guards;
 mod halt;
 mod money;
+mod origins;
 mod outcome;
 pub(super) mod rewind;
 mod timer;
@@ -32,6 +33,7 @@ use super::letter::Letter;
 use super::state::Run;
 use crate::journal::event::{Event, NodeEvent, StepAt};
 use crate::port::store::Guard;
+use child::Ended;
 use guards::Guards;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -102,8 +104,8 @@ impl<'a> Turn<'a> {
             Command::Process { at, dispatch_no, process } => {
                 self.process(at, dispatch_no, process)?;
             }
-            Command::ChildEnded { child, status, outputs, error } => {
-                self.child_ended(child, status, outputs, error)?;
+            Command::ChildEnded { child, status, outputs, error, origins } => {
+                self.child_ended(Ended { child, status, outputs, error, origins })?;
             }
             Command::Cancel { by, reason } => self.cancel(&by, &reason)?,
             Command::Pause { by } => self.pause(&by)?,

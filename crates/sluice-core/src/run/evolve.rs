@@ -22,6 +22,7 @@ pub(crate) const REASON_OPERATOR: &str = "operator";
 pub(crate) const REASON_APPROVAL: &str = "approval";
 pub(crate) const REASON_REWIND: &str = "rewind";
 pub(crate) const REASON_RETRY: &str = "retry";
+pub(crate) const REASON_RECOVERY: &str = "recovery";
 
 impl Run {
     /// Folds one event, the next after the last, into the run.
@@ -117,11 +118,7 @@ impl Run {
                 }
             }
             NodeEvent::Invalidated => self.invalidated(at),
-            NodeEvent::Provenance(from) => {
-                self.provenance.0 += 1;
-                // A value from a step of this run left it as it came in.
-                self.provenance.1 += u64::from(from.source_run.is_none());
-            }
+            NodeEvent::Provenance(from) => self.took(at, from),
             NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
             NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
             NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
@@ -151,11 +148,12 @@ impl Run {
             self.clock.used_ms = 0;
         }
         // The reason of a cancel is whatever a person wrote.
-        let resumes = status == RunStatus::Running;
-        if reopens || (resumes && matches!(reason, REASON_REWIND | REASON_RETRY)) {
+        let why = if status == RunStatus::Running { reason } else { "" };
+        if reopens || matches!(why, REASON_REWIND | REASON_RETRY | REASON_RECOVERY) {
             self.halted_by = None;
             self.cancel_reason = None;
-            self.reopened += u32::from(reason == REASON_RETRY);
+            self.reopened += u32::from(matches!(why, REASON_RETRY | REASON_RECOVERY));
+            self.recoveries += u32::from(why == REASON_RECOVERY);
         }
         // A second owner of a run that is being cancelled is no reason to cancel it.
         if status == RunStatus::Cancelling && self.status != RunStatus::Cancelling {

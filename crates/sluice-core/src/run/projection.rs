@@ -99,6 +99,15 @@ pub struct ProvenanceCounts {
     pub downstream: u64,
 }
 
+impl Projection<'_> {
+    /// The same, with the values that steps of other runs took from this one.
+    #[must_use]
+    pub fn with_taken(mut self, values: u64) -> Self {
+        self.provenance.downstream += values;
+        self
+    }
+}
+
 /// A question to a person, shown.
 #[derive(Debug, Serialize)]
 pub struct ApprovalShown<'a> {

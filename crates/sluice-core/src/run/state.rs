@@ -53,6 +53,8 @@ pub struct Run {
     pub halted_by: Option<StepAt>,
     /// How often it was taken up again after a failure.
     pub reopened: u32,
+    /// How often of those it was by itself.
+    pub recoveries: u32,
     /// How many completions and skips there were.
     pub checkpoints: u64,
     /// Steps in the order they completed: the order in which variables were written.
@@ -63,6 +65,8 @@ pub struct Run {
     pub approvals: BTreeMap<ApprovalId, Approval>,
     /// Values that came here from elsewhere, and went elsewhere from here.
     pub provenance: (u64, u64),
+    /// How many values came from which other run.
+    pub taken: BTreeMap<RunId, u64>,
     /// Dispatches that were given up before anybody knew what they cost: what
     /// was reserved for them is still held.
     pub open: BTreeMap<(StepAt, u32), Open>,
@@ -191,9 +195,19 @@ pub struct StepState {
     pub session: Option<String>,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
+    /// How many values it took, by the run they are from.
+    pub(crate) sources: Vec<Source>,
     /// What instances counted before they were invalidated, by item: those that
     /// come after them count on.
     pub(crate) past: Vec<Past>,
+}
+
+/// Values that a step took from the steps of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Source {
+    /// The run; none means this one.
+    pub(crate) run: Option<RunId>,
+    pub(crate) rows: u32,
 }
 
 /// The counts of an instance that never start anew.
@@ -241,6 +255,7 @@ impl Default for StepState {
             process: None,
             session: None,
             fan_out: None,
+            sources: Vec::new(),
             past: Vec::new(),
         }
     }
@@ -378,11 +393,13 @@ impl Run {
             cancel_reason: None,
             halted_by: None,
             reopened: 0,
+            recoveries: 0,
             checkpoints: 0,
             writers: Vec::new(),
             steps,
             approvals: BTreeMap::new(),
             provenance: (0, 0),
+            taken: BTreeMap::new(),
             open: BTreeMap::new(),
             clock: RunClock::default(),
             index: Index::default(),
@@ -484,8 +501,9 @@ impl Run {
     /// When something is next due by itself.
     pub fn next_due_ms(&self) -> Option<u64> {
         if self.status.is_terminal() {
-            // Only money is still to be settled.
-            return self.open.values().map(|open| open.until_ms).min();
+            // Money is still to be settled, or it is taken up again.
+            let open = self.open.values().map(|open| open.until_ms);
+            return open.chain(self.recovers_at_ms()).min();
         }
         self.index.timers.first().map(|(at_ms, _)| *at_ms)
     }

@@ -28,7 +28,9 @@ mod order;
 mod pause;
 mod postures;
 mod print;
+mod provenance;
 mod random;
+mod recovery;
 mod resent;
 mod reservations;
 mod retry;
@@ -336,6 +338,7 @@ impl Script {
             status,
             outputs: outputs.clone(),
             error: error.clone(),
+            origins: Vec::new(),
         })
     }
 

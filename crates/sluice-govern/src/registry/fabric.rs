@@ -64,7 +64,7 @@ impl Fabric {
                 }
                 Ok(())
             }
-            Kind::Policy | Kind::Library | Kind::Workflow | Kind::Lens => Ok(()),
+            Kind::Policy | Kind::Library | Kind::Workflow | Kind::Lens | Kind::Schedule => Ok(()),
         };
         if let Err(why) = read {
             if matches!(row.kind, Kind::Envelope | Kind::Role) {

@@ -104,6 +104,7 @@ impl State {
         for letter in append.letters {
             self.post(checks, letter, now_ms);
         }
+        self.keep_takings(append.run, &append.takings);
         self.record(append.node, &append.entries);
     }
 

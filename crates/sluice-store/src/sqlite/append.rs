@@ -4,7 +4,7 @@ use super::column::{int, node_bytes, run_bytes, run_id};
 use super::fault::Fault;
 use super::memory::Known;
 use super::writer::Work;
-use super::{entry, letter};
+use super::{entry, letter, lineage};
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::store::{Append, Appended, Create, Head, Hold, Key};
@@ -145,6 +145,7 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
     for letter in &append.letters {
         letter::post(work, letter)?;
     }
+    lineage::keep(work, append)?;
     entry::record(work, append.node, &append.entries)
 }
 

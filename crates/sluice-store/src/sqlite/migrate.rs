@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_ledger.sql"),
     include_str!("migrations/0003_beside.sql"),
+    include_str!("migrations/0004_triggers.sql"),
 ];
 
 const CHECKSUMS: &str = "

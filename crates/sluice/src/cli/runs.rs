@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::run::{Data, Given, Here, Name, View, pair};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use sluice_core::choice::{Choice, find};
 use sluice_core::run::status::RunStatus;
 
@@ -43,6 +43,10 @@ pub(crate) enum Runs {
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice runs branch run_0198c7d2 --at 2 --set assess_risk.risk_score=90")]
     Branch(Branch),
+    /// Show where values came from and where they went, also from run to run
+    #[command(after_help = "Example:\n  \
+        sluice runs provenance run_0198c7d2 --step write_offer --direction up")]
+    Provenance(Provenance),
     /// Print everything there is about a run as one JSON object
     #[command(after_help = "Example:\n  sluice runs export run_0198c7d2 --json > run.json")]
     Export(Export),
@@ -215,6 +219,50 @@ pub(crate) struct Export {
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Provenance {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    /// Only what has to do with this step
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<String>,
+    /// Which way values are followed
+    #[arg(long, value_enum, default_value_t = Way::Both)]
+    pub(crate) direction: Way,
+    /// How it is shown
+    #[arg(long, value_enum, default_value_t = Shape::Table)]
+    pub(crate) format: Shape,
+    /// Over how many other runs values are followed
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) hops: u8,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// Which way values are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// To where they came from
+    Up,
+    /// To where they went
+    Down,
+    /// Both
+    Both,
+}
+
+/// How crossings are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    /// A table for people
+    Table,
+    /// One JSON object
+    Json,
+    /// A Mermaid flowchart
+    Mermaid,
 }
 
 /// One run.

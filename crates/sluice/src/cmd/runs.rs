@@ -7,6 +7,7 @@ mod erase;
 mod export;
 mod list;
 mod pause;
+mod provenance;
 pub(super) mod restart;
 mod retry;
 mod rewind;
@@ -31,6 +32,7 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Restart(args) => restart::run(args, out).await,
         Runs::Rewind(args) => rewind::run(args, out).await,
         Runs::Branch(args) => branch::run(args, out).await,
+        Runs::Provenance(args) => provenance::run(args, out).await,
         Runs::Export(args) => export::run(args, out).await,
         Runs::Erase(args) => erase::run(args, out).await,
         Runs::Elide(args) => elide::run(args, out).await,

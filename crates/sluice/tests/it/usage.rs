@@ -32,6 +32,8 @@ fn help_names_every_command() {
           prices       What models cost
           policies     Rules about what may be done
           workflows    Workflows that can be run by name
+          lenses       Prompts with contracts that workflows can use by name
+          schedules    Workflows that are started by themselves
           help         Print this message or the help of the given subcommand(s)
 
         Options:

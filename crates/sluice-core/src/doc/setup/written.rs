@@ -1,6 +1,7 @@
 //! What a setup may say.
 
 use super::choices::{Address, ExecutionTarget};
+use super::schedule::ScheduleRow;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Table, Whole};
@@ -46,6 +47,8 @@ document! {
         optional "lenses" lenses: Table<LensOrFile>,
         /// Files with workflows. Each becomes a version that never changes.
         optional "workflows" workflows: Vec<Spanned<String>>,
+        /// Workflows that are started by themselves, by name.
+        optional "schedules" schedules: Table<ScheduleRow>,
     }
 }
 

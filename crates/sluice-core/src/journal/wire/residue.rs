@@ -7,7 +7,9 @@
 
 use super::fields::{Fields, Text};
 use super::object::json;
-use crate::run::evolve::{REASON_APPROVAL, REASON_OPERATOR, REASON_RETRY, REASON_REWIND};
+use crate::run::evolve::{
+    REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND,
+};
 use serde_json::value::RawValue;
 
 /// What becomes of a field.
@@ -202,7 +204,8 @@ fn is_word(text: &str) -> bool {
 }
 
 fn means_something(reason: &str) -> bool {
-    [REASON_APPROVAL, REASON_OPERATOR, REASON_RETRY, REASON_REWIND].contains(&reason)
+    [REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND]
+        .contains(&reason)
 }
 
 fn nulls(raw: &RawValue) -> String {

@@ -27,7 +27,11 @@ enum Fate {
 impl Turn<'_> {
     pub(super) fn advance(&mut self) {
         if self.run.status.is_terminal() {
-            return self.settle_overdue();
+            self.settle_overdue();
+            self.recover();
+        }
+        if self.run.status.is_terminal() {
+            return;
         }
         self.fire_timers();
         while !self.run.status.is_terminal() && self.round() {}

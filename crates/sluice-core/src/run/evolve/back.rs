@@ -14,6 +14,8 @@ impl Run {
         debug_assert!(at.item.is_none(), "instances are invalidated with their step");
         self.retire_instances(at);
         self.unlist(at);
+        let sources = std::mem::take(&mut self.state_mut(at).sources);
+        self.untake(&sources);
         let state = self.state_mut(at);
         debug_assert!(allowed(was, StepStatus::Pending), "{was} is invalidated");
         *state = StepState {
@@ -52,6 +54,9 @@ impl Run {
         for (past, one) in state.past.iter_mut().zip(&fan_out.instances) {
             *past = Past { dispatch_no: one.dispatch_no, deltas: one.deltas };
             add(&mut state.usage, &one.usage);
+        }
+        for one in &fan_out.instances {
+            self.untake(&one.sources);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
 use crate::run::state::{
-    Approval, End, FanOut, GateWait, Grant, Open, Past, Pause, RunClock, StepState,
+    Approval, End, FanOut, GateWait, Grant, Open, Past, Pause, RunClock, Source, StepState,
 };
 use crate::run::status::{RunStatus, StepStatus, Waiting};
 use crate::violation::{Reason, Violation};
@@ -61,8 +61,10 @@ parts! {
         process = "pr",
         session = "se",
         fan_out = "f",
+        sources = "sr",
         past = "pa",
     }
+    Source { run = "r", rows = "n", }
     Past { dispatch_no = "d", deltas = "dn", }
     Usage(Usage::default()) {
         model = "m",

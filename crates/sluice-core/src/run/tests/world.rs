@@ -151,6 +151,7 @@ impl World {
                     status: RunStatus::Completed,
                     outputs: Some(json!({})),
                     error: None,
+                    origins: Vec::new(),
                 },
             };
             self.turn(vec![command]);
@@ -349,11 +350,13 @@ fn assert_same(replayed: &Run, live: &Run) {
         cancel_reason,
         halted_by,
         reopened,
+        recoveries,
         checkpoints,
         writers,
         steps,
         approvals,
         provenance,
+        taken,
         open,
         clock,
         args,
@@ -366,10 +369,12 @@ fn assert_same(replayed: &Run, live: &Run) {
     assert_eq!((*started_at_ms, *ended_at_ms), (live.started_at_ms, live.ended_at_ms));
     assert_eq!((end, cancel_reason), (&live.end, &live.cancel_reason));
     assert_eq!((*halted_by, *reopened), (live.halted_by, live.reopened));
+    assert_eq!(*recoveries, live.recoveries);
     assert_eq!((*checkpoints, writers), (live.checkpoints, &live.writers));
     assert_eq!(*steps, live.steps);
     assert_eq!(*approvals, live.approvals);
     assert_eq!(*open, live.open);
     assert_eq!((*provenance, *clock), (live.provenance, live.clock));
+    assert_eq!(*taken, live.taken);
     assert_eq!(*index, live.index);
 }

@@ -66,7 +66,8 @@ pub(super) async fn run(args: &Export, out: &mut Out) -> anyhow::Result<Exit> {
         document: &run.definition.document,
         plan: &run.definition.plan,
     };
-    let exported = Exported { definition, events, elided, decisions, projection: project(&run) };
+    let projection = project(&run).with_taken(local.store.taken(run.id).await?);
+    let exported = Exported { definition, events, elided, decisions, projection };
     let layout = match args.json.reader() {
         Reader::Person => Layout::Pretty,
         Reader::Program => Layout::Line,
