@@ -181,6 +181,8 @@ codes! {
         ConditionError = "condition_error",
         /// A template read a name that has no value.
         UnresolvedVariable = "unresolved_variable",
+        /// No member of the team fits the step.
+        NoMemberFits = "no_member_fits",
         /// A lens placeholder has no value.
         PlaceholderUnbound = "placeholder_unbound",
         /// The outputs do not fit their declared schema.

@@ -34,6 +34,7 @@ pub mod run;
 pub mod scope;
 pub mod span;
 pub mod suggest;
+pub mod team;
 pub mod template;
 pub mod value;
 pub mod violation;

@@ -47,6 +47,9 @@ pub const SCHEMA_DEPTH_MAX: usize = 16;
 /// Most violations reported for one set of outputs or inputs.
 pub const VIOLATIONS_MAX: usize = 100;
 
+/// Most members of one team.
+pub const TEAM_MEMBERS_MAX: usize = 256;
+
 /// Steps of one run in flight at once, unless the document says otherwise.
 pub const MAX_PARALLEL_DEFAULT: u32 = 64;
 /// Highest `max_parallel` a document may ask for.

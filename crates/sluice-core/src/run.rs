@@ -12,6 +12,7 @@ pub mod id;
 pub mod label;
 pub mod letter;
 pub mod projection;
+pub mod seat;
 pub mod snapshot;
 pub mod start;
 pub mod state;

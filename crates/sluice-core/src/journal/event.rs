@@ -98,6 +98,8 @@ pub enum NodeEvent {
         /// What a `for_each` step is done for.
         items: Option<Arc<Vec<Value>>>,
     },
+    /// It was blocked, and somebody has chosen who does it: it is ready.
+    Assigned(Box<Assigned>),
     /// It waits.
     Waiting(Box<Wait>),
     /// It is dispatched.
@@ -180,6 +182,24 @@ pub enum NodeEvent {
         /// What it cost.
         usage: Usage,
     },
+}
+
+/// Somebody has chosen who does a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// Whom.
+    pub whom: Whom,
+    /// Who chose.
+    pub by: Option<String>,
+}
+
+/// Who was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// A member of the team.
+    Member(String),
+    /// An agent, who need be no member.
+    Agent(String),
 }
 
 /// What a run starts with, pinned.

@@ -10,6 +10,7 @@
 
 mod advance;
 mod approve;
+mod assign;
 mod bind;
 mod cancel;
 mod child;
@@ -111,6 +112,7 @@ impl<'a> Turn<'a> {
             Command::Resolve(resolve) => self.resolve(*resolve)?,
             Command::Rewind { by, keep } => self.rewind(&by, &keep)?,
             Command::Retry { by } => self.retry(&by)?,
+            Command::Assign { by, step, whom } => self.assign(&by, step, &whom)?,
         }
         Ok(())
     }
@@ -134,7 +136,7 @@ impl<'a> Turn<'a> {
             self.landed(&landing);
         }
         // What became known late may be of an instance that is gone.
-        let settled = self.run.get(at).is_some_and(|state| state.status.is_settled());
+        let settled = self.run.get(at).is_some_and(|state| state.is_settled());
         if at.item.is_some() && settled {
             self.fan_outs.push(at.step);
         }

@@ -88,7 +88,7 @@ impl Run {
             env: prepared.map(|prepared| prepared.env.clone()).unwrap_or_default(),
             cwd: step.cwd.clone(),
             model: terms.and_then(|terms| terms.model.clone()).or_else(|| step.model.clone()),
-            tools: step.tools.clone(),
+            tools: self.tools_of(at.step),
             output_schema: (!schema.is_empty()).then_some(Value::Object(schema)),
             max_output_tokens: terms
                 .and_then(|terms| terms.max_output_tokens)

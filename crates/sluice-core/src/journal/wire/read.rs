@@ -6,9 +6,10 @@ use super::{WireError, malformed};
 use crate::choice;
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
-    Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Delta,
-    DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path, Prepared,
-    Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms, Wait,
+    Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Assigned, Change,
+    Completed, Delta, DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path,
+    Prepared, Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms,
+    Wait, Whom,
 };
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
@@ -77,7 +78,7 @@ fn step_at(fields: &Fields<'_>, plan: Option<&Plan>) -> Read<StepAt> {
 
 fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
     Ok(match kind {
-        "node.queued" => NodeEvent::Queued { items: fields.option("items")?.map(Arc::new) },
+        "node.queued" => queued(fields)?,
         "node.waiting" => NodeEvent::Waiting(Box::new(waiting(fields)?)),
         "node.started" => NodeEvent::Started(Box::new(started(fields)?)),
         "node.stream.delta" => NodeEvent::Delta(Box::new(delta(fields)?)),
@@ -122,6 +123,15 @@ fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
         // Cut short: nobody knows who wrote it.
         _ => return Err(WireError::UnknownEvent(kind.chars().take(64).collect())),
     })
+}
+
+fn queued(fields: &Fields<'_>) -> Read<NodeEvent> {
+    let member = fields.option("assignedMember")?.map(Whom::Member);
+    let agent = fields.option("assignedAgent")?.map(Whom::Agent);
+    if let Some(whom) = member.or(agent) {
+        return Ok(NodeEvent::Assigned(Box::new(Assigned { whom, by: fields.option("by")? })));
+    }
+    Ok(NodeEvent::Queued { items: fields.option("items")?.map(Arc::new) })
 }
 
 fn run_started(fields: &Fields<'_>) -> Read<RunStarted> {

@@ -5,7 +5,7 @@ use crate::evidence::event::Salt;
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
     Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
-    Terms, Wait,
+    Terms, Wait, Whom,
 };
 use crate::money::Money;
 use crate::plan::Plan;
@@ -57,6 +57,14 @@ fn node_id(payload: &mut Payload<'_>, at: StepAt, plan: &Plan) {
 fn node(payload: &mut Payload<'_>, event: &NodeEvent) {
     match event {
         NodeEvent::Queued { items } => payload.option("items", items.as_deref()),
+        NodeEvent::Assigned(assigned) => {
+            let (field, name) = match &assigned.whom {
+                Whom::Member(member) => ("assignedMember", member),
+                Whom::Agent(agent) => ("assignedAgent", agent),
+            };
+            payload.field(field, name);
+            payload.option("by", assigned.by.as_ref());
+        }
         NodeEvent::Waiting(wait) => waiting(payload, wait),
         NodeEvent::Started(dispatch) => started(payload, dispatch),
         NodeEvent::Delta(part) => delta(payload, part),

@@ -52,7 +52,7 @@ impl Turn<'_> {
         let (caps, accepted) = if child {
             (Vec::new(), Vec::new())
         } else {
-            let role = step.role.as_deref().zip(role.as_ref());
+            let role = self.run.role_of(at.step).zip(role.as_ref());
             self.caps(at, role, agent_name, &gateway).into_iter().unzip()
         };
         Dossier {
@@ -87,7 +87,7 @@ impl Turn<'_> {
             } else {
                 Subject::Agent(agent_name, agent)
             },
-            role: step.role.as_deref().zip(dossier.role.as_ref()),
+            role: run.role_of(ready.at.step).zip(dossier.role.as_ref()),
             place: (!child).then(|| Place {
                 name: &dossier.gateway,
                 gateway: authority.gateway(&dossier.gateway),
@@ -119,7 +119,7 @@ impl Turn<'_> {
                 attempt: ready.attempt,
                 capabilities: &step.capabilities,
             }),
-            asks: step.approval.as_deref().map(|asked| Asks { approvers: &asked.approvers }),
+            asks: run.approval_of(ready.at.step).map(|asked| Asks { approvers: &asked.approvers }),
             grant: dossier.grant.as_ref().map(|(digest, constraints)| {
                 let digest = digest.as_str();
                 Granted { digest, constraints }
@@ -173,7 +173,7 @@ impl Turn<'_> {
 
     /// The bounds of the step's role: the workflow's and the registry's together.
     fn role(&self, at: StepAt) -> Option<Role> {
-        let name = self.run.step(at).role.as_ref()?;
+        let name = self.run.role_of(at.step)?;
         let written = self.run.definition.plan.roles.get(name).map(|role| Role {
             max_spend_cents: role.max_spend,
             allowed_environments: role.allowed_environments.clone(),
@@ -319,7 +319,7 @@ impl Turn<'_> {
             cwd: step.cwd.clone(),
             inputs: Value::Object(prepared.inputs.clone()),
             model: dossier.model.clone(),
-            tools: step.tools.clone(),
+            tools: self.run.tools_of(ready.at.step),
             constraints: Constraints::default(),
             cost_ceiling: None,
             policies: String::new(),

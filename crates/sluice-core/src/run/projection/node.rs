@@ -180,7 +180,7 @@ fn standing(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
 /// Who did a step, or will do it.
 fn agent(run: &Run, at: StepAt) -> Option<&str> {
     let state = run.state(at);
-    let ahead = state.dispatch_no == 0 && !state.status.is_settled();
+    let ahead = state.dispatch_no == 0 && !state.is_settled();
     let by_agent = matches!(run.step(at).work, Work::Command { .. } | Work::Lens(_));
     let planned = || run.agent_of(at.step).filter(|_| ahead && by_agent);
     state.agent.as_deref().or_else(planned)

@@ -229,6 +229,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
     };
     let steps = [
         NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
+        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Member(text("m")), by: some("me") })),
         NodeEvent::Waiting(Box::new(full_wait())),
         NodeEvent::Started(Box::new(dispatch())),
         NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, part: media })),
@@ -329,6 +330,7 @@ fn bare_work() -> Vec<NodeEvent> {
     };
     vec![
         NodeEvent::Queued { items: None },
+        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Agent(text("a")), by: None })),
         NodeEvent::Queued { items: Some(Arc::default()) },
         NodeEvent::Waiting(Box::new(wait)),
         NodeEvent::Started(Box::new(dispatch)),

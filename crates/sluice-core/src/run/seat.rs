@@ -1,0 +1,125 @@
+//! Who does a step of a run: a member of its team, an agent, or nobody yet.
+
+use super::state::{Grant, Run, StepState};
+use super::status::StepStatus;
+use crate::journal::event::{StepAt, Whom};
+use crate::plan::Member;
+use crate::plan::step::{Approval, Work};
+use crate::team::{Seat, may_use};
+
+/// Who does a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Seated<'a> {
+    /// An agent that is no member: as the step and the run say.
+    Outside,
+    /// A member of the team.
+    Member(&'a Member),
+    /// An agent that somebody chose.
+    Agent(&'a str),
+    /// Nobody, until somebody is chosen.
+    Nobody,
+}
+
+impl Run {
+    /// Who does a step.
+    pub fn seated(&self, step: u32) -> Seated<'_> {
+        let Some(team) = &self.definition.plan.team else { return Seated::Outside };
+        let member = |id: &str| team.members.iter().find(|member| member.id == id);
+        match &self.steps[step as usize].assigned {
+            Some(Whom::Agent(agent)) => return Seated::Agent(agent),
+            Some(Whom::Member(id)) => return member(id).map_or(Seated::Nobody, Seated::Member),
+            None => {}
+        }
+        match self.definition.seat(step) {
+            Seat::Outside => Seated::Outside,
+            Seat::Member(at) => Seated::Member(&team.members[at as usize]),
+            Seat::Role if self.bound(self.plan_role(step)).is_some() => Seated::Outside,
+            Seat::Role | Seat::Nobody => Seated::Nobody,
+        }
+    }
+
+    /// The member of the team that does a step.
+    pub fn member_of(&self, step: u32) -> Option<&Member> {
+        match self.seated(step) {
+            Seated::Member(member) => Some(member),
+            Seated::Outside | Seated::Agent(_) | Seated::Nobody => None,
+        }
+    }
+
+    /// Who does a step: the agent of its member, the agent it names, the one its
+    /// role is bound to, else the run's.
+    pub fn agent_of(&self, step: u32) -> Option<&str> {
+        let plan = &self.definition.plan.steps[step as usize];
+        let default = || self.started.default_agent.as_deref();
+        match self.seated(step) {
+            Seated::Nobody => None,
+            Seated::Agent(agent) => Some(agent),
+            Seated::Member(member) => {
+                let bound = || self.bound(member.role.as_deref());
+                member.agent.as_deref().or_else(bound).or_else(default)
+            }
+            Seated::Outside => {
+                let bound = || self.bound(plan.role.as_deref());
+                plan.agent.as_deref().or_else(bound).or_else(default)
+            }
+        }
+    }
+
+    /// The role a step is done in: its own, else that of its member.
+    pub fn role_of(&self, step: u32) -> Option<&str> {
+        let member = || self.member_of(step).and_then(|member| member.role.as_deref());
+        self.plan_role(step).or_else(member)
+    }
+
+    /// The tools a step is given: those it needs, as far as whoever does it may use
+    /// them. A flagged member may use what a person has agreed to; nothing lifts
+    /// what a profile denies.
+    pub fn tools_of(&self, step: u32) -> Vec<String> {
+        let tools = &self.definition.plan.steps[step as usize].tools;
+        let Some(member) = self.member_of(step) else { return tools.clone() };
+        let may = |tool: &&String| {
+            let denied = member.deny_tools.contains(tool);
+            may_use(member, tool) || (member.requires_approval && !denied)
+        };
+        tools.iter().filter(may).cloned().collect()
+    }
+
+    /// How people are asked before a step begins, if they are: as it says itself,
+    /// else as its member's team does.
+    pub fn approval_of(&self, step: u32) -> Option<&Approval> {
+        let own = self.definition.plan.steps[step as usize].approval.as_deref();
+        own.or_else(|| {
+            let member = self.member_of(step)?;
+            self.definition.asked_before(member)
+        })
+    }
+
+    /// Whether a person must be asked before the step's next attempt.
+    pub(crate) fn must_ask(&self, at: StepAt) -> bool {
+        let step = self.step(at);
+        let asks = matches!(step.work, Work::Approval) || self.approval_of(at.step).is_some();
+        // A fan-out as a whole asks nobody: its instances do.
+        let whole_fan_out = step.for_each.is_some() && at.item.is_none();
+        asks && !whole_fan_out && self.state(at).grant == Grant::None
+    }
+
+    fn plan_role(&self, step: u32) -> Option<&str> {
+        self.definition.plan.steps[step as usize].role.as_deref()
+    }
+
+    fn bound(&self, role: Option<&str>) -> Option<&str> {
+        self.started.role_bindings.get(role?).map(String::as_str)
+    }
+}
+
+impl StepState {
+    /// Whether it has come to an end. A block that waits for somebody has not.
+    pub const fn is_settled(&self) -> bool {
+        self.status.is_settled() && !self.waits_for_somebody()
+    }
+
+    /// Whether it is blocked until somebody sees to it.
+    pub const fn waits_for_somebody(&self) -> bool {
+        matches!(self.status, StepStatus::Blocked) && self.block_waits
+    }
+}
