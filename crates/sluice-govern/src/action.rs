@@ -32,6 +32,9 @@ pub struct Action {
     pub gateway: String,
     /// Values a sub-workflow is given, or a person is asked about.
     pub inputs: Value,
+    /// What it is told of the past.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// SHA-256 over the policies that matched it. An edit of another policy
@@ -41,6 +44,9 @@ pub struct Action {
     pub stdin: Option<String>,
     /// The step; `step[3]` for an instance.
     pub step: String,
+    /// Standing instructions, where there are any but the engine's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
     /// Tools it may use.
     pub tools: Vec<String>,
     /// The workflow.

@@ -10,6 +10,8 @@ mod deployment;
 mod envelope;
 mod fabric;
 mod gateway;
+mod instruction;
+mod memory;
 mod policy;
 mod price;
 mod role;
@@ -20,6 +22,8 @@ pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
 pub use gateway::{ANYTHING, Gateway, Health};
+pub use instruction::{Instruction, MemoryUse, Whose};
+pub use memory::{LastOutputs, MemoryProfile, Note};
 pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;
@@ -52,17 +56,26 @@ pub enum Kind {
     Workflow,
     /// A lens.
     Lens,
+    /// A text that memory profiles load.
+    Note,
+    /// A memory profile: what a step is told of the past.
+    Memory,
+    /// A standing instruction of the platform or the owner.
+    Instruction,
     /// A switch for everything; its only name is `all`.
     Switch,
 }
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
         Kind::Role,
+        Kind::Note,
+        Kind::Memory,
+        Kind::Instruction,
         Kind::Library,
         Kind::Lens,
         Kind::Workflow,
@@ -85,6 +98,9 @@ impl Kind {
             Kind::Library => "library",
             Kind::Workflow => "workflow",
             Kind::Lens => "lens",
+            Kind::Note => "note",
+            Kind::Memory => "memory",
+            Kind::Instruction => "instruction",
             Kind::Switch => "switch",
         }
     }

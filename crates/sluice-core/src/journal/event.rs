@@ -12,6 +12,7 @@ pub use question::{
 };
 
 use crate::contract::envelope::Envelope;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, Usage};
@@ -333,6 +334,9 @@ pub struct Prepared {
     pub env: Vec<(String, String)>,
     /// What is known of the values it reads.
     pub labels: Labels,
+    /// The layers of its prompt that are not in the plan; none if there are only
+    /// those of the engine, the step and the caller.
+    pub layers: Vec<Layer>,
 }
 
 /// A part of an answer.

@@ -22,6 +22,7 @@ mod gate;
 mod govern;
 mod guards;
 mod halt;
+mod layer;
 mod money;
 mod outcome;
 pub(super) mod rewind;
@@ -31,7 +32,9 @@ use super::command::{Command, Given, Refusal};
 use super::id::RunId;
 use super::letter::Letter;
 use super::state::Run;
+pub(super) use bind::SHELL;
 use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::port::memo::Memo;
 use crate::port::store::Guard;
 use guards::Guards;
 use serde_json::Value;
@@ -52,6 +55,8 @@ pub struct Turn<'a> {
     looked: BTreeSet<StepAt>,
     /// Dispatches made in this turn: they certainly have not begun.
     sent: BTreeSet<(StepAt, u32)>,
+    /// Answers to be remembered, oldest first.
+    memos: Vec<Memo>,
     /// The arguments as expressions see them.
     args: Arc<Value>,
 }
@@ -65,6 +70,8 @@ pub struct Decided {
     pub letters: Vec<Letter>,
     /// What must hold when this becomes durable, and what it changes.
     pub guards: Vec<Guard>,
+    /// Answers to be remembered, oldest first.
+    pub memos: Vec<Memo>,
 }
 
 impl<'a> Turn<'a> {
@@ -81,6 +88,7 @@ impl<'a> Turn<'a> {
             guards: Guards::default(),
             looked: BTreeSet::new(),
             sent: BTreeSet::new(),
+            memos: Vec::new(),
             args,
         }
     }
@@ -121,7 +129,7 @@ impl<'a> Turn<'a> {
     pub fn finish(mut self) -> Decided {
         self.advance();
         let guards = self.guards.into_list(self.given.authority);
-        Decided { events: self.events, letters: self.letters, guards }
+        Decided { events: self.events, letters: self.letters, guards, memos: self.memos }
     }
 
     pub(super) fn emit(&mut self, event: Event) {
@@ -131,6 +139,7 @@ impl<'a> Turn<'a> {
 
     pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
         let landings = self.run.landings(at, &event);
+        self.remember(at, &event);
         self.emit(Event::Node(at, event));
         for landing in landings {
             self.landed(&landing);

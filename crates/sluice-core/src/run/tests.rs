@@ -20,6 +20,7 @@ mod governed;
 mod grants;
 mod halt;
 mod holds;
+mod layers;
 mod lens;
 mod lens_contracts;
 mod lines;

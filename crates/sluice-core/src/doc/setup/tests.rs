@@ -94,6 +94,7 @@ fn a_setup_may_say_everything() {
             FileRow { kind: Policy, name: Some("b.cedar"), set: Shadow, path: "b.cedar" }
             FileRow { kind: Workflow, name: None, set: Active, path: "pay.lobsterx.yaml" }
             policies in policies
+            16:13 unknown_row agents.scribe.memory: there is no memory `long`
         "#]],
     );
 }

@@ -11,6 +11,7 @@ use crate::journal::event::{
     Prepared, Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms,
     Wait, Whom,
 };
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::plan::Plan;
@@ -250,7 +251,20 @@ fn prepared(fields: &Fields<'_>) -> Read<Option<Arc<Prepared>>> {
         stdin: fields.option("stdin")?,
         env,
         labels: labels(fields)?,
+        layers: layers(fields)?,
     })))
+}
+
+fn layers(fields: &Fields<'_>) -> Read<Vec<Layer>> {
+    #[derive(Deserialize)]
+    struct Written {
+        layer: u8,
+        source: String,
+        text: String,
+    }
+    let written: Vec<Written> = fields.or_default("layers")?;
+    let layer = |Written { layer, source, text }| Layer { number: layer, source, text };
+    Ok(written.into_iter().map(layer).collect())
 }
 
 fn delta(fields: &Fields<'_>) -> Read<Delta> {

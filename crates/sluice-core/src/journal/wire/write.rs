@@ -7,6 +7,7 @@ use crate::journal::event::{
     Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
     Terms, Wait, Whom,
 };
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::plan::Plan;
 use crate::port::adapter::Usage;
@@ -209,6 +210,13 @@ fn prepared(payload: &mut Payload<'_>, prepared: &Prepared) {
         payload.field("env", &Pairs(&prepared.env));
     }
     labels(payload, prepared.labels);
+    if !prepared.layers.is_empty() {
+        let layer = |one: &Layer| {
+            let Layer { number, source, text } = one;
+            serde_json::json!({"layer": number, "name": one.name(), "source": source, "text": text})
+        };
+        payload.field("layers", &prepared.layers.iter().map(layer).collect::<Vec<Value>>());
+    }
 }
 
 fn delta(payload: &mut Payload<'_>, delta: &Delta) {

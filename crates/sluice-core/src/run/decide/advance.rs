@@ -171,7 +171,10 @@ impl Turn<'_> {
         // Asked again, a step reads what it read before.
         let told = state.decided || state.reask;
         let prepared = match kept {
-            Some(prepared) => prepared,
+            Some(prepared) => match self.agree(at) {
+                Ok(()) => prepared,
+                Err(unfit) => return self.unfit(at, unfit),
+            },
             None => match self.prepare(at) {
                 Ok((prepared, provenance)) => {
                     for one in provenance.into_iter().filter(|_| !told) {

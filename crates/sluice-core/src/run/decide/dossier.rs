@@ -5,6 +5,7 @@ use super::Turn;
 use super::govern::Ready;
 use super::money::signed;
 use crate::journal::event::{Prepared, StepAt, Terms};
+use crate::layers;
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::Quote;
@@ -208,6 +209,7 @@ impl Turn<'_> {
                 let price = model.and_then(|model| authority.fabric().prices.get(model));
                 let prepared = &ready.prepared;
                 let texts = [prepared.prompt.as_str(), prepared.stdin.as_deref().unwrap_or("")];
+                let texts = texts.into_iter().chain(prepared.layers.iter().map(|one| &*one.text));
                 let costing = price.map_or(Costing::Unpriced, |price| Costing::Priced {
                     price,
                     input_tokens: input_tokens(texts),
@@ -318,7 +320,10 @@ impl Turn<'_> {
             env: prepared.env.clone(),
             cwd: step.cwd.clone(),
             inputs: Value::Object(prepared.inputs.clone()),
+            memory: layers::memory(&prepared.layers).map(str::to_owned),
             model: dossier.model.clone(),
+            system_prompt: (!prepared.layers.is_empty())
+                .then(|| layers::system_prompt(&prepared.layers)),
             tools: self.run.tools_of(ready.at.step),
             constraints: Constraints::default(),
             cost_ceiling: None,

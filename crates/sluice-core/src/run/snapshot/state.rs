@@ -7,6 +7,7 @@ use crate::journal::event::{
     Account, ApprovalSource, Asked, Change, Ending, Origin, Outcome, Path, Prepared, Resolution,
     RunStarted, Skip, SkipCause, StepAt, Terms, Whom,
 };
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
@@ -94,7 +95,15 @@ parts! {
     Open { terms = "t", until_ms = "u", }
     Asked { action = "a", digest = "d", reasons = "r", changes = "c", }
     Change { path = "p", before = "b", after = "a", }
-    Prepared { inputs = "i", prompt = "p", stdin = "in", env = "e", labels = "l", }
+    Prepared {
+        inputs = "i",
+        prompt = "p",
+        stdin = "in",
+        env = "e",
+        labels = "l",
+        layers = "y",
+    }
+    Layer { number = "n", source = "s", text = "t", }
     Outcome { outputs = "o", stdout = "s", envelope = "e", labels = "l", }
     Envelope {
         kind = "k",

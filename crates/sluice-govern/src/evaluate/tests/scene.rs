@@ -103,6 +103,8 @@ fn action() -> Action {
         stdin: None,
         env: Vec::new(),
         cwd: None,
+        memory: None,
+        system_prompt: None,
         inputs: json!({}),
         model: None,
         tools: Vec::new(),

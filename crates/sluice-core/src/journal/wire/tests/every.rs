@@ -2,6 +2,7 @@
 
 use crate::contract::envelope::Envelope;
 use crate::journal::event::*;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
@@ -54,6 +55,7 @@ fn prepared() -> Arc<Prepared> {
         stdin: some(""),
         env: vec![(text("B"), text("1")), (text("A"), text("2"))],
         labels: labels(),
+        layers: vec![Layer { number: 2, source: text("house"), text: text("Be \"kind\"") }],
     })
 }
 
