@@ -195,8 +195,6 @@ codes! {
         OutputContractViolation = "output_contract_violation",
         /// A layer of the prompt asks for what a stricter one forbids.
         LayerContradiction = "layer_contradiction",
-        /// A step is to load a memory that is not set up.
-        MemoryUnknown = "memory_unknown",
         /// The inputs of a step are too large.
         ContextTooLarge = "context_too_large",
         /// What a `for_each` step is to be done for is no list.

@@ -21,12 +21,15 @@ use sluice_govern::registry::{Fabric, MemoryProfile};
 use std::fmt::Write as _;
 
 /// What a profile loads.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Loaded {
     /// The text; empty if there is nothing yet.
     pub text: String,
     /// What is known of it.
     pub labels: Labels,
+    /// Notes that are not there. Memory is the loosest layer: a step goes on without,
+    /// and its log says so.
+    pub missing: Vec<String>,
 }
 
 /// An answer as it is remembered.
@@ -38,16 +41,15 @@ struct Remembered {
 }
 
 /// Loads a profile. `memos` are the answers of the agent it names, newest first.
-/// An error says what is missing.
-pub fn load(
-    fabric: &Fabric,
-    profile: &MemoryProfile,
-    memos: &[Memo],
-) -> Result<Loaded, String> {
+pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded {
     let mut text = String::new();
     let mut labels = Labels::default();
+    let mut missing = Vec::new();
     for name in &profile.notes {
-        let note = fabric.notes.get(name).ok_or_else(|| format!("there is no note `{name}`"))?;
+        let Some(note) = fabric.notes.get(name) else {
+            missing.push(name.clone());
+            continue;
+        };
         let _ = writeln!(text, "note {name}:\n{}", note.text.trim_end());
         let mut own: Labels = [SourceClass::Human].into_iter().collect();
         (own.untrusted, own.private) = (note.untrusted, note.private);
@@ -68,7 +70,7 @@ pub fn load(
     }
     let most = profile.max_bytes.map_or(MEMORY_BYTES_DEFAULT, |bytes| bytes as usize);
     let text = cut(text.trim_end(), most.min(MEMORY_BYTES_MAX));
-    Ok(Loaded { text, labels })
+    Loaded { text, labels, missing }
 }
 
 /// What is remembered of an answer.

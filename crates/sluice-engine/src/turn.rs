@@ -233,6 +233,7 @@ impl Resident {
             letters: letters(decided.letters),
             guards: decided.guards,
             entries: Vec::new(),
+            memos: decided.memos,
         }
     }
 
@@ -289,6 +290,7 @@ impl Resident {
                     return match appended {
                         Appended::Done { counts } => {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
+                            self.engine.trust.remember(&append.memos);
                             self.engine.wake(free);
                             Committed::Done
                         }
@@ -404,6 +406,7 @@ impl Resident {
             letters: Vec::new(),
             guards: Vec::new(),
             entries: Vec::new(),
+            memos: Vec::new(),
         }
     }
 }

@@ -24,6 +24,7 @@ mod erase;
 mod guard;
 mod letter;
 mod list;
+mod memo;
 mod own;
 mod read;
 mod registry;
@@ -111,6 +112,7 @@ pub fn suite() -> Vec<Case> {
         entry::CASES,
         seal::CASES,
         erase::CASES,
+        memo::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -194,6 +196,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         letters: Vec::new(),
         guards: Vec::new(),
         entries: Vec::new(),
+        memos: Vec::new(),
     }
 }
 

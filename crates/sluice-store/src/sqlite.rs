@@ -19,6 +19,7 @@ mod fault;
 mod ledger;
 mod letter;
 mod list;
+mod memo;
 mod memory;
 mod migrate;
 mod node;

@@ -4,11 +4,12 @@
 //! and counters, and answers what it holds. One conformance suite runs on every
 //! store.
 //!
-//! INVARIANT: an append is all or nothing: frame, head, snapshot, blobs, letters
-//! and counters become durable together, before the answer is given.
+//! INVARIANT: an append is all or nothing: frame, head, snapshot, blobs, letters,
+//! memos and counters become durable together, before the answer is given.
 
 use super::Later;
 use super::ledger::{Entry, Ledger};
+use super::memo::Memo;
 use crate::evidence::hex;
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
@@ -152,6 +153,8 @@ pub struct Append {
     pub guards: Vec<Guard>,
     /// Entries for the audit, chained after the writer's last.
     pub entries: Vec<Entry>,
+    /// Answers to be remembered, oldest first.
+    pub memos: Vec<Memo>,
 }
 
 /// What became of an append.

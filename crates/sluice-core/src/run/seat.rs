@@ -1,11 +1,13 @@
 //! Who does a step of a run: a member of its team, an agent, or nobody yet.
 
+use super::definition::Definition;
 use super::state::{Grant, Run, StepState};
 use super::status::StepStatus;
-use crate::journal::event::{StepAt, Whom};
+use crate::journal::event::{RunStarted, StepAt, Whom};
 use crate::plan::Member;
 use crate::plan::step::{Approval, Work};
 use crate::team::{Seat, may_use};
+use std::collections::BTreeMap;
 
 /// Who does a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,12 +32,7 @@ impl Run {
             Some(Whom::Member(id)) => return member(id).map_or(Seated::Nobody, Seated::Member),
             None => {}
         }
-        match self.definition.seat(step) {
-            Seat::Outside => Seated::Outside,
-            Seat::Member(at) => Seated::Member(&team.members[at as usize]),
-            Seat::Role if self.bound(self.plan_role(step)).is_some() => Seated::Outside,
-            Seat::Role | Seat::Nobody => Seated::Nobody,
-        }
+        self.definition.seated(step, &self.started.role_bindings)
     }
 
     /// The member of the team that does a step.
@@ -49,19 +46,11 @@ impl Run {
     /// Who does a step: the agent of its member, the agent it names, the one its
     /// role is bound to, else the run's.
     pub fn agent_of(&self, step: u32) -> Option<&str> {
-        let plan = &self.definition.plan.steps[step as usize];
-        let default = || self.started.default_agent.as_deref();
-        match self.seated(step) {
-            Seated::Nobody => None,
-            Seated::Agent(agent) => Some(agent),
-            Seated::Member(member) => {
-                let bound = || self.bound(member.role.as_deref());
-                member.agent.as_deref().or_else(bound).or_else(default)
-            }
-            Seated::Outside => {
-                let bound = || self.bound(plan.role.as_deref());
-                plan.agent.as_deref().or_else(bound).or_else(default)
-            }
+        let RunStarted { role_bindings, default_agent, .. } = &*self.started;
+        let seated = self.seated(step);
+        match self.definition.agent(step, seated, role_bindings, default_agent.as_deref()) {
+            Planned::Agent(agent) => Some(agent),
+            Planned::Unnamed | Planned::Nobody => None,
         }
     }
 
@@ -106,9 +95,61 @@ impl Run {
     fn plan_role(&self, step: u32) -> Option<&str> {
         self.definition.plan.steps[step as usize].role.as_deref()
     }
+}
 
-    fn bound(&self, role: Option<&str>) -> Option<&str> {
-        self.started.role_bindings.get(role?).map(String::as_str)
+/// Which agent does a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planned<'a> {
+    /// This one.
+    Agent(&'a str),
+    /// Nothing names one: the run cannot begin.
+    Unnamed,
+    /// Nobody fits: the step waits until somebody is chosen.
+    Nobody,
+}
+
+type Bindings = BTreeMap<String, String>;
+
+impl Definition {
+    /// Which agent does a step of a run with these bindings, unless somebody is
+    /// chosen later.
+    pub fn planned<'a>(
+        &'a self,
+        step: u32,
+        bindings: &'a Bindings,
+        default: Option<&'a str>,
+    ) -> Planned<'a> {
+        self.agent(step, self.seated(step, bindings), bindings, default)
+    }
+
+    fn seated(&self, step: u32, bindings: &Bindings) -> Seated<'_> {
+        let Some(team) = &self.plan.team else { return Seated::Outside };
+        let role = self.plan.steps[step as usize].role.as_ref();
+        match self.seat(step) {
+            Seat::Outside => Seated::Outside,
+            Seat::Member(at) => Seated::Member(&team.members[at as usize]),
+            Seat::Role if role.is_some_and(|role| bindings.contains_key(role)) => Seated::Outside,
+            Seat::Role | Seat::Nobody => Seated::Nobody,
+        }
+    }
+
+    fn agent<'a>(
+        &'a self,
+        step: u32,
+        seated: Seated<'a>,
+        bindings: &'a Bindings,
+        default: Option<&'a str>,
+    ) -> Planned<'a> {
+        let plan = &self.plan.steps[step as usize];
+        let (agent, role) = match seated {
+            Seated::Nobody => return Planned::Nobody,
+            Seated::Agent(agent) => return Planned::Agent(agent),
+            Seated::Member(member) => (&member.agent, &member.role),
+            Seated::Outside => (&plan.agent, &plan.role),
+        };
+        let bound = || bindings.get(role.as_ref()?).map(String::as_str);
+        let agent = agent.as_deref().or_else(bound).or(default);
+        agent.map_or(Planned::Unnamed, Planned::Agent)
     }
 }
 

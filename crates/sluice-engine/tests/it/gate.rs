@@ -6,6 +6,7 @@ use sluice_core::port::ledger::{
     Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
     Sealing, Unsealed,
 };
+use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
     Received, RunRow, Store, StoreError, Taken,
@@ -224,6 +225,10 @@ impl Ledger for Gate {
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
         self.pass(Way::Read, || self.store.seals(from, limit))
+    }
+
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        self.pass(Way::Read, || self.store.memos(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {

@@ -14,6 +14,7 @@ mod processes;
 mod restart;
 mod runs;
 mod snapshots;
+mod team;
 mod thousand;
 mod victim;
 mod world;

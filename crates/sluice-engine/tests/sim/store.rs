@@ -7,6 +7,7 @@ use sluice_core::port::ledger::{
     Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
     Sealing, Unsealed,
 };
+use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Hold, Inbox, Letter, Loaded, NodeId,
     Posted, Received, RunRow, Store, StoreError, Taken,
@@ -305,6 +306,10 @@ impl Ledger for FaultyStore {
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
         self.reading(self.inner.seals(from, limit))
+    }
+
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        self.reading(self.inner.memos(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {

@@ -104,6 +104,9 @@ impl State {
         for letter in append.letters {
             self.post(checks, letter, now_ms);
         }
+        for memo in append.memos {
+            self.keep(memo);
+        }
         self.record(append.node, &append.entries);
     }
 

@@ -93,6 +93,9 @@ impl State {
             record.frames[place].body = body;
         }
         record.snapshot = None;
+        for kept in self.memos.values_mut() {
+            kept.retain(|memo| memo.run != erasure.run);
+        }
         for hash in &erasure.blobs {
             self.blobs.remove(hash);
         }

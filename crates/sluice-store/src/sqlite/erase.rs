@@ -40,6 +40,8 @@ fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &[i64]) -> Resu
     }
     let sql = "DELETE FROM snapshot WHERE run = ?1";
     work.connection.prepare_cached(sql)?.execute([num])?;
+    let sql = "DELETE FROM memo WHERE run = ?1";
+    work.connection.prepare_cached(sql)?.execute([num])?;
     for hash in &erasure.blobs {
         let sql = "DELETE FROM blob WHERE hash = ?1";
         work.connection.prepare_cached(sql)?.execute([hash.0])?;

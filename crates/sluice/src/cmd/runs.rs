@@ -1,5 +1,6 @@
 //! `sluice runs`: looking at runs, and changing their course.
 
+mod assign;
 mod branch;
 mod cancel;
 mod erase;
@@ -30,6 +31,7 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Rewind(args) => rewind::run(args, out).await,
         Runs::Branch(args) => branch::run(args, out).await,
         Runs::Export(args) => export::run(args, out).await,
+        Runs::Assign(args) => assign::run(args, out).await,
         Runs::Erase(args) => erase::run(args, out).await,
     }
 }

@@ -180,6 +180,7 @@ impl Turn<'_> {
                     for one in provenance.into_iter().filter(|_| !told) {
                         self.node(at, NodeEvent::Provenance(Box::new(one)));
                     }
+                    self.tell_missing_memory(at);
                     Arc::new(prepared)
                 }
                 Err(unfit) => return self.unfit(at, unfit),

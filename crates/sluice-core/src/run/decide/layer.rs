@@ -4,7 +4,7 @@ use super::Turn;
 use super::bind::{SHELL, Unfit};
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::journal::event::{NodeEvent, Prepared, StepAt, Whom};
+use crate::journal::event::{Line, NodeEvent, Prepared, StepAt, Whom};
 use crate::label::label;
 use crate::layers::{Bounds, Layer, Sheet, Wants, contradictions, number};
 use crate::limits::LAYERS_BYTES_MAX;
@@ -33,7 +33,7 @@ impl Turn<'_> {
         self.agree(at)?;
         let mut layers = self.standing(at, agent);
         if let Some((name, _, _)) = profile {
-            let loaded = self.recall(name)?;
+            let loaded = self.recall(name).unwrap_or_default();
             prepared.labels = prepared.labels.with(loaded.labels);
             if agent == SHELL {
                 prepared.env.push((MEMORY_VARIABLE.to_owned(), loaded.text.clone()));
@@ -99,19 +99,41 @@ impl Turn<'_> {
         })
     }
 
-    fn recall(&self, name: &str) -> Result<memory::Loaded, Failure> {
+    /// What a profile loads; none if there is no such profile.
+    fn recall(&self, name: &str) -> Option<memory::Loaded> {
         let fabric = self.given.authority.fabric();
-        let missing = |what: String| Failure::new(Code::MemoryUnknown, what);
-        let Some(profile) = fabric.memories.get(name) else {
-            return Err(missing(format!("there is no memory profile `{name}`")));
-        };
+        let profile = fabric.memories.get(name)?;
         let mut memos: Vec<Memo> = Vec::new();
         if let Some(last) = &profile.last_outputs {
             memos.extend(self.memos.iter().rev().cloned());
             memos.extend(self.given.authority.memos(&last.agent).iter().cloned());
         }
-        memory::load(fabric, profile, &memos)
-            .map_err(|what| missing(format!("memory profile `{name}`: {what}")))
+        Some(memory::load(fabric, profile, &memos))
+    }
+
+    /// Says in the step's log what of its memory is not there. A step goes on
+    /// without, but not in silence.
+    pub(super) fn tell_missing_memory(&mut self, at: StepAt) {
+        let works = matches!(self.run.step(at).work, Work::Command { .. } | Work::Lens(_));
+        if !works || self.has_no_layers(at) {
+            return;
+        }
+        let agent = self.run.agent_of(at.step).unwrap_or_default();
+        let Some((name, _, _)) = self.profile(at, agent) else { return };
+        let fabric = self.given.authority.fabric();
+        let text = match fabric.memories.get(name) {
+            None => format!("there is no memory profile `{name}`; nothing was loaded"),
+            Some(profile) => {
+                let gone = profile.notes.iter().filter(|note| !fabric.notes.contains_key(*note));
+                let gone: Vec<String> = gone.map(|note| format!("`{note}`")).collect();
+                if gone.is_empty() {
+                    return;
+                }
+                format!("memory profile `{name}` names notes that are not there: {}", gone.join(", "))
+            }
+        };
+        let dispatch_no = self.run.state(at).dispatch_no;
+        self.node(at, NodeEvent::Log { dispatch_no, line: Line::Text(text) });
     }
 
     /// Remembers an answer, if some memory profile loads those of its agent.

@@ -402,7 +402,7 @@ fn the_last_answers_of_an_agent_come_with_their_labels_and_new_ones_are_kept() {
 }
 
 #[test]
-fn a_memory_that_is_not_set_up_fails_the_step() {
+fn a_memory_that_is_not_set_up_is_told_in_the_log_and_the_step_goes_on() {
     check(
         Script::flow("steps: [{id: a, command: go, memory: gone, on_failure: retry_once}]"),
         expect![[r#"
