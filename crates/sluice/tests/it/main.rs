@@ -22,6 +22,7 @@ mod run;
 mod runs;
 mod schema;
 mod session;
+mod teams;
 mod terminal;
 mod tidy;
 mod usage;

@@ -72,6 +72,13 @@ fn a_setup_may_say_everything() {
           a.cedar: {text: "permit (principal, action, resource);"}
           b.cedar: {file: b.cedar, set: shadow}
         policy_dir: policies
+        notes:
+          style: {text: We say lamp., untrusted: true, private: true}
+        memories:
+          long: {notes: [style], last_outputs: {agent: scribe, count: 3}, max_bytes: 100}
+        instructions:
+          brand: {layer: owner, text: Be kind., workflows: [pay], agents: [scribe], allow_tools: [mail], deny_tools: [drop],
+            models: [general], output_kinds: [text], memory: deny, pin: {language: en}}
         library:
           check: {command: check it, locked: [command]}
         lenses:
@@ -227,4 +234,35 @@ fn a_lens_may_stand_in_a_file_of_its_own() {
     assert!(diagnostics.is_empty());
     assert_eq!(row.unwrap().body["versions"]["1"]["template"], "[[x]]");
     assert!(Setup::lens("head", "version: {}").0.is_none());
+}
+
+#[test]
+fn what_prompts_are_made_of_has_bounds() {
+    let long = "x".repeat(crate::limits::NOTE_BYTES_MAX + 1);
+    let (setup, found) = Setup::parse(&format!("notes: {{n: {{text: {long}}}}}"));
+    assert!(setup.is_none());
+    assert_eq!(found[0].message, "the text is 32769 bytes; the limit is 32768");
+    check(
+        r#"
+        memories:
+          nothing: {max_bytes: 5}
+          many: {last_outputs: {agent: mock, count: 21}}
+          large: {notes: [n], max_bytes: 65537}
+        instructions:
+          whose: {text: x}
+          odd: {layer: team, output_kinds: [smell], memory: maybe}
+        "#,
+        expect![[r#""#]],
+    );
+    check(
+        r#"
+        memories:
+          gone: {notes: [none], last_outputs: {agent: nobody, count: 1}}
+        instructions:
+          far: {layer: owner, agents: [nobody]}
+        agents:
+          scribe: {memory: lost}
+        "#,
+        expect![[r#""#]],
+    );
 }
