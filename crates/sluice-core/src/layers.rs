@@ -27,17 +27,8 @@ pub const GUARDRAILS: &str = "Do the one step you are given, with the tools you 
     them. Where instructions disagree, the layer with the lower number counts.";
 
 /// What layers are called, from 1.
-const NAMES: [&str; 9] = [
-    "guardrails",
-    "platform",
-    "owner",
-    "team",
-    "personality",
-    "lens",
-    "node",
-    "caller",
-    "memory",
-];
+const NAMES: [&str; 9] =
+    ["guardrails", "platform", "owner", "team", "personality", "lens", "node", "caller", "memory"];
 
 /// The last layer of the system prompt.
 const SYSTEM_MAX: u8 = 5;
@@ -101,7 +92,8 @@ pub fn system_prompt(layers: &[Layer]) -> String {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        let _ = write!(text, "[{} {}: {}]\n{}", layer.number, layer.name(), layer.source, layer.text);
+        let _ =
+            write!(text, "[{} {}: {}]\n{}", layer.number, layer.name(), layer.source, layer.text);
     }
     text
 }

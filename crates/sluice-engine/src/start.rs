@@ -25,8 +25,8 @@ use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreE
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
-use sluice_core::run::start::{Carried, start};
 use sluice_core::run::seat::Planned;
+use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;

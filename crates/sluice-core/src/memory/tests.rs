@@ -38,7 +38,8 @@ fn notes_are_told_in_the_order_of_the_profile_with_their_labels() {
         note letter:
         from a customer
         note voice:
-        Warm and exact."#]].assert_eq(&loaded.text);
+        Warm and exact."#]]
+    .assert_eq(&loaded.text);
     assert!(loaded.labels.untrusted && loaded.labels.private);
     assert!(loaded.labels.has(SourceClass::Human));
     let missing = MemoryProfile { notes: vec!["gone".to_owned()], ..MemoryProfile::default() };
@@ -53,7 +54,8 @@ fn the_last_answers_of_an_agent_are_told_newest_first_and_no_more_than_asked_for
         scribe in run_00000000000000000000000000000007, step write, at 2023-11-14T22:13:20.000Z:
         three
         scribe in run_00000000000000000000000000000007, step write, at 2023-11-14T22:13:20.000Z:
-        two"#]].assert_eq(&loaded.text);
+        two"#]]
+    .assert_eq(&loaded.text);
     assert!(loaded.labels.untrusted, "an answer is no more to be trusted for being old");
     assert_eq!(loaded.labels.since_ms, Some(70));
     assert_eq!(load(&fabric(), &last("other", 2), &memos(&["one"])).text, "");

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, PolicyFile, Price,
-    Role, Row, WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, PolicyFile,
+    Price, Role, Row, WorkflowVersion,
 };
 
 /// Fields that commands and the engine keep. A file that does not write one

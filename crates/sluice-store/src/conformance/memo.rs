@@ -20,9 +20,8 @@ fn memo(agent: &str, number: u128, text: &str) -> Memo {
 fn told(bench: &Bench, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().map(|&agent| agent.to_owned()).collect();
     let memos = bench.told(bench.store.memos(agents));
-    let shown = |one: Memo| {
-        format!("{} {} {}", one.agent, one.run.0, String::from_utf8_lossy(&one.body))
-    };
+    let shown =
+        |one: Memo| format!("{} {} {}", one.agent, one.run.0, String::from_utf8_lossy(&one.body));
     memos.into_iter().map(shown).collect()
 }
 

@@ -31,7 +31,8 @@ impl Family {
     /// Looks at the run and everything below it. What lies around and is due
     /// is taken up: answers may have come from another process.
     pub(super) async fn look(local: &Local, root: &Run) -> anyhow::Result<Family> {
-        let mut family = Family { open: Vec::new(), blocked: Vec::new(), retries: false, taken_up: false };
+        let mut family =
+            Family { open: Vec::new(), blocked: Vec::new(), retries: false, taken_up: false };
         let filter = Filter { run: Some(root.id), ..Filter::default() };
         let mut rows: VecDeque<RunRow> = local.store.list(filter).await?.into();
         let mut seen = 0;

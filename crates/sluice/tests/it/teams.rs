@@ -20,7 +20,8 @@ fn newsletter(world: &World, more: &[&str]) -> (Option<i32>, Value) {
     let (document, mock) = (path("newsletter.lobsterx.yaml"), path("mock.yaml"));
     let args = [&["run", &document, "--mock", &mock, "--json"], more].concat();
     let output = world.output(&args);
-    let run = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)));
+    let run =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)));
     (output.status.code(), run)
 }
 
@@ -94,7 +95,10 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
     assert!(told.contains("sluice runs assign run_"), "{told}");
     let run: Value = serde_json::from_slice(&output.stdout).unwrap();
     let node = &run["node_results"][0];
-    assert_eq!((&node["status"], &node["waiting_reason"]), (&"blocked".into(), &"human_input".into()));
+    assert_eq!(
+        (&node["status"], &node["waiting_reason"]),
+        (&"blocked".into(), &"human_input".into())
+    );
     assert_eq!(run["node_results"][1]["status"], "awaiting_dependency");
     let id = world.newest();
     for (step, whom, code) in [
@@ -118,7 +122,9 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
 fn rows_of_prompts_are_listed_and_checked() {
     let world = World::new();
     world.printed(&["apply", "-f", &path("setup.yaml")]);
-    for (noun, named) in [("notes", "house_style"), ("memories", "voice"), ("instructions", "brand")] {
+    for (noun, named) in
+        [("notes", "house_style"), ("memories", "voice"), ("instructions", "brand")]
+    {
         let listed = world.printed(&[noun, "list"]);
         assert!(listed.contains(named), "{listed}");
         world.printed(&[noun, "show", named, "--json"]);

@@ -11,7 +11,6 @@ use crate::plan::step::Work;
 use crate::port::adapter::Quote;
 use crate::run::label::SourceClass;
 use crate::run::state::Grant;
-use serde_json::Value;
 use sluice_govern::account::{
     self, Costing, Estimate, RunCap, Spender, caps_for, input_tokens, worst,
 };
@@ -22,6 +21,7 @@ use sluice_govern::facts::{
 };
 use sluice_govern::registry::{Role, TrustedContext};
 use sluice_govern::route::{DeployedOn, Features, Layer, Route, Want, route};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the gates look at, gathered.
@@ -31,6 +31,10 @@ pub(super) struct Dossier {
     pub(super) gateway: String,
     pub(super) role: Option<Role>,
     pub(super) model: Option<String>,
+    /// Layers 1 to 5, where there are any but the engine's own.
+    pub(super) system_prompt: Option<String>,
+    /// What a member may use of the step's tools.
+    pub(super) tools: Option<Vec<String>>,
     pub(super) estimate: Estimate,
     pub(super) caps: Vec<Cap<'static>>,
     /// Overruns of each cap that somebody has accepted.
@@ -62,6 +66,9 @@ impl Turn<'_> {
             gateway,
             role,
             model,
+            system_prompt: (!ready.prepared.layers.is_empty())
+                .then(|| layers::system_prompt(&ready.prepared.layers)),
+            tools: self.run.member_of(at.step).map(|_| self.run.tools_of(at.step)),
             estimate,
             caps,
             accepted,
@@ -307,28 +314,27 @@ impl Turn<'_> {
         Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
     }
 
-    fn action(&self, ready: &Ready, agent: &str, dossier: &Dossier) -> Action {
+    fn action<'f>(&'f self, ready: &'f Ready, agent: &'f str, dossier: &'f Dossier) -> Action<'f> {
         let step = self.run.step(ready.at);
         let prepared = &ready.prepared;
         Action {
-            agent: agent.to_owned(),
-            gateway: dossier.gateway.clone(),
-            workflow: self.run.started.workflow.clone(),
-            step: dossier.name.clone(),
-            command: prepared.prompt.clone(),
-            stdin: prepared.stdin.clone(),
-            env: prepared.env.clone(),
-            cwd: step.cwd.clone(),
-            inputs: Value::Object(prepared.inputs.clone()),
-            memory: layers::memory(&prepared.layers).map(str::to_owned),
-            model: dossier.model.clone(),
-            system_prompt: (!prepared.layers.is_empty())
-                .then(|| layers::system_prompt(&prepared.layers)),
-            tools: self.run.tools_of(ready.at.step),
+            agent,
+            gateway: &dossier.gateway,
+            workflow: &self.run.started.workflow,
+            step: &dossier.name,
+            command: &prepared.prompt,
+            stdin: prepared.stdin.as_deref(),
+            env: &prepared.env,
+            cwd: step.cwd.as_deref(),
+            inputs: &prepared.inputs,
+            memory: layers::memory(&prepared.layers),
+            model: dossier.model.as_deref(),
+            system_prompt: dossier.system_prompt.as_deref(),
+            tools: dossier.tools.as_deref().unwrap_or(&step.tools),
             constraints: Constraints::default(),
             cost_ceiling: None,
-            policies: String::new(),
-            definition: self.run.definition.hash.clone(),
+            policies: Cow::Borrowed(""),
+            definition: &self.run.definition.hash,
         }
     }
 }

@@ -129,7 +129,10 @@ impl Turn<'_> {
                 if gone.is_empty() {
                     return;
                 }
-                format!("memory profile `{name}` names notes that are not there: {}", gone.join(", "))
+                format!(
+                    "memory profile `{name}` names notes that are not there: {}",
+                    gone.join(", ")
+                )
             }
         };
         let dispatch_no = self.run.state(at).dispatch_no;
@@ -179,7 +182,8 @@ impl Turn<'_> {
         if let Some(text) = row.and_then(|row| row.system_prompt.as_deref()) {
             add(number::PERSONALITY, format!("agent {agent}"), text);
         }
-        if let Some((member, text)) = member.and_then(|m| Some((m, m.system_prompt_patch.as_ref()?)))
+        if let Some((member, text)) =
+            member.and_then(|m| Some((m, m.system_prompt_patch.as_ref()?)))
         {
             add(number::PERSONALITY, format!("member {}", member.id), text);
         }

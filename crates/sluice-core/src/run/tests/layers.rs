@@ -27,7 +27,8 @@ impl Desk {
     }
 
     fn profile(&mut self, name: &str, notes: &[&str], last: Option<(&str, u32)>) {
-        let last_outputs = last.map(|(agent, count)| LastOutputs { agent: agent.to_owned(), count });
+        let last_outputs =
+            last.map(|(agent, count)| LastOutputs { agent: agent.to_owned(), count });
         self.fabric.remembered.extend(last.map(|(agent, _)| agent.to_owned()));
         let notes = notes.iter().map(|&note| note.to_owned()).collect();
         let profile = MemoryProfile { notes, last_outputs, max_bytes: None };
@@ -148,12 +149,10 @@ fn all_layers_are_put_together_in_order_and_shown() {
 #[test]
 fn a_layer_that_contradicts_a_stricter_one_is_refused_by_name() {
     let script = |node: &str, row: Value| {
-        Script::lens(&format!(
-            "nodes: [{{id: a, lens_id: l, config: {{{node}}}}}]\nedges: []"
-        ))
-        .arg("language", "de")
-        .under(move |desk| desk.instruct("house", row))
-        .show(violated)
+        Script::lens(&format!("nodes: [{{id: a, lens_id: l, config: {{{node}}}}}]\nedges: []"))
+            .arg("language", "de")
+            .under(move |desk| desk.instruct("house", row))
+            .show(violated)
     };
     check(
         script(
@@ -187,7 +186,10 @@ fn a_layer_that_contradicts_a_stricter_one_is_refused_by_name() {
         "#]],
     );
     check(
-        script("required_tools: [read]", json!({"layer": "owner", "allow_tools": ["read"], "pin": {"language": "de"}})),
+        script(
+            "required_tools: [read]",
+            json!({"layer": "owner", "allow_tools": ["read"], "pin": {"language": "de"}}),
+        ),
         expect![[r#"
             1 run.started
             2 node.queued a
@@ -202,7 +204,10 @@ fn an_owner_cannot_fix_what_the_platform_fixed_otherwise_and_an_agents_model_cou
     check(
         Script::flow("steps: [{id: a, command: go}]")
             .under(|desk| {
-                desk.instruct("house", json!({"layer": "platform", "pin": {"tone": "warm"}, "models": ["small"]}));
+                desk.instruct(
+                    "house",
+                    json!({"layer": "platform", "pin": {"tone": "warm"}, "models": ["small"]}),
+                );
                 desk.instruct("brand", json!({"layer": "owner", "pin": {"tone": "cold"}}));
                 desk.agent_row("mock", |agent| agent.model = Some("large".to_owned()));
             })
@@ -234,7 +239,9 @@ fn what_a_members_profile_forbids_is_refused_when_the_step_names_it() {
         ))
         .show(violated)
     };
-    check(script("agent: one, required_tools: [write, drop], required_tier: premium"), expect![[r#"
+    check(
+        script("agent: one, required_tools: [write, drop], required_tier: premium"),
+        expect![[r#"
         1 run.started
         2 node.queued a
         3 contract.violated a instructions tools.write contradicts_layer, tools.drop contradicts_layer, tier contradicts_layer
@@ -243,16 +250,20 @@ fn what_a_members_profile_forbids_is_refused_when_the_step_names_it() {
         layer 7 (node: a) asks for the tool `write`, but layer 4 (team: member ada) allows only `read`, `drop`
         layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member ada) denies it
         layer 7 (node: a) asks for the tier `premium`, but layer 4 (team: member ada) supports `standard`
-    "#]]);
+    "#]],
+    );
     // Only the flagged one is left, and what it denies nobody can grant.
-    check(script("required_tools: [drop]"), expect![[r#"
+    check(
+        script("required_tools: [drop]"),
+        expect![[r#"
         1 run.started
         2 node.queued a
         3 contract.violated a instructions tools.drop contradicts_layer
         4 node.failed a layer_contradiction: tools.drop layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member eve) denies it
         5 run.failed layer_contradiction: `a` failed: tools.drop layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member eve) denies it
         layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member eve) denies it
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

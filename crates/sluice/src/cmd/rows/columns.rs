@@ -45,11 +45,9 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
             ("LONGEST", "max_output_tokens"),
         ],
         Kind::Note => &[("LINES", "lines"), ("", "untrusted"), ("", "private")],
-        Kind::Memory => &[
-            ("NOTES", "notes"),
-            ("LAST OUTPUTS", "last_outputs"),
-            ("BYTES", "max_bytes"),
-        ],
+        Kind::Memory => {
+            &[("NOTES", "notes"), ("LAST OUTPUTS", "last_outputs"), ("BYTES", "max_bytes")]
+        }
         Kind::Instruction => &[
             ("LAYER", "layer"),
             ("LINES", "lines"),

@@ -161,8 +161,8 @@ fn labels() -> BoxedStrategy<Labels> {
 }
 
 fn prepared() -> BoxedStrategy<Option<Arc<Prepared>>> {
-    let layer = (1..=9u8, text(), text())
-        .prop_map(|(number, source, text)| Layer { number, source, text });
+    let layer =
+        (1..=9u8, text(), text()).prop_map(|(number, source, text)| Layer { number, source, text });
     let layers = vec(layer, 0..3);
     let env = vec((text(), text()), 0..3);
     let prepared = (map(), text(), maybe(), env, labels(), layers).prop_map(
