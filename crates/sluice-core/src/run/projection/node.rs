@@ -107,9 +107,13 @@ pub struct ContractError<'a> {
 pub(super) fn results(run: &Run) -> Vec<NodeResult<'_>> {
     let steps = &run.definition.plan.steps;
     let mut order: Vec<u32> = (0u32..).take(steps.len()).collect();
-    order.sort_by_key(|step| {
-        let ordinal = steps[*step as usize].ordinal.unwrap_or(i64::from(*step));
-        (ordinal, run.definition.rank(*step))
+    // By id, whatever order a team takes its steps in.
+    order.sort_by(|a, b| {
+        let key = |at: u32| {
+            let step = &steps[at as usize];
+            (step.ordinal.unwrap_or(i64::from(at)), step.id.as_bytes())
+        };
+        key(*a).cmp(&key(*b))
     });
     let mut results = Vec::with_capacity(steps.len());
     for step in order {

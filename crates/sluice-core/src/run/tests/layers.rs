@@ -419,8 +419,8 @@ fn a_memory_that_is_not_set_up_is_told_in_the_log_and_the_step_goes_on() {
         expect![[r#"
             1 run.started
             2 node.queued a
-            3 node.failed a memory_unknown: there is no memory profile `gone`
-            4 run.failed memory_unknown: `a` failed: there is no memory profile `gone`
+            3 node.log a there is no memory profile `gone`; nothing was loaded
+            4 node.started a attempt=1 dispatch=1
         "#]],
     );
     check(
@@ -429,8 +429,8 @@ fn a_memory_that_is_not_set_up_is_told_in_the_log_and_the_step_goes_on() {
         expect![[r#"
             1 run.started
             2 node.queued a
-            3 node.failed a memory_unknown: memory profile `half`: there is no note `gone`
-            4 run.failed memory_unknown: `a` failed: memory profile `half`: there is no note `gone`
+            3 node.log a memory profile `half` names notes that are not there: `gone`
+            4 node.started a attempt=1 dispatch=1
         "#]],
     );
 }
