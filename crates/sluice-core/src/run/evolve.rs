@@ -10,7 +10,8 @@ use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
 use super::status::{RunStatus, StepStatus, Waiting};
 use super::transition::allowed;
 use crate::journal::event::{
-    Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt, Wait,
+    Assigned, Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt,
+    Wait,
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
@@ -75,12 +76,7 @@ impl Run {
         }
         match event {
             NodeEvent::Queued { items } => self.queued(at, items.as_ref()),
-            NodeEvent::Assigned(assigned) => {
-                self.steps[at.step as usize].assigned = Some(assigned.whom.clone());
-                self.state_mut(at).ending = None;
-                self.queued(at, None);
-                self.state_mut(at).block_waits = false;
-            }
+            NodeEvent::Assigned(assigned) => self.assigned(at, assigned),
             NodeEvent::Waiting(wait) => self.waits(at, wait, at_ms),
             NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
             NodeEvent::Delta(_) => self.streams(at, at_ms),
@@ -274,6 +270,13 @@ impl Run {
             }));
         }
         self.list_queued(at);
+    }
+
+    fn assigned(&mut self, at: StepAt, assigned: &Assigned) {
+        self.steps[at.step as usize].assigned = Some(assigned.whom.clone());
+        self.state_mut(at).ending = None;
+        self.queued(at, None);
+        self.state_mut(at).block_waits = false;
     }
 
     fn list_queued(&mut self, at: StepAt) {
