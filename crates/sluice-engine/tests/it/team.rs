@@ -13,8 +13,13 @@ use sluice_core::run::state::Run;
 use sluice_core::run::status::{RunStatus, StepStatus};
 use sluice_govern::registry::Kind;
 
-const WRITE: &str = "name: write\nsteps: [{id: w, command: go, agent: scribe}]";
 const READ: &str = "name: read\nsteps: [{id: r, command: go, memory: past}]";
+
+/// A run in which the scribe says this.
+async fn write(life: &Life, text: &str) -> Run {
+    let flow = format!("name: write\nsteps: [{{id: w, command: {text}, agent: scribe}}]");
+    done(life, &flow).await
+}
 
 async fn set_up(life: &Life) {
     let past = json!({"last_outputs": {"agent": "scribe", "count": 2}});
@@ -50,12 +55,12 @@ async fn erase(life: &Life, run: RunId) {
 
 #[tokio::test]
 async fn what_an_agent_answered_is_told_in_later_runs_and_after_a_restart() {
-    let world = World::new("w: [{text: first}, {text: second}, {text: third}]\nr: {text: read}");
+    let world = World::new("w: {echo: true}\nr: {text: read}");
     let life = world.boot().await;
     set_up(&life).await;
     assert_eq!(told(&life).await, "", "there is no past yet");
-    for _ in 0..3 {
-        done(&life, WRITE).await;
+    for text in ["first", "second", "third"] {
+        write(&life, text).await;
     }
     let now = told(&life).await;
     let (third, second) = (now.find("third").unwrap(), now.find("second").unwrap());
@@ -69,12 +74,12 @@ async fn what_an_agent_answered_is_told_in_later_runs_and_after_a_restart() {
 
 #[tokio::test]
 async fn what_another_process_wrote_is_known_after_a_sweep_and_what_was_erased_is_gone() {
-    let world = World::new("w: [{text: first}, {text: second}]\nr: {text: read}");
+    let world = World::new("w: {echo: true}\nr: {text: read}");
     let life = world.boot().await;
     set_up(&life).await;
     let other = world.boot().await;
-    let first = done(&life, WRITE).await;
-    done(&life, WRITE).await;
+    let first = write(&life, "first").await;
+    write(&life, "second").await;
     heard().await;
     let theirs = told(&other).await;
     assert!(theirs.contains("first") && theirs.contains("second"), "{theirs}");
