@@ -31,7 +31,7 @@ mod timer;
 use super::command::{Command, Given, Refusal};
 use super::id::RunId;
 use super::letter::Letter;
-use super::state::Run;
+use super::state::{Run, StepState};
 use crate::journal::event::{Event, NodeEvent, StepAt};
 use crate::port::memo::Memo;
 use crate::port::store::Guard;
@@ -145,7 +145,7 @@ impl<'a> Turn<'a> {
             self.landed(&landing);
         }
         // What became known late may be of an instance that is gone.
-        let settled = self.run.get(at).is_some_and(|state| state.is_settled());
+        let settled = self.run.get(at).is_some_and(StepState::is_settled);
         if at.item.is_some() && settled {
             self.fan_outs.push(at.step);
         }

@@ -2,7 +2,7 @@
 
 use crate::plan::policy::QueueOrder;
 use crate::plan::step::Approval;
-use crate::plan::{Member, Plan};
+use crate::plan::{Member, Plan, Team};
 use crate::team::{Seat, seats};
 
 /// A plan, its hash, and what every run of it needs to know.
@@ -39,7 +39,7 @@ impl Definition {
         for (rank, position) in (0u32..).zip(&by_rank) {
             ranks[*position as usize] = rank;
         }
-        let asked = plan.team.as_ref().map(|team| team.approval()).unwrap_or_default();
+        let asked = plan.team.as_ref().map(Team::approval).unwrap_or_default();
         Definition { hash: plan.hash(), plan, document, ranks, by_rank, seats, asked }
     }
 
@@ -61,7 +61,7 @@ impl Definition {
 
     /// How people are asked before a member begins, if they are.
     pub(crate) fn asked_before(&self, member: &Member) -> Option<&Approval> {
-        let always = self.plan.team.as_ref().is_some_and(|team| team.asks_always());
+        let always = self.plan.team.as_ref().is_some_and(Team::asks_always);
         (member.requires_approval || always).then_some(&self.asked)
     }
 }

@@ -33,7 +33,7 @@ async fn set_up(life: &Life) {
 }
 
 async fn done(life: &Life, document: &str) -> Run {
-    let id = life.start(start(document)).await.unwrap().run;
+    let id = life.start(start(document)).await.expect("it starts").run;
     let run = ended(life, id).await;
     assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
     run
@@ -50,7 +50,7 @@ async fn told(life: &Life) -> String {
 async fn erase(life: &Life, run: RunId) {
     let (bodies, blobs, entries) = (Vec::new(), Vec::new(), Vec::new());
     let erasure = Erasure { run, bodies, blobs, node: NodeId(1), entries };
-    assert_eq!(life.store().erase(erasure).await.unwrap(), Erased::Done);
+    assert_eq!(life.store().erase(erasure).await.expect("the store answers"), Erased::Done);
 }
 
 #[tokio::test]
