@@ -8,6 +8,7 @@ pub mod adapter;
 pub mod authority;
 pub mod ledger;
 pub mod lineage;
+pub mod memo;
 pub mod slots;
 pub mod store;
 

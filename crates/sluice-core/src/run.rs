@@ -13,6 +13,7 @@ pub mod label;
 pub mod letter;
 pub mod projection;
 pub mod provenance;
+pub mod seat;
 pub mod snapshot;
 pub mod start;
 pub mod state;

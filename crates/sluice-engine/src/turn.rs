@@ -236,6 +236,7 @@ impl Resident {
             guards: decided.guards,
             entries: Vec::new(),
             takings,
+            memos: decided.memos,
         }
     }
 
@@ -292,6 +293,7 @@ impl Resident {
                     return match appended {
                         Appended::Done { counts } => {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
+                            self.engine.trust.remember(&append.memos);
                             self.engine.wake(free);
                             Committed::Done
                         }
@@ -409,6 +411,7 @@ impl Resident {
             guards: Vec::new(),
             entries: Vec::new(),
             takings: Vec::new(),
+            memos: Vec::new(),
         }
     }
 }

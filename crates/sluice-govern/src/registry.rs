@@ -10,6 +10,8 @@ mod deployment;
 mod envelope;
 mod fabric;
 mod gateway;
+mod instruction;
+mod memory;
 mod policy;
 mod price;
 mod role;
@@ -21,6 +23,8 @@ pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
 pub use gateway::{ANYTHING, Gateway, Health};
+pub use instruction::{Instruction, MemoryUse, Whose};
+pub use memory::{LastOutputs, MemoryProfile, Note};
 pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;
@@ -56,17 +60,26 @@ pub enum Kind {
     Lens,
     /// A workflow that is started by itself.
     Schedule,
+    /// A text that memory profiles load.
+    Note,
+    /// A memory profile: what a step is told of the past.
+    Memory,
+    /// A standing instruction of the platform or the owner.
+    Instruction,
     /// A switch for everything; its only name is `all`.
     Switch,
 }
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
         Kind::Role,
+        Kind::Note,
+        Kind::Memory,
+        Kind::Instruction,
         Kind::Library,
         Kind::Lens,
         Kind::Workflow,
@@ -91,6 +104,9 @@ impl Kind {
             Kind::Workflow => "workflow",
             Kind::Lens => "lens",
             Kind::Schedule => "schedule",
+            Kind::Note => "note",
+            Kind::Memory => "memory",
+            Kind::Instruction => "instruction",
             Kind::Switch => "switch",
         }
     }

@@ -25,6 +25,7 @@ mod erase;
 mod guard;
 mod letter;
 mod list;
+mod memo;
 mod own;
 mod read;
 mod registry;
@@ -115,6 +116,7 @@ pub fn suite() -> Vec<Case> {
         erase::CASES,
         beside::CASES,
         trigger::CASES,
+        memo::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -200,6 +202,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         guards: Vec::new(),
         entries: Vec::new(),
         takings: Vec::new(),
+        memos: Vec::new(),
     }
 }
 

@@ -42,9 +42,9 @@ fn assert_sound(append: &Append) {
     assert!(append.beside.is_empty() || append.count > 0, "nothing is beside no frame");
 }
 
-/// Whether a snapshot may hold what an erasure takes out. It never holds what
-/// stood beside a frame.
-fn drops_snapshot(erasure: &Erasure) -> bool {
+/// Whether an erasure takes out what snapshots and memos may hold. They never
+/// hold what stood beside a frame.
+fn takes_out_payloads(erasure: &Erasure) -> bool {
     erasure.besides.is_empty() || !erasure.bodies.is_empty()
 }
 

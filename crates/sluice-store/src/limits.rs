@@ -15,6 +15,9 @@ pub const SEALS_MAX: usize = 1000;
 /// Most frames, and most entries, that one seal passes; the rest is left to the next.
 pub const SEAL_ROWS_MAX: usize = 1_000_000;
 
+/// Answers of each agent that are remembered; older ones go.
+pub const MEMOS_KEPT_MAX: usize = 32;
+
 /// Most writes that wait for the writer of a SQLite store; others wait for a place.
 pub const WRITES_WAITING_MAX: usize = 2048;
 /// Most writes in one transaction.

@@ -20,6 +20,7 @@ mod ledger;
 mod letter;
 mod lineage;
 mod list;
+mod memo;
 mod memory;
 mod migrate;
 mod node;

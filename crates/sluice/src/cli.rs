@@ -105,6 +105,15 @@ pub(crate) enum Command {
     /// Caps on money
     #[command(subcommand, after_help = "Example:\n  sluice budgets list")]
     Budgets(Budgets),
+    /// Texts that memory profiles load
+    #[command(subcommand, after_help = "Example:\n  sluice notes list")]
+    Notes(Rows),
+    /// What steps are told of the past
+    #[command(subcommand, after_help = "Example:\n  sluice memories list")]
+    Memories(Rows),
+    /// Standing instructions of the platform and the owner
+    #[command(subcommand, after_help = "Example:\n  sluice instructions list")]
+    Instructions(Rows),
     /// What models cost
     #[command(subcommand, after_help = "Example:\n  sluice prices list")]
     Prices(Rows),

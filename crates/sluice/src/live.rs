@@ -312,7 +312,8 @@ impl<'a> Live<'a> {
             }
         }
         let idle = !acted && !family.retries && self.follow.local.engine.residents() == 0;
-        let waits = idle && !family.open.is_empty() && !self.interrupted;
+        let people = !(family.open.is_empty() && family.blocked.is_empty());
+        let waits = idle && people && !self.interrupted;
         self.parked = if waits { self.parked + 1 } else { 0 };
         if self.parked < PARKED_MIN {
             return Ok(None);

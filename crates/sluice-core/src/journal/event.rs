@@ -12,6 +12,7 @@ pub use question::{
 };
 
 use crate::contract::envelope::Envelope;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, Usage};
@@ -98,6 +99,8 @@ pub enum NodeEvent {
         /// What a `for_each` step is done for.
         items: Option<Arc<Vec<Value>>>,
     },
+    /// It was blocked, and somebody has chosen who does it: it is ready.
+    Assigned(Box<Assigned>),
     /// It waits.
     Waiting(Box<Wait>),
     /// It is dispatched.
@@ -180,6 +183,24 @@ pub enum NodeEvent {
         /// What it cost.
         usage: Usage,
     },
+}
+
+/// Somebody has chosen who does a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// Whom.
+    pub whom: Whom,
+    /// Who chose.
+    pub by: Option<String>,
+}
+
+/// Who was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// A member of the team.
+    Member(String),
+    /// An agent, who need be no member.
+    Agent(String),
 }
 
 /// What a run starts with, pinned.
@@ -313,6 +334,9 @@ pub struct Prepared {
     pub env: Vec<(String, String)>,
     /// What is known of the values it reads.
     pub labels: Labels,
+    /// The layers of its prompt that are not in the plan; none if there are only
+    /// those of the engine, the step and the caller.
+    pub layers: Vec<Layer>,
 }
 
 /// A part of an answer.

@@ -5,12 +5,13 @@
 //! store.
 //!
 //! INVARIANT: an append is all or nothing: frame, what stands beside it, head,
-//! snapshot, blobs, letters and counters become durable together, before the
-//! answer is given.
+//! snapshot, blobs, letters, memos and counters become durable together, before
+//! the answer is given.
 
 use super::Later;
 use super::ledger::{Entry, Ledger};
 use super::lineage::{Lineage, Taking};
+use super::memo::Memo;
 use super::slots::Slots;
 use crate::evidence::hex;
 use crate::run::id::RunId;
@@ -160,6 +161,8 @@ pub struct Append {
     pub entries: Vec<Entry>,
     /// What the run has taken from others, where this append changes that.
     pub takings: Vec<Taking>,
+    /// Answers to be remembered, oldest first.
+    pub memos: Vec<Memo>,
 }
 
 /// What became of an append.

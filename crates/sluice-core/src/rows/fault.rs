@@ -5,7 +5,8 @@ use crate::code::Code;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Kind, Row, Schedule, Scope, WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Row, Schedule, Scope,
+    WorkflowVersion,
 };
 use std::collections::BTreeMap;
 
@@ -39,6 +40,8 @@ pub fn faults(rows: &[Row]) -> Vec<RowFault> {
             Kind::Deployment => look.deployment(row),
             Kind::Envelope => look.envelope(row),
             Kind::Schedule => look.schedule(row),
+            Kind::Memory => look.memory(row),
+            Kind::Instruction => look.instruction(row),
             _ => {}
         }
     }
@@ -63,6 +66,26 @@ impl Look<'_> {
         let Some(agent) = read::<Agent>(row) else { return };
         if let Some(gateway) = &agent.gateway {
             self.known(row, &["gateway"], Kind::Gateway, gateway);
+        }
+        if let Some(memory) = &agent.memory {
+            self.known(row, &["memory"], Kind::Memory, memory);
+        }
+    }
+
+    fn memory(&mut self, row: &Row) {
+        let Some(memory) = read::<MemoryProfile>(row) else { return };
+        for (at, note) in memory.notes.iter().enumerate() {
+            self.known(row, &["notes", &at.to_string()], Kind::Note, note);
+        }
+        if let Some(last) = &memory.last_outputs {
+            self.known(row, &["last_outputs", "agent"], Kind::Agent, &last.agent);
+        }
+    }
+
+    fn instruction(&mut self, row: &Row) {
+        let Some(instruction) = read::<Instruction>(row) else { return };
+        for (at, agent) in instruction.agents.iter().enumerate() {
+            self.known(row, &["agents", &at.to_string()], Kind::Agent, agent);
         }
     }
 

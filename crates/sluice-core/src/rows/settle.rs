@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Kind, PolicyFile, Price, Role, Row, Schedule,
-    WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, PolicyFile,
+    Price, Role, Row, Schedule, WorkflowVersion,
 };
 
 /// Fields that commands and the engine keep. A file that does not write one
@@ -92,6 +92,9 @@ fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
         Kind::Deployment => round::<Deployment>(body),
         Kind::Envelope => round::<Envelope>(body),
         Kind::Price => round::<Price>(body),
+        Kind::Note => round::<Note>(body),
+        Kind::Memory => round::<MemoryProfile>(body),
+        Kind::Instruction => round::<Instruction>(body),
         Kind::Policy => round::<PolicyFile>(body),
         Kind::Workflow => round::<WorkflowVersion>(body),
         Kind::Schedule => round::<Schedule>(body),

@@ -103,6 +103,15 @@ pub enum Command {
         /// Who says so.
         by: String,
     },
+    /// Choose who does a step that no member of the team fits.
+    Assign {
+        /// Who says so.
+        by: String,
+        /// The step, with all its instances.
+        step: u32,
+        /// A member of the team, else an agent.
+        whom: String,
+    },
 }
 
 /// An answer to a question.
@@ -206,6 +215,12 @@ pub enum Refusal {
     /// An answer that would allow more than was asked.
     #[error("an answer can only tighten: {0}")]
     Widens(String),
+    /// The step does not wait for somebody to be chosen.
+    #[error("`{0}` does not wait for anybody to be assigned")]
+    NotBlocked(String),
+    /// There is no such member or agent.
+    #[error("`{0}` is neither a member of the team nor an agent")]
+    NoMember(String),
     /// Going back there changes nothing.
     #[error("nothing happened after this checkpoint")]
     NothingToRewind,
@@ -241,6 +256,8 @@ refusal_codes! {
     Refusal::AnsweredAlready(_) => "answered_already",
     Refusal::Widens(_) => "constraints_widen",
     Refusal::NothingToRewind => "nothing_to_rewind",
+    Refusal::NotBlocked(_) => "step_not_blocked",
+    Refusal::NoMember(_) => "member_unknown",
 }
 
 fn list(violations: &[Violation]) -> String {

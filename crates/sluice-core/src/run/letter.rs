@@ -34,6 +34,9 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
         Command::Pause { by } => json!({"v": 1, "do": "pause", "by": by}),
         Command::Unpause { by } => json!({"v": 1, "do": "unpause", "by": by}),
         Command::Retry { by } => json!({"v": 1, "do": "retry", "by": by}),
+        Command::Assign { by, step, whom } => {
+            json!({"v": 1, "do": "assign", "by": by, "step": step, "whom": whom})
+        }
         Command::Rewind { by, keep } => json!({"v": 1, "do": "rewind", "by": by, "keep": keep}),
         Command::Resolve(resolve) => json!({
             "v": 1, "do": "resolve", "approval": resolve.approval.to_string(),
@@ -73,6 +76,11 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
         "pause" => Command::Pause { by: text("by")? },
         "unpause" => Command::Unpause { by: text("by")? },
         "retry" => Command::Retry { by: text("by")? },
+        "assign" => {
+            let step = value["step"].as_u64().and_then(|step| u32::try_from(step).ok());
+            let step = step.ok_or_else(|| bad("step"))?;
+            Command::Assign { by: text("by")?, step, whom: text("whom")? }
+        }
         "rewind" => {
             let keep = value["keep"].as_array().ok_or_else(|| bad("keep"))?;
             let step = |one: &Value| one.as_u64().and_then(|step| u32::try_from(step).ok());

@@ -8,6 +8,7 @@
 //! depends on when it is made, so a duration is null until its end is known.
 
 pub mod node;
+pub mod prompt;
 
 mod hint;
 #[cfg(test)]

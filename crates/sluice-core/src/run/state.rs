@@ -10,11 +10,11 @@ use super::status::{RunStatus, StepStatus, Waiting};
 use crate::evidence::event::START;
 use crate::journal::event::{
     ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip,
-    SkipCause, StepAt, Terms,
+    SkipCause, StepAt, Terms, Whom,
 };
 use crate::money::Money;
 use crate::plan::policy::{Family, OnFailure};
-use crate::plan::step::{Step, Work};
+use crate::plan::step::Step;
 use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
 use serde_json::Value;
@@ -157,6 +157,8 @@ pub struct StepState {
     pub placeholder: Option<String>,
     /// Whether a block waits for someone.
     pub block_waits: bool,
+    /// Whom somebody chose to do it. Kept for a step as a whole.
+    pub assigned: Option<Whom>,
     /// When the next attempt starts.
     pub wake_at_ms: Option<u64>,
     /// When the attempt is given up.
@@ -236,6 +238,7 @@ impl Default for StepState {
             skip: None,
             placeholder: None,
             block_waits: false,
+            assigned: None,
             wake_at_ms: None,
             deadline_ms: None,
             approval: None,
@@ -456,36 +459,17 @@ impl Run {
         }
     }
 
-    /// Who does a step: the agent it names, the one its role is bound to, else the run's.
-    pub fn agent_of(&self, step: u32) -> Option<&str> {
-        let plan = &self.definition.plan.steps[step as usize];
-        let bound = || self.started.role_bindings.get(plan.role.as_ref()?).map(String::as_str);
-        let default = || self.started.default_agent.as_deref();
-        plan.agent.as_deref().or_else(bound).or_else(default)
-    }
-
     /// Whether a failure of this step stops the run.
     pub(crate) fn halts(&self, at: StepAt) -> bool {
         self.step(at).on_failure.is_some_and(|policy| policy != OnFailure::Skip)
-    }
-
-    /// Whether a person must be asked before the step's next attempt.
-    pub(crate) fn must_ask(&self, at: StepAt) -> bool {
-        let step = self.step(at);
-        let asks = step.approval.is_some() || matches!(step.work, Work::Approval);
-        // A fan-out as a whole asks nobody: its instances do.
-        let whole_fan_out = step.for_each.is_some() && at.item.is_none();
-        asks && !whole_fan_out && self.state(at).grant == Grant::None
     }
 
     /// Whether what became of this step counts as a failure for those that depend on it.
     pub(crate) fn counts_as_failed(&self, step: u32) -> bool {
         let state = &self.steps[step as usize];
         match state.status {
-            StepStatus::Failed
-            | StepStatus::TimedOut
-            | StepStatus::Cancelled
-            | StepStatus::Blocked => true,
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled => true,
+            StepStatus::Blocked => !state.block_waits,
             // In a lens graph a failure travels through what it skipped.
             StepStatus::Skipped => {
                 self.definition.plan.family == Family::Lens

@@ -20,6 +20,7 @@ mod governed;
 mod grants;
 mod halt;
 mod holds;
+mod layers;
 mod lens;
 mod lens_contracts;
 mod lines;
@@ -38,6 +39,7 @@ mod rewind;
 mod scheduling;
 mod switches;
 mod take_over;
+mod team;
 mod timeouts;
 mod values;
 mod waits;
@@ -296,6 +298,16 @@ impl Script {
         self.turn(move |world| {
             let keep: BTreeSet<u32> = keep.iter().map(|id| world.at(id).step).collect();
             Command::Rewind { by: "ada".to_owned(), keep }
+        })
+    }
+
+    /// Chooses who does a step.
+    fn assign(self, step: &str, whom: &str) -> Script {
+        let (step, whom) = (step.to_owned(), whom.to_owned());
+        self.turn(move |world| Command::Assign {
+            by: "ada".to_owned(),
+            step: world.at(&step).step,
+            whom: whom.clone(),
         })
     }
 

@@ -7,6 +7,7 @@ use sluice_core::port::ledger::{
     Sealing, Unsealed,
 };
 use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::port::memo::Memo;
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
@@ -226,6 +227,10 @@ impl Ledger for Gate {
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
         self.pass(Way::Read, || self.store.seals(from, limit))
+    }
+
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        self.pass(Way::Read, || self.store.memos(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {

@@ -18,6 +18,7 @@ mod runs;
 mod schedules;
 mod snapshots;
 mod streams;
+mod team;
 mod thousand;
 mod victim;
 mod world;

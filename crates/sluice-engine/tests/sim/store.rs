@@ -8,6 +8,7 @@ use sluice_core::port::ledger::{
     Sealing, Unsealed,
 };
 use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::port::memo::Memo;
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Hold, Inbox, Letter, Loaded, NodeId,
@@ -307,6 +308,10 @@ impl Ledger for FaultyStore {
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
         self.reading(self.inner.seals(from, limit))
+    }
+
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        self.reading(self.inner.memos(agents))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {

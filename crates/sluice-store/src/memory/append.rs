@@ -105,6 +105,9 @@ impl State {
             self.post(checks, letter, now_ms);
         }
         self.keep_takings(append.run, &append.takings);
+        for memo in append.memos {
+            self.keep(memo);
+        }
         self.record(append.node, &append.entries);
     }
 

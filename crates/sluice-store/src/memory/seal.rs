@@ -97,8 +97,11 @@ impl State {
                 None => return Erased::NoFrame,
             }
         }
-        if crate::drops_snapshot(&erasure) {
+        if crate::takes_out_payloads(&erasure) {
             record.snapshot = None;
+            for kept in self.memos.values_mut() {
+                kept.retain(|memo| memo.run != erasure.run);
+            }
         }
         for (place, (_, body)) in places.into_iter().zip(erasure.bodies) {
             record.frames[place].body = body;

@@ -4,7 +4,7 @@ use super::column::{int, node_bytes, run_bytes, run_id};
 use super::fault::Fault;
 use super::memory::Known;
 use super::writer::Work;
-use super::{entry, letter, lineage};
+use super::{entry, letter, lineage, memo};
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::store::{Append, Appended, Create, Head, Hold, Key};
@@ -19,6 +19,7 @@ pub(super) fn bytes(append: &Append) -> usize {
         + append.snapshot.as_ref().map_or(0, Vec::len)
         + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
         + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
+        + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
 }
 
 /// Checks everything before it writes anything, so that a refusal leaves nothing
@@ -146,6 +147,7 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
         letter::post(work, letter)?;
     }
     lineage::keep(work, append)?;
+    memo::keep(work, after.num, &append.memos)?;
     entry::record(work, append.node, &append.entries)
 }
 

@@ -57,8 +57,10 @@ fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &Places) -> Res
         let sql = "UPDATE frame SET body = ?1 WHERE seq = ?2";
         work.connection.prepare_cached(sql)?.execute(params![body, seq])?;
     }
-    if crate::drops_snapshot(erasure) {
+    if crate::takes_out_payloads(erasure) {
         let sql = "DELETE FROM snapshot WHERE run = ?1";
+        work.connection.prepare_cached(sql)?.execute([num])?;
+        let sql = "DELETE FROM memo WHERE run = ?1";
         work.connection.prepare_cached(sql)?.execute([num])?;
     }
     for hash in &erasure.blobs {

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_ledger.sql"),
     include_str!("migrations/0003_beside.sql"),
     include_str!("migrations/0004_triggers.sql"),
+    include_str!("migrations/0005_memo.sql"),
 ];
 
 const CHECKSUMS: &str = "

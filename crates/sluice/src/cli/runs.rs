@@ -50,6 +50,9 @@ pub(crate) enum Runs {
     /// Print everything there is about a run as one JSON object
     #[command(after_help = "Example:\n  sluice runs export run_0198c7d2 --json > run.json")]
     Export(Export),
+    /// Choose who does a step that no member of the team fits
+    #[command(after_help = "Example:\n  sluice runs assign run_0198c7d2 trace iris")]
+    Assign(Assign),
     /// Erase what a run that ended was given and answered; its hashes and figures stay
     #[command(after_help = "Without `--event`, all of it. The audit says who did it and why, and \
         `sluice audit verify` still finds nothing wrong.\n\nExample:\n  \
@@ -112,6 +115,18 @@ pub(crate) struct Cancel {
     pub(crate) reason: String,
     #[command(flatten)]
     pub(crate) told: Told,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Assign {
+    #[command(flatten)]
+    pub(crate) told: Told,
+    /// The step
+    #[arg(value_name = "STEP")]
+    pub(crate) step: String,
+    /// A member of the team, or an agent
+    #[arg(value_name = "MEMBER")]
+    pub(crate) whom: String,
 }
 
 #[derive(Debug, Args)]

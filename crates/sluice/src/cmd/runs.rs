@@ -1,5 +1,6 @@
 //! `sluice runs`: looking at runs, and changing their course.
 
+mod assign;
 mod branch;
 mod cancel;
 mod elide;
@@ -34,6 +35,7 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Branch(args) => branch::run(args, out).await,
         Runs::Provenance(args) => provenance::run(args, out).await,
         Runs::Export(args) => export::run(args, out).await,
+        Runs::Assign(args) => assign::run(args, out).await,
         Runs::Erase(args) => erase::run(args, out).await,
         Runs::Elide(args) => elide::run(args, out).await,
     }

@@ -91,7 +91,8 @@ impl Live<'_> {
             screen.keep();
         }
         let Again { look, work } = &self.follow.again;
-        let mut text = format!("{} waits for an answer", run.id);
+        let what = if family.open.is_empty() { "somebody to be assigned" } else { "an answer" };
+        let mut text = format!("{} waits for {what}", run.id);
         for (asker, id) in &family.open {
             let asked = &asker.approvals[id];
             let step = asker.name(asked.at);
@@ -106,6 +107,11 @@ impl Live<'_> {
                 let why = if *way == "reject" { " --reason TEXT" } else { "" };
                 let _ = write!(text, "\n  sluice approvals {way} {id}{why}{look}");
             }
+        }
+        for (asker, step) in &family.blocked {
+            let step = visible::brief(step);
+            let _ = write!(text, "\n{step}: nobody in the team fits it");
+            let _ = write!(text, "\n  sluice runs assign {asker} {step} MEMBER{look}");
         }
         let _ = write!(text, "\nthen\n  sluice resume {}{work}", run.id);
         out.note(&text)?;

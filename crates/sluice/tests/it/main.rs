@@ -26,6 +26,7 @@ mod runs;
 mod schedules;
 mod schema;
 mod session;
+mod teams;
 mod terminal;
 mod tidy;
 mod usage;

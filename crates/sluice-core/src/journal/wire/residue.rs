@@ -66,6 +66,7 @@ const RUN_STARTED: Group = &[
     ("pins", Whole),
     ("caps", Whole),
 ];
+const QUEUED: Group = &[("items", Count), ("assignedMember", Whole), ("assignedAgent", Whole)];
 const WAITING: Group = &[
     ("waitingReason", Whole),
     ("attempt", Whole),
@@ -144,7 +145,7 @@ fn kept(kind: &str) -> &'static [Group] {
         "run.failed" => &[ERROR],
         "run.timed_out" => &[&[("timeoutMs", Whole)]],
         "budget.alert" => &[NODE, ALERT, USAGE],
-        "node.queued" => &[NODE, &[("items", Count)]],
+        "node.queued" => &[NODE, QUEUED],
         "node.waiting" => &[NODE, WAITING],
         "node.started" => &[NODE, STARTED, PREPARED],
         "node.stream.delta" => &[NODE, DELTA],

@@ -29,6 +29,8 @@ pub(super) enum Unfit {
     Failure(Failure),
     /// A contract is broken: that is told first.
     Contract(Failure),
+    /// A layer contradicts a stricter one: that is told first.
+    Layers(Failure),
     /// A label has no value: the node is blocked.
     Placeholder { label: String, message: String },
 }
@@ -40,7 +42,7 @@ impl<F: Into<Failure>> From<F> for Unfit {
 }
 
 /// The agent whose instructions are shell scripts.
-const SHELL: &str = "shell";
+pub(in crate::run) const SHELL: &str = "shell";
 
 impl Turn<'_> {
     /// Binds and renders everything a step is given.
@@ -65,6 +67,7 @@ impl Turn<'_> {
             prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);
         }
         prepared.labels = origins.labels;
+        self.add_layers(at, &mut prepared)?;
         Ok((prepared, origins.found))
     }
 

@@ -11,6 +11,7 @@ impl Run {
     /// The step is as it was before it was ever done, but counts from where it was.
     pub(super) fn invalidated(&mut self, at: StepAt) {
         let was = self.state(at).status;
+        let settled = self.state(at).is_settled();
         debug_assert!(at.item.is_none(), "instances are invalidated with their step");
         self.retire_instances(at);
         self.unlist(at);
@@ -24,9 +25,11 @@ impl Run {
             deltas: state.deltas,
             usage: std::mem::take(&mut state.usage),
             past: std::mem::take(&mut state.past),
+            // Whoever was chosen for it is still who does it.
+            assigned: state.assigned.take(),
             ..StepState::default()
         };
-        if was.is_settled() {
+        if settled {
             self.unsettle(at.step, was);
         }
         if self.index.missing[at.step as usize] == 0 {

@@ -69,7 +69,7 @@ impl Order {
             NodeEvent::Invalidated => {
                 assert_eq!(state.approval, None, "no question about nothing");
             }
-            _ => assert!(!state.status.is_settled(), "{} after the end of a step", node.name()),
+            _ => assert!(!state.is_settled(), "{} after the end of a step", node.name()),
         }
     }
 
@@ -152,7 +152,7 @@ impl Order {
             assert_eq!(open.count(), 0, "no question outlives the run");
             let stalled = run.end.as_ref().and_then(|end| end.error.as_ref());
             if stalled.is_none_or(|(code, _)| code != "workflow_stalled") {
-                assert!(run.all().all(|(_, state)| state.status.is_settled()));
+                assert!(run.all().all(|(_, state)| state.is_settled()));
             }
         }
         let waits = run.status.is_terminal()

@@ -268,7 +268,7 @@ fn settled_at(world: &World, which: u8) -> BTreeSet<u32> {
     for (at_ms, event) in &world.journal[..until] {
         run.evolve(event, *at_ms);
     }
-    let settled = (0u32..).zip(&run.steps).filter(|(_, state)| state.status.is_settled());
+    let settled = (0u32..).zip(&run.steps).filter(|(_, state)| state.is_settled());
     settled.map(|(step, _)| step).collect()
 }
 

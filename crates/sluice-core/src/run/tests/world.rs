@@ -168,6 +168,9 @@ impl World {
 
     fn record(&mut self, decided: Decided) {
         self.desk.take(&decided.guards).expect("a turn keeps to what it was told");
+        for memo in decided.memos {
+            self.desk.memos.insert(0, memo);
+        }
         let others = taken_beside(&self.desk, Some(&self.run));
         assert_eq!(others, self.others, "what is taken is given back once");
         for event in decided.events {

@@ -44,6 +44,16 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
             ("OUTPUT", "output_cents_per_mtok"),
             ("LONGEST", "max_output_tokens"),
         ],
+        Kind::Note => &[("LINES", "lines"), ("", "untrusted"), ("", "private")],
+        Kind::Memory => {
+            &[("NOTES", "notes"), ("LAST OUTPUTS", "last_outputs"), ("BYTES", "max_bytes")]
+        }
+        Kind::Instruction => &[
+            ("LAYER", "layer"),
+            ("LINES", "lines"),
+            ("WORKFLOWS", "workflows"),
+            ("AGENTS", "agents"),
+        ],
         Kind::Policy => &[("SET", "set"), ("LINES", "lines")],
         Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
         Kind::Lens => &[("HEAD", "head"), ("VERSIONS", "ids")],

@@ -53,6 +53,7 @@ fn what_is_left_of_every_event() {
         "run.recovered" {}}
         "budget.alert" {"spent":0.5}}
         "node.queued" {"nodeId":"second[3]","items":[null,null]}}
+        "node.queued" {"nodeId":"second[3]","assignedMember":"m"}}
         "node.waiting" {"nodeId":"second[3]","waitingReason":"retry_backoff","attempt":2,"cause":"timeout","delayMs":5,"until":10,"code":"budget"}}
         "node.started" {"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"actionDigest":"d1","slot":"a","reserved":7,"accounts":[["run/x",9]],"constraints":{"tools_deny":["mail"]},"termsModel":"m","maxOutputTokens":12,"prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}}
         "node.log" {"nodeId":"second[3]","dispatchNo":2,"processGroup":7,"processStarted":"123"}}

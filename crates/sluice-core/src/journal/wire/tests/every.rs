@@ -2,6 +2,7 @@
 
 use crate::contract::envelope::Envelope;
 use crate::journal::event::*;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
@@ -54,6 +55,7 @@ fn prepared() -> Arc<Prepared> {
         stdin: some(""),
         env: vec![(text("B"), text("1")), (text("A"), text("2"))],
         labels: labels(),
+        layers: vec![Layer { number: 2, source: text("house"), text: text("Be \"kind\"") }],
     })
 }
 
@@ -229,6 +231,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
     };
     let steps = [
         NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
+        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Member(text("m")), by: some("me") })),
         NodeEvent::Waiting(Box::new(full_wait())),
         NodeEvent::Started(Box::new(dispatch())),
         NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, dispatch_no: 0, part: media })),
@@ -329,6 +332,7 @@ fn bare_work() -> Vec<NodeEvent> {
     };
     vec![
         NodeEvent::Queued { items: None },
+        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Agent(text("a")), by: None })),
         NodeEvent::Queued { items: Some(Arc::default()) },
         NodeEvent::Waiting(Box::new(wait)),
         NodeEvent::Started(Box::new(dispatch)),
