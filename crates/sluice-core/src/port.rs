@@ -7,6 +7,9 @@
 pub mod adapter;
 pub mod authority;
 pub mod ledger;
+pub mod lineage;
+pub mod memo;
+pub mod slots;
 pub mod store;
 
 use std::future::Future;

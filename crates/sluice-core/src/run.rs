@@ -12,6 +12,8 @@ pub mod id;
 pub mod label;
 pub mod letter;
 pub mod projection;
+pub mod provenance;
+pub mod seat;
 pub mod snapshot;
 pub mod start;
 pub mod state;
@@ -20,6 +22,8 @@ pub mod transition;
 
 pub(crate) mod evolve;
 mod index;
+mod lineage;
+mod recovery;
 mod scope;
 #[cfg(test)]
 mod tests;

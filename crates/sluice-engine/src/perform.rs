@@ -4,6 +4,7 @@
 //! therefore stops everything the run has under way.
 
 use crate::mail::Mail;
+use crate::stream::Stream;
 use futures_util::FutureExt as _;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::Later;
@@ -29,6 +30,7 @@ struct Line {
     at: StepAt,
     dispatch_no: u32,
     mailbox: mpsc::Sender<Mail>,
+    stream: Arc<Stream>,
     cancel: CancellationToken,
 }
 
@@ -43,10 +45,8 @@ impl Call for Line {
         let (at, dispatch_no) = (self.at, self.dispatch_no);
         Box::pin(async move {
             match emission {
-                Emission::Text(text) => self.send(Mail::Text { at, dispatch_no, text }).await,
-                Emission::Media { url, mime } => {
-                    self.send(Mail::Media { at, dispatch_no, url, mime }).await
-                }
+                Emission::Text(text) => self.stream.text(&text).await,
+                Emission::Media { url, mime } => self.stream.media(url, mime).await,
                 Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
                 Emission::Process(process) => {
                     let (reply, journalled) = oneshot::channel();
@@ -65,17 +65,24 @@ impl Call for Line {
     }
 }
 
+/// What ties a call to its run.
+pub(crate) struct Ends {
+    pub(crate) mailbox: mpsc::Sender<Mail>,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) cancel: CancellationToken,
+}
+
 /// Calls an adapter. Ends when the adapter does, or a grace after `cancel`.
 pub(crate) async fn call(
     adapter: Arc<dyn Adapter>,
     at: StepAt,
     request: Request,
-    mailbox: mpsc::Sender<Mail>,
-    cancel: CancellationToken,
+    ends: Ends,
     grace_ms: u64,
 ) -> Done {
+    let Ends { mailbox, stream, cancel } = ends;
     let dispatch_no = request.dispatch_no;
-    let line = Line { at, dispatch_no, mailbox, cancel: cancel.clone() };
+    let line = Line { at, dispatch_no, mailbox, stream, cancel: cancel.clone() };
     let work = AssertUnwindSafe(adapter.execute(&request, &line)).catch_unwind();
     let patience = async {
         cancel.cancelled().await;

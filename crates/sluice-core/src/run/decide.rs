@@ -10,6 +10,7 @@
 
 mod advance;
 mod approve;
+mod assign;
 mod bind;
 mod cancel;
 mod child;
@@ -21,7 +22,9 @@ mod gate;
 mod govern;
 mod guards;
 mod halt;
+mod layer;
 mod money;
+mod origins;
 mod outcome;
 pub(super) mod rewind;
 mod timer;
@@ -29,9 +32,12 @@ mod timer;
 use super::command::{Command, Given, Refusal};
 use super::id::RunId;
 use super::letter::Letter;
-use super::state::Run;
+use super::state::{Run, StepState};
 use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::port::memo::Memo;
 use crate::port::store::Guard;
+pub(super) use bind::SHELL;
+use child::Ended;
 use guards::Guards;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -51,6 +57,8 @@ pub struct Turn<'a> {
     looked: BTreeSet<StepAt>,
     /// Dispatches made in this turn: they certainly have not begun.
     sent: BTreeSet<(StepAt, u32)>,
+    /// Answers to be remembered, oldest first.
+    memos: Vec<Memo>,
     /// The arguments as expressions see them.
     args: Arc<Value>,
 }
@@ -64,6 +72,8 @@ pub struct Decided {
     pub letters: Vec<Letter>,
     /// What must hold when this becomes durable, and what it changes.
     pub guards: Vec<Guard>,
+    /// Answers to be remembered, oldest first.
+    pub memos: Vec<Memo>,
 }
 
 impl<'a> Turn<'a> {
@@ -80,6 +90,7 @@ impl<'a> Turn<'a> {
             guards: Guards::default(),
             looked: BTreeSet::new(),
             sent: BTreeSet::new(),
+            memos: Vec::new(),
             args,
         }
     }
@@ -102,8 +113,8 @@ impl<'a> Turn<'a> {
             Command::Process { at, dispatch_no, process } => {
                 self.process(at, dispatch_no, process)?;
             }
-            Command::ChildEnded { child, status, outputs, error } => {
-                self.child_ended(child, status, outputs, error)?;
+            Command::ChildEnded { child, status, outputs, error, origins } => {
+                self.child_ended(Ended { child, status, outputs, error, origins })?;
             }
             Command::Cancel { by, reason } => self.cancel(&by, &reason)?,
             Command::Pause { by } => self.pause(&by)?,
@@ -111,6 +122,7 @@ impl<'a> Turn<'a> {
             Command::Resolve(resolve) => self.resolve(*resolve)?,
             Command::Rewind { by, keep } => self.rewind(&by, &keep)?,
             Command::Retry { by } => self.retry(&by)?,
+            Command::Assign { by, step, whom } => self.assign(&by, step, &whom)?,
         }
         Ok(())
     }
@@ -119,7 +131,7 @@ impl<'a> Turn<'a> {
     pub fn finish(mut self) -> Decided {
         self.advance();
         let guards = self.guards.into_list(self.given.authority);
-        Decided { events: self.events, letters: self.letters, guards }
+        Decided { events: self.events, letters: self.letters, guards, memos: self.memos }
     }
 
     pub(super) fn emit(&mut self, event: Event) {
@@ -129,12 +141,13 @@ impl<'a> Turn<'a> {
 
     pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
         let landings = self.run.landings(at, &event);
+        self.remember(at, &event);
         self.emit(Event::Node(at, event));
         for landing in landings {
             self.landed(&landing);
         }
         // What became known late may be of an instance that is gone.
-        let settled = self.run.get(at).is_some_and(|state| state.status.is_settled());
+        let settled = self.run.get(at).is_some_and(StepState::is_settled);
         if at.item.is_some() && settled {
             self.fan_outs.push(at.step);
         }

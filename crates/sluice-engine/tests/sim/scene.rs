@@ -134,6 +134,7 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
         claims,
         grace_ms: chance.between(100, 3000),
         delta_ms: chance.between(0, 100),
+        deltas_per_second: 1000,
         sabotage: safeguards.sabotage,
     }
 }

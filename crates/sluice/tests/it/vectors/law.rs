@@ -12,7 +12,7 @@ pub(super) const RUN: &str = "run_id workflow version status pause_reason degrad
 
 /// The fields of a node in it.
 pub(super) const NODE: &str = "node_id label status generation waiting_reason unblock_hint attempts dispatches \
-    wave agent gateway provider_route inputs prompt stdout output outputs error_code error_message \
+    wave agent gateway provider_route inputs prompt prompt_layers stdout output outputs error_code error_message \
     contract_errors placeholder skip_reason started_at completed_at duration_ms first_byte_ms input_tokens \
     output_tokens thinking_tokens cost";
 
