@@ -3,8 +3,9 @@
 use super::matching;
 use super::through::Seen;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
-/// The fields of a projection, in their order.
+/// The fields of a projection.
 pub(super) const RUN: &str = "run_id workflow version status pause_reason degraded outputs error_code \
     error_message started_at completed_at duration_ms cost input_tokens output_tokens active_node_id \
     pending_count waiting_count in_flight_count executed_count failed_count is_running parent_run_id \
@@ -12,9 +13,12 @@ pub(super) const RUN: &str = "run_id workflow version status pause_reason degrad
 
 /// The fields of a node in it.
 pub(super) const NODE: &str = "node_id label status generation waiting_reason unblock_hint attempts dispatches \
-    wave agent gateway provider_route inputs prompt prompt_layers stdout output outputs error_code error_message \
+    wave agent gateway provider_route inputs prompt stdout output outputs error_code error_message \
     contract_errors placeholder skip_reason started_at completed_at duration_ms first_byte_ms input_tokens \
     output_tokens thinking_tokens cost";
+
+/// What a node shows only where there is something to show.
+const SOMETIMES: &[&str] = &["prompt_layers", "member"];
 
 /// Every event a journal can hold: its name, what its payload always has beside
 /// `runId` and `nodeId`, and what it may have.
@@ -138,6 +142,7 @@ pub(super) fn faults(seen: &Seen) -> Vec<String> {
         let kind = envelope["type"].as_str().unwrap_or_default();
         faults.extend(found.into_iter().map(|fault| format!("event {} {kind}: {fault}", at + 1)));
     }
+    deltas(seen, &mut faults);
     let last = seen.events.last().and_then(|event| event["type"].as_str()).unwrap_or_default();
     let ended = ["run.completed", "run.failed", "run.cancelled", "run.timed_out"].contains(&last);
     let running = seen.shown.as_ref().is_some_and(|shown| shown["is_running"] == true);
@@ -145,6 +150,30 @@ pub(super) fn faults(seen: &Seen) -> Vec<String> {
         faults.push(format!("the last event is `{last}`"));
     }
     faults
+}
+
+/// Whether the parts of each answer have indexes from 0 and come to the answer.
+fn deltas(seen: &Seen, faults: &mut Vec<String>) {
+    let of = |kind: &'static str| seen.events.iter().filter(move |event| event["type"] == kind);
+    let mut next: BTreeMap<&str, u64> = BTreeMap::new();
+    for delta in of("node.stream.delta").map(|event| &event["payload"]) {
+        let node = delta["nodeId"].as_str().unwrap_or_default();
+        let index = next.entry(node).or_default();
+        if delta["deltaIndex"] != *index {
+            faults.push(format!("part {index} of `{node}` has index {}", delta["deltaIndex"]));
+        }
+        *index += 1;
+    }
+    for done in of("node.completed").map(|event| &event["payload"]) {
+        let parts = of("node.stream.delta").map(|event| &event["payload"]).filter(|delta| {
+            delta["nodeId"] == done["nodeId"] && delta["attempt"] == done["attempts"]
+        });
+        let parts: Vec<&str> = parts.filter_map(|delta| delta["text"].as_str()).collect();
+        let whole = done["envelope"]["output"].as_str().or(done["stdout"].as_str());
+        if !parts.is_empty() && Some(parts.concat().as_str()) != whole {
+            faults.push(format!("{} said {whole:?}, in parts {parts:?}", done["nodeId"]));
+        }
+    }
 }
 
 fn projection(shown: &Value, faults: &mut Vec<String>) {
@@ -161,16 +190,17 @@ fn projection(shown: &Value, faults: &mut Vec<String>) {
     }
 }
 
-/// Whether an object has these fields and no others, in this order.
+/// Adds what an object lacks of these fields, and what it has beside them.
 fn names(what: &str, seen: &Value, wanted: &str, faults: &mut Vec<String>) {
-    let has: Vec<&str> =
-        seen.as_object().map(Map::keys).into_iter().flatten().map(String::as_str).collect();
-    let mut has = has;
-    let mut wanted: Vec<&str> = wanted.split_whitespace().collect();
-    has.sort_unstable();
-    wanted.sort_unstable();
-    if has != wanted {
-        faults.push(format!("the fields of a {what} are {has:?}"));
+    let wanted: Vec<&str> = wanted.split_whitespace().collect();
+    for name in wanted.iter().filter(|name| seen.get(**name).is_none()) {
+        faults.push(format!("a {what} has no `{name}`"));
+    }
+    let known = |name: &str| wanted.contains(&name) || SOMETIMES.contains(&name);
+    for name in seen.as_object().map(Map::keys).into_iter().flatten() {
+        if !known(name) {
+            faults.push(format!("a {what} has a `{name}`"));
+        }
     }
 }
 

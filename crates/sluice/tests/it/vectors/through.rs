@@ -167,7 +167,8 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         if page.is_empty() {
             break;
         }
-        let read = page.iter().map(|one| serde_json::from_str(&one.json));
+        let shown = page.into_iter().filter_map(|one| one.event());
+        let read = shown.map(|one| serde_json::from_str(&one.json));
         events.extend(read.collect::<Result<Vec<Value>, _>>().map_err(|error| error.to_string())?);
     }
     engine.shutdown().await;
