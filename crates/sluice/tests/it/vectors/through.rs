@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::journal::envelope;
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
@@ -167,7 +168,7 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         if page.is_empty() {
             break;
         }
-        let shown = page.into_iter().filter_map(|one| one.event());
+        let shown = page.into_iter().filter_map(envelope::Seen::event);
         let read = shown.map(|one| serde_json::from_str(&one.json));
         events.extend(read.collect::<Result<Vec<Value>, _>>().map_err(|error| error.to_string())?);
     }
