@@ -37,6 +37,7 @@ pub mod suggest;
 pub mod template;
 pub mod value;
 pub mod violation;
+pub mod word;
 pub mod yaml;
 
 mod bounds;

@@ -7,6 +7,7 @@
 pub mod adapter;
 pub mod authority;
 pub mod ledger;
+pub mod moderator;
 pub mod store;
 
 use std::future::Future;

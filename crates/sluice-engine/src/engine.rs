@@ -4,6 +4,7 @@ use crate::agents::Agents;
 use crate::config::{Claims, Config};
 use crate::definition::{Definitions, Stored};
 use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
+use crate::judge::Judge;
 use crate::load::{Folded, blobs, replay, stored};
 use crate::mail::Mail;
 use crate::resident::{Resident, Seat, fold};
@@ -14,6 +15,7 @@ use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
 use futures_util::FutureExt as _;
 use sluice_core::journal::envelope::{Shown, envelopes};
+use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Entropy};
 use sluice_core::run::command::{Command, Dispatching};
@@ -47,6 +49,8 @@ pub struct Ground {
     pub policies: PolicySource,
     /// What seals are made with; none if somebody else makes them.
     pub sealer: Option<Sealer>,
+    /// Who judges texts. Without one, steps that ask for it fail.
+    pub moderator: Option<Arc<dyn Moderator>>,
 }
 
 /// A process's engine. Dropping it is as if the process died.
@@ -61,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) agents: Agents,
     pub(crate) trust: Trust,
     pub(crate) sealer: Option<Sealer>,
+    pub(crate) judge: Arc<Judge>,
     pub(crate) config: Config,
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
@@ -121,6 +126,7 @@ impl Engine {
             agents: ground.agents,
             trust,
             sealer: ground.sealer,
+            judge: Arc::new(Judge::new(ground.moderator, config.moderation.clone())),
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),

@@ -13,6 +13,9 @@ pub mod sealer;
 pub mod world;
 
 mod children;
+mod hold_back;
+mod judge;
+mod judging;
 mod load;
 mod mail;
 mod perform;

@@ -3,6 +3,8 @@
 //! A call is a future that its run's own task polls. Dropping the run's task
 //! therefore stops everything the run has under way.
 
+use crate::hold_back::HoldBack;
+use crate::judge::Judge;
 use crate::mail::Mail;
 use futures_util::FutureExt as _;
 use sluice_core::journal::event::StepAt;
@@ -10,6 +12,8 @@ use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Request, Usage,
 };
+use sluice_core::port::moderator::{Subject, Verdict};
+use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,42 +26,57 @@ pub(crate) struct Done {
     pub(crate) at: StepAt,
     pub(crate) dispatch_no: u32,
     pub(crate) execution: Execution,
+    /// What the moderator says of it, where it was asked.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// Where what a call says goes.
+pub(crate) struct Outlet {
+    pub(crate) at: StepAt,
+    pub(crate) dispatch_no: u32,
+    pub(crate) mailbox: mpsc::Sender<Mail>,
+}
+
+impl Outlet {
+    async fn send(&self, mail: Mail) -> Result<(), Closed> {
+        self.mailbox.send(mail).await.map_err(|_| Closed)
+    }
+
+    /// Hands something to the run.
+    pub(crate) async fn forward(&self, emission: Emission) -> Result<(), Closed> {
+        let (at, dispatch_no) = (self.at, self.dispatch_no);
+        match emission {
+            Emission::Text(text) => self.send(Mail::Text { at, dispatch_no, text }).await,
+            Emission::Media { url, mime } => {
+                self.send(Mail::Media { at, dispatch_no, url, mime }).await
+            }
+            Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
+            Emission::Process(process) => {
+                let (reply, journalled) = oneshot::channel();
+                self.send(Mail::Process { at, dispatch_no, process, reply }).await?;
+                match journalled.await {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(_)) | Err(_) => Err(Closed),
+                }
+            }
+        }
+    }
 }
 
 /// The engine's end of one call.
 struct Line {
-    at: StepAt,
-    dispatch_no: u32,
-    mailbox: mpsc::Sender<Mail>,
+    outlet: Outlet,
     cancel: CancellationToken,
-}
-
-impl Line {
-    async fn send(&self, mail: Mail) -> Result<(), Closed> {
-        self.mailbox.send(mail).await.map_err(|_| Closed)
-    }
+    /// Where what it says waits for the moderator, if it must.
+    hold: Option<HoldBack>,
 }
 
 impl Call for Line {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
-        let (at, dispatch_no) = (self.at, self.dispatch_no);
-        Box::pin(async move {
-            match emission {
-                Emission::Text(text) => self.send(Mail::Text { at, dispatch_no, text }).await,
-                Emission::Media { url, mime } => {
-                    self.send(Mail::Media { at, dispatch_no, url, mime }).await
-                }
-                Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
-                Emission::Process(process) => {
-                    let (reply, journalled) = oneshot::channel();
-                    self.send(Mail::Process { at, dispatch_no, process, reply }).await?;
-                    match journalled.await {
-                        Ok(Ok(())) => Ok(()),
-                        Ok(Err(_)) | Err(_) => Err(Closed),
-                    }
-                }
-            }
-        })
+        match &self.hold {
+            Some(hold) => Box::pin(hold.take(emission, &self.outlet)),
+            None => Box::pin(self.outlet.forward(emission)),
+        }
     }
 
     fn cancelled(&self) -> Later<'_, ()> {
@@ -65,34 +84,55 @@ impl Call for Line {
     }
 }
 
-/// Calls an adapter. Ends when the adapter does, or a grace after `cancel`.
-pub(crate) async fn call(
-    adapter: Arc<dyn Adapter>,
-    at: StepAt,
-    request: Request,
-    mailbox: mpsc::Sender<Mail>,
-    cancel: CancellationToken,
-    grace_ms: u64,
-) -> Done {
-    let dispatch_no = request.dispatch_no;
-    let line = Line { at, dispatch_no, mailbox, cancel: cancel.clone() };
-    let work = AssertUnwindSafe(adapter.execute(&request, &line)).catch_unwind();
-    let patience = async {
-        cancel.cancelled().await;
-        tokio::time::sleep(Duration::from_millis(grace_ms)).await;
-    };
-    let execution = tokio::select! {
-        biased;
-        worked = work => worked.unwrap_or_else(|_| {
-            let message = "the adapter broke off";
-            Execution::Done(Box::new(abandoned(CallErrorCode::AdapterCrash, message)))
-        }),
-        () = patience => {
-            let message = "it did not stop when asked and was dropped";
-            Execution::Done(Box::new(abandoned(CallErrorCode::Cancelled, message)))
+/// What a call is made with.
+pub(crate) struct Calling {
+    pub(crate) adapter: Arc<dyn Adapter>,
+    pub(crate) outlet: Outlet,
+    /// Who judges what comes out, and of which step, if somebody must.
+    pub(crate) judge: Option<(Arc<Judge>, Subject)>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) grace_ms: u64,
+}
+
+/// Calls an adapter. Ends when the adapter does, or a grace after it was
+/// cancelled; where its output is moderated, when that was judged.
+pub(crate) async fn call(calling: Calling, request: Request) -> Done {
+    let Calling { adapter, outlet, judge, cancel, grace_ms } = calling;
+    // What is found ends this call, and nothing else.
+    let stop = cancel.child_token();
+    let hold = judge.map(|(judge, subject)| HoldBack::new(judge, subject, stop.clone()));
+    let line = Line { outlet, cancel: stop.clone(), hold };
+    let (at, dispatch_no) = (line.outlet.at, line.outlet.dispatch_no);
+    let execution = {
+        let work = AssertUnwindSafe(adapter.execute(&request, &line)).catch_unwind();
+        let patience = async {
+            stop.cancelled().await;
+            tokio::time::sleep(Duration::from_millis(grace_ms)).await;
+        };
+        let ticks = async {
+            match &line.hold {
+                Some(hold) => hold.tick(&line.outlet).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            worked = work => worked.unwrap_or_else(|_| {
+                let message = "the adapter broke off";
+                Execution::Done(Box::new(abandoned(CallErrorCode::AdapterCrash, message)))
+            }),
+            () = patience => {
+                let message = "it did not stop when asked and was dropped";
+                Execution::Done(Box::new(abandoned(CallErrorCode::Cancelled, message)))
+            }
+            () = ticks => unreachable!("windows are looked after without end"),
         }
     };
-    Done { at, dispatch_no, execution }
+    let (execution, verdict) = match &line.hold {
+        Some(hold) => hold.conclude(execution, &line.outlet).await,
+        None => (execution, None),
+    };
+    Done { at, dispatch_no, execution, verdict }
 }
 
 /// The end of a call that did not say what it cost.

@@ -2,9 +2,10 @@
 
 use crate::engine::Inner;
 use crate::error::LoadError;
+use crate::judging::{Judging, judged};
 use crate::load::{Folded, load};
 use crate::mail::Mail;
-use crate::perform::{Done, call};
+use crate::perform::{Calling, Done, Outlet, call};
 use crate::turn::{Committed, Input, Offspring, Standing};
 use crate::watch::Tip;
 use futures_util::StreamExt as _;
@@ -14,6 +15,7 @@ use sluice_core::journal::event::{DeltaPart, StepAt};
 use sluice_core::limits::LOG_LINE_BYTES_MAX;
 use sluice_core::port::Entropy;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
+use sluice_core::port::moderator::Phase;
 use sluice_core::port::store::{Hold, Inbox, LetterId};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::due::Effect;
@@ -64,6 +66,8 @@ pub(crate) struct Resident {
     children: BTreeMap<RunId, bool>,
     /// Results that came while an append was under way.
     results: Vec<Done>,
+    /// What the moderator is asked.
+    judging: Judging,
     /// Text that waits to be journalled, and since when.
     text: BTreeMap<StepAt, (u32, String)>,
     text_due: Option<Instant>,
@@ -99,6 +103,7 @@ impl Resident {
             performing: BTreeMap::new(),
             children: BTreeMap::new(),
             results: Vec::new(),
+            judging: Judging::default(),
             text: BTreeMap::new(),
             text_due: None,
             _permit: seat.permit,
@@ -113,6 +118,7 @@ impl Resident {
         // anybody else's has none yet, and the sweep finds what comes.
         if self.epoch > 1 {
             self.read_letters(&mut inputs).await;
+            inputs = self.sift(inputs).await;
         }
         let standing = loop {
             let standing = self.turn(inputs).await;
@@ -160,7 +166,7 @@ impl Resident {
     async fn gather(&mut self) -> Vec<Input> {
         let mut mails = Vec::new();
         let wake = self.wake_at();
-        if self.results.is_empty() {
+        if self.results.is_empty() && !self.judging.has_answers() {
             tokio::select! {
                 biased;
                 received = self.mailbox.recv_many(&mut mails, DRAIN_MAX) => {
@@ -169,6 +175,7 @@ impl Resident {
                 Some(done) = self.calls.next(), if !self.calls.is_empty() => {
                     self.results.push(done);
                 }
+                () = self.judging.next(), if !self.judging.is_empty() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
@@ -246,14 +253,39 @@ impl Resident {
             self.read_letters(&mut inputs).await;
         }
         for done in std::mem::take(&mut self.results) {
-            let Done { at, dispatch_no, execution } = done;
+            let Done { at, dispatch_no, execution, verdict } = done;
             let command = match execution {
                 Execution::Done(answer) => Command::Complete { at, dispatch_no, answer },
                 Execution::Accepted => Command::Accepted { at, dispatch_no },
             };
+            let command = match verdict {
+                Some(verdict) => Command::Checked { command: Box::new(command), verdict },
+                None => command,
+            };
             inputs.push(Input::new(command));
         }
-        inputs
+        inputs.extend(self.judging.take());
+        self.sift(inputs).await
+    }
+
+    /// Results that must be judged first are held back until they are.
+    async fn sift(&mut self, inputs: Vec<Input>) -> Vec<Input> {
+        let mut ready = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let judge = Arc::clone(&self.engine.judge);
+            match (self.run.output_subject(&input.command), self.dispatching) {
+                (None, _) => ready.push(input),
+                (Some(subject), Dispatching::Allowed) => self.judging.hold(input, subject, &judge),
+                // Whoever does the work finds the letter.
+                (Some(_), Dispatching::Deferred) if input.letter.is_some() => {}
+                (Some(subject), Dispatching::Deferred) => {
+                    let asked = async move { judged(input, &subject, &judge).await };
+                    let input = self.while_calling(asked).await;
+                    ready.push(input);
+                }
+            }
+        }
+        ready
     }
 
     fn keep_text(&mut self, at: StepAt, dispatch_no: u32, text: &str) {
@@ -306,6 +338,7 @@ impl Resident {
                 Some(done) = self.calls.next(), if !self.calls.is_empty() => {
                     self.results.push(done);
                 }
+                () = self.judging.next(), if !self.judging.is_empty() => {}
             }
         }
     }
@@ -323,7 +356,7 @@ impl Resident {
     /// Does what is due and not yet done, and stops what is no longer.
     pub(crate) fn perform(&mut self) {
         let stopping = self.run.is_stopping();
-        let mut wanted = BTreeSet::new();
+        let (mut wanted, mut asked) = (BTreeSet::new(), BTreeSet::new());
         let effects: Vec<Effect> = self.run.due().collect();
         for effect in effects {
             match effect {
@@ -334,6 +367,10 @@ impl Resident {
                         self.dispatch(at, dispatch_no);
                     }
                 }
+                Effect::Moderate { at } => {
+                    asked.insert(at);
+                    self.judging.ask(&self.run, at, &self.engine.judge);
+                }
                 Effect::Child { at, child } => {
                     if let Entry::Vacant(entry) = self.children.entry(child) {
                         entry.insert(false);
@@ -343,6 +380,7 @@ impl Resident {
                 }
             }
         }
+        self.judging.keep(&asked);
         self.performing.retain(|at, (_, cancel)| {
             let keep = wanted.contains(at);
             if !keep || stopping {
@@ -366,12 +404,19 @@ impl Resident {
             let message = format!("there is no agent `{}` here", request.agent);
             let answer = Box::new(Answer::failed(CallErrorCode::InvalidRequest, message));
             let execution = Execution::Done(answer);
-            self.results.push(Done { at, dispatch_no, execution });
+            self.results.push(Done { at, dispatch_no, execution, verdict: None });
             return;
         };
-        let grace_ms = self.engine.config.grace_ms;
-        let sender = self.sender.clone();
-        self.calls.push(Box::pin(call(adapter, at, request, sender, cancel, grace_ms)));
+        let moderated = self.run.step(at).moderation.covers(Phase::Output);
+        let subject = moderated.then(|| self.run.subject(at, Phase::Output, String::new()));
+        let calling = Calling {
+            adapter,
+            outlet: Outlet { at, dispatch_no, mailbox: self.sender.clone() },
+            judge: subject.map(|subject| (Arc::clone(&self.engine.judge), subject)),
+            cancel,
+            grace_ms: self.engine.config.grace_ms,
+        };
+        self.calls.push(Box::pin(call(calling, request)));
     }
 
     /// Whether a child that must exist is not known to.
@@ -379,13 +424,13 @@ impl Resident {
         let mut effects = self.run.due();
         let open = effects.any(|effect| match effect {
             Effect::Child { child, .. } => self.children.get(&child) != Some(&true),
-            Effect::Dispatch { .. } => false,
+            Effect::Dispatch { .. } | Effect::Moderate { .. } => false,
         });
         if open { Offspring::Awaited } else { Offspring::Known }
     }
 
     pub(crate) fn hold(&self, now_ms: u64) -> Hold {
-        if !self.run.is_parked() {
+        if !self.run.is_parked() || self.judging.holds_results() {
             // Most turns end here, without a look at everything in flight.
             return Hold::Keep;
         }
@@ -408,6 +453,7 @@ impl Resident {
         for (_, cancel) in self.performing.values() {
             cancel.cancel();
         }
+        self.judging.stop();
         if standing == Standing::Lost {
             self.calls.clear();
         }

@@ -21,6 +21,7 @@ mod gate;
 mod govern;
 mod guards;
 mod halt;
+mod moderate;
 mod money;
 mod outcome;
 pub(super) mod rewind;
@@ -31,6 +32,7 @@ use super::id::RunId;
 use super::letter::Letter;
 use super::state::Run;
 use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::port::moderator::Verdict;
 use crate::port::store::Guard;
 use guards::Guards;
 use serde_json::Value;
@@ -51,6 +53,8 @@ pub struct Turn<'a> {
     looked: BTreeSet<StepAt>,
     /// Dispatches made in this turn: they certainly have not begun.
     sent: BTreeSet<(StepAt, u32)>,
+    /// What the moderator says of the result that is being decided.
+    verdict: Option<Verdict>,
     /// The arguments as expressions see them.
     args: Arc<Value>,
 }
@@ -80,6 +84,7 @@ impl<'a> Turn<'a> {
             guards: Guards::default(),
             looked: BTreeSet::new(),
             sent: BTreeSet::new(),
+            verdict: None,
             args,
         }
     }
@@ -101,6 +106,13 @@ impl<'a> Turn<'a> {
             Command::Log { at, dispatch_no, text } => self.log(at, dispatch_no, text)?,
             Command::Process { at, dispatch_no, process } => {
                 self.process(at, dispatch_no, process)?;
+            }
+            Command::Moderated { at, digest, verdict } => self.moderated(at, &digest, &verdict)?,
+            Command::Checked { command, verdict } => {
+                self.verdict = Some(verdict);
+                let decided = self.apply(*command);
+                self.verdict = None;
+                decided?;
             }
             Command::ChildEnded { child, status, outputs, error } => {
                 self.child_ended(child, status, outputs, error)?;

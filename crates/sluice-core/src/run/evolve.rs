@@ -2,6 +2,7 @@
 
 mod back;
 mod gate;
+mod moderate;
 pub(super) mod money;
 mod question;
 
@@ -80,6 +81,12 @@ impl Run {
             NodeEvent::Delta(_) => self.streams(at, at_ms),
             NodeEvent::Log { line: Line::Process(process), .. } => {
                 self.state_mut(at).process = Some(process.clone());
+            }
+            NodeEvent::Log { line: Line::Asked { digest, prepared }, .. } => {
+                self.asks_moderator(at, digest, prepared.as_ref());
+            }
+            NodeEvent::Log { line: Line::Cleared { phase, digest }, .. } => {
+                self.cleared(at, *phase, digest);
             }
             NodeEvent::Retried(retried) => self.retried(at, retried),
             NodeEvent::Completed(completed) => self.completed(at, completed, at_ms),
@@ -207,6 +214,7 @@ impl Run {
                 self.index.asks.remove(&place);
                 self.index.queue.remove(&place);
                 self.index.gated.remove(&at);
+                self.index.checking.remove(&at);
             }
             StepStatus::AwaitingApproval => drop(self.index.awaiting.remove(&at)),
             StepStatus::Retrying => drop(self.index.retrying.remove(&at)),
@@ -228,6 +236,7 @@ impl Run {
         state.wake_at_ms = None;
         state.deadline_ms = None;
         state.waiting = None;
+        state.asked = None;
         if let Some(gate) = &mut state.gate {
             gate.active = false;
         }

@@ -23,6 +23,7 @@ mod holds;
 mod lens;
 mod lens_contracts;
 mod lines;
+mod moderation;
 mod money_asked;
 mod order;
 mod pause;

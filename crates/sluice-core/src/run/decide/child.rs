@@ -5,7 +5,8 @@ use super::fail::Trouble;
 use crate::code::Code;
 use crate::journal::event::{Completed, NodeEvent, Path, Provenance, StepAt};
 use crate::plan::policy::RetryCause;
-use crate::port::adapter::Usage;
+use crate::port::adapter::{Answer, Usage};
+use crate::port::moderator::Phase;
 use crate::run::command::{Command, Refusal};
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
@@ -56,6 +57,11 @@ impl Turn<'_> {
             transform: None,
         };
         self.node(at, NodeEvent::Provenance(Box::new(provenance)));
+        let answer = Answer { outputs: Some(outputs), ..Answer::default() };
+        if let Some(verdict) = self.objection(at, &answer) {
+            return self.flagged(at, Phase::Output, &verdict, answer.usage);
+        }
+        let outputs = answer.outputs.unwrap_or_default();
         match self.work_outcome(at, outputs, None) {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);

@@ -6,6 +6,7 @@ use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, Usage};
+use crate::port::moderator::Phase;
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
@@ -233,6 +234,9 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         NodeEvent::Started(Box::new(dispatch())),
         NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, part: media })),
         NodeEvent::Log { dispatch_no: 2, line: process },
+        NodeEvent::Log { dispatch_no: 0, line: asked() },
+        NodeEvent::Log { dispatch_no: 0, line: cleared(Phase::Input) },
+        NodeEvent::Log { dispatch_no: 2, line: cleared(Phase::Output) },
         NodeEvent::Retried(Box::new(retried)),
         NodeEvent::Completed(Box::new(completed())),
         NodeEvent::Failed(ending()),
@@ -339,8 +343,18 @@ fn bare_work() -> Vec<NodeEvent> {
             dispatch_no: 1,
             line: Line::Process(Process { group: 0, started: text("") }),
         },
+        NodeEvent::Log { dispatch_no: 1, line: Line::Asked { digest: text(""), prepared: None } },
         NodeEvent::Retried(Box::new(retried)),
     ]
+}
+
+fn asked() -> Line {
+    let prepared = Some(Arc::clone(dispatch().prepared.as_ref().expect("something is given")));
+    Line::Asked { digest: text("5e1f"), prepared }
+}
+
+fn cleared(phase: Phase) -> Line {
+    Line::Cleared { phase, digest: text("5e1f") }
 }
 
 fn bare_ends() -> Vec<NodeEvent> {
