@@ -124,6 +124,7 @@ impl Plant {
             agents: Agents::new().with("mock", adapter),
             policies: PolicySource::default(),
             sealer,
+            moderator: None,
         };
         let engine = Engine::open(ground, config).await?;
         Ok(Plant { engine, sqlite, dir, _own: own })

@@ -221,6 +221,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         agents: world.agents(),
         policies: PolicySource::default(),
         sealer: None,
+        moderator: None,
     }
 }
 

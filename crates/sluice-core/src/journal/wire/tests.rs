@@ -156,6 +156,14 @@ fn every_event_with_as_little_as_can_be() {
 }
 
 #[test]
+fn what_the_log_says_of_the_moderator() {
+    shows(
+        &every::moderated(),
+        &expect![[r#""#]],
+    );
+}
+
+#[test]
 fn the_samples_are_of_every_event_there_is() {
     let names = |events: Vec<Event>| events.iter().map(Event::name).collect::<BTreeSet<_>>();
     assert_eq!(names(every::full()), names(every::bare()));

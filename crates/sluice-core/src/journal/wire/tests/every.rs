@@ -234,9 +234,6 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         NodeEvent::Started(Box::new(dispatch())),
         NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, part: media })),
         NodeEvent::Log { dispatch_no: 2, line: process },
-        NodeEvent::Log { dispatch_no: 0, line: asked() },
-        NodeEvent::Log { dispatch_no: 0, line: cleared(Phase::Input) },
-        NodeEvent::Log { dispatch_no: 2, line: cleared(Phase::Output) },
         NodeEvent::Retried(Box::new(retried)),
         NodeEvent::Completed(Box::new(completed())),
         NodeEvent::Failed(ending()),
@@ -343,18 +340,23 @@ fn bare_work() -> Vec<NodeEvent> {
             dispatch_no: 1,
             line: Line::Process(Process { group: 0, started: text("") }),
         },
-        NodeEvent::Log { dispatch_no: 1, line: Line::Asked { digest: text(""), prepared: None } },
         NodeEvent::Retried(Box::new(retried)),
     ]
 }
 
-fn asked() -> Line {
-    let prepared = Some(Arc::clone(dispatch().prepared.as_ref().expect("something is given")));
-    Line::Asked { digest: text("5e1f"), prepared }
-}
-
-fn cleared(phase: Phase) -> Line {
-    Line::Cleared { phase, digest: text("5e1f") }
+/// What the log says of the moderator. Apart from the others: the hash of those
+/// is known.
+pub(super) fn moderated() -> Vec<Event> {
+    let digest = || text("5e1f");
+    let prepared = dispatch().prepared;
+    let lines = [
+        Line::Asked { digest: digest(), prepared },
+        Line::Asked { digest: digest(), prepared: None },
+        Line::Cleared { phase: Phase::Input, digest: digest() },
+        Line::Cleared { phase: Phase::Output, digest: digest() },
+    ];
+    let log = |line| Event::Node(StepAt::whole(0), NodeEvent::Log { dispatch_no: 0, line });
+    lines.into_iter().map(log).collect()
 }
 
 fn bare_ends() -> Vec<NodeEvent> {
