@@ -119,6 +119,9 @@ impl Engine {
         let patience = config.patience.clone();
         let trust = Trust::open(&*ground.store, ground.policies, patience).await??;
         ground.store.renew(node, config.lease_ms).await?;
+        let judge = Judge::new(ground.moderator, config.moderation.clone());
+        #[cfg(feature = "sabotage")]
+        let judge = judge.sabotaged(config.sabotage);
         let inner = Arc::new(Inner {
             store: ground.store,
             clock: ground.clock,
@@ -126,7 +129,7 @@ impl Engine {
             agents: ground.agents,
             trust,
             sealer: ground.sealer,
-            judge: Arc::new(Judge::new(ground.moderator, config.moderation.clone())),
+            judge: Arc::new(judge),
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),

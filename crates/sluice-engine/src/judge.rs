@@ -6,6 +6,8 @@
 use crate::config::Moderation;
 use futures_util::FutureExt as _;
 use sluice_core::limits::MODERATED_BYTES_MAX;
+#[cfg(feature = "sabotage")]
+use sluice_core::port::moderator::Phase;
 use sluice_core::port::moderator::{Moderator, Subject, Verdict};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,12 +23,26 @@ pub(crate) struct Judge {
     moderator: Option<Arc<dyn Moderator>>,
     pub(crate) config: Moderation,
     room: Semaphore,
+    /// Safeguards that are off.
+    #[cfg(feature = "sabotage")]
+    pub(crate) sabotage: crate::config::Sabotage,
 }
 
 impl Judge {
     pub(crate) fn new(moderator: Option<Arc<dyn Moderator>>, config: Moderation) -> Judge {
         let room = Semaphore::new(config.parallel.max(1));
-        Judge { moderator, config, room }
+        Judge {
+            moderator,
+            config,
+            room,
+            #[cfg(feature = "sabotage")]
+            sabotage: crate::config::Sabotage::default(),
+        }
+    }
+
+    #[cfg(feature = "sabotage")]
+    pub(crate) fn sabotaged(self, sabotage: crate::config::Sabotage) -> Judge {
+        Judge { sabotage, ..self }
     }
 
     /// What the moderator says of a text; it is not waited for once nobody
@@ -41,6 +57,10 @@ impl Judge {
     }
 
     async fn ask(&self, subject: &Subject) -> Verdict {
+        #[cfg(feature = "sabotage")]
+        if self.sabotage.let_in && subject.phase == Phase::Input {
+            return Verdict::Clear;
+        }
         let Some(moderator) = &self.moderator else {
             let reason = "no moderator is set up: name a word list or an address";
             return Verdict::Unavailable(reason.to_owned());

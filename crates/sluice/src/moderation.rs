@@ -11,9 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 /// The moderator that an option or the environment names; none if neither does.
-pub(crate) fn moderator(
-    option: Option<&OsString>,
-) -> Result<Option<Arc<dyn Moderator>>, Refused> {
+pub(crate) fn moderator(option: Option<&OsString>) -> Result<Option<Arc<dyn Moderator>>, Refused> {
     let named = option.cloned().or_else(environment::moderation);
     named.map(|named| open(&named)).transpose()
 }

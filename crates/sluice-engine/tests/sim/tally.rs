@@ -101,7 +101,7 @@ impl fmt::Display for Tally {
 }
 
 /// What governance must have done in a long enough run of the suite.
-const REACHED: [&str; 20] = [
+const REACHED: [&str; 24] = [
     "wait agent_busy",
     "wait rate_limited",
     "wait agent_disabled",
@@ -122,6 +122,10 @@ const REACHED: [&str; 20] = [
     "alert figures_refused",
     "grant by policy",
     "quorum",
+    "moderation input flagged",
+    "moderation input unavailable",
+    "moderation output flagged",
+    "moderation output unavailable",
 ];
 
 const RUN_STATUSES: [RunStatus; 8] = [

@@ -13,6 +13,7 @@ mod gateways;
 mod guide;
 mod kill;
 mod markdown;
+mod moderation;
 mod plan;
 mod policies;
 mod processes;

@@ -115,10 +115,8 @@ async fn any_other_status_is_no_clearance() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let clear = Server::json(r#"{"flagged": false}"#).await;
-    let moved = format!(
-        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
-        clear.address
-    );
+    let moved =
+        format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", clear.address);
     let server = Server::answering(moved).await;
     assert_eq!(server.says().await, unavailable("the moderator answered 302"));
     assert!(clear.heard.lock().expect("nobody panics while holding it").is_empty());

@@ -157,10 +157,7 @@ fn every_event_with_as_little_as_can_be() {
 
 #[test]
 fn what_the_log_says_of_the_moderator() {
-    shows(
-        &every::moderated(),
-        &expect![[r#""#]],
-    );
+    shows(&every::moderated(), &expect![[r#""#]]);
 }
 
 #[test]
