@@ -26,17 +26,19 @@ pub(crate) struct Judging {
     /// What is asked about steps: the digest of the text.
     steps: BTreeMap<StepAt, (String, CancellationToken)>,
     letters: BTreeSet<LetterId>,
+    /// Results held back, by letter or not.
+    results: usize,
 }
 
 impl Judging {
-    /// Whether nothing is asked, and nothing answered.
+    /// Whether nothing is asked.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Whether a result waits for its verdict: only this process knows.
     pub(crate) fn holds_results(&self) -> bool {
-        !self.letters.is_empty()
+        self.results > 0
     }
 
     /// Whether answers wait for the next turn.
@@ -80,6 +82,7 @@ impl Judging {
         {
             return;
         }
+        self.results += 1;
         let judge = Arc::clone(judge);
         self.open.push(Box::pin(async move { Some(judged(input, &subject, &judge).await) }));
     }
@@ -103,15 +106,14 @@ impl Judging {
             if let Some(letter) = input.letter {
                 self.letters.remove(&letter);
             }
+            self.results -= usize::from(matches!(input.command, Command::Checked { .. }));
         }
         answered
     }
 
     /// Nothing is asked any more.
     pub(crate) fn stop(&mut self) {
-        self.open.clear();
-        self.steps.clear();
-        self.letters.clear();
+        *self = Judging::default();
     }
 }
 

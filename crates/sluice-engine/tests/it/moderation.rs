@@ -86,7 +86,7 @@ async fn blocked(engine: &Engine, run: &Run, phase: &str) -> Value {
 
 #[tokio::test]
 async fn what_is_flagged_is_never_sent() {
-    let (world, _) = world("{}");
+    let (world, _) = world("a: {text: fine}");
     let life = world.boot().await;
     let document = one("command: say rude things, moderation: input, on_failure: retry");
     let started = life.start(start(&document)).await.unwrap();
@@ -109,7 +109,7 @@ async fn what_is_cleared_goes_in_and_out() {
 
 #[tokio::test]
 async fn without_a_moderator_nothing_passes() {
-    let world = World::new("{}");
+    let world = World::new("a: {text: fine}");
     let life = world.boot().await;
     for (side, phase, calls) in [("input", "input", 0), ("output", "output", 1)] {
         let document = one(&format!("command: go, moderation: {side}"));
@@ -172,7 +172,7 @@ async fn a_phrase_in_two_pieces_stops_the_stream_before_it() {
 
 #[tokio::test]
 async fn who_takes_a_run_over_asks_again() {
-    let (world, sentry) = world("{}");
+    let (world, sentry) = world("a: {text: fine}");
     sentry.asleep.store(true, Ordering::Relaxed);
     let life = world.boot().await;
     let started = life.start(start(&one("command: go, moderation: input"))).await.unwrap();
@@ -190,7 +190,7 @@ async fn who_takes_a_run_over_asks_again() {
 #[tokio::test]
 async fn a_run_can_be_cancelled_while_the_moderator_thinks() {
     for side in ["input", "output"] {
-        let (world, sentry) = world("{}");
+        let (world, sentry) = world("a: {text: fine}");
         sentry.asleep.store(true, Ordering::Relaxed);
         let life = world.boot().await;
         let document = one(&format!("command: go, moderation: {side}"));
@@ -208,7 +208,7 @@ async fn a_run_can_be_cancelled_while_the_moderator_thinks() {
 #[tokio::test]
 async fn a_result_that_is_called_back_is_judged_like_any_other() {
     for (text, status) in [("fine", RunStatus::Completed), ("rude", RunStatus::Failed)] {
-        let (world, sentry) = world("{}");
+        let (world, sentry) = world("a: {text: fine}");
         let life = world.boot().await;
         let document = one("command: go, agent: away, moderation: output");
         let started = life.start(start(&document)).await.unwrap();

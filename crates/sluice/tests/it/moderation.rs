@@ -40,7 +40,10 @@ fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 fn is_blocked(run: &Value) {
-    assert_eq!((&run["status"], &run["error_code"]), (&"failed".into(), &"moderation_blocked".into()));
+    assert_eq!(
+        (&run["status"], &run["error_code"]),
+        (&"failed".into(), &"moderation_blocked".into())
+    );
     let draft = &run["node_results"][0];
     assert_eq!(draft["status"], "failed");
     assert_eq!(draft["error_code"], "moderation_blocked");
@@ -122,7 +125,9 @@ fn a_list_that_makes_no_sense_is_refused_before_anything_starts() {
 }
 
 /// Answers one question after the other, and gives what it was asked.
-fn server(answers: Vec<(&'static str, &'static str)>) -> (String, std::thread::JoinHandle<Vec<Value>>) {
+fn server(
+    answers: Vec<(&'static str, &'static str)>,
+) -> (String, std::thread::JoinHandle<Vec<Value>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/judge", listener.local_addr().unwrap());
     let asked = std::thread::spawn(move || {
