@@ -1,7 +1,7 @@
 //! One decision: ten gates, a hundred policies of which ten apply, twenty caps.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sluice_govern::action::Action;
 use sluice_govern::decision::{Constraints, Decision, Disposition};
 use sluice_govern::evaluate;
@@ -56,7 +56,8 @@ fn caps(count: usize) -> Vec<Cap<'static>> {
     (0..count).map(cap).collect()
 }
 
-fn facts<'a>(agent: &'a Agent, gateway: &'a Gateway, caps: Vec<Cap<'a>>) -> Facts<'a> {
+fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
+    let Asked { agent, gateway, .. } = asked;
     Facts {
         now_ms: 1_794_700_800_000,
         verb: Verb::DispatchStep,
@@ -83,36 +84,54 @@ fn facts<'a>(agent: &'a Agent, gateway: &'a Gateway, caps: Vec<Cap<'a>>) -> Fact
         asks: None,
         grant: None,
         action: Action {
-            agent: "scribe".to_owned(),
-            gateway: "local".to_owned(),
-            workflow: "vendor-review".to_owned(),
-            step: "assess".to_owned(),
-            command: "Assess the risk of Northwind Paper and say why. ".repeat(8),
+            agent: "scribe",
+            gateway: "local",
+            workflow: "vendor-review",
+            step: "assess",
+            command: &asked.command,
             stdin: None,
-            env: Vec::new(),
+            env: &[],
             cwd: None,
-            inputs: json!({"vendor": "Northwind Paper", "country": "NO"}),
-            model: Some("small".to_owned()),
-            tools: vec!["search".to_owned()],
+            inputs: &asked.inputs,
+            model: Some("small"),
+            tools: &asked.tools,
             constraints: Constraints::default(),
             cost_ceiling: None,
-            policies: String::new(),
-            definition: "5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2"
-                .to_owned(),
+            policies: "".into(),
+            definition: "5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2",
         },
+    }
+}
+
+/// What a step is asked.
+struct Asked {
+    agent: Agent,
+    gateway: Gateway,
+    command: String,
+    inputs: Map<String, Value>,
+    tools: Vec<String>,
+}
+
+fn asked() -> Asked {
+    let inputs = [("vendor", "Northwind Paper"), ("country", "NO")];
+    Asked {
+        agent: Agent::default(),
+        gateway: Gateway::default(),
+        command: "Assess the risk of Northwind Paper and say why. ".repeat(8),
+        inputs: inputs.map(|(name, value)| (name.to_owned(), value.into())).into_iter().collect(),
+        tools: vec!["search".to_owned()],
     }
 }
 
 /// A decision that allows.
 pub(crate) fn decision() -> anyhow::Result<Decision> {
-    let (agent, gateway) = (Agent::default(), Gateway::default());
-    Ok(evaluate(&facts(&agent, &gateway, Vec::new()), &policies(0)?))
+    Ok(evaluate(&facts(&asked(), Vec::new()), &policies(0)?))
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
     let policies = policies(options.policies)?;
-    let (agent, gateway) = (Agent::default(), Gateway::default());
-    let facts = facts(&agent, &gateway, caps(options.caps));
+    let asked = asked();
+    let facts = facts(&asked, caps(options.caps));
     let mut times = Vec::with_capacity(options.decisions);
     let mut written = 0;
     for _ in 0..options.decisions {
@@ -120,7 +139,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
         let decision = evaluate(&facts, &policies);
         times.push(begun.elapsed());
         anyhow::ensure!(decision.disposition == Disposition::Allow, "{decision:?}");
-        written = serde_json::to_string(&decision)?.len();
+        written = decision.write(None, 0).len();
     }
     times.sort_unstable();
     let micros = |share: f64| {

@@ -5,11 +5,13 @@ use crate::chain::round;
 use crate::ground::{Plant, Where, brief, chain, cpu_s, sealer, stored};
 use clap::Args;
 use serde_json::{Value, json};
-use sluice_core::journal::event::Record;
+use sluice_core::journal::event::{Event, NodeEvent, Record};
+use sluice_core::journal::wire;
 use sluice_core::port::authority::Unasked;
 use sluice_engine::config::Config;
 use sluice_govern::policy::DEFAULT;
 use sluice_govern::registry::{Kind, Row};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +31,9 @@ pub(crate) struct Options {
     /// How often the kinds take turns.
     #[arg(long, default_value_t = 10)]
     rounds: usize,
+    /// Only one kind, for a profiler: 0 full, 1 the same rows, 2 no rows.
+    #[arg(long)]
+    only: Option<usize>,
     #[command(flatten)]
     place: Where,
 }
@@ -71,15 +76,12 @@ async fn sample(options: &Options) -> anyhow::Result<Record> {
     let run = plant.start(&stored(&chain(1))?).await?;
     plant.ended(run).await?;
     let loaded = plant.engine.load(run).await?;
-    let events = plant.engine.events(&loaded, 0).await?;
-    for event in &events {
-        let value: Value = serde_json::from_slice(event.json.as_bytes())?;
-        if value["type"] == "governance.decided" {
-            let mut payload = value["payload"].clone();
-            let fields = payload.as_object_mut().expect("a payload is an object");
-            fields.shift_remove("runId");
-            fields.shift_remove("nodeId");
-            return Ok(Record::new(payload.to_string()));
+    for frame in plant.store.frames(run, 0, 1 << 20).await? {
+        let plan = Some(&loaded.definition.plan);
+        for event in wire::decode(&frame.body, plan, &BTreeMap::new())?.events {
+            if let Event::Node(_, NodeEvent::GovernanceDecided(record)) = event {
+                return Ok(record);
+            }
         }
     }
     anyhow::bail!("nothing was decided")
@@ -112,7 +114,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let mut cpu = [0.0; 3];
     for at in 0..options.rounds {
         for turn in 0..plants.len() {
-            let which = (at + turn) % plants.len();
+            let which = options.only.unwrap_or((at + turn) % plants.len());
             let before = cpu_s();
             let took = round(&plants[which], &stored, per_round, options.concurrency).await?.took;
             cpu[which] += cpu_s() - before;

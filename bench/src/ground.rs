@@ -61,6 +61,7 @@ pub(crate) fn sealer() -> Sealer {
 /// An engine, its store and its directory.
 pub(crate) struct Plant {
     pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn Store>,
     sqlite: Option<Arc<SqliteStore>>,
     dir: PathBuf,
     _own: Option<tempfile::TempDir>,
@@ -118,7 +119,7 @@ impl Plant {
             store.change(change).await?;
         }
         let ground = Ground {
-            store,
+            store: Arc::clone(&store),
             clock: Arc::new(SystemClock),
             entropy: Arc::new(|| Box::new(SystemEntropy)),
             agents: Agents::new().with("mock", adapter),
@@ -127,7 +128,7 @@ impl Plant {
             moderator: None,
         };
         let engine = Engine::open(ground, config).await?;
-        Ok(Plant { engine, sqlite, dir, _own: own })
+        Ok(Plant { engine, store, sqlite, dir, _own: own })
     }
 
     pub(crate) fn dir(&self) -> &Path {

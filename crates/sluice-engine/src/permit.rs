@@ -3,7 +3,7 @@
 use crate::engine::Inner;
 use crate::error::StartError;
 use crate::start::Start;
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_core::port::authority::Authority as _;
 use sluice_core::port::ledger::Entry;
 use sluice_core::run::id::RunId;
@@ -12,6 +12,7 @@ use sluice_govern::decision::{Constraints, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{Facts, Inputs, RunFacts, Subject, Verb, Worst};
 use sluice_govern::money::Money;
+use std::borrow::Cow;
 
 impl Inner {
     /// Asks the policies about the start of a run. A child was asked about in
@@ -78,22 +79,22 @@ impl Inner {
     }
 }
 
-fn action(request: &Start) -> Action {
+fn action(request: &Start) -> Action<'_> {
     Action {
-        agent: String::new(),
-        gateway: String::new(),
-        workflow: request.stored.definition.plan.name.clone(),
-        step: String::new(),
-        command: String::new(),
+        agent: "",
+        gateway: "",
+        workflow: &request.stored.definition.plan.name,
+        step: "",
+        command: "",
         stdin: None,
-        env: Vec::new(),
+        env: &[],
         cwd: None,
-        inputs: Value::Object(request.args.clone()),
+        inputs: &request.args,
         model: None,
-        tools: Vec::new(),
+        tools: &[],
         constraints: Constraints::default(),
         cost_ceiling: None,
-        policies: String::new(),
-        definition: request.stored.definition.hash.clone(),
+        policies: Cow::Borrowed(""),
+        definition: &request.stored.definition.hash,
     }
 }

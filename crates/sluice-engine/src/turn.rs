@@ -94,19 +94,17 @@ impl Resident {
             // A refusal is the owner's to give: even without events it is appended at,
             // so that what is not ours any more, or has moved on, is noticed.
             let append = self.append(decided, read, now_ms, status);
-            let counters = counters(&append.guards);
-            let after = append.after;
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
             let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
             #[cfg(feature = "sabotage")]
             if self.engine.config.sabotage.dispatch_before_log {
                 self.perform();
             }
-            let committed = self.commit(append).await;
+            let committed = self.commit(&append).await;
             match committed {
                 Committed::Not => return Standing::Lost,
                 Committed::Refused => {
-                    dispatching = match self.catch_up(dispatching, counters, after).await {
+                    dispatching = match self.catch_up(dispatching, &append).await {
                         Some(dispatching) => dispatching,
                         None => return Standing::Lost,
                     };
@@ -161,15 +159,14 @@ impl Resident {
         (decided, answers)
     }
 
-    /// A guard refused the append that was to follow event `after`: what was
-    /// decided is dropped, and the run is as the store has it. None if it is not
-    /// ours to go on with.
+    /// A guard refused the append: what was decided is dropped, and the run is as
+    /// the store has it. None if it is not ours to go on with.
     async fn catch_up(
         &mut self,
         dispatching: Dispatching,
-        counters: Vec<Counter>,
-        after: u64,
+        refused: &Append,
     ) -> Option<Dispatching> {
+        let (counters, after) = (counters(&refused.guards), refused.after);
         let engine = Arc::clone(&self.engine);
         let now_ms = engine.clock.now_ms();
         let counts = async move { engine.trust.refresh(&*engine.store, counters, now_ms).await };
@@ -273,7 +270,7 @@ impl Resident {
 
     /// Appends, however long the store takes to be able to. Calls in flight go
     /// on meanwhile; what they come to is kept for the next turn.
-    async fn commit(&mut self, append: Append) -> Committed {
+    async fn commit(&mut self, append: &Append) -> Committed {
         let mut wait_ms = RETRY_MS.0;
         // Whether an answer was lost: what was sent then may yet be written.
         let mut doubt = false;
@@ -292,7 +289,7 @@ impl Resident {
                             self.engine.wake(free);
                             Committed::Done
                         }
-                        _ if doubt && self.is_written(&append).await => Committed::Left,
+                        _ if doubt && self.is_written(append).await => Committed::Left,
                         Appended::Refused { counter, count } => {
                             self.engine.trust.corrected(&counter, count, now_ms);
                             Committed::Refused
@@ -306,9 +303,9 @@ impl Resident {
                     tracing::warn!(run = %append.run, reason, "the store did not say whether it wrote");
                     self.engine.troubled(&reason);
                     doubt = true;
-                    if self.is_written(&append).await {
+                    if self.is_written(append).await {
                         self.engine.untroubled();
-                        return self.still_ours(&append).await;
+                        return self.still_ours(append).await;
                     }
                 }
                 Err(StoreError::Corrupt(reason)) => {
@@ -383,7 +380,7 @@ impl Resident {
         let now_ms = self.engine.clock.now_ms();
         let head = self.engine.head(&self.run, now_ms, Hold::Release, self.offspring());
         let append = Append { head: Some(head), ..self.empty() };
-        self.commit(append).await
+        self.commit(&append).await
     }
 
     /// An append that says nothing.

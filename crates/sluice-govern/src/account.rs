@@ -21,27 +21,27 @@ pub const REGISTRY: &str = "registry";
 
 /// Steps an agent has in flight.
 pub fn busy(agent: &str) -> String {
-    format!("busy:{agent}")
+    ["busy:", agent].concat()
 }
 
 /// Dispatches of an agent in its sliding window.
 pub fn rate(agent: &str) -> String {
-    format!("rate:{agent}")
+    ["rate:", agent].concat()
 }
 
 /// What is spent and reserved in an account.
 pub fn held(account: &str) -> String {
-    format!("held:{account}")
+    ["held:", account].concat()
 }
 
 /// What is spent in an account.
 pub fn spent(account: &str) -> String {
-    format!("spent:{account}")
+    ["spent:", account].concat()
 }
 
 /// Overruns booked in an account.
 pub fn over(account: &str) -> String {
-    format!("over:{account}")
+    ["over:", account].concat()
 }
 
 /// Whether a threshold of an account was told of: 0 or 1.
@@ -51,20 +51,20 @@ pub fn told(account: &str, percent: u8) -> String {
 
 /// The account of a run, with all below it.
 pub fn of_run(run: &str) -> String {
-    format!("run/{run}")
+    ["run/", run].concat()
 }
 
 /// The account of a role in a run.
 pub fn of_role(run: &str, role: &str) -> String {
-    format!("role/{run}/{role}")
+    ["role/", run, "/", role].concat()
 }
 
 /// The account of an agent in the month of a time.
 pub fn of_agent(agent: &str, now_ms: u64) -> String {
-    format!("agent/{agent}/{}", crate::registry::Period::Monthly.key(now_ms))
+    ["agent/", agent, "/", &crate::registry::Period::Monthly.key(now_ms)].concat()
 }
 
 /// The account of an envelope in the period of a time.
 pub fn of_envelope(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
-    format!("envelope/{name}/{}", period.key(now_ms))
+    ["envelope/", name, "/", &period.key(now_ms)].concat()
 }

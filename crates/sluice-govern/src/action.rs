@@ -8,58 +8,167 @@ use crate::canonical;
 use crate::decision::Constraints;
 use crate::money::Money;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// A dispatch as it would be sent. Its canonical JSON is what people agree to.
 /// Fields stand in alphabetical order: canonical JSON then needs no sorting.
+/// Everything long is borrowed: an action is made for every dispatch, and kept
+/// only where a person is asked about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Action {
+pub struct Action<'a> {
     /// Who does it.
-    pub agent: String,
+    pub agent: &'a str,
     /// The instruction, rendered.
-    pub command: String,
+    pub command: &'a str,
     /// What it must keep to.
     pub constraints: Constraints,
     /// Most it may cost; none where nobody can say.
     pub cost_ceiling: Option<Money>,
     /// Working directory, for a shell.
-    pub cwd: Option<String>,
+    pub cwd: Option<&'a str>,
     /// SHA-256 of the plan.
-    pub definition: String,
+    pub definition: &'a str,
     /// Environment variables, for a shell.
-    pub env: Vec<(String, String)>,
+    pub env: &'a [(String, String)],
     /// Where. Fixed when a person is asked.
-    pub gateway: String,
+    pub gateway: &'a str,
     /// Values a sub-workflow is given, or a person is asked about.
-    pub inputs: Value,
+    pub inputs: &'a Map<String, Value>,
     /// The model.
-    pub model: Option<String>,
+    pub model: Option<&'a str>,
     /// SHA-256 over the policies that matched it. An edit of another policy
     /// does not change it.
-    pub policies: String,
+    pub policies: Cow<'a, str>,
     /// What is piped in.
-    pub stdin: Option<String>,
+    pub stdin: Option<&'a str>,
     /// The step; `step[3]` for an instance.
-    pub step: String,
+    pub step: &'a str,
     /// Tools it may use.
-    pub tools: Vec<String>,
+    pub tools: &'a [String],
     /// The workflow.
-    pub workflow: String,
+    pub workflow: &'a str,
 }
 
-impl Action {
+impl Action<'_> {
     /// As canonical JSON.
     pub fn text(&self) -> String {
-        canonical::to_string(self)
+        let mut out = String::with_capacity(512 + self.command.len());
+        text(&mut out, "{\"agent\":", Some(self.agent));
+        text(&mut out, ",\"command\":", Some(self.command));
+        value(&mut out, ",\"constraints\":", &self.constraints);
+        out.push_str(",\"cost_ceiling\":");
+        match self.cost_ceiling {
+            Some(ceiling) => _ = write!(out, "{}", ceiling.micro_cents()),
+            None => out.push_str("null"),
+        }
+        text(&mut out, ",\"cwd\":", self.cwd);
+        text(&mut out, ",\"definition\":", Some(self.definition));
+        list(&mut out, ",\"env\":", self.env);
+        text(&mut out, ",\"gateway\":", Some(self.gateway));
+        if self.inputs.is_empty() {
+            out.push_str(",\"inputs\":{}");
+        } else {
+            value(&mut out, ",\"inputs\":", self.inputs);
+        }
+        text(&mut out, ",\"model\":", self.model);
+        text(&mut out, ",\"policies\":", Some(&self.policies));
+        text(&mut out, ",\"stdin\":", self.stdin);
+        text(&mut out, ",\"step\":", Some(self.step));
+        list(&mut out, ",\"tools\":", self.tools);
+        text(&mut out, ",\"workflow\":", Some(self.workflow));
+        out.push('}');
+        out
     }
 
     /// SHA-256 of the canonical JSON, in hexadecimal.
     pub fn digest(&self) -> String {
-        canonical::sha256_hex(self, 512)
+        canonical::hex(self.text().as_bytes())
     }
 
     /// As a value, to be kept beside a question and compared later.
     pub fn value(&self) -> Value {
         serde_json::to_value(self).expect("an action is plain data")
+    }
+}
+
+/// A field that is text, or nothing.
+fn text(out: &mut String, name: &str, value: Option<&str>) {
+    out.push_str(name);
+    match value {
+        None => out.push_str("null"),
+        Some(plain) if is_plain(plain) => {
+            out.push('"');
+            out.push_str(plain);
+            out.push('"');
+        }
+        Some(text) => out.push_str(&canonical::to_string(&text)),
+    }
+}
+
+/// A field that is a list. Most are empty.
+fn list(out: &mut String, name: &str, list: &[impl Serialize]) {
+    if list.is_empty() {
+        out.push_str(name);
+        out.push_str("[]");
+    } else {
+        value(out, name, &list);
+    }
+}
+
+/// A field that is anything else.
+fn value(out: &mut String, name: &str, value: &impl Serialize) {
+    out.push_str(name);
+    out.push_str(&canonical::to_string(value));
+}
+
+/// Whether a text is written as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_text_is_the_canonical_json(
+            texts in prop::collection::vec(".{0,12}", 7),
+            some in prop::option::of(".{0,5}"),
+            env in prop::collection::vec((".{0,3}", ".{0,3}"), 0..3),
+            cost in prop::option::of(any::<u64>()),
+        ) {
+            let mut inputs = Map::new();
+            inputs.insert(texts[0].clone(), texts[1].clone().into());
+            inputs.insert(texts[1].clone(), serde_json::json!({"b": [1], "a": null}));
+            let tools = vec![texts[2].clone()];
+            let constraints = Constraints {
+                tools_deny: tools.clone(),
+                max_cost: cost.map(Money::from_micro_cents),
+                ..Constraints::default()
+            };
+            let action = Action {
+                agent: &texts[0],
+                command: &texts[1],
+                constraints,
+                cost_ceiling: cost.map(Money::from_micro_cents),
+                cwd: some.as_deref(),
+                definition: &texts[2],
+                env: &env,
+                gateway: &texts[3],
+                inputs: &inputs,
+                model: some.as_deref(),
+                policies: Cow::Borrowed(&texts[4]),
+                stdin: some.as_deref(),
+                step: &texts[5],
+                tools: &tools,
+                workflow: &texts[6],
+            };
+            prop_assert_eq!(action.text(), canonical::to_string(&action));
+            prop_assert_eq!(action.digest(), canonical::sha256_hex(&action.value(), 0));
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::decision::{Constraints, HoldBy};
 use crate::facts::{Facts, Subject, Worst};
 use crate::policy::{Category, Matches, Policies, PolicyFacts, Rule};
 use crate::registry::Posture;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 /// SHA-256 of `[]`: no policy matched.
@@ -79,8 +80,9 @@ impl<'c> Case<'c> {
         self.held_for_money
     }
 
-    pub(crate) fn into_holds(self) -> Vec<HoldBy> {
-        self.holds
+    /// What the policies saw, and who wants a person to agree.
+    pub(crate) fn into_parts(self) -> (PolicyFacts, Vec<HoldBy>) {
+        (self.seen, self.holds)
     }
 
     /// Whether the grant is for the action as it is now.
@@ -98,30 +100,30 @@ impl<'c> Case<'c> {
     /// The action as it would be sent. What a person tightened stays tight even
     /// where nobody needs to be asked any more, but a new question is about the
     /// action as it is without that.
-    pub(crate) fn complete(&self) -> Action {
+    pub(crate) fn complete(&self) -> Action<'c> {
         let grant = self.facts.grant.filter(|_| self.holds.is_empty());
         let tightened = grant.and_then(|grant| self.own.tighten(grant.constraints).ok());
         self.action(tightened.unwrap_or_else(|| self.own.clone()))
     }
 
-    fn action(&self, constraints: Constraints) -> Action {
+    fn action(&self, constraints: Constraints) -> Action<'c> {
         let worst = match self.facts.worst {
             Worst::Known(worst) => Some(worst),
             Worst::Unknown => None,
         };
         let cost_ceiling = constraints.max_cost.or(worst);
         let policies = self.policies_digest();
-        Action { constraints, cost_ceiling, policies, ..self.facts.action.clone() }
+        Action { constraints, cost_ceiling, policies, ..self.facts.action }
     }
 
     /// SHA-256 over the policies that matched: their names and texts, in order.
-    fn policies_digest(&self) -> String {
+    fn policies_digest(&self) -> Cow<'static, str> {
         let rules = self.asked().map_or(&[][..], |matches| &matches.rules);
         if rules.is_empty() {
-            return NO_POLICIES.to_owned();
+            return Cow::Borrowed(NO_POLICIES);
         }
         let digests: Vec<&str> = rules.iter().map(|rule| rule.digest.as_str()).collect();
-        canonical::sha256_hex(&digests, 70 * digests.len())
+        Cow::Owned(canonical::sha256_hex(&digests, 70 * digests.len()))
     }
 }
 

@@ -1,9 +1,14 @@
 //! What was decided, gate by gate.
 
+pub(crate) mod brief;
 mod constraints;
+mod figures;
 
+pub use brief::{BRIEF, Known, expand};
 pub use constraints::Constraints;
+pub use figures::{Figure, Figures};
 
+use crate::policy::PolicyFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -49,8 +54,8 @@ pub struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// What was compared.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub figures: Map<String, Value>,
+    #[serde(skip_serializing_if = "Figures::is_empty")]
+    pub figures: Figures,
     /// What would unblock it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -124,30 +129,27 @@ pub struct Decision {
     pub policy_hash: String,
     /// SHA-256 over the facts.
     pub facts_digest: String,
-    /// The action, complete.
+    /// The action, complete, where a person is asked about it.
     #[serde(skip)]
-    pub action: crate::action::Action,
+    pub action: Option<Value>,
     /// SHA-256 of the action.
     pub action_digest: String,
     /// What a set in shadow would have decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
-    /// What the policies saw, so that others can be tried on it: JSON, written
-    /// once, for the digest and for the record, which puts it behind the rest.
+    /// What the policies saw, so that others can be tried on it.
+    pub facts: PolicyFacts,
+    /// The same as a brief record has it.
     #[serde(skip)]
-    pub facts: String,
+    pub(crate) brief: String,
 }
 
 impl Decision {
-    /// What the event `governance.decided` holds. On a hot path, serialise the
-    /// decision itself: that builds no map.
+    /// What the event `governance.decided` holds. On a hot path,
+    /// [`write`](Decision::write) the decision: that builds no map.
     pub fn to_json(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
-            Ok(Value::Object(mut map)) => {
-                let facts = serde_json::from_str(&self.facts).unwrap_or_default();
-                map.insert("facts".to_owned(), facts);
-                map
-            }
+            Ok(Value::Object(map)) => map,
             other => unreachable!("a decision is a map of plain data, not {other:?}"),
         }
     }

@@ -2,13 +2,12 @@
 
 use crate::canonical;
 use crate::case::Case;
-use crate::decision::{BlockedBy, Decision, Disposition, Outcome, Shadow, Verdict};
+use crate::decision::{BlockedBy, Decision, Disposition, Outcome, Shadow, Verdict, brief};
 use crate::facts::{Facts, Subject};
 use crate::gates::{Finding, GATES, Gate, Trial};
-use crate::money::Money;
-use crate::policy::{Matches, Policies};
-use crate::registry::{Health, Held, Rate, Role, Tools};
-use serde::Serialize;
+use crate::key::Key;
+use crate::policy::{Matches, Policies, PolicyFacts};
+use crate::registry::Held;
 
 /// Asks the ten gates, in order. The first block ends it; a hold does not, so
 /// that nobody is asked about what would be blocked anyway.
@@ -61,10 +60,12 @@ fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
     };
     let action = case.complete();
     let action_digest = action.digest();
-    let seen = serde_json::to_string(&case.seen).expect("facts are plain data");
-    let facts_digest = digest(facts, &seen, &action_digest);
+    let seen = brief::seen(&case.seen);
+    let facts_digest = digest(facts, seen.as_deref(), &case.seen, &action_digest);
     let matched = case.asked().map(Matches::matched).unwrap_or_default();
-    let mut holds = case.into_holds();
+    let constraints = action.constraints.clone();
+    let action = (disposition == Disposition::Hold).then(|| action.value());
+    let (facts, mut holds) = case.into_parts();
     if disposition != Disposition::Hold {
         // Nobody is asked about what is blocked.
         holds.clear();
@@ -74,14 +75,15 @@ fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
         gates,
         blocked_by,
         holds,
-        constraints: action.constraints.clone(),
+        constraints,
         matched,
         policy_hash: policies.hash().to_owned(),
         facts_digest,
         action,
         action_digest,
         shadow: None,
-        facts: seen,
+        facts,
+        brief: seen.unwrap_or_default(),
     }
 }
 
@@ -105,58 +107,47 @@ fn observed(gate: &Gate, finding: Finding) -> Verdict {
     Verdict { observe: true, ..verdict(gate, finding) }
 }
 
-/// Everything a gate compares, for the digest.
-#[derive(Serialize)]
-struct Compared<'f> {
-    action: &'f str,
-    agent: Option<AgentBounds<'f>>,
-    asks: Option<&'f [String]>,
-    caps: Vec<(&'f str, Money, Money, Money)>,
-    grant: Option<&'f str>,
-    health: Option<Health>,
-    held: bool,
-    in_window: u32,
-    paused: Option<bool>,
-    role: Option<&'f Role>,
-    running: u32,
-}
-
-#[derive(Serialize)]
-struct AgentBounds<'f> {
-    max_concurrent_steps: Option<u32>,
-    rate: Option<Rate>,
-    tools: &'f Tools,
-}
-
-/// SHA-256 over everything a gate compares.
-fn digest(facts: &Facts<'_>, seen: &str, action: &str) -> String {
-    let agent = match facts.subject {
-        Subject::Agent(_, row) => row.map(|row| AgentBounds {
-            max_concurrent_steps: row.max_concurrent_steps,
-            rate: row.rate,
-            tools: &row.tools,
-        }),
-        Subject::User(_) => None,
-    };
-    let caps = facts.caps.iter().map(|cap| (cap.account.as_str(), cap.amount, cap.held, cap.over));
-    let compared = Compared {
-        action,
-        agent,
-        asks: facts.asks.map(|asks| asks.approvers),
-        caps: caps.collect(),
-        grant: facts.grant.map(|grant| grant.digest),
-        health: facts.place.map(|place| place.health),
-        held: facts.held == Held::Yes,
-        in_window: facts.in_window,
-        paused: facts.place.and_then(|place| place.gateway).map(|gateway| gateway.paused),
-        role: facts.role.map(|(_, role)| role),
-        running: facts.running,
-    };
-    // In the order they are declared, and without a second writing: the facts are
-    // compared with nothing but themselves.
-    let mut text = serde_json::to_vec(&compared).expect("facts are plain data");
-    text.extend_from_slice(seen.as_bytes());
-    canonical::hex(&text)
+/// SHA-256 over everything a gate compares, and what the policies see.
+fn digest(facts: &Facts<'_>, brief: Option<&str>, seen: &PolicyFacts, action: &str) -> String {
+    let mut key = Key::with_capacity(1024);
+    key.text(action);
+    if let Subject::Agent(_, Some(row)) = facts.subject {
+        key.maybe(row.max_concurrent_steps.map(u64::from));
+        key.maybe(row.rate.map(|rate| u64::from(rate.limit)));
+        key.maybe(row.rate.map(|rate| u64::from(rate.window_s)));
+        for tools in [&row.tools.allow, &row.tools.deny, &row.tools.read_only] {
+            key.texts(tools);
+        }
+    }
+    key.number(u64::from(facts.asks.is_some()));
+    key.texts(facts.asks.map(|asks| asks.approvers).unwrap_or_default());
+    key.number(facts.caps.len() as u64);
+    for cap in &facts.caps {
+        key.text(&cap.account);
+        for money in [cap.amount, cap.held, cap.over] {
+            key.number(money.micro_cents());
+        }
+    }
+    key.maybe_text(facts.grant.map(|grant| grant.digest));
+    key.maybe_text(facts.place.map(|place| place.health.as_str()));
+    key.number(u64::from(facts.held == Held::Yes));
+    key.number(facts.in_window.into());
+    key.number(facts.running.into());
+    let paused = facts.place.and_then(|place| place.gateway).map(|gateway| gateway.paused);
+    key.maybe(paused.map(u64::from));
+    let role = facts.role.map(|(_, role)| canonical::to_string(role));
+    key.maybe_text(role.as_deref());
+    match brief {
+        Some(brief) => {
+            key.number(seen.at);
+            key.text(&seen.run.id);
+            key.text(&seen.run.workflow);
+            key.maybe_text(seen.step.as_ref().map(|step| step.id.as_str()));
+            key.text(brief);
+        }
+        None => key.text(&canonical::to_string(seen)),
+    }
+    canonical::hex(key.bytes())
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub struct Facts<'a> {
     pub grant: Option<Granted<'a>>,
     /// What would be done, but for what the decision itself adds to it:
     /// constraints and the hash of the policies that matched.
-    pub action: Action,
+    pub action: Action<'a>,
 }
 
 impl Facts<'_> {

@@ -14,8 +14,7 @@ mod rate_limit;
 mod trust_level;
 
 use crate::case::Case;
-use crate::decision::Outcome;
-use serde_json::{Map, Value};
+use crate::decision::{Figure, Figures, Outcome};
 
 /// The gates, in the order in which they are asked.
 pub(crate) const GATES: [Gate; 10] = [
@@ -57,7 +56,7 @@ pub(crate) struct Finding {
     pub outcome: Outcome,
     pub message: Option<String>,
     pub hint: Option<String>,
-    pub figures: Map<String, Value>,
+    pub figures: Figures,
     pub retryable: bool,
     pub paused: bool,
 }
@@ -84,13 +83,19 @@ impl Finding {
     }
 
     fn new(outcome: Outcome, message: Option<String>, hint: Option<String>) -> Finding {
-        let figures = Map::new();
+        let figures = Figures::default();
         Finding { outcome, message, hint, figures, retryable: false, paused: false }
     }
 
     /// With a figure that was compared.
-    pub(crate) fn figure(mut self, name: &str, value: impl Into<Value>) -> Finding {
-        self.figures.insert(name.to_owned(), value.into());
+    pub(crate) fn figure(mut self, name: &'static str, value: impl Into<Figure>) -> Finding {
+        self.figures.push(name, value.into());
+        self
+    }
+
+    /// With one of a few words that was compared.
+    pub(crate) fn word(mut self, name: &'static str, word: &'static str) -> Finding {
+        self.figures.push(name, Figure::Word(word));
         self
     }
 

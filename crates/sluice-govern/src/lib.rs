@@ -17,6 +17,7 @@ pub mod decision;
 mod evaluate;
 pub mod facts;
 mod gates;
+mod key;
 pub mod limits;
 pub mod money;
 pub mod policy;

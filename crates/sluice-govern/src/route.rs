@@ -71,6 +71,14 @@ pub struct Route {
     pub candidates: Vec<Candidate>,
 }
 
+impl Route {
+    /// What settled it, if it leads to this gateway and there is no more to say.
+    pub(crate) fn layer_to(&self, gateway: &str) -> Option<Layer> {
+        let plain = self.gateway.as_deref() == Some(gateway) && self.candidates.is_empty();
+        plain.then_some(self.layer)
+    }
+}
+
 /// What settles a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

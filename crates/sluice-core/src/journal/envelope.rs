@@ -6,6 +6,8 @@
 use super::wire::{WireError, Written, frame};
 use crate::port::store::{Frame, Hash};
 use crate::run::id::RunId;
+use serde_json::Map;
+use sluice_govern::decision::{BRIEF, Known, expand};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -43,6 +45,9 @@ pub fn envelopes(
         return Err(WireError::Malformed(message));
     }
     let about = About {
+        id: run.to_string(),
+        name: workflow,
+        at_ms: frame.at_ms,
         run: format!("\"{run}\""),
         workflow: quoted(workflow),
         trace_id: quoted(trace_id),
@@ -66,17 +71,20 @@ pub fn timestamp(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// What is the same for every event of a frame, as JSON.
-struct About {
+/// What is the same for every event of a frame, plain and as JSON.
+struct About<'a> {
+    id: String,
+    name: &'a str,
+    at_ms: u64,
     run: String,
     workflow: String,
     trace_id: String,
     timestamp: String,
 }
 
-impl About {
+impl About<'_> {
     fn envelope(&self, id: u64, event: &Written<'_>) -> String {
-        let About { run, workflow, trace_id, timestamp } = self;
+        let About { run, workflow, trace_id, timestamp, .. } = self;
         let fields = &event.payload.0;
         let length: usize = fields.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
         let mut json = String::with_capacity(384 + workflow.len() + trace_id.len() + length);
@@ -92,11 +100,16 @@ impl About {
             let _ = write!(json, ",\"wave\":{wave}");
         }
         let _ = write!(json, ",\"phase\":\"{PHASE}\"}},\"payload\":{{\"runId\":{run}");
-        for (name, raw) in fields {
-            json.push(',');
-            push_quoted(&mut json, name);
-            json.push(':');
-            json.push_str(raw.get());
+        match self.put_back(event) {
+            Some(whole) => json.push_str(&whole),
+            None => {
+                for (name, raw) in fields {
+                    json.push(',');
+                    push_quoted(&mut json, name);
+                    json.push(':');
+                    json.push_str(raw.get());
+                }
+            }
         }
         // The journal leaves out the source's run where it is this one.
         if event.kind == "node.provenance" && event.payload.raw("sourceRunId").is_none() {
@@ -108,6 +121,29 @@ impl About {
         }
         json.push('}');
         json
+    }
+
+    /// The fields of a decision that was written in brief, each after a comma;
+    /// none of any other event.
+    fn put_back(&self, event: &Written<'_>) -> Option<String> {
+        let fields = &event.payload;
+        if event.kind != "governance.decided" || fields.raw(BRIEF).is_none() {
+            return None;
+        }
+        let step = fields
+            .raw("nodeId")
+            .and_then(|raw| serde_json::from_str::<Cow<'_, str>>(raw.get()).ok())?;
+        let known = Known { at_ms: self.at_ms, run: &self.id, workflow: self.name, step: &step };
+        let mut record = Map::new();
+        for (name, raw) in &fields.0 {
+            record.insert(name.to_string(), serde_json::from_str(raw.get()).ok()?);
+        }
+        let node = record.shift_remove("nodeId")?;
+        let mut text = format!(",\"nodeId\":{node}");
+        for (name, value) in expand(record, &known) {
+            let _ = write!(text, ",{}:{value}", quoted(&name));
+        }
+        Some(text)
     }
 }
 

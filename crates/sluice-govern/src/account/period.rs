@@ -65,8 +65,31 @@ impl Civil {
     }
 
     fn date(self) -> String {
-        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
+        let mut text = self.year_and_month();
+        text.push('-');
+        push_two(&mut text, self.day);
+        text
     }
+
+    fn year_and_month(self) -> String {
+        // By hand: every cap of every dispatch has a name with a date in it.
+        let mut text = String::with_capacity(10);
+        if self.year < 10_000 {
+            push_two(&mut text, small(self.year / 100));
+            push_two(&mut text, small(self.year % 100));
+        } else {
+            text.push_str(&self.year.to_string());
+        }
+        text.push('-');
+        push_two(&mut text, self.month);
+        text
+    }
+}
+
+/// A number below a hundred, with two digits.
+fn push_two(text: &mut String, number: u8) {
+    text.push(char::from(b'0' + number / 10));
+    text.push(char::from(b'0' + number % 10));
 }
 
 fn small(number: u64) -> u8 {
@@ -86,7 +109,7 @@ impl Period {
                 let sunday = day.saturating_sub(u64::from(today.days_since_sunday));
                 Civil::of_day(sunday, 0).date()
             }
-            Period::Monthly => format!("{:04}-{:02}", today.year, today.month),
+            Period::Monthly => today.year_and_month(),
             Period::Total => "total".to_owned(),
         }
     }

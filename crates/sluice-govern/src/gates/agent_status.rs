@@ -32,5 +32,5 @@ fn judge(case: &mut Case<'_>) -> Finding {
         }
         AgentStatus::Idle | AgentStatus::Running => Finding::pass(),
     };
-    finding.figure("status", agent.status.as_str()).figure("phase", phase.as_str())
+    finding.word("status", agent.status.as_str()).word("phase", phase.as_str())
 }

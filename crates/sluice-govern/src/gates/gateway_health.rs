@@ -39,5 +39,5 @@ fn judge(case: &mut Case<'_>) -> Finding {
             Finding::block(format!("gateway {name} is offline"), hint).retryable()
         }
     };
-    finding.figure("gateway", name).figure("health", place.health.as_str())
+    finding.figure("gateway", name).word("health", place.health.as_str())
 }

@@ -224,7 +224,7 @@ impl Facts<'_> {
                 Worst::Unknown => None,
             },
             posture: self.posture,
-            tools: self.action.tools.clone(),
+            tools: self.action.tools.to_vec(),
             short_of_money: self.short_of_money(),
         }
     }
@@ -241,7 +241,7 @@ fn principal(facts: &Facts<'_>) -> Principal {
         trust: row.map_or(0, |agent| agent.trust_level.min(facts.trust_ceiling)),
         phase: row.map_or("sunset", |agent| agent.phase_at(facts.now_ms).as_str()).to_owned(),
         status: row.map_or("terminated", |agent| agent.status.as_str()).to_owned(),
-        model: facts.action.model.clone(),
+        model: facts.action.model.map(str::to_owned),
         capabilities: row.map(|agent| agent.capabilities.clone()).unwrap_or_default(),
     }
 }
@@ -250,7 +250,7 @@ fn resource(facts: &Facts<'_>) -> Resource {
     match facts.verb {
         Verb::DispatchStep | Verb::DeployAgent => gateway(facts.place),
         Verb::StartRun => {
-            Resource::Workflow(facts.object.unwrap_or(facts.action.workflow.as_str()).to_owned())
+            Resource::Workflow(facts.object.unwrap_or(facts.action.workflow).to_owned())
         }
         Verb::UseTool => Resource::Tool(facts.object.unwrap_or_default().to_owned()),
         Verb::ChangeConfig => Resource::Row(facts.object.unwrap_or_default().to_owned()),

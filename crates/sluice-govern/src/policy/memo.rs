@@ -9,6 +9,7 @@
 use super::facts::{PolicyFacts, Principal, Resource};
 use super::needs::{Needs, Part};
 use crate::account::Civil;
+use crate::key::Key;
 use crate::limits::ANSWERS_MAX;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -48,8 +49,8 @@ pub(super) fn key(facts: &PolicyFacts, needs: Needs) -> Option<Vec<u8>> {
     if needs.has(Part::TimeMs) || needs.has(Part::RunId) {
         return None;
     }
-    let mut key = Key { bytes: Vec::with_capacity(128), needs };
-    key.number(facts.verb as u64);
+    let mut key = Needed { key: Key::with_capacity(128), needs };
+    key.key.number(facts.verb as u64);
     key.principal(&facts.who);
     key.resource(&facts.what);
     let run = &facts.run;
@@ -57,7 +58,7 @@ pub(super) fn key(facts: &PolicyFacts, needs: Needs) -> Option<Vec<u8>> {
     key.part(Part::RunVersion, |key| key.maybe(run.version));
     key.part(Part::RunInitiator, |key| key.text(&run.initiator));
     key.part(Part::RunDepth, |key| key.number(u64::from(run.depth)));
-    key.number(u64::from(facts.step.is_some()));
+    key.key.number(u64::from(facts.step.is_some()));
     if let Some(step) = &facts.step {
         key.part(Part::StepId, |key| key.text(&step.id));
         key.part(Part::StepKind, |key| key.text(&step.kind));
@@ -72,45 +73,24 @@ pub(super) fn key(facts: &PolicyFacts, needs: Needs) -> Option<Vec<u8>> {
     key.part(Part::Cost, |key| key.maybe(facts.cost));
     if needs.has(Part::TimeHour) || needs.has(Part::TimeWeekday) {
         let civil = Civil::at(facts.at);
-        key.number(u64::from(civil.hour));
-        key.number(u64::from(civil.days_since_sunday));
+        key.key.number(u64::from(civil.hour));
+        key.key.number(u64::from(civil.days_since_sunday));
     }
     key.part(Part::Posture, |key| key.text(facts.posture.as_str()));
     key.part(Part::Tools, |key| key.texts(&facts.tools));
-    Some(key.bytes)
+    Some(key.key.into_bytes())
 }
 
-struct Key {
-    bytes: Vec<u8>,
+/// A key of the parts that some policy looks at.
+struct Needed {
+    key: Key,
     needs: Needs,
 }
 
-impl Key {
+impl Needed {
     fn part(&mut self, part: Part, write: impl FnOnce(&mut Key)) {
         if self.needs.has(part) {
-            write(self);
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        self.bytes.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn maybe(&mut self, number: Option<u64>) {
-        self.number(u64::from(number.is_some()));
-        self.number(number.unwrap_or_default());
-    }
-
-    /// With its length, so that no two lists of texts have the same bytes.
-    fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.bytes.extend_from_slice(text.as_bytes());
-    }
-
-    fn texts(&mut self, texts: &[String]) {
-        self.number(texts.len() as u64);
-        for text in texts {
-            self.text(text);
+            write(&mut self.key);
         }
     }
 
@@ -118,20 +98,18 @@ impl Key {
     fn principal(&mut self, who: &Principal) {
         match who {
             Principal::User { name } => {
-                self.number(0);
-                self.text(name);
+                self.key.number(0);
+                self.key.text(name);
             }
             Principal::Agent { name, role, trust, phase, status, model, capabilities } => {
-                self.number(1);
-                self.text(name);
-                self.number(u64::from(role.is_some()));
-                self.text(role.as_deref().unwrap_or_default());
+                self.key.number(1);
+                self.key.text(name);
+                self.key.maybe_text(role.as_deref());
                 self.part(Part::PrincipalTrust, |key| key.number(u64::from(*trust)));
                 self.part(Part::PrincipalPhase, |key| key.text(phase));
                 self.part(Part::PrincipalStatus, |key| key.text(status));
                 self.part(Part::PrincipalModel, |key| {
-                    key.number(u64::from(model.is_some()));
-                    key.text(model.as_deref().unwrap_or_default());
+                    key.maybe_text(model.as_deref());
                 });
                 self.part(Part::PrincipalCapabilities, |key| key.texts(capabilities));
             }
@@ -141,24 +119,24 @@ impl Key {
     fn resource(&mut self, what: &Resource) {
         match what {
             Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
-                self.number(0);
-                self.text(name);
+                self.key.number(0);
+                self.key.text(name);
                 self.part(Part::ResourceProvider, |key| key.text(provider));
                 self.part(Part::ResourceEnvironment, |key| key.text(environment));
                 self.part(Part::ResourceMinTrust, |key| key.number(u64::from(*min_trust)));
                 self.part(Part::ResourceCapabilities, |key| key.texts(capabilities));
             }
             Resource::Workflow(name) => {
-                self.number(1);
-                self.text(name);
+                self.key.number(1);
+                self.key.text(name);
             }
             Resource::Tool(name) => {
-                self.number(2);
-                self.text(name);
+                self.key.number(2);
+                self.key.text(name);
             }
             Resource::Row(name) => {
-                self.number(3);
-                self.text(name);
+                self.key.number(3);
+                self.key.text(name);
             }
         }
     }

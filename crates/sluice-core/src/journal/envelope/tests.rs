@@ -169,3 +169,37 @@ fn every_day_of_an_era_follows_the_one_before() {
         (month, year) = if month == 13 { (1, year + 1) } else { (month, year) };
     }
 }
+
+#[test]
+fn a_decision_in_brief_is_shown_whole() {
+    let record = r#"{"disposition":"allow","passed":{"concurrency":{"running":1,"max":2}},"policyHash":"p","factsDigest":"f","actionDigest":"a","facts":{"who":{"agent":{"name":"mock","trust":5,"phase":"production","status":"idle"}},"what":{"gateway":{"name":"local","environment":"local","min_trust":1}},"by":"ada","attempt":1,"cost":10000},"layer":"default","registry":3}"#;
+    let decided = NodeEvent::GovernanceDecided(Record::new(record));
+    let shown = show(&[Event::Node(StepAt::instance(0, 2), decided)]).remove(0);
+    let envelope: Value = serde_json::from_str(&shown.json).unwrap();
+    let payload = &envelope["payload"];
+    let names: Vec<&String> = payload.as_object().unwrap().keys().collect();
+    assert_eq!(
+        names,
+        [
+            "runId",
+            "nodeId",
+            "disposition",
+            "gates",
+            "constraints",
+            "policyHash",
+            "factsDigest",
+            "actionDigest",
+            "facts",
+            "route",
+            "worst",
+            "registry",
+        ]
+    );
+    assert_eq!(payload["gates"].as_array().unwrap().len(), 10);
+    assert_eq!(payload["gates"][2]["figures"], json!({"running": 1, "max": 2}));
+    assert_eq!(payload["nodeId"], "first[2]");
+    assert_eq!(payload["facts"]["step"]["id"], "first[2]");
+    assert_eq!(payload["facts"]["run"]["id"], RUN.to_string());
+    assert_eq!(payload["facts"]["at"], 1_790_000_000_123_u64);
+    assert_eq!(payload["route"], json!({"gateway": "local", "layer": "default"}));
+}

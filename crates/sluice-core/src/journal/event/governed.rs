@@ -2,7 +2,7 @@
 
 use crate::money::Money;
 use serde_json::Value;
-use sluice_govern::decision::Constraints;
+use sluice_govern::decision::{Constraints, Known, expand};
 use std::sync::Arc;
 
 /// What the gates decided, as it is written: the text of a JSON object. It is
@@ -23,9 +23,17 @@ impl Record {
         &self.0
     }
 
-    /// As a value.
+    /// As a value, as it is written.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// As a value, whole, even if it was written in brief.
+    pub fn whole(&self, known: &Known<'_>) -> Value {
+        match self.value() {
+            Value::Object(record) => Value::Object(expand(record, known)),
+            other => other,
+        }
     }
 }
 

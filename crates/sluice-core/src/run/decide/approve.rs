@@ -72,7 +72,8 @@ impl Turn<'_> {
             groups.clear();
         }
         let digest = decision.action_digest.clone();
-        let asked = self.asked(at, decision.action.value(), Some(digest), reasons);
+        let action = decision.action.clone().expect("a hold has the action it is about");
+        let asked = self.asked(at, action, Some(digest), reasons);
         let source = if step_asks { ApprovalSource::Step } else { ApprovalSource::Policy };
         self.request(ready, source, summary, groups, asked);
     }

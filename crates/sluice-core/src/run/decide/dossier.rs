@@ -10,7 +10,6 @@ use crate::plan::step::Work;
 use crate::port::adapter::Quote;
 use crate::run::label::SourceClass;
 use crate::run::state::Grant;
-use serde_json::Value;
 use sluice_govern::account::{
     self, Costing, Estimate, RunCap, Spender, caps_for, input_tokens, worst,
 };
@@ -21,6 +20,7 @@ use sluice_govern::facts::{
 };
 use sluice_govern::registry::{Role, TrustedContext};
 use sluice_govern::route::{DeployedOn, Features, Layer, Route, Want, route};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the gates look at, gathered.
@@ -305,25 +305,25 @@ impl Turn<'_> {
         Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
     }
 
-    fn action(&self, ready: &Ready, agent: &str, dossier: &Dossier) -> Action {
+    fn action<'f>(&'f self, ready: &'f Ready, agent: &'f str, dossier: &'f Dossier) -> Action<'f> {
         let step = self.run.step(ready.at);
         let prepared = &ready.prepared;
         Action {
-            agent: agent.to_owned(),
-            gateway: dossier.gateway.clone(),
-            workflow: self.run.started.workflow.clone(),
-            step: dossier.name.clone(),
-            command: prepared.prompt.clone(),
-            stdin: prepared.stdin.clone(),
-            env: prepared.env.clone(),
-            cwd: step.cwd.clone(),
-            inputs: Value::Object(prepared.inputs.clone()),
-            model: dossier.model.clone(),
-            tools: step.tools.clone(),
+            agent,
+            gateway: &dossier.gateway,
+            workflow: &self.run.started.workflow,
+            step: &dossier.name,
+            command: &prepared.prompt,
+            stdin: prepared.stdin.as_deref(),
+            env: &prepared.env,
+            cwd: step.cwd.as_deref(),
+            inputs: &prepared.inputs,
+            model: dossier.model.as_deref(),
+            tools: &step.tools,
             constraints: Constraints::default(),
             cost_ceiling: None,
-            policies: String::new(),
-            definition: self.run.definition.hash.clone(),
+            policies: Cow::Borrowed(""),
+            definition: &self.run.definition.hash,
         }
     }
 }

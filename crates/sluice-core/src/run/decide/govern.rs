@@ -24,8 +24,6 @@ use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{Cap, Facts, Worst};
 use sluice_govern::registry::{Phase, Posture};
-use sluice_govern::route::Route;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// What the gates said of a dispatch, and what it rests on.
@@ -93,8 +91,7 @@ impl Turn<'_> {
             return judged(decision, record, caps, dossier);
         }
         let decision = evaluate(&facts, authority.policies());
-        let record =
-            record(&decision, route.as_ref(), dossier.estimate.worst, authority.fabric().epoch);
+        let record = Record::new(decision.write(route.as_ref(), authority.fabric().epoch));
         let caps = accounts(facts.caps);
         judged(decision, record, caps, dossier)
     }
@@ -248,27 +245,6 @@ fn judged(
         gateway: dossier.gateway,
         model: dossier.model,
     }
-}
-
-/// What is written down of a decision: itself, where it leads, and what it
-/// rests on. Written straight into text: this is done once for every dispatch.
-fn record(decision: &Decision, route: Option<&Route>, worst: Worst, epoch: u64) -> Record {
-    let mut text = serde_json::to_string(decision).expect("a decision is plain data");
-    text.pop();
-    text.push_str(",\"facts\":");
-    text.push_str(&decision.facts);
-    if let Some(route) = route {
-        let route = serde_json::to_string(route).expect("a route is plain data");
-        text.push_str(",\"route\":");
-        text.push_str(&route);
-    }
-    if let Worst::Known(money) = worst
-        && money != Money::ZERO
-    {
-        let _ = write!(text, ",\"worst\":{money}");
-    }
-    let _ = write!(text, ",\"registry\":{epoch}}}");
-    Record::new(text)
 }
 
 /// What stands in an approval step for an action that is sent nowhere.

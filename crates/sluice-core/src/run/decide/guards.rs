@@ -7,22 +7,29 @@
 use crate::port::authority::Authority;
 use crate::port::store::Guard;
 use sluice_govern::account;
-use std::collections::BTreeMap;
 
 /// Changes of counters, gathered over a turn.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
-    /// Given back, or counted without a bound.
-    plain: BTreeMap<String, i64>,
-    /// Bounds of what is counted, as what was decided believes them: past one,
-    /// something else would have been decided.
-    bounds: BTreeMap<String, i64>,
-    /// Taken, up to a bound; over a window where there is one.
-    taken: BTreeMap<String, Take>,
+    /// Few: a list is faster to look through than a map is to keep.
+    counters: Vec<Counted>,
     /// Whether something is dispatched: then the rows must be those that were looked at.
     dispatches: bool,
 }
 
+/// What a turn does to one counter.
+#[derive(Debug)]
+struct Counted {
+    counter: String,
+    /// Given back, or counted without a bound.
+    plain: i64,
+    /// The bound of what is counted, as what was decided believes it: past it,
+    /// something else would have been decided.
+    bound: Option<i64>,
+    taken: Option<Take>,
+}
+
+/// Taken, up to a bound; over a window where there is one.
 #[derive(Debug, Clone, Copy)]
 struct Take {
     delta: i64,
@@ -33,18 +40,15 @@ struct Take {
 impl Guards {
     /// Adds to a counter without a bound.
     pub(super) fn add(&mut self, counter: String, delta: i64) {
-        let sum = self.plain.entry(counter).or_default();
-        *sum = sum.saturating_add(delta);
+        let counted = self.at(counter);
+        counted.plain = counted.plain.saturating_add(delta);
     }
 
     /// What is added to a counter must leave it at this, or below; wherever, if
     /// there is no bound. Of two such beliefs about one counter the last one
     /// knows everything that was added.
     pub(super) fn believe(&mut self, counter: String, max: Option<i64>) {
-        match max {
-            Some(max) => drop(self.bounds.insert(counter, max)),
-            None => drop(self.bounds.remove(&counter)),
-        }
+        self.at(counter).bound = max;
     }
 
     /// Takes from what a bound leaves.
@@ -60,7 +64,8 @@ impl Guards {
         max: Option<i64>,
         window_ms: Option<u64>,
     ) {
-        let take = self.taken.entry(counter).or_insert(Take { delta: 0, max, window_ms });
+        let taken = &mut self.at(counter).taken;
+        let take = taken.get_or_insert(Take { delta: 0, max, window_ms });
         take.delta = take.delta.saturating_add(delta);
         take.max = match (take.max, max) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -89,29 +94,59 @@ impl Guards {
     }
 
     fn change(&self, counter: &str) -> i64 {
-        let plain = self.plain.get(counter).copied().unwrap_or_default();
-        plain.saturating_add(self.taken.get(counter).map_or(0, |take| take.delta))
+        let Some(counted) = self.counters.iter().find(|one| one.counter == counter) else {
+            return 0;
+        };
+        counted.plain.saturating_add(counted.taken.map_or(0, |take| take.delta))
     }
 
-    /// As the store takes them.
-    pub(super) fn into_list(self, authority: &dyn Authority) -> Vec<Guard> {
-        let mut list = Vec::with_capacity(self.plain.len() + self.taken.len() + 1);
+    fn at(&mut self, counter: String) -> &mut Counted {
+        let found = self.counters.iter().position(|one| one.counter == counter);
+        let at = found.unwrap_or_else(|| {
+            self.counters.push(Counted { counter, plain: 0, bound: None, taken: None });
+            self.counters.len() - 1
+        });
+        &mut self.counters[at]
+    }
+
+    /// As the store takes them: what is given back before what is taken, each by
+    /// name.
+    pub(super) fn into_list(mut self, authority: &dyn Authority) -> Vec<Guard> {
+        let mut list = Vec::with_capacity(self.counters.len() + 1);
         if self.dispatches {
             let epoch = i64::try_from(authority.fabric().epoch).unwrap_or(i64::MAX);
             let counter = account::REGISTRY.to_owned();
             list.push(Guard { counter, delta: 0, max: Some(epoch), window_ms: None });
         }
-        let plain = self.plain.into_iter().filter(|(_, delta)| *delta != 0);
-        list.extend(plain.map(|(counter, delta)| {
-            let max = self.bounds.get(&counter).copied();
-            Guard { counter, delta, max, window_ms: None }
-        }));
-        list.extend(self.taken.into_iter().map(|(counter, take)| Guard {
-            counter,
-            delta: take.delta,
-            max: take.max,
-            window_ms: take.window_ms,
-        }));
+        self.counters.sort_unstable_by(|a, b| a.counter.cmp(&b.counter));
+        self.counters.iter_mut().for_each(Counted::join);
+        for one in &mut self.counters {
+            if one.plain != 0 {
+                let taken = one.taken.is_some();
+                let counter =
+                    if taken { one.counter.clone() } else { std::mem::take(&mut one.counter) };
+                let (delta, max) = (one.plain, one.bound);
+                list.push(Guard { counter, delta, max, window_ms: None });
+            }
+        }
+        let taken = |one: Counted| {
+            let Take { delta, max, window_ms } = one.taken?;
+            Some(Guard { counter: one.counter, delta, max, window_ms })
+        };
+        list.extend(self.counters.into_iter().filter_map(taken));
         list
+    }
+}
+
+impl Counted {
+    /// What is given back and taken of one counter is one change, where it does
+    /// not go down: then its bound is looked at just the same.
+    fn join(&mut self) {
+        let Some(take) = &mut self.taken else { return };
+        let sum = self.plain.saturating_add(take.delta);
+        if sum >= 0 && take.window_ms.is_none() && self.bound.is_none() {
+            take.delta = sum;
+            self.plain = 0;
+        }
     }
 }

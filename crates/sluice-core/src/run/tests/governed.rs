@@ -9,6 +9,7 @@ use crate::money::Money;
 use crate::port::adapter::{Answer, CallErrorCode, Usage};
 use crate::port::authority::desk::Desk;
 use serde_json::{Map, Value, json};
+use sluice_govern::decision::Known;
 use sluice_govern::policy::{self, Policies};
 use sluice_govern::registry::{Agent, Envelope, Period, Scope};
 
@@ -187,6 +188,8 @@ pub(super) fn last_decision(world: &World, step: &str) -> Map<String, Value> {
         Event::Node(one, NodeEvent::GovernanceDecided(decision)) if *one == at => Some(decision),
         _ => None,
     });
-    let decided = decided.expect("the gates were asked").value();
+    let decided = decided.expect("the gates were asked");
+    let known = Known { at_ms: 0, run: "", workflow: "", step };
+    let decided = decided.whole(&known);
     decided.as_object().expect("a decision is an object").clone()
 }

@@ -6,6 +6,7 @@ use sluice_core::journal::event::{
 };
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::Run;
+use sluice_govern::decision::Known;
 use std::collections::BTreeMap;
 
 /// Grants and votes of one run.
@@ -136,7 +137,8 @@ impl Grants {
 /// The grant that a decision rests on.
 fn granted(before: &Event) -> Option<String> {
     let Event::Node(_, NodeEvent::GovernanceDecided(record)) = before else { return None };
-    let record = record.value();
+    let known = Known { at_ms: 0, run: "", workflow: "", step: "" };
+    let record = record.whole(&known);
     let gates = record["gates"].as_array()?;
     let gate = gates.iter().find(|gate| gate["gate"] == "approval_required")?;
     gate["figures"]["grant"].as_str().map(str::to_owned)

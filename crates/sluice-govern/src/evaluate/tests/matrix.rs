@@ -166,7 +166,7 @@ const CASES: &[(&str, &str, Change)] = &[
     ("approval_required", "a person agreed to something else", |s| {
         s.policies = ASK.to_owned();
         agree(s);
-        s.action.command = "write something else".to_owned();
+        s.command = "write something else".to_owned();
     }),
     ("approval_required", "a person agreed to more than is allowed now", |s| {
         s.policies = ASK.to_owned();
@@ -242,7 +242,7 @@ fn own(scene: &mut Scene, annotations: &str) {
 }
 
 fn tools(scene: &mut Scene, tool: &str) {
-    scene.action.tools = list(&[tool]);
+    scene.tools = list(&[tool]);
     let tools = &mut scene.agent().tools;
     tools.allow = list(&["read", "write"]);
     tools.deny = list(&["mail"]);

@@ -1,9 +1,11 @@
 //! What must hold for any facts.
 
 use super::scene::{NOW_MS, Scene, Who, cap, list, money};
-use crate::decision::{Constraints, Decision, Disposition, Outcome};
+use crate::canonical;
+use crate::decision::{Constraints, Decision, Disposition, Known, Outcome, expand};
 use crate::evaluate;
 use crate::facts::{Verb, Whose, Worst};
+use crate::money::Money;
 use crate::policy::Policies;
 use crate::registry::{
     Agent, AgentStatus, Gateway, Health, Held, Phase, Posture, Rate, Role, TrustedContext,
@@ -140,7 +142,24 @@ proptest! {
         prop_assert_eq!(decision.disposition, expected);
         prop_assert_eq!(decision.blocked_by.is_some(), expected == Disposition::Block);
         prop_assert_eq!(decision.holds.is_empty(), expected != Disposition::Hold);
-        prop_assert_eq!(decision.action.digest(), decision.action_digest.clone());
+        prop_assert_eq!(decision.action.is_some(), expected == Disposition::Hold);
+        if let Some(action) = &decision.action {
+            prop_assert_eq!(&canonical::sha256_hex(action, 512), &decision.action_digest);
+        }
+        let known = Known { at_ms: NOW_MS, run: "run_1", workflow: "report", step: "write" };
+        let written = decision.write(None, 7);
+        let whole = expand(serde_json::from_str(&written).unwrap(), &known);
+        let mut expected = decision.to_json();
+        if let Some(cost) = decision.facts.cost.filter(|cost| *cost > 0) {
+            let dollars = Money::from_micro_cents(cost).to_string();
+            expected.insert("worst".to_owned(), serde_json::from_str(&dollars).unwrap());
+        }
+        expected.insert("registry".to_owned(), 7.into());
+        prop_assert_eq!(
+            serde_json::to_string(&whole).unwrap(),
+            serde_json::to_string(&expected).unwrap(),
+            "{}", written
+        );
         prop_assert_eq!(&evaluate(&scene.facts(), &SETS[set]), &decision);
     }
 

@@ -9,7 +9,8 @@ use crate::facts::{
 use crate::money::Money;
 use crate::policy::{self, Policies};
 use crate::registry::{Agent, Gateway, Health, Held, Posture, Role};
-use serde_json::json;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// 2026-11-15, a Sunday.
 pub(crate) const NOW_MS: u64 = 1_794_700_800_000;
@@ -35,7 +36,11 @@ pub(crate) struct Scene {
     pub asks: Option<Vec<String>>,
     pub grant: Option<(String, Constraints)>,
     pub object: Option<String>,
-    pub action: Action,
+    pub command: String,
+    pub tools: Vec<String>,
+    pub constraints: Constraints,
+    pub inputs: Map<String, Value>,
+    pub definition: String,
     /// Policies beside those of the default set.
     pub policies: String,
 }
@@ -66,7 +71,11 @@ impl Default for Scene {
             asks: None,
             grant: None,
             object: None,
-            action: action(),
+            command: "write it".to_owned(),
+            tools: Vec::new(),
+            constraints: Constraints::default(),
+            inputs: Map::new(),
+            definition: "0".repeat(64),
             policies: String::new(),
         }
     }
@@ -90,26 +99,6 @@ pub(crate) fn cap(whose: Whose, name: &'static str, amount: u64, held: u64) -> C
         amount: money(amount),
         held: money(held),
         over: Money::ZERO,
-    }
-}
-
-fn action() -> Action {
-    Action {
-        agent: "scribe".to_owned(),
-        gateway: "local".to_owned(),
-        workflow: "report".to_owned(),
-        step: "write".to_owned(),
-        command: "write it".to_owned(),
-        stdin: None,
-        env: Vec::new(),
-        cwd: None,
-        inputs: json!({}),
-        model: None,
-        tools: Vec::new(),
-        constraints: Constraints::default(),
-        cost_ceiling: None,
-        policies: String::new(),
-        definition: "0".repeat(64),
     }
 }
 
@@ -177,7 +166,23 @@ impl Scene {
             step: Some(StepFacts { id: "write", kind: "command", attempt: 1, capabilities: &[] }),
             asks: self.asks.as_ref().map(|approvers| Asks { approvers }),
             grant: self.grant.as_ref().map(|(digest, constraints)| Granted { digest, constraints }),
-            action: self.action.clone(),
+            action: Action {
+                agent: "scribe",
+                gateway: "local",
+                workflow: "report",
+                step: "write",
+                command: &self.command,
+                stdin: None,
+                env: &[],
+                cwd: None,
+                inputs: &self.inputs,
+                model: None,
+                tools: &self.tools,
+                constraints: self.constraints.clone(),
+                cost_ceiling: None,
+                policies: Cow::Borrowed(""),
+                definition: &self.definition,
+            },
         }
     }
 }

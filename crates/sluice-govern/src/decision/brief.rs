@@ -1,0 +1,352 @@
+//! A decision that everything passed, written short.
+//!
+//! Most decisions are of this kind, and every dispatch has one, so it is kept as
+//! figures: what a reader knows anyway, and what follows from the rest, is left
+//! out, and put back when somebody looks. Every other decision is written whole.
+//!
+//! INVARIANT: [`expand`] gives back what [`Decision::to_json`] says, whichever
+//! way the decision was written.
+
+use super::{Decision, Disposition, Outcome, Verdict};
+use crate::decision::{Constraints, Figure};
+use crate::facts::Verb;
+use crate::gates::GATES;
+use crate::money::Money;
+use crate::policy::{InputsSeen, PolicyFacts, Principal, Resource, RunSeen, StepSeen};
+use crate::registry::{Health, Posture};
+use crate::route::Route;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The field that says that a record is brief: what was compared at the gates,
+/// as far as it does not follow from the facts.
+pub const BRIEF: &str = "passed";
+/// The kind of step that is not named.
+const COMMAND: &str = "command";
+
+/// What whoever reads a record knows anyway.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'k> {
+    /// When it was written.
+    pub at_ms: u64,
+    /// The run.
+    pub run: &'k str,
+    /// Its workflow.
+    pub workflow: &'k str,
+    /// The step.
+    pub step: &'k str,
+}
+
+/// What policies saw, without what is known or usual.
+#[derive(Serialize, Deserialize)]
+struct Seen<'f> {
+    #[serde(default = "dispatch_step", skip_serializing_if = "is_dispatch")]
+    verb: Verb,
+    who: Cow<'f, Principal>,
+    what: Cow<'f, Resource>,
+    by: Cow<'f, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    depth: u32,
+    #[serde(default = "command", skip_serializing_if = "is_command")]
+    kind: Cow<'f, str>,
+    attempt: u32,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    capabilities: Cow<'f, [String]>,
+    #[serde(default, skip_serializing_if = "is_unlabelled")]
+    inputs: Cow<'f, InputsSeen>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_bounded")]
+    posture: Posture,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    tools: Cow<'f, [String]>,
+}
+
+const fn dispatch_step() -> Verb {
+    Verb::DispatchStep
+}
+
+const fn command() -> Cow<'static, str> {
+    Cow::Borrowed(COMMAND)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_dispatch(verb: &Verb) -> bool {
+    *verb == Verb::DispatchStep
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_command(kind: &str) -> bool {
+    kind == COMMAND
+}
+
+fn is_nothing(list: &[String]) -> bool {
+    list.is_empty()
+}
+
+fn is_unlabelled(inputs: &InputsSeen) -> bool {
+    *inputs == InputsSeen::default()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_bounded(posture: &Posture) -> bool {
+    *posture == Posture::BoundedAutonomous
+}
+
+/// What policies saw of a step, in short; none if it is about none, or if there
+/// is something to it that such a text has no word for.
+pub(crate) fn seen(facts: &PolicyFacts) -> Option<String> {
+    let step = facts.step.as_ref()?;
+    if facts.short_of_money {
+        return None;
+    }
+    let seen = Seen {
+        verb: facts.verb,
+        who: Cow::Borrowed(&facts.who),
+        what: Cow::Borrowed(&facts.what),
+        by: Cow::Borrowed(&facts.run.initiator),
+        version: facts.run.version,
+        depth: facts.run.depth,
+        kind: Cow::Borrowed(&step.kind),
+        attempt: step.attempt,
+        capabilities: Cow::Borrowed(&step.capabilities),
+        inputs: Cow::Borrowed(&facts.inputs),
+        cost: facts.cost,
+        posture: facts.posture,
+        tools: Cow::Borrowed(&facts.tools),
+    };
+    let mut text = Vec::with_capacity(384);
+    serde_json::to_writer(&mut text, &seen).expect("facts are plain data");
+    Some(String::from_utf8(text).expect("JSON is text"))
+}
+
+impl Seen<'_> {
+    fn whole(self, known: &Known<'_>) -> PolicyFacts {
+        PolicyFacts {
+            at: known.at_ms,
+            verb: self.verb,
+            who: self.who.into_owned(),
+            what: self.what.into_owned(),
+            run: RunSeen {
+                id: known.run.to_owned(),
+                workflow: known.workflow.to_owned(),
+                version: self.version,
+                initiator: self.by.into_owned(),
+                depth: self.depth,
+            },
+            step: Some(StepSeen {
+                id: known.step.to_owned(),
+                kind: self.kind.into_owned(),
+                attempt: self.attempt,
+                capabilities: self.capabilities.into_owned(),
+            }),
+            inputs: self.inputs.into_owned(),
+            cost: self.cost,
+            posture: self.posture,
+            tools: self.tools.into_owned(),
+            short_of_money: false,
+        }
+    }
+}
+
+impl Decision {
+    /// The record of it, as the text of an object: with the way that was taken
+    /// and the epoch of the registry it rests on.
+    pub fn write(&self, route: Option<&Route>, registry: u64) -> String {
+        let mut text = if self.is_plain() { self.in_brief(route) } else { self.in_full(route) };
+        let _ = write!(text, ",\"registry\":{registry}}}");
+        text
+    }
+
+    /// Whether everything passed, and there is nothing more to say.
+    fn is_plain(&self) -> bool {
+        self.disposition == Disposition::Allow
+            && !self.brief.is_empty()
+            && self.matched.is_empty()
+            && self.shadow.is_none()
+            && self.gates.iter().all(|one| one.outcome == Outcome::Pass && !one.observe)
+    }
+
+    fn in_brief(&self, route: Option<&Route>) -> String {
+        let mut text = String::with_capacity(640 + self.brief.len());
+        text.push_str("{\"disposition\":\"allow\",\"passed\":{");
+        let start = text.len();
+        for verdict in self.gates.iter().filter(|one| !follows(one, &self.facts)) {
+            if text.len() > start {
+                text.push(',');
+            }
+            text.push('"');
+            text.push_str(verdict.gate);
+            text.push_str("\":");
+            push(&mut text, &verdict.figures);
+        }
+        text.push('}');
+        if self.constraints != usual(self.facts.cost) {
+            text.push_str(",\"constraints\":");
+            push(&mut text, &self.constraints);
+        }
+        for (name, digest) in [
+            (",\"policyHash\":\"", &self.policy_hash),
+            ("\",\"factsDigest\":\"", &self.facts_digest),
+            ("\",\"actionDigest\":\"", &self.action_digest),
+        ] {
+            text.push_str(name);
+            text.push_str(digest);
+        }
+        text.push_str("\",\"facts\":");
+        text.push_str(&self.brief);
+        if let Some(route) = route {
+            match route.layer_to(self.facts.what.name()) {
+                Some(layer) => {
+                    text.push_str(",\"layer\":");
+                    push(&mut text, &layer);
+                }
+                None => {
+                    text.push_str(",\"route\":");
+                    push(&mut text, route);
+                }
+            }
+        }
+        text
+    }
+
+    fn in_full(&self, route: Option<&Route>) -> String {
+        let mut text = serde_json::to_string(self).expect("a decision is plain data");
+        text.pop();
+        if let Some(route) = route {
+            text.push_str(",\"route\":");
+            push(&mut text, route);
+        }
+        if let Some(worst) = worst(self.facts.cost) {
+            let _ = write!(text, ",\"worst\":{worst}");
+        }
+        text
+    }
+}
+
+fn push(text: &mut String, value: &impl Serialize) {
+    // Short texts: nothing is gained by writing in place.
+    text.push_str(&serde_json::to_string(value).expect("a decision is plain data"));
+}
+
+/// What it may cost, if that is anything.
+fn worst(cost: Option<u64>) -> Option<Money> {
+    cost.filter(|cost| *cost > 0).map(Money::from_micro_cents)
+}
+
+/// The constraints that follow from the cost alone.
+fn usual(cost: Option<u64>) -> Constraints {
+    Constraints { max_cost: worst(cost), ..Constraints::default() }
+}
+
+/// Whether what a gate compared follows from the facts.
+fn follows(verdict: &Verdict, facts: &PolicyFacts) -> bool {
+    let found = verdict.figures.all();
+    match (usually(verdict.gate, facts), found) {
+        (None, []) => true,
+        (Some([a, b]), [x, y]) => same(a, x) && same(b, y),
+        _ => false,
+    }
+}
+
+fn same((name, usual): (&str, Usual<'_>), (found, figure): &(&'static str, Figure)) -> bool {
+    let equal = match usual {
+        Usual::Number(number) => *figure == Figure::Number(number),
+        Usual::Text(text) => figure.is(text),
+    };
+    name == *found && equal
+}
+
+/// A figure that follows from the facts.
+#[derive(Clone, Copy)]
+enum Usual<'f> {
+    Number(u64),
+    Text(&'f str),
+}
+
+/// What a gate compares where everything is as the facts say; none if nothing.
+fn usually<'f>(gate: &str, facts: &'f PolicyFacts) -> Option<[(&'static str, Usual<'f>); 2]> {
+    let Principal::Agent { trust, phase, status, .. } = &facts.who else { return None };
+    let Resource::Gateway { name, min_trust, .. } = &facts.what else { return None };
+    match gate {
+        "gateway_health" => Some([
+            ("gateway", Usual::Text(name)),
+            ("health", Usual::Text(Health::Healthy.as_str())),
+        ]),
+        "agent_status" => Some([("status", Usual::Text(status)), ("phase", Usual::Text(phase))]),
+        "trust_level" => Some([
+            ("trust", Usual::Number(u64::from(*trust))),
+            ("minimum", Usual::Number(u64::from(*min_trust))),
+        ]),
+        _ => None,
+    }
+}
+
+/// The whole record of a decision, of one that was written in brief too.
+pub fn expand(record: Map<String, Value>, known: &Known<'_>) -> Map<String, Value> {
+    let Some(Value::Object(passed)) = record.get(BRIEF) else { return record };
+    let facts = record
+        .get("facts")
+        .cloned()
+        .and_then(|facts| Some(serde_json::from_value::<Seen<'static>>(facts).ok()?.whole(known)));
+    // What was erased cannot be put back.
+    let Some(facts) = facts else { return record };
+    let mut whole = Map::new();
+    let keep = |whole: &mut Map<String, Value>, name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            whole.insert(name.to_owned(), value);
+        }
+    };
+    let field = |name: &str| record.get(name).cloned();
+    keep(&mut whole, "disposition", field("disposition"));
+    keep(&mut whole, "gates", Some(gates(passed, &facts)));
+    let usual = usual(facts.cost);
+    let usual = (!usual.is_empty()).then(|| json!(usual));
+    keep(&mut whole, "constraints", field("constraints").or(usual));
+    for name in ["policyHash", "factsDigest", "actionDigest"] {
+        keep(&mut whole, name, field(name));
+    }
+    keep(&mut whole, "facts", Some(json!(facts)));
+    let route = field("layer").map(|layer| json!({"gateway": facts.what.name(), "layer": layer}));
+    keep(&mut whole, "route", field("route").or(route));
+    let worst = worst(facts.cost).map(|worst| worst.to_string());
+    keep(&mut whole, "worst", worst.and_then(|worst| serde_json::from_str(&worst).ok()));
+    for (name, value) in record {
+        let known = [BRIEF, "layer"].contains(&name.as_str());
+        if !known && !whole.contains_key(&name) {
+            whole.insert(name, value);
+        }
+    }
+    whole
+}
+
+fn gates(passed: &Map<String, Value>, facts: &PolicyFacts) -> Value {
+    let gate = |gate: &crate::gates::Gate| {
+        let mut verdict = json!({"gate": gate.name, "outcome": "pass"});
+        let figures = passed.get(gate.name).cloned().or_else(|| {
+            let figures = usually(gate.name, facts)?.map(|(name, usual)| {
+                let value = match usual {
+                    Usual::Number(number) => json!(number),
+                    Usual::Text(text) => json!(text),
+                };
+                (name.to_owned(), value)
+            });
+            Some(Value::Object(figures.into_iter().collect()))
+        });
+        match figures {
+            Some(Value::Object(figures)) if figures.is_empty() => {}
+            Some(figures) => verdict["figures"] = figures,
+            None => {}
+        }
+        verdict
+    };
+    GATES.iter().map(gate).collect()
+}

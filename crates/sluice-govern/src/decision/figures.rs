@@ -1,0 +1,97 @@
+//! What a gate compared, by name.
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// What a gate compared, in the order it is told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Figures(Vec<(&'static str, Figure)>);
+
+/// One thing that was compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Figure {
+    /// A number.
+    Number(u64),
+    /// One of a few words.
+    Word(&'static str),
+    /// A name.
+    Text(String),
+    /// Several things.
+    List(Vec<Value>),
+}
+
+impl Figures {
+    /// Whether nothing was compared.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, name: &'static str, figure: Figure) {
+        self.0.push((name, figure));
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> &[(&'static str, Figure)] {
+        &self.0
+    }
+}
+
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, figure)| (name, figure)))
+    }
+}
+
+impl Figure {
+    /// Whether it is this text.
+    pub(super) fn is(&self, text: &str) -> bool {
+        match self {
+            Figure::Word(word) => *word == text,
+            Figure::Text(own) => own == text,
+            Figure::Number(_) | Figure::List(_) => false,
+        }
+    }
+}
+
+impl From<u64> for Figure {
+    fn from(number: u64) -> Figure {
+        Figure::Number(number)
+    }
+}
+
+impl From<u32> for Figure {
+    fn from(number: u32) -> Figure {
+        Figure::Number(number.into())
+    }
+}
+
+impl From<u8> for Figure {
+    fn from(number: u8) -> Figure {
+        Figure::Number(number.into())
+    }
+}
+
+impl From<usize> for Figure {
+    fn from(number: usize) -> Figure {
+        Figure::Number(number as u64)
+    }
+}
+
+impl From<&str> for Figure {
+    fn from(text: &str) -> Figure {
+        Figure::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Figure {
+    fn from(text: String) -> Figure {
+        Figure::Text(text)
+    }
+}
+
+impl From<Vec<Value>> for Figure {
+    fn from(list: Vec<Value>) -> Figure {
+        Figure::List(list)
+    }
+}
