@@ -41,6 +41,11 @@ impl Judging {
         self.results > 0
     }
 
+    /// Whether a letter is held back, whatever has become of its step.
+    pub(crate) fn holds(&self, letter: LetterId) -> bool {
+        self.letters.contains(&letter)
+    }
+
     /// Whether answers wait for the next turn.
     pub(crate) fn has_answers(&self) -> bool {
         !self.answered.is_empty()
@@ -75,13 +80,9 @@ impl Judging {
         });
     }
 
-    /// Holds a result back until it is judged. One that is, is not asked about again.
+    /// Holds a result back until it is judged.
     pub(crate) fn hold(&mut self, input: Input, subject: Subject, judge: &Arc<Judge>) {
-        if let Some(letter) = input.letter
-            && !self.letters.insert(letter)
-        {
-            return;
-        }
+        self.letters.extend(input.letter);
         self.results += 1;
         let judge = Arc::clone(judge);
         self.open.push(Box::pin(async move { Some(judged(input, &subject, &judge).await) }));

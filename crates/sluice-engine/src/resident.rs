@@ -118,8 +118,8 @@ impl Resident {
         // anybody else's has none yet, and the sweep finds what comes.
         if self.epoch > 1 {
             self.read_letters(&mut inputs).await;
-            inputs = self.sift(inputs).await;
         }
+        inputs = self.sift(inputs).await;
         let standing = loop {
             let standing = self.turn(inputs).await;
             if standing != Standing::Kept {
@@ -264,14 +264,20 @@ impl Resident {
             };
             inputs.push(Input::new(command));
         }
+        // Sifted first: a letter whose verdict has come is not held a second time.
+        let mut inputs = self.sift(inputs).await;
         inputs.extend(self.judging.take());
-        self.sift(inputs).await
+        inputs
     }
 
     /// Results that must be judged first are held back until they are.
     async fn sift(&mut self, inputs: Vec<Input>) -> Vec<Input> {
         let mut ready = Vec::with_capacity(inputs.len());
         for input in inputs {
+            // It is in the inbox until it is applied, and is read again and again.
+            if input.letter.is_some_and(|letter| self.judging.holds(letter)) {
+                continue;
+            }
             let judge = Arc::clone(&self.engine.judge);
             match (self.run.output_subject(&input.command), self.dispatching) {
                 (None, _) => ready.push(input),
