@@ -79,15 +79,7 @@ impl Run {
             NodeEvent::Waiting(wait) => self.waits(at, wait, at_ms),
             NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
             NodeEvent::Delta(_) => self.streams(at, at_ms),
-            NodeEvent::Log { line: Line::Process(process), .. } => {
-                self.state_mut(at).process = Some(process.clone());
-            }
-            NodeEvent::Log { line: Line::Asked { digest, prepared }, .. } => {
-                self.asks_moderator(at, digest, prepared.as_ref());
-            }
-            NodeEvent::Log { line: Line::Cleared { phase, digest }, .. } => {
-                self.cleared(at, *phase, digest);
-            }
+            NodeEvent::Log { line, .. } => self.logged(at, line),
             NodeEvent::Retried(retried) => self.retried(at, retried),
             NodeEvent::Completed(completed) => self.completed(at, completed, at_ms),
             NodeEvent::Failed(ending) => self.failed(at, StepStatus::Failed, ending, at_ms),
@@ -136,9 +128,16 @@ impl Run {
             NodeEvent::Reconciled { dispatch_no, usage } => {
                 self.reconciled(at, *dispatch_no, usage);
             }
-            NodeEvent::Log { .. }
-            | NodeEvent::ModerationFlagged { .. }
-            | NodeEvent::ContractViolated { .. } => {}
+            NodeEvent::ModerationFlagged { .. } | NodeEvent::ContractViolated { .. } => {}
+        }
+    }
+
+    fn logged(&mut self, at: StepAt, line: &Line) {
+        match line {
+            Line::Text(_) => {}
+            Line::Process(process) => self.state_mut(at).process = Some(process.clone()),
+            Line::Asked { digest, prepared } => self.asks_moderator(at, digest, prepared.as_ref()),
+            Line::Cleared { phase, digest } => self.cleared(at, *phase, digest),
         }
     }
 
