@@ -104,8 +104,9 @@ impl WordList {
             .find(|(phrase, range)| {
                 let before = text[..range.start].chars().next_back();
                 let after = text[range.end..].chars().next();
-                !(phrase.edges.0 && before.is_some_and(joins))
-                    && !(phrase.edges.1 && after.is_some_and(joins))
+                let begins = !phrase.edges.0 || !before.is_some_and(joins);
+                let ends = !phrase.edges.1 || !after.is_some_and(joins);
+                begins && ends
             })
             .map(|(phrase, _)| phrase)
     }
