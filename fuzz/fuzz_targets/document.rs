@@ -9,7 +9,10 @@ fuzz_target!(|bytes: &[u8]| {
     let registry = Registry::default();
     for format in [None, Some(Format::Lobsterx), Some(Format::Lens)] {
         let checked = doc::check(bytes, format, &registry);
-        assert_eq!(checked.plan.is_none(), checked.diagnostics.iter().any(|found| found.is_error()));
+        assert_eq!(
+            checked.plan.is_none(),
+            checked.diagnostics.iter().any(|found| found.is_error())
+        );
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
         for found in &checked.diagnostics {
             assert!(found.line >= 1 && found.line as usize <= lines && found.column >= 1);

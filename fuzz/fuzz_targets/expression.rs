@@ -21,7 +21,11 @@ fuzz_target!(|source: &str| {
         assert!(source.get(reference.span.range()).is_some(), "a reference lies in its source");
     }
     let scope = Names::new()
-        .with_step("init", json!({"vendor_type": "saas", "list": [1, "2", null, {"a": [true]}], "n": 5}), Some("text"))
+        .with_step(
+            "init",
+            json!({"vendor_type": "saas", "list": [1, "2", null, {"a": [true]}], "n": 5}),
+            Some("text"),
+        )
         .with_skipped_step("gone")
         .with_variable("risk", json!("7"))
         .with_variable("a.b", json!({"c": 1.5}))

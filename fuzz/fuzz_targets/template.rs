@@ -17,7 +17,9 @@ fuzz_target!(|source: &str| {
     if let Ok(template) = Template::parse(source) {
         let scope = Names::new().with_variable("x", json!(hostile)).with_skipped_step("s");
         if let Ok(rendered) = template.render(&scope) {
-            let expected = template.references().filter(|one| one.path.head() == "x" && one.path.rest().is_empty());
+            let expected = template
+                .references()
+                .filter(|one| one.path.head() == "x" && one.path.rest().is_empty());
             assert!(rendered.matches(hostile).count() >= expected.count());
         }
         if let Ok(command) = template.shell() {

@@ -181,6 +181,8 @@ codes! {
         ConditionError = "condition_error",
         /// A template read a name that has no value.
         UnresolvedVariable = "unresolved_variable",
+        /// No member of the team fits the step.
+        NoMemberFits = "no_member_fits",
         /// A lens placeholder has no value.
         PlaceholderUnbound = "placeholder_unbound",
         /// The outputs do not fit their declared schema.
@@ -191,6 +193,8 @@ codes! {
         InputContractViolation = "input_contract_violation",
         /// A lens node's output breaks its contract.
         OutputContractViolation = "output_contract_violation",
+        /// A layer of the prompt asks for what a stricter one forbids.
+        LayerContradiction = "layer_contradiction",
         /// The inputs of a step are too large.
         ContextTooLarge = "context_too_large",
         /// What a `for_each` step is to be done for is no list.

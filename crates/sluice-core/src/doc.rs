@@ -10,6 +10,7 @@ mod registry;
 mod schema;
 pub mod setup;
 mod shared;
+mod team;
 #[cfg(test)]
 mod tests;
 

@@ -9,6 +9,7 @@
 //! has nothing else. `verify` checks a whole store.
 
 pub mod audit;
+pub mod elision;
 pub mod entry;
 pub mod erasure;
 pub mod event;

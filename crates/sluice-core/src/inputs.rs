@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::merge::{self, Strategy, choose};
-use crate::outputs::settle;
+use crate::outputs::{Settled, settle};
 use crate::plan::step::Input;
 use crate::scope::{Found, Scope, resolve};
 use crate::template::{Reason, Unresolved};
@@ -19,7 +19,7 @@ pub fn bind(
     inputs: &IndexMap<String, Input>,
     merge: Option<Strategy>,
     scope: &dyn Scope,
-) -> Result<Map<String, Value>, Failure> {
+) -> Result<Settled, Failure> {
     let mut bound = Map::new();
     for (name, input) in inputs {
         bound.insert(name.clone(), value(input, merge, scope)?);
@@ -29,11 +29,10 @@ pub fn bind(
         let schema = input.schema.clone().filter(|_| !bound[name].is_null())?;
         Some((name.clone(), schema))
     });
-    match settle(&typed.collect(), bound, Membership::Exact) {
-        Ok(settled) => Ok(settled.outputs),
-        Err(violations) => Err(Failure::of(Code::InputContractViolation, violations)
-            .expect("settling fails only with violations")),
-    }
+    settle(&typed.collect(), bound, Membership::Exact).map_err(|violations| {
+        Failure::of(Code::InputContractViolation, violations)
+            .expect("settling fails only with violations")
+    })
 }
 
 fn value(input: &Input, strategy: Option<Strategy>, scope: &dyn Scope) -> Result<Value, Failure> {
@@ -76,7 +75,7 @@ mod tests {
 
     fn one(input: Input, merge: Option<Strategy>) -> Result<Value, Failure> {
         let inputs = IndexMap::from([("in".to_owned(), input)]);
-        bind(&inputs, merge, &scope()).map(|bound| bound["in"].clone())
+        bind(&inputs, merge, &scope()).map(|bound| bound.outputs["in"].clone())
     }
 
     #[test]

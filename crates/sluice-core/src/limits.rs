@@ -47,6 +47,9 @@ pub const SCHEMA_DEPTH_MAX: usize = 16;
 /// Most violations reported for one set of outputs or inputs.
 pub const VIOLATIONS_MAX: usize = 100;
 
+/// Most members of one team.
+pub const TEAM_MEMBERS_MAX: usize = 256;
+
 /// Steps of one run in flight at once, unless the document says otherwise.
 pub const MAX_PARALLEL_DEFAULT: u32 = 64;
 /// Highest `max_parallel` a document may ask for.
@@ -65,6 +68,23 @@ pub const NODE_TIMEOUT_MS_DEFAULT: u64 = 60_000;
 pub const ATTEMPTS_MAX: u32 = 100;
 /// Most times a step may be asked again with its violations (`repair`).
 pub const REASK_MAX: u32 = 10;
+
+/// Longest standing instruction of the platform or the owner, in bytes.
+pub const INSTRUCTION_BYTES_MAX: usize = 32 * 1024;
+/// Most bytes that all layers of one prompt may have beside the instruction.
+pub const LAYERS_BYTES_MAX: usize = 256 * 1024;
+/// Longest note, in bytes.
+pub const NOTE_BYTES_MAX: usize = 32 * 1024;
+/// Most notes of one memory profile.
+pub const MEMORY_NOTES_MAX: usize = 50;
+/// Most answers of an agent that one memory profile loads.
+pub const MEMORY_OUTPUTS_MAX: usize = 20;
+/// Most bytes that one memory profile loads; what is longer is cut.
+pub const MEMORY_BYTES_MAX: usize = 64 * 1024;
+/// The same, unless the profile says otherwise.
+pub const MEMORY_BYTES_DEFAULT: usize = 16 * 1024;
+/// Longest answer that is remembered, in bytes; what is longer is cut.
+pub const MEMO_BYTES_MAX: usize = 4 * 1024;
 
 /// Most bytes that a step's bound inputs may have.
 pub const INPUT_BYTES_MAX: usize = 512 * 1024;
@@ -100,3 +120,17 @@ pub const ERASED_EVENTS_MAX: usize = 1000;
 pub const FINDINGS_MAX: usize = 1000;
 /// Longest packet that is read, in bytes.
 pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Most parts of a child's result whose origin its parent is told.
+pub const CHILD_ORIGINS_MAX: usize = 10_000;
+
+/// Shortest time between two slots of a schedule, in milliseconds.
+pub const EVERY_MS_MIN: u64 = 1000;
+/// How far back slots that nobody was there for are gone through, in milliseconds.
+pub const SLOT_LOOK_BACK_MS: u64 = 31 * 24 * 60 * 60 * 1000;
+/// Most slots that are gone through at once.
+pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
+/// More slots than this that are due at once are told together.
+pub const SLOT_ROWS_MAX: usize = 50;
+/// Most missed slots that are made up for.
+pub const BACKFILL_MAX: usize = 10;

@@ -11,14 +11,16 @@ pub mod step;
 
 use crate::args::ArgDecl;
 use crate::canonical;
+use crate::choice;
 use crate::money::Money;
 use crate::template::Template;
 use crate::wire;
 use graph::Graph;
 use indexmap::IndexMap;
-use policy::{Family, Scheduling};
+use policy::{Family, QueueOrder, Scheduling};
 use serde::{Deserialize, Serialize};
-use step::Step;
+use serde_json::Value;
+use step::{Approval, Retry, Step};
 
 /// A workflow, resolved.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -137,6 +139,11 @@ pub struct Recovery {
     pub after_ms: u64,
 }
 
+/// The names of a team's policies.
+pub(crate) const QUEUE_POLICY: &str = "queue_policy";
+pub(crate) const APPROVAL_POLICY: &str = "approval_policy";
+pub(crate) const RETRY_POLICY: &str = "retry_policy";
+
 /// The members that share a run's steps, and their common policies.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Team {
@@ -144,13 +151,39 @@ pub struct Team {
     pub members: Vec<Member>,
     /// What a failed branch does to the others.
     pub failure_mode: policy::FailureMode,
-    /// Policies that later layers read as they are.
+    /// Its other policies by name, as they were settled when the plan was made. Plans
+    /// of earlier versions hold whatever was written.
     #[serde(
         default,
         deserialize_with = "wire::values_by_name",
         skip_serializing_if = "IndexMap::is_empty"
     )]
-    pub policies: IndexMap<String, serde_json::Value>,
+    pub policies: IndexMap<String, Value>,
+}
+
+impl Team {
+    /// In which order ready steps are taken.
+    pub fn order(&self) -> QueueOrder {
+        let order = self.policies.get(QUEUE_POLICY).and_then(|policy| policy.get("order"));
+        order.and_then(Value::as_str).and_then(choice::find).unwrap_or(QueueOrder::Id)
+    }
+
+    /// Whether people are asked before every step of a member.
+    pub fn asks_always(&self) -> bool {
+        let policy = self.policies.get(APPROVAL_POLICY);
+        policy.and_then(|policy| policy.get("required")).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// How people are asked before a member begins.
+    pub fn approval(&self) -> Approval {
+        let policy = self.policies.get(APPROVAL_POLICY).cloned();
+        policy.and_then(|policy| serde_json::from_value(policy).ok()).unwrap_or_default()
+    }
+
+    /// When steps that say nothing of it are tried again.
+    pub fn retry(&self) -> Option<Retry> {
+        serde_json::from_value(self.policies.get(RETRY_POLICY)?.clone()).ok()
+    }
 }
 
 /// One member of a team.

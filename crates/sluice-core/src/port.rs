@@ -7,7 +7,10 @@
 pub mod adapter;
 pub mod authority;
 pub mod ledger;
+pub mod lineage;
+pub mod memo;
 pub mod moderator;
+pub mod slots;
 pub mod store;
 
 use std::future::Future;

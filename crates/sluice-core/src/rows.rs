@@ -11,6 +11,7 @@
 mod diff;
 mod entry;
 mod fault;
+mod lens;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::entries;
 pub use fault::{ALWAYS_THERE, RowFault, faults};
+pub use lens::{changed_versions, head};
 pub use settle::{kept, settle};
 
 use sluice_govern::registry::{Kind, Row};

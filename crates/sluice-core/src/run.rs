@@ -13,6 +13,8 @@ pub mod label;
 pub mod letter;
 pub mod moderate;
 pub mod projection;
+pub mod provenance;
+pub mod seat;
 pub mod snapshot;
 pub mod start;
 pub mod state;
@@ -21,6 +23,8 @@ pub mod transition;
 
 pub(crate) mod evolve;
 mod index;
+mod lineage;
+mod recovery;
 mod scope;
 #[cfg(test)]
 mod tests;

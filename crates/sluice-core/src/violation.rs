@@ -35,6 +35,8 @@ pub enum Reason {
     InvalidEnvelope,
     /// An output has no data that its schema could be applied to.
     SchemaViolation,
+    /// A layer of a prompt asks for what a stricter one forbids.
+    ContradictsLayer,
 }
 
 impl Reason {
@@ -52,6 +54,7 @@ impl Reason {
             Reason::UnknownField => "unknown_field",
             Reason::InvalidEnvelope => "invalid_envelope",
             Reason::SchemaViolation => "schema_violation",
+            Reason::ContradictsLayer => "contradicts_layer",
         }
     }
 
@@ -69,6 +72,7 @@ impl Reason {
             "unknown_field" => Reason::UnknownField,
             "invalid_envelope" => Reason::InvalidEnvelope,
             "schema_violation" => Reason::SchemaViolation,
+            "contradicts_layer" => Reason::ContradictsLayer,
             _ => return None,
         })
     }

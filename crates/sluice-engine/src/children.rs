@@ -96,6 +96,7 @@ impl Inner {
                         status: RunStatus::Failed,
                         outputs: None,
                         error: Some((code(&failure).to_string(), failure.to_string())),
+                        origins: Vec::new(),
                     };
                     engine.tell(parent, command, &format!("child:{child}:0")).await;
                 }

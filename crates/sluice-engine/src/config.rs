@@ -21,6 +21,9 @@ pub struct Config {
     pub grace_ms: u64,
     /// How often parts of one answer are journalled at most.
     pub delta_ms: u64,
+    /// How many parts of answers are journalled a second, all streams together:
+    /// the more there are, the further apart are the parts of each.
+    pub deltas_per_second: u32,
     /// How long people are given to answer, and steps wait at gates.
     pub patience: Patience,
     /// How often a run that waits at a gate looks by itself.
@@ -81,6 +84,7 @@ impl Default for Config {
             claims: Claims::All,
             grace_ms: 5000,
             delta_ms: 50,
+            deltas_per_second: 1000,
             patience: Patience::default(),
             look_ms: 1000,
             moderation: Moderation::default(),

@@ -5,16 +5,19 @@ use crate::config::{Claims, Config};
 use crate::definition::{Definitions, Stored};
 use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
 use crate::judge::Judge;
-use crate::load::{Folded, blobs, replay, stored};
+use crate::limits::PAGE_BYTES;
+use crate::load::{Folded, blobs_of, replay, stored};
 use crate::mail::Mail;
 use crate::resident::{Resident, Seat, fold};
 use crate::sealer::Sealer;
 use crate::start::{Start, StartedRun};
+use crate::stream::Budget;
+use crate::tail::Reader;
 use crate::trust::{PolicySource, Trust};
 use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
 use futures_util::FutureExt as _;
-use sluice_core::journal::envelope::{Shown, envelopes};
+use sluice_core::journal::envelope::{Seen, envelopes, push};
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Entropy};
@@ -70,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
     pub(crate) watches: Watches,
+    /// What streams share.
+    pub(crate) streams: Budget,
     /// Room for runs in memory.
     pub(crate) room: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
@@ -133,6 +138,7 @@ impl Engine {
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),
+            streams: Budget::default(),
             room: Arc::new(Semaphore::new(config.residents_max)),
             stop: CancellationToken::new(),
             dead: CancellationToken::new(),
@@ -199,18 +205,24 @@ impl Engine {
     }
 
     /// Envelopes of the events after `after`, a page of them.
-    pub async fn events(&self, run: &Run, after: u64) -> Result<Vec<Shown>, LoadError> {
-        const PAGE_BYTES: usize = 1024 * 1024;
+    pub async fn events(&self, run: &Run, after: u64) -> Result<Vec<Seen>, LoadError> {
         let started = &run.started;
         let mut shown = Vec::new();
         for frame in self.inner.store.frames(run.id, after, PAGE_BYTES).await? {
-            let blobs = blobs(&*self.inner.store, run.id, &frame.body).await?;
+            let blobs = blobs_of(&*self.inner.store, run.id, &frame).await?;
             let page = envelopes(run.id, &started.workflow, &started.trace_id, &frame, &blobs);
             let page =
                 page.map_err(|error| LoadError::Poison { run: run.id, reason: error.to_string() })?;
-            shown.extend(page.into_iter().filter(|one| one.id > after));
+            for seen in page.into_iter().filter(|one| one.id() > after) {
+                push(&mut shown, seen);
+            }
         }
         Ok(shown)
+    }
+
+    /// Reads a run's events from a cursor on: first what is there, then what comes.
+    pub async fn reader(&self, run: RunId, after: u64) -> Result<Reader, LoadError> {
+        Reader::open(Arc::clone(&self.inner), run, after).await
     }
 
     /// A definition by the hash of its stored form.
@@ -236,6 +248,10 @@ impl Engine {
     /// Runs that are left alone, and why.
     pub fn poisoned(&self) -> BTreeMap<RunId, String> {
         self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     /// Seals everything that is written by now.
@@ -341,9 +357,7 @@ impl Inner {
                 Mail::Letters => letters = true,
                 Mail::Claimed(_) => ours = true,
                 // Of a call that is over with the run's stay in memory.
-                Mail::Text { .. }
-                | Mail::Media { .. }
-                | Mail::Log { .. }
+                Mail::Log { .. }
                 | Mail::Process { .. }
                 | Mail::Child(_)
                 | Mail::Look

@@ -158,6 +158,8 @@ impl HoldBack {
             return (ended(execution), Some(found.clone()));
         }
         let mut answer = match execution {
+            // Nobody wants it any more, and it may have been cut off while it was let go.
+            Execution::Done(_) if self.stop.is_cancelled() => return (execution, None),
             Execution::Done(answer) => answer,
             Execution::Accepted => return self.accepted(&mut held, out).await,
         };
@@ -280,8 +282,8 @@ impl Channel {
         self.text.floor_char_boundary(end - HELD_BYTES_MAX)
     }
 
-    /// Lets go everything before `end`. What was sent is forgotten at once, so
-    /// that being dropped in between repeats nothing.
+    /// Lets go everything before `end`. Whoever drops this half-way lets nothing
+    /// go any more: some of it may have gone.
     async fn release(&mut self, mut end: usize, voice: Voice, out: &Outlet) -> Result<(), Closed> {
         loop {
             let mark = self.marks.front().map(|(at, _)| *at).filter(|at| *at <= end);

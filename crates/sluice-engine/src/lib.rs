@@ -9,6 +9,10 @@ pub mod config;
 pub mod definition;
 pub mod engine;
 pub mod error;
+pub mod limits;
+pub mod provenance;
+pub mod registered;
+pub mod schedule;
 pub mod sealer;
 pub mod world;
 
@@ -24,7 +28,9 @@ mod resident;
 #[cfg(feature = "sabotage")]
 mod sabotage;
 pub mod start;
+mod stream;
 mod sweep;
+pub mod tail;
 mod take;
 pub mod trust;
 mod turn;

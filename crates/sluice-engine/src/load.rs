@@ -4,7 +4,7 @@ use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
 use sluice_core::evidence::event::{self, HASH_BYTES};
 use sluice_core::journal::event::RunStarted;
-use sluice_core::journal::wire;
+use sluice_core::journal::wire::{self, WireError};
 use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
 use sluice_core::run::id::RunId;
 use sluice_core::run::snapshot;
@@ -142,15 +142,41 @@ fn readable<T>(id: RunId, answer: Result<T, StoreError>) -> Result<T, LoadError>
     })
 }
 
-/// Everything a frame refers to by hash.
+/// The first event of a run.
+pub(crate) async fn first_event(store: &dyn Store, id: RunId) -> Result<RunStarted, LoadError> {
+    let frames = readable(id, store.frames(id, 0, 1).await)?;
+    let first = frames.first().ok_or(LoadError::NoRun(id))?;
+    let blobs = blobs(store, id, &first.body).await?;
+    let poison = |reason: String| LoadError::Poison { run: id, reason };
+    wire::started(&first.body, &blobs).map_err(|error| poison(error.to_string()))
+}
+
+/// Everything a frame refers to by hash, as far as the fold reads it.
 pub(crate) async fn blobs(
     store: &dyn Store,
     id: RunId,
     body: &[u8],
 ) -> Result<BTreeMap<Hash, Vec<u8>>, LoadError> {
+    fetch(store, id, wire::blobs(body)).await
+}
+
+/// Everything a frame and what stands beside it refer to by hash.
+pub(crate) async fn blobs_of(
+    store: &dyn Store,
+    id: RunId,
+    frame: &Frame,
+) -> Result<BTreeMap<Hash, Vec<u8>>, LoadError> {
+    fetch(store, id, wire::blobs_of(frame)).await
+}
+
+async fn fetch(
+    store: &dyn Store,
+    id: RunId,
+    hashes: Result<Vec<Hash>, WireError>,
+) -> Result<BTreeMap<Hash, Vec<u8>>, LoadError> {
     let poison = |reason: String| LoadError::Poison { run: id, reason };
     let mut found = BTreeMap::new();
-    for hash in wire::blobs(body).map_err(|error| poison(error.to_string()))? {
+    for hash in hashes.map_err(|error| poison(error.to_string()))? {
         let blob = readable(id, store.blob(hash).await)?;
         found.insert(hash, blob.ok_or_else(|| poison(format!("blob {hash} is missing")))?);
     }

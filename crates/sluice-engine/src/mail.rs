@@ -18,10 +18,6 @@ pub(crate) enum Mail {
     Letters,
     /// What the run waits for at a gate may be free.
     Look,
-    /// Part of an answer.
-    Text { at: StepAt, dispatch_no: u32, text: String },
-    /// A picture or sound.
-    Media { at: StepAt, dispatch_no: u32, url: String, mime: String },
     /// A line for the log.
     Log { at: StepAt, dispatch_no: u32, text: String },
     /// A process that waits until it is journalled.

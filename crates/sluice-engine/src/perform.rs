@@ -6,6 +6,7 @@
 use crate::hold_back::HoldBack;
 use crate::judge::Judge;
 use crate::mail::Mail;
+use crate::stream::Stream;
 use futures_util::FutureExt as _;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::Later;
@@ -15,6 +16,7 @@ use sluice_core::port::adapter::{
 use sluice_core::port::moderator::{Subject, Verdict};
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -35,6 +37,7 @@ pub(crate) struct Outlet {
     pub(crate) at: StepAt,
     pub(crate) dispatch_no: u32,
     pub(crate) mailbox: mpsc::Sender<Mail>,
+    pub(crate) stream: Arc<Stream>,
 }
 
 impl Outlet {
@@ -46,10 +49,8 @@ impl Outlet {
     pub(crate) async fn forward(&self, emission: Emission) -> Result<(), Closed> {
         let (at, dispatch_no) = (self.at, self.dispatch_no);
         match emission {
-            Emission::Text(text) => self.send(Mail::Text { at, dispatch_no, text }).await,
-            Emission::Media { url, mime } => {
-                self.send(Mail::Media { at, dispatch_no, url, mime }).await
-            }
+            Emission::Text(text) => self.stream.text(&text).await,
+            Emission::Media { url, mime } => self.stream.media(url, mime).await,
             Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
             Emission::Process(process) => {
                 let (reply, journalled) = oneshot::channel();
@@ -103,18 +104,19 @@ pub(crate) async fn call(calling: Calling, request: Request) -> Done {
     let hold = judge.map(|(judge, subject)| HoldBack::new(judge, subject, stop.clone()));
     let line = Line { outlet, cancel: stop.clone(), hold };
     let (at, dispatch_no) = (line.outlet.at, line.outlet.dispatch_no);
+    let patience = async {
+        stop.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(grace_ms)).await;
+    };
+    // To the end: what it has begun to let go must not be dropped half-way.
+    let mut ticks = pin!(async {
+        match &line.hold {
+            Some(hold) => hold.tick(&line.outlet).await,
+            None => pending().await,
+        }
+    });
     let execution = {
         let work = AssertUnwindSafe(adapter.execute(&request, &line)).catch_unwind();
-        let patience = async {
-            stop.cancelled().await;
-            tokio::time::sleep(Duration::from_millis(grace_ms)).await;
-        };
-        let ticks = async {
-            match &line.hold {
-                Some(hold) => hold.tick(&line.outlet).await,
-                None => pending().await,
-            }
-        };
         tokio::select! {
             biased;
             worked = work => worked.unwrap_or_else(|_| {
@@ -125,12 +127,16 @@ pub(crate) async fn call(calling: Calling, request: Request) -> Done {
                 let message = "it did not stop when asked and was dropped";
                 Execution::Done(Box::new(abandoned(CallErrorCode::Cancelled, message)))
             }
-            () = ticks => unreachable!("windows are looked after without end"),
+            () = &mut ticks => unreachable!("windows are looked after without end"),
         }
     };
     let (execution, verdict) = match &line.hold {
-        Some(hold) => hold.conclude(execution, &line.outlet).await,
         None => (execution, None),
+        Some(hold) => tokio::select! {
+            biased;
+            concluded = hold.conclude(execution, &line.outlet) => concluded,
+            () = &mut ticks => unreachable!("windows are looked after without end"),
+        },
     };
     Done { at, dispatch_no, execution, verdict }
 }

@@ -6,17 +6,20 @@ use crate::judging::{Judging, judged};
 use crate::load::{Folded, load};
 use crate::mail::Mail;
 use crate::perform::{Calling, Done, Outlet, call};
+use crate::stream::Streams;
 use crate::turn::{Committed, Input, Offspring, Standing};
 use crate::watch::Tip;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use sluice_core::journal::event::{DeltaPart, StepAt};
+use sluice_core::journal::event::StepAt;
 use sluice_core::limits::LOG_LINE_BYTES_MAX;
+use sluice_core::plan::policy::ParallelFailure;
+use sluice_core::plan::step::Step;
 use sluice_core::port::Entropy;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
 use sluice_core::port::moderator::Phase;
-use sluice_core::port::store::{Hold, Inbox, LetterId};
+use sluice_core::port::store::{Frame, Hold, Inbox, LetterId};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
@@ -68,9 +71,10 @@ pub(crate) struct Resident {
     results: Vec<Done>,
     /// What the moderator is asked.
     judging: Judging,
-    /// Text that waits to be journalled, and since when.
-    text: BTreeMap<StepAt, (u32, String)>,
-    text_due: Option<Instant>,
+    /// Parts of answers that wait to be journalled.
+    streams: Streams,
+    /// Whether a step that fails stops others.
+    fails_fast: bool,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -85,7 +89,11 @@ pub(crate) struct Seat {
 
 impl Resident {
     pub(crate) fn new(engine: Arc<Inner>, folded: Folded, seat: Seat) -> Resident {
+        let steps = &folded.run.definition.plan.steps;
+        let fail_fast = |step: &Step| step.parallel_failure_policy == ParallelFailure::FailFast;
         Resident {
+            fails_fast: steps.iter().any(fail_fast),
+            streams: Streams::new(&engine.streams),
             entropy: (engine.entropy)(),
             engine,
             run: folded.run,
@@ -104,8 +112,6 @@ impl Resident {
             children: BTreeMap::new(),
             results: Vec::new(),
             judging: Judging::default(),
-            text: BTreeMap::new(),
-            text_due: None,
             _permit: seat.permit,
         }
     }
@@ -165,8 +171,8 @@ impl Resident {
     /// Waits for something to do, then takes everything there is.
     async fn gather(&mut self) -> Vec<Input> {
         let mut mails = Vec::new();
-        let wake = self.wake_at();
-        if self.results.is_empty() && !self.judging.has_answers() {
+        while self.results.is_empty() && !self.judging.has_answers() {
+            let wake = self.wake_at();
             tokio::select! {
                 biased;
                 received = self.mailbox.recv_many(&mut mails, DRAIN_MAX) => {
@@ -176,8 +182,11 @@ impl Resident {
                     self.results.push(done);
                 }
                 () = self.judging.next(), if !self.judging.is_empty() => {}
+                // Something came that is journalled in a moment: when is to be seen.
+                () = self.streams.poked() => continue,
                 () = tokio::time::sleep_until(wake) => {}
             }
+            break;
         }
         while mails.len() < DRAIN_MAX
             && let Ok(mail) = self.mailbox.try_recv()
@@ -211,12 +220,17 @@ impl Resident {
         let most_ms = if waits { self.engine.config.look_ms } else { SLEEP_MS_MAX };
         let sleep_ms = due_ms.saturating_sub(now_ms).min(most_ms);
         let wake = Instant::now() + Duration::from_millis(sleep_ms);
-        self.text_due.map_or(wake, |due| due.min(wake))
+        self.streams.due(&self.engine.config).map_or(wake, |due| due.min(wake))
     }
 
     /// Turns mail and results into commands, parts of an answer before its end.
     async fn sort(&mut self, mails: Vec<Mail>) -> Vec<Input> {
         let mut inputs = Vec::new();
+        if self.may_end_attempts(&mails) {
+            self.streams.take_all(&mut inputs);
+        } else {
+            self.streams.take_due(&self.engine.config, &mut inputs);
+        }
         let mut letters = false;
         for mail in mails {
             match mail {
@@ -226,11 +240,6 @@ impl Resident {
                 Mail::Letters => letters = true,
                 // The turn that follows looks by itself.
                 Mail::Look => {}
-                Mail::Text { at, dispatch_no, text } => self.keep_text(at, dispatch_no, &text),
-                Mail::Media { at, dispatch_no, url, mime } => {
-                    let part = DeltaPart::Media { url, mime };
-                    inputs.push(Input::new(Command::Stream { at, dispatch_no, part }));
-                }
                 Mail::Log { at, dispatch_no, text } => log(&mut inputs, at, dispatch_no, text),
                 Mail::Process { at, dispatch_no, process, reply } => {
                     let command = Command::Process { at, dispatch_no, process };
@@ -245,15 +254,12 @@ impl Resident {
                 }
             }
         }
-        let due = self.text_due.is_some_and(|due| due <= Instant::now());
-        if due || !self.results.is_empty() {
-            self.flush_text(&mut inputs);
-        }
         if letters {
             self.read_letters(&mut inputs).await;
         }
         for done in std::mem::take(&mut self.results) {
             let Done { at, dispatch_no, execution, verdict } = done;
+            self.streams.end(at, dispatch_no, &mut inputs);
             let command = match execution {
                 Execution::Done(answer) => Command::Complete { at, dispatch_no, answer },
                 Execution::Accepted => Command::Accepted { at, dispatch_no },
@@ -294,22 +300,28 @@ impl Resident {
         ready
     }
 
-    fn keep_text(&mut self, at: StepAt, dispatch_no: u32, text: &str) {
-        let kept = self.text.entry(at).or_insert_with(|| (dispatch_no, String::new()));
-        if kept.0 != dispatch_no {
-            *kept = (dispatch_no, String::new());
-        }
-        kept.1.push_str(text);
-        let pause = Duration::from_millis(self.engine.config.delta_ms);
-        self.text_due.get_or_insert_with(|| Instant::now() + pause);
+    /// Whether what came may end attempts other than those that answered: what
+    /// they said until now must be in the journal before.
+    fn may_end_attempts(&self, mails: &[Mail]) -> bool {
+        let told = |mail: &Mail| {
+            matches!(mail, Mail::Command(..) | Mail::Letters | Mail::Leave | Mail::Claimed(_))
+        };
+        let stops = |done: &Done| match &done.execution {
+            Execution::Done(_) => self.fails_fast,
+            Execution::Accepted => false,
+        };
+        // What was judged may be the result of another step.
+        let judged = self.judging.has_answers();
+        judged || mails.iter().any(told) || self.results.iter().any(stops)
     }
 
-    fn flush_text(&mut self, inputs: &mut Vec<Input>) {
-        for (at, (dispatch_no, text)) in std::mem::take(&mut self.text) {
-            let part = DeltaPart::Text(text);
-            inputs.push(Input::new(Command::Stream { at, dispatch_no, part }));
+    /// Puts what was kept back before `inputs`, if time alone ends attempts now.
+    pub(crate) fn hurry(&mut self, inputs: &mut Vec<Input>, now_ms: u64) {
+        if self.run.next_due_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+            let mut kept = Vec::new();
+            self.streams.take_all(&mut kept);
+            inputs.splice(0..0, kept);
         }
-        self.text_due = None;
     }
 
     async fn read_letters(&mut self, inputs: &mut Vec<Input>) {
@@ -349,14 +361,14 @@ impl Resident {
         }
     }
 
-    /// Tells whoever watches.
-    pub(crate) fn publish(&self, hold: Hold) {
+    /// Tells whoever watches, and shows them the frame that led here.
+    pub(crate) fn publish(&self, hold: Hold, frame: impl FnOnce() -> Option<Frame>) {
         let tip = Tip {
             version: self.run.version,
             status: self.run.status,
             resident: hold == Hold::Keep,
         };
-        self.engine.watches.tell(self.run.id, tip);
+        self.engine.watches.tell(self.run.id, tip, frame);
     }
 
     /// Does what is due and not yet done, and stops what is no longer.
@@ -415,9 +427,10 @@ impl Resident {
         };
         let moderated = self.run.step(at).moderation.covers(Phase::Output);
         let subject = moderated.then(|| self.run.subject(at, Phase::Output, String::new()));
+        let stream = self.streams.open(at, dispatch_no);
         let calling = Calling {
             adapter,
-            outlet: Outlet { at, dispatch_no, mailbox: self.sender.clone() },
+            outlet: Outlet { at, dispatch_no, mailbox: self.sender.clone(), stream },
             judge: subject.map(|subject| (Arc::clone(&self.engine.judge), subject)),
             cancel,
             grace_ms: self.engine.config.grace_ms,
@@ -447,7 +460,7 @@ impl Resident {
     async fn give_up(&mut self) -> Standing {
         match self.release().await {
             Committed::Done | Committed::Left => {
-                self.publish(Hold::Release);
+                self.publish(Hold::Release, || None);
                 Standing::Released
             }
             Committed::Not | Committed::Refused => Standing::Lost,

@@ -25,6 +25,7 @@ use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreE
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
+use sluice_core::run::seat::Planned;
 use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use sluice_govern::registry::Posture;
@@ -288,6 +289,7 @@ impl Inner {
         let offspring = offspring(&run);
         let hold = if hold == Hold::Keep { self.hold(&run, now_ms, offspring) } else { hold };
         let addressees = decided.letters.iter().map(|letter| letter.run).collect();
+        let takings = run.takings(&decided.events);
         let append = Append {
             run: id,
             node: self.node,
@@ -295,6 +297,7 @@ impl Inner {
             after: 0,
             count,
             body: encoded.body,
+            beside: encoded.beside,
             chain: encoded.chain,
             create: Some(create),
             head: Some(self.head(&run, now_ms, hold, offspring)),
@@ -304,6 +307,8 @@ impl Inner {
             letters: letters(decided.letters),
             guards: decided.guards,
             entries: Vec::new(),
+            takings,
+            memos: decided.memos,
         };
         let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
         let tail_bytes = append.body.len();
@@ -433,7 +438,7 @@ impl Inner {
     fn check_agents(&self, plan: &Plan, request: &Start) -> Result<(), StartError> {
         let bindings = self.bindings(plan, request);
         let view = self.view(self.clock.now_ms());
-        for step in &plan.steps {
+        for (position, step) in (0u32..).zip(&plan.steps) {
             match &step.work {
                 Work::Approval | Work::Workflow(_) => continue,
                 Work::Unresolved { what, name } => {
@@ -442,10 +447,12 @@ impl Inner {
                 }
                 Work::Command { .. } | Work::Lens(_) => {}
             }
-            let bound = || bindings.get(step.role.as_ref()?);
-            let agent = step.agent.as_ref().or_else(bound).or(request.default_agent.as_ref());
-            let Some(agent) = agent else {
-                return Err(StartError::Agent(nobody(step)));
+            let default = request.default_agent.as_deref();
+            let agent = match request.stored.definition.planned(position, &bindings, default) {
+                Planned::Agent(agent) => agent,
+                // It waits until somebody is chosen.
+                Planned::Nobody => continue,
+                Planned::Unnamed => return Err(StartError::Agent(nobody(step))),
             };
             if view.agent(agent).is_none() {
                 let known: Vec<&str> = self.agents.names().collect();

@@ -2,7 +2,7 @@
 
 use crate::config::Claims;
 use crate::engine::Inner;
-use sluice_core::port::store::{Claim, Filter, Inbox, StoreError};
+use sluice_core::port::store::{Claim, Filter, Inbox, RunRow, StoreError};
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,7 +80,11 @@ impl Inner {
         for run in family.into_iter().filter(|run| self.resident(*run).is_none()) {
             let filter = Filter { run: Some(run), ..Filter::default() };
             let rows = self.store.list(filter).await?;
-            let Some(row) = rows.first().filter(|row| !row.status.is_terminal()) else {
+            // One that failed may be taken up again by itself.
+            let recovers =
+                |row: &RunRow| row.status == RunStatus::Failed && row.due_at_ms.is_some();
+            let wanted = |row: &&RunRow| !row.status.is_terminal() || recovers(row);
+            let Some(row) = rows.first().filter(wanted) else {
                 self.family().remove(&run);
                 continue;
             };

@@ -7,6 +7,7 @@
 mod counts;
 mod health;
 mod keep;
+mod recall;
 mod rules;
 mod view;
 mod waiters;
@@ -17,6 +18,7 @@ pub(crate) use view::View;
 
 use counts::Counts;
 use health::Pulse;
+use recall::Recall;
 use rules::Rules;
 use sluice_core::port::authority::Patience;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,6 +30,7 @@ pub(crate) struct Trust {
     counts: Counts,
     pulse: Pulse,
     waiters: Waiters,
+    recall: Recall,
     source: PolicySource,
     /// The newest rows whose rules cannot be read, and why: they are not read
     /// again and again.

@@ -9,7 +9,9 @@ use sluice_core::evidence::event::Link;
 use sluice_core::journal::event::Event;
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::ledger::Counter;
-use sluice_core::port::store::{Append, Appended, Guard, Head, Hold, Letter, LetterId, StoreError};
+use sluice_core::port::store::{
+    Append, Appended, Frame, Guard, Head, Hold, Letter, LetterId, StoreError,
+};
 use sluice_core::run::command::{Command, Dispatching, Given, Refusal};
 use sluice_core::run::decide::{Decided, Turn};
 use sluice_core::run::letter;
@@ -76,12 +78,13 @@ const RETRY_MS: (u64, u64) = (50, 2000);
 impl Resident {
     /// Decides everything in `inputs`, makes it durable, then answers. If a
     /// counter was not what it was believed to be, the run decides again.
-    pub(crate) async fn turn(&mut self, inputs: Vec<Input>) -> Standing {
+    pub(crate) async fn turn(&mut self, mut inputs: Vec<Input>) -> Standing {
         let unreadable = std::mem::take(&mut self.unreadable);
         let mut dispatching = self.dispatching;
         let mut refusals = 0;
         loop {
             let now_ms = self.engine.clock.now_ms();
+            self.hurry(&mut inputs, now_ms);
             let status = self.run.status;
             let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
             let mut read: Vec<LetterId> = inputs.iter().filter_map(|input| input.letter).collect();
@@ -127,7 +130,7 @@ impl Resident {
                 return Standing::Lost;
             }
             self.engine.trust.stands_in_line(&self.run);
-            self.publish(hold);
+            self.publish(hold, || frame(append));
             return if hold == Hold::Release { Standing::Released } else { Standing::Kept };
         }
     }
@@ -210,7 +213,8 @@ impl Resident {
         status: sluice_core::run::status::RunStatus,
     ) -> Append {
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
-        let Encoded { body, blobs, chain } = self.encode(&decided.events, count, now_ms);
+        let takings = self.run.takings(&decided.events);
+        let Encoded { body, beside, blobs, chain } = self.encode(&decided.events, count, now_ms);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
         let head = self.head(now_ms, status);
@@ -221,6 +225,7 @@ impl Resident {
             after: self.run.version - u64::from(count),
             count,
             body,
+            beside,
             chain,
             create: None,
             head,
@@ -230,6 +235,8 @@ impl Resident {
             letters: letters(decided.letters),
             guards: decided.guards,
             entries: Vec::new(),
+            takings,
+            memos: decided.memos,
         }
     }
 
@@ -237,7 +244,7 @@ impl Resident {
     /// those before.
     fn encode(&mut self, events: &[Event], count: u32, now_ms: u64) -> Encoded {
         if events.is_empty() {
-            return Encoded { body: Vec::new(), blobs: Vec::new(), chain: Vec::new() };
+            return Encoded::default();
         }
         let mut link = Link::before(&self.run, count);
         let plan = &self.run.definition.plan;
@@ -286,6 +293,7 @@ impl Resident {
                     return match appended {
                         Appended::Done { counts } => {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
+                            self.engine.trust.remember(&append.memos);
                             self.engine.wake(free);
                             Committed::Done
                         }
@@ -392,6 +400,7 @@ impl Resident {
             after: self.run.version,
             count: 0,
             body: Vec::new(),
+            beside: Vec::new(),
             chain: Vec::new(),
             create: None,
             head: None,
@@ -401,8 +410,16 @@ impl Resident {
             letters: Vec::new(),
             guards: Vec::new(),
             entries: Vec::new(),
+            takings: Vec::new(),
+            memos: Vec::new(),
         }
     }
+}
+
+/// What an append has written.
+fn frame(append: Append) -> Option<Frame> {
+    let Append { after, count, body, beside, chain, .. } = append;
+    (count > 0).then(|| Frame { first: after + 1, count, body, beside, chain })
 }
 
 impl Inner {

@@ -36,6 +36,9 @@ pub struct Action<'a> {
     pub gateway: &'a str,
     /// Values a sub-workflow is given, or a person is asked about.
     pub inputs: &'a Map<String, Value>,
+    /// What it is told of the past.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<&'a str>,
     /// The model.
     pub model: Option<&'a str>,
     /// SHA-256 over the policies that matched it. An edit of another policy
@@ -45,6 +48,9 @@ pub struct Action<'a> {
     pub stdin: Option<&'a str>,
     /// The step; `step[3]` for an instance.
     pub step: &'a str,
+    /// Standing instructions, where there are any but the engine's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<&'a str>,
     /// Tools it may use.
     pub tools: &'a [String],
     /// The workflow.
@@ -72,10 +78,16 @@ impl Action<'_> {
         } else {
             value(&mut out, ",\"inputs\":", self.inputs);
         }
+        if self.memory.is_some() {
+            text(&mut out, ",\"memory\":", self.memory);
+        }
         text(&mut out, ",\"model\":", self.model);
         text(&mut out, ",\"policies\":", Some(&self.policies));
         text(&mut out, ",\"stdin\":", self.stdin);
         text(&mut out, ",\"step\":", Some(self.step));
+        if self.system_prompt.is_some() {
+            text(&mut out, ",\"system_prompt\":", self.system_prompt);
+        }
         list(&mut out, ",\"tools\":", self.tools);
         text(&mut out, ",\"workflow\":", Some(self.workflow));
         out.push('}');
@@ -160,10 +172,12 @@ mod tests {
                 env: &env,
                 gateway: &texts[3],
                 inputs: &inputs,
+                memory: some.as_deref(),
                 model: some.as_deref(),
                 policies: Cow::Borrowed(&texts[4]),
                 stdin: some.as_deref(),
                 step: &texts[5],
+                system_prompt: some.as_deref(),
                 tools: &tools,
                 workflow: &texts[6],
             };

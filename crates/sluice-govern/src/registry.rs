@@ -10,9 +10,12 @@ mod deployment;
 mod envelope;
 mod fabric;
 mod gateway;
+mod instruction;
+mod memory;
 mod policy;
 mod price;
 mod role;
+mod schedule;
 mod workflow;
 
 pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
@@ -20,10 +23,13 @@ pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
 pub use gateway::{ANYTHING, Gateway, Health};
+pub use instruction::{Instruction, MemoryUse, Whose};
+pub use memory::{LastOutputs, MemoryProfile, Note};
 pub use policy::{PolicyFile, PolicySet, policy_files};
 pub use price::Price;
 pub(crate) use role::meet;
 pub use role::{NOTHING, Role, TrustedContext};
+pub use schedule::{Missed, Overlap, Schedule};
 pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};
@@ -52,23 +58,35 @@ pub enum Kind {
     Workflow,
     /// A lens.
     Lens,
+    /// A workflow that is started by itself.
+    Schedule,
+    /// A text that memory profiles load.
+    Note,
+    /// A memory profile: what a step is told of the past.
+    Memory,
+    /// A standing instruction of the platform or the owner.
+    Instruction,
     /// A switch for everything; its only name is `all`.
     Switch,
 }
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
         Kind::Role,
+        Kind::Note,
+        Kind::Memory,
+        Kind::Instruction,
         Kind::Library,
         Kind::Lens,
         Kind::Workflow,
         Kind::Deployment,
         Kind::Envelope,
         Kind::Policy,
+        Kind::Schedule,
         Kind::Switch,
     ];
 
@@ -85,6 +103,10 @@ impl Kind {
             Kind::Library => "library",
             Kind::Workflow => "workflow",
             Kind::Lens => "lens",
+            Kind::Schedule => "schedule",
+            Kind::Note => "note",
+            Kind::Memory => "memory",
+            Kind::Instruction => "instruction",
             Kind::Switch => "switch",
         }
     }

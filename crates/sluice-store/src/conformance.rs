@@ -17,6 +17,7 @@
 //! ```
 
 mod append;
+mod beside;
 mod create;
 mod crowd;
 mod entry;
@@ -24,11 +25,13 @@ mod erase;
 mod guard;
 mod letter;
 mod list;
+mod memo;
 mod own;
 mod read;
 mod registry;
 pub mod script;
 mod seal;
+mod trigger;
 mod window;
 
 use sluice_core::port::Clock;
@@ -111,6 +114,9 @@ pub fn suite() -> Vec<Case> {
         entry::CASES,
         seal::CASES,
         erase::CASES,
+        beside::CASES,
+        trigger::CASES,
+        memo::CASES,
         crowd::CASES,
     ]
     .concat()
@@ -185,6 +191,7 @@ pub fn plain(run: RunId, after: u64) -> Append {
         after,
         count: 1,
         body: format!("{run} after {after}").into_bytes(),
+        beside: Vec::new(),
         chain: Vec::new(),
         create: None,
         head: None,
@@ -194,6 +201,8 @@ pub fn plain(run: RunId, after: u64) -> Append {
         letters: Vec::new(),
         guards: Vec::new(),
         entries: Vec::new(),
+        takings: Vec::new(),
+        memos: Vec::new(),
     }
 }
 

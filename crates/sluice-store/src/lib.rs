@@ -14,7 +14,7 @@ pub mod sqlite;
 mod window;
 
 use serde_json::Value;
-use sluice_core::port::ledger::Entry;
+use sluice_core::port::ledger::{Entry, Erasure};
 use sluice_core::port::store::{Append, Guard};
 
 /// The counter that says how often the registry was changed: its epoch.
@@ -39,6 +39,13 @@ fn page(limit: usize) -> usize {
 fn assert_sound(append: &Append) {
     let hashed = append.chain.len() as u64 == u64::from(append.count) * 32;
     assert!(append.chain.is_empty() || hashed, "each event of a frame has a hash of 32 bytes");
+    assert!(append.beside.is_empty() || append.count > 0, "nothing is beside no frame");
+}
+
+/// Whether an erasure takes out what snapshots and memos may hold. They never
+/// hold what stood beside a frame.
+fn takes_out_payloads(erasure: &Erasure) -> bool {
+    erasure.besides.is_empty() || !erasure.bodies.is_empty()
 }
 
 /// About how many bytes entries take.

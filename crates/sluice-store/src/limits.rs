@@ -15,6 +15,9 @@ pub const SEALS_MAX: usize = 1000;
 /// Most frames, and most entries, that one seal passes; the rest is left to the next.
 pub const SEAL_ROWS_MAX: usize = 1_000_000;
 
+/// Answers of each agent that are remembered; older ones go.
+pub const MEMOS_KEPT_MAX: usize = 32;
+
 /// Most writes that wait for the writer of a SQLite store; others wait for a place.
 pub const WRITES_WAITING_MAX: usize = 2048;
 /// Most writes in one transaction.
@@ -42,3 +45,6 @@ pub const LOG_PAGES_MAX: i64 = 4_096;
 pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
 /// Every so many frames of a run, one is put into the index.
 pub const FRAMES_PER_MARK: u64 = 64;
+
+/// Slots that are kept of a schedule.
+pub const SLOTS_KEPT: usize = 1000;

@@ -10,10 +10,13 @@ mod count;
 mod ledger;
 mod read;
 mod seal;
+mod trigger;
 
 use crate::window::Window;
 use serde_json::Value;
 use sluice_core::port::ledger::{Recorded, Sealing};
+use sluice_core::port::memo::Memo;
+use sluice_core::port::slots::Slot;
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, LetterId, Loaded, NodeId,
     Posted, Received, RunRow, Store, Taken,
@@ -22,7 +25,7 @@ use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use sluice_govern::registry::Kind;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -84,6 +87,12 @@ struct State {
     /// The newest version after each frame, and its hash, in the order of appends.
     order: Vec<(RunId, u64, Option<Hash>)>,
     keys: BTreeMap<String, KeyRow>,
+    /// What became of slots, by schedule and time.
+    slots: BTreeMap<(String, u64), Slot>,
+    /// How many values a run took from another: by source, then taker.
+    takings: BTreeMap<(RunId, RunId), u64>,
+    /// What agents answered, newest first.
+    memos: BTreeMap<String, VecDeque<Memo>>,
     /// When the lease of a node ends.
     leases: BTreeMap<NodeId, u64>,
 }

@@ -18,7 +18,9 @@ mod erase;
 mod fault;
 mod ledger;
 mod letter;
+mod lineage;
 mod list;
+mod memo;
 mod memory;
 mod migrate;
 mod node;
@@ -26,6 +28,7 @@ mod read;
 mod reader;
 mod registry;
 mod seal;
+mod slot;
 mod writer;
 
 pub use connect::OpenError;

@@ -3,6 +3,7 @@
 use crate::local::Local;
 use crate::refused::{self, CHECKPOINT_UNKNOWN, Refused};
 use serde_json::Value;
+use sluice_core::journal::envelope::Seen;
 use sluice_core::run::state::Run;
 
 /// A step that was completed or skipped.
@@ -26,8 +27,8 @@ pub(crate) async fn list(local: &Local, run: &Run) -> anyhow::Result<Vec<Checkpo
     while after < run.version {
         let page = local.engine.events(run, after).await.map_err(refused::load)?;
         let Some(last) = page.last() else { break };
-        after = last.id;
-        for event in page {
+        after = last.id();
+        for event in page.into_iter().filter_map(Seen::event) {
             let word = match event.kind.as_str() {
                 "node.completed" => "completed",
                 "node.skipped" => "skipped",

@@ -6,6 +6,7 @@ pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedules;
 
 use approvals::Approvals;
 use audit::Audit;
@@ -15,6 +16,7 @@ use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
 use rows::Rows;
 use run::{Resume, Run};
 use runs::Runs;
+use schedules::{Lenses, Schedules};
 use std::ffi::OsString;
 
 /// A governed, durable workflow engine for AI agents.
@@ -103,6 +105,15 @@ pub(crate) enum Command {
     /// Caps on money
     #[command(subcommand, after_help = "Example:\n  sluice budgets list")]
     Budgets(Budgets),
+    /// Texts that memory profiles load
+    #[command(subcommand, after_help = "Example:\n  sluice notes list")]
+    Notes(Rows),
+    /// What steps are told of the past
+    #[command(subcommand, after_help = "Example:\n  sluice memories list")]
+    Memories(Rows),
+    /// Standing instructions of the platform and the owner
+    #[command(subcommand, after_help = "Example:\n  sluice instructions list")]
+    Instructions(Rows),
     /// What models cost
     #[command(subcommand, after_help = "Example:\n  sluice prices list")]
     Prices(Rows),
@@ -112,6 +123,12 @@ pub(crate) enum Command {
     /// Workflows that can be run by name
     #[command(subcommand, after_help = "Example:\n  sluice workflows list")]
     Workflows(Workflows),
+    /// Prompts with contracts that workflows can use by name
+    #[command(subcommand, after_help = "Example:\n  sluice lenses list")]
+    Lenses(Lenses),
+    /// Workflows that are started by themselves
+    #[command(subcommand, after_help = "Example:\n  sluice schedules list")]
+    Schedules(Schedules),
 }
 
 impl Command {

@@ -7,6 +7,7 @@ mod audit;
 mod budgets;
 mod eval;
 mod gateways;
+mod lenses;
 mod plan;
 mod policies;
 mod renew;
@@ -14,6 +15,7 @@ mod resume;
 mod rows;
 mod run;
 mod runs;
+mod schedules;
 mod schema;
 mod told;
 mod validate;
@@ -49,8 +51,13 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Deployments(command) => local::wait(rows::run(Kind::Deployment, command, out)),
         Command::Budgets(command) => local::wait(budgets::run(command, out)),
         Command::Prices(command) => local::wait(rows::run(Kind::Price, command, out)),
+        Command::Notes(command) => local::wait(rows::run(Kind::Note, command, out)),
+        Command::Memories(command) => local::wait(rows::run(Kind::Memory, command, out)),
+        Command::Instructions(command) => local::wait(rows::run(Kind::Instruction, command, out)),
         Command::Policies(command) => local::wait(policies::run(command, out)),
         Command::Workflows(command) => local::wait(workflows::run(command, out)),
+        Command::Lenses(command) => local::wait(lenses::run(command, out)),
+        Command::Schedules(command) => local::wait(schedules::run(command, out)),
     }
 }
 

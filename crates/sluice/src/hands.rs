@@ -1,6 +1,6 @@
 //! Who does the work in this process: the shell, and a script if one is named.
 
-use crate::cli::run::{Data, Here};
+use crate::cli::run::Data;
 use crate::input::Input;
 use crate::local;
 use sluice_bridge::mock::{MockAdapter, Script};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub(crate) const MOCK: &str = "mock";
 
 /// The agents there are, or what is wrong with the script.
-pub(crate) fn agents(here: &Here, script: Option<Script>) -> Agents {
-    let shell = ShellAdapter::new(Config::new(workspaces(&here.data)));
+pub(crate) fn agents(data: &Data, script: Option<Script>) -> Agents {
+    let shell = ShellAdapter::new(Config::new(workspaces(data)));
     let Some(script) = script else { return Agents::new().with("shell", Arc::new(shell)) };
     let mock = Arc::new(MockAdapter::new(script.clone()));
     let shell = ScriptedShell { script, mock: Arc::clone(&mock), shell };

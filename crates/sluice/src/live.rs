@@ -20,12 +20,14 @@ use crate::visible;
 use ask::Prompt;
 use family::Family;
 use screen::Screen;
+use sluice_core::journal::envelope::Seen;
 use sluice_core::port::Clock as _;
 use sluice_core::port::Entropy as _;
 use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::{Pause, Run};
 use sluice_engine::error::CommandError;
+use sluice_engine::tail::Reader;
 use sluice_engine::watch::Tip;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use std::collections::BTreeSet;
@@ -90,11 +92,12 @@ pub(crate) fn confirm(out: &mut Out) -> anyhow::Result<bool> {
 
 /// Follows a run until it ends, or waits for people who are not here.
 pub(crate) async fn follow(follow: Follow<'_>, out: &mut Out) -> anyhow::Result<Exit> {
-    Live::new(follow)?.go(out).await
+    Live::new(follow).await?.go(out).await
 }
 
 struct Live<'a> {
     follow: Follow<'a>,
+    reader: Reader,
     screen: Option<Screen>,
     prompt: Option<Prompt>,
     interrupts: Option<Signal>,
@@ -106,15 +109,19 @@ struct Live<'a> {
     left: BTreeSet<ApprovalId>,
     parked: u32,
     paused: bool,
+    /// The version of the run at its last failure that is not its end.
+    failed: u64,
 }
 
 impl<'a> Live<'a> {
-    fn new(follow: Follow<'a>) -> anyhow::Result<Live<'a>> {
+    async fn new(follow: Follow<'a>) -> anyhow::Result<Live<'a>> {
         let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
         let drawn = on_terminal && !follow.view.json && !follow.view.events;
         let works = follow.part != Part::Watch;
         let asks = works && stderr().is_terminal() && stdin().is_terminal();
+        let reader = follow.local.engine.reader(follow.run, follow.after).await;
         Ok(Live {
+            reader: reader.map_err(refused::load)?,
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
             interrupts: if works { Some(signal(SignalKind::interrupt())?) } else { None },
@@ -125,6 +132,7 @@ impl<'a> Live<'a> {
             left: BTreeSet::new(),
             parked: 0,
             paused: false,
+            failed: 0,
             follow,
         })
     }
@@ -135,8 +143,8 @@ impl<'a> Live<'a> {
             let run = find::load(self.follow.local, self.follow.run).await?;
             let gap = (began.elapsed() * SHARE).max(Duration::from_millis(GAP_MS));
             self.tell(&run, out).await?;
-            if run.status.is_terminal() {
-                return self.end(&run, out);
+            if run.status.is_terminal() && !self.recovers(&run, out)? {
+                return self.end(&run, out).await;
             }
             if let Part::Work { who, yes } = self.follow.part.clone()
                 && let Some(exit) = self.see_to(&run, &who, yes, out).await?
@@ -197,15 +205,22 @@ impl<'a> Live<'a> {
             screen.draw(run, SystemClock.now_ms());
         } else {
             loop {
-                let events = self.follow.local.engine.events(run, self.follow.after).await;
-                let events = events.map_err(refused::load)?;
-                let Some(last) = events.last() else { break };
-                self.follow.after = last.id;
-                for event in &events {
-                    if view.events {
-                        out.json_text(&event.json)?;
-                    } else if let Some(line) = line::of(event) {
-                        out.note(&line)?;
+                let page = self.reader.read().await.map_err(refused::load)?;
+                if page.is_empty() {
+                    break;
+                }
+                for seen in page {
+                    match &*seen {
+                        Seen::Event(event) if view.events => out.json_text(&event.json)?,
+                        Seen::Event(event) => {
+                            if let Some(line) = line::of(event) {
+                                out.note(&line)?;
+                            }
+                        }
+                        Seen::Elided { first, last } if view.events => {
+                            out.note(&format!("events {first} to {last} were elided"))?;
+                        }
+                        Seen::Elided { .. } => {}
                     }
                 }
                 out.flush()?;
@@ -297,13 +312,14 @@ impl<'a> Live<'a> {
             }
         }
         let idle = !acted && !family.retries && self.follow.local.engine.residents() == 0;
-        let waits = idle && !family.open.is_empty() && !self.interrupted;
+        let people = !(family.open.is_empty() && family.blocked.is_empty());
+        let waits = idle && people && !self.interrupted;
         self.parked = if waits { self.parked + 1 } else { 0 };
         if self.parked < PARKED_MIN {
             return Ok(None);
         }
         self.tell(run, out).await?;
-        self.wait_for_people(run, &family, out).map(Some)
+        self.wait_for_people(run, &family, out).await.map(Some)
     }
 
     /// Agrees, if a plain yes is an answer.

@@ -99,7 +99,13 @@ impl Refused {
                     "`sluice runs show {run}` says how it ended; `sluice runs restart {run}` makes a new one"
                 )
             }
-            Refusal::NotPaused => format!("`sluice runs show {run}` says what it waits for"),
+            Refusal::NotPaused | Refusal::NotBlocked(_) => {
+                format!("`sluice runs show {run}` says what it waits for")
+            }
+            Refusal::NoMember(_) => {
+                "use the id of a member as the document writes it, or see `sluice agents list`"
+                    .to_owned()
+            }
             Refusal::NoApproval(_) | Refusal::Resolved(_) => {
                 "`sluice approvals list` shows what is open".to_owned()
             }

@@ -13,7 +13,7 @@ use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use crate::policies;
 use crate::refused::{
-    CHANGE_REFUSED, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
+    CHANGE_REFUSED, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused, VERSION_TAKEN,
 };
 use crate::{Exit, visible};
 use serde_json::{Value, json};
@@ -145,6 +145,14 @@ fn settled(there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
     let mut put = Vec::new();
     for row in &asked.put {
         let before = rows::find(there, row.kind, &row.name);
+        if let [version, ..] = rows::changed_versions(row, before)[..] {
+            let (lens, version) = (visible::brief(&row.name), visible::brief(version));
+            let message = format!(
+                "version `{version}` of the lens `{lens}` is there already, with another content"
+            );
+            let remedy = "a version never changes: write what is new under another id";
+            return Err(Refused::new(VERSION_TAKEN, message, remedy));
+        }
         let settled = rows::settle(row.clone(), before, now_ms).map_err(|why| {
             let message = format!("the {} `{}` makes no sense: {why}", row.kind.as_str(), row.name);
             Refused::new(ROW_UNREADABLE, message, "write the row anew")

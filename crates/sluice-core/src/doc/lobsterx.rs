@@ -17,7 +17,8 @@ use crate::doc::leaf::Whole;
 use crate::doc::names;
 use crate::doc::read::{Part, Read, Reader};
 use crate::doc::registry::Registry;
-use crate::doc::shared::{self, TeamDoc};
+use crate::doc::shared;
+use crate::doc::team::TeamDoc;
 use crate::limits::{MAX_PARALLEL_DEFAULT, STEPS_MAX};
 use crate::node::Node;
 use crate::plan::policy::{Family, Scheduling};
@@ -51,7 +52,9 @@ pub(crate) fn resolve<'n>(
         return None;
     }
     let graph = graph.expect("steps without errors have a graph");
-    let steps: Vec<_> = drafts.into_iter().map(Draft::into_step).collect();
+    let team = document.team.take().map(TeamDoc::into_team);
+    let steps = drafts.into_iter().map(|draft: Draft<'_>| draft.into_step(team.as_ref()));
+    let steps: Vec<_> = steps.collect();
     let mut plan = Plan {
         family: Family::Lobsterx,
         name: document.name.take().map(|name| name.value).unwrap_or_default(),
@@ -66,7 +69,7 @@ pub(crate) fn resolve<'n>(
         scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
         recovery: document.recovery.take().map(Recovery::from),
         outputs: document.outputs.take().unwrap_or_default().into_map(|output| output.value),
-        team: document.team.take().map(TeamDoc::into_team),
+        team,
         steps,
         graph,
     };

@@ -1,11 +1,13 @@
 //! Setups: one file that says what rows the registry has.
 //!
-//! Agents, gateways, roles, deployments, budgets, prices, policies, library
-//! steps, lenses and workflows, so that all of it fits in version control. What
+//! Agents, gateways, roles, deployments, budgets, prices, policies, notes, memory
+//! profiles, instructions, library steps, lenses and workflows, so that all of it fits in version control. What
 //! stands in other files is named here and read by the caller; the core reads
 //! no files.
 
 mod choices;
+mod prompt;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -63,6 +65,10 @@ pub const fn section(kind: Kind) -> &'static str {
         Kind::Library => "library",
         Kind::Workflow => "workflows",
         Kind::Lens => "lenses",
+        Kind::Schedule => "schedules",
+        Kind::Note => "notes",
+        Kind::Memory => "memories",
+        Kind::Instruction => "instructions",
         Kind::Switch => "switches",
     }
 }

@@ -3,16 +3,13 @@
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Millis, Whole};
-use crate::doc::names;
 use crate::doc::read::{Part, Reader, document};
 use crate::limits::ATTEMPTS_MAX;
 use crate::money::Money;
-use crate::plan::policy::{FailureMode, OnFailure, RetryCause};
+use crate::plan::policy::{OnFailure, RetryCause};
 use crate::plan::step::Retry;
-use crate::plan::{Member, Plan, Recovery, Role, Team, TrustedContext};
+use crate::plan::{Plan, Recovery, Role, TrustedContext};
 use crate::span::Spanned;
-use indexmap::IndexMap;
-use serde_json::Value;
 
 document! {
     /// Most money the whole run may cost.
@@ -107,130 +104,6 @@ impl RoleDoc {
                 accepted_source_classes: written.accepted_source_classes.unwrap_or_default(),
                 max_age_s: written.max_age_s.map(|age| age.0),
             }),
-        }
-    }
-}
-
-document! {
-    /// The members that share the steps, and their common policies.
-    pub(crate) struct TeamDoc {
-        /// Who takes the work; work that none of them fits waits for a person.
-        required "members" members: Vec<MemberDoc>,
-        /// What a failed branch does to the others.
-        optional "failure_policy" failure_policy: FailurePolicyDoc,
-        /// How work is queued.
-        optional "queue_policy" queue_policy: Value,
-        /// When a person decides.
-        optional "approval_policy" approval_policy: Value,
-        /// When work is tried again.
-        optional "retry_policy" retry_policy: Value,
-    }
-}
-
-document! {
-    /// What a failed branch does to the others.
-    pub(crate) struct FailurePolicyDoc {
-        /// `isolate` (default) or `halt`.
-        optional "mode" mode: FailureMode,
-    }
-}
-
-document! {
-    /// One member of a team.
-    pub(crate) struct MemberDoc {
-        /// Unique in the team.
-        required "id" id: Spanned<String>,
-        /// The agent that does the work.
-        optional "agent" agent: String,
-        /// Its role in the team.
-        optional "role" role: String,
-        /// Lower lanes are asked first (0).
-        optional "lane" lane: i64,
-        /// Order within a lane (0).
-        optional "sort_order" sort_order: i64,
-        /// Whether it takes work (true).
-        optional "is_active" is_active: bool,
-        /// The tools it may use.
-        optional "tool_profile" tool_profile: ToolProfileDoc,
-        /// The tier of work its model supports.
-        optional "model_profile" model_profile: ModelProfileDoc,
-        /// Its manner.
-        optional "personality_profile" personality_profile: PersonalityDoc,
-        /// The memory it loads.
-        optional "memory_profile" memory_profile: String,
-    }
-}
-
-document! {
-    /// The tools a member may use.
-    pub(crate) struct ToolProfileDoc {
-        /// Tools it may use.
-        optional "allow_tools" allow_tools: Vec<String>,
-        /// Tools it may never use.
-        optional "deny_tools" deny_tools: Vec<String>,
-        /// Whether an approval stands before each of its nodes.
-        optional "requires_approval" requires_approval: bool,
-    }
-}
-
-document! {
-    /// What a member's model can do.
-    pub(crate) struct ModelProfileDoc {
-        /// The tier of work it supports.
-        optional "support_level" support_level: String,
-    }
-}
-
-document! {
-    /// A member's manner.
-    pub(crate) struct PersonalityDoc {
-        /// Added to the system prompt.
-        optional "system_prompt_patch" system_prompt_patch: String,
-    }
-}
-
-impl TeamDoc {
-    pub(crate) fn check(&self, cx: &mut Reader<'_, '_>) {
-        let ids = self.members.iter().flatten().filter_map(|member| member.id.as_ref());
-        cx.within(Part::Key("members"), |cx| names::unique("member", ids, cx));
-    }
-
-    pub(crate) fn into_team(self) -> Team {
-        let mut policies = IndexMap::new();
-        for (name, policy) in [
-            ("queue_policy", self.queue_policy),
-            ("approval_policy", self.approval_policy),
-            ("retry_policy", self.retry_policy),
-        ] {
-            policies.extend(policy.map(|policy| (name.to_owned(), policy)));
-        }
-        Team {
-            members: self.members.into_iter().flatten().map(MemberDoc::into_member).collect(),
-            failure_mode: self
-                .failure_policy
-                .and_then(|policy| policy.mode)
-                .unwrap_or(FailureMode::Isolate),
-            policies,
-        }
-    }
-}
-
-impl MemberDoc {
-    fn into_member(self) -> Member {
-        let tools = self.tool_profile.unwrap_or_default();
-        Member {
-            id: self.id.map(|id| id.value).unwrap_or_default(),
-            agent: self.agent,
-            role: self.role,
-            lane: self.lane.unwrap_or(0),
-            sort_order: self.sort_order.unwrap_or(0),
-            is_active: self.is_active.unwrap_or(true),
-            allow_tools: tools.allow_tools.unwrap_or_default(),
-            deny_tools: tools.deny_tools.unwrap_or_default(),
-            requires_approval: tools.requires_approval.unwrap_or(false),
-            support_level: self.model_profile.and_then(|profile| profile.support_level),
-            system_prompt_patch: self.personality_profile.and_then(|p| p.system_prompt_patch),
-            memory_profile: self.memory_profile,
         }
     }
 }

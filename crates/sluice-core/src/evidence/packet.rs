@@ -6,7 +6,7 @@
 //! - `run`: its id;
 //! - `events`: each with `id`, `at`, `type`, `hash`, and either `salt`, `payload`
 //!   and perhaps `blobs` as texts, exactly as they were hashed, or `commitment`
-//!   where the payload was erased. They begin with the first that has a hash and
+//!   where the payload was erased or elided. They begin with the first that has a hash and
 //!   end with the one under the seal;
 //! - `values`: what events refer to by hash, each text under its SHA-256: fields
 //!   too long for their events, the definition, the policy sets;
@@ -76,7 +76,7 @@ pub enum Content {
         /// The hashes of what was too long for it, as they were hashed.
         blobs: Option<String>,
     },
-    /// It was erased.
+    /// It was erased or elided.
     Erased {
         /// What committed to it.
         commitment: Hash,
@@ -148,7 +148,7 @@ impl Packet {
 
 /// The events of a frame that have hashes, up to one.
 fn events_of(frame: &Frame, upto: u64, events: &mut Vec<PacketEvent>) -> Result<(), PacketError> {
-    let raw = wire::raw(&frame.body).map_err(|error| PacketError::Malformed(error.to_string()))?;
+    let raw = wire::whole(frame).map_err(|error| PacketError::Malformed(error.to_string()))?;
     if frame.chain.is_empty() {
         return Ok(());
     }
@@ -160,8 +160,8 @@ fn events_of(frame: &Frame, upto: u64, events: &mut Vec<PacketEvent>) -> Result<
                 payload: event.payload.to_owned(),
                 blobs: event.blobs.map(str::to_owned),
             },
-            Bond::Erased(commitment) => Content::Erased { commitment },
-            Bond::None | Bond::ErasedNone => return Err(PacketError::Event(id)),
+            Bond::Erased(commitment) | Bond::Elided(commitment) => Content::Erased { commitment },
+            Bond::None | Bond::ErasedNone | Bond::Beside => return Err(PacketError::Event(id)),
         };
         let (at_ms, kind, hash) = (raw.at_ms, event.kind.to_owned(), Hash(*hash));
         events.push(PacketEvent { id, at_ms, kind, content, hash });

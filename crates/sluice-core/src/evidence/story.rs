@@ -1,6 +1,7 @@
 //! A small store for tests: runs with their frames, writers with their entries,
 //! seals over both.
 
+use super::elision::{self, Left};
 use super::entry::{self, START};
 use super::erasure;
 use super::event::Link;
@@ -78,9 +79,11 @@ impl Story {
             let events: Vec<_> = events.iter().map(|(event, _)| event.clone()).collect();
             let plan = &script.run.definition.plan;
             let encoded = wire::encode(&events, at_ms, plan, &mut link, &mut Counter(first));
-            self.blobs.extend(encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)));
-            let (body, chain) = (encoded.body, encoded.chain);
-            frames.push(Frame { first, count: u32::try_from(events.len()).unwrap(), body, chain });
+            let blobs = encoded.blobs.iter().map(|blob| (blob.hash, blob.body.clone()));
+            self.blobs.extend(blobs);
+            let wire::Encoded { body, beside, chain, .. } = encoded;
+            let count = u32::try_from(events.len()).unwrap();
+            frames.push(Frame { first, count, body, beside, chain });
         }
     }
 
@@ -143,7 +146,7 @@ impl Story {
         let mut gone = Vec::new();
         for frame in self.runs.get_mut(&run).unwrap() {
             let named = |place: usize| which(frame.first + place as u64);
-            let erased = wire::erase(&frame.body, named, &self.blobs).unwrap();
+            let erased = wire::erase(frame, named, &self.blobs).unwrap();
             gone.extend(
                 erased.gone.iter().map(|(place, hash)| (frame.first + *place as u64, *hash)),
             );
@@ -151,10 +154,25 @@ impl Story {
                 self.blobs.remove(&blob);
             }
             frame.body = erased.body;
+            frame.beside = erased.beside;
         }
         let Some(writer) = writer else { return };
         for entry in erasure::entries(run, 9, "ada", "asked to", &gone) {
             self.write(writer, &entry);
+        }
+    }
+
+    /// Elides parts of a run's answers; properly, if `writer` says so.
+    pub(super) fn elide(&mut self, run: RunId, writer: Option<NodeId>) {
+        let mut left = Left::default();
+        for frame in self.runs.get_mut(&run).unwrap() {
+            let Some(elided) = wire::elide(frame).unwrap() else { continue };
+            elided.gone.iter().for_each(|(id, stand_in)| left.add(*id, stand_in));
+            frame.beside = elided.beside;
+        }
+        let elision = left.end().expect("something was elided");
+        if let Some(writer) = writer {
+            self.write(writer, &elision::entry(run, 9, "ada", "old", &elision));
         }
     }
 
@@ -171,7 +189,7 @@ impl Story {
         }
         for (run, frames) in &self.runs {
             for frame in frames {
-                let needs = needs(&frame.body).unwrap_or_default();
+                let needs = needs(frame).unwrap_or_default();
                 let found = needs
                     .into_iter()
                     .filter_map(|hash| Some((hash, self.blobs.get(&hash)?.clone())));

@@ -13,6 +13,7 @@ mod journal;
 #[cfg(test)]
 mod tests;
 
+use super::elision::Elision;
 use super::entry::START;
 use super::key::PublicKey;
 use super::leaf::{self, Leaf, Whose};
@@ -109,6 +110,8 @@ pub struct Report {
     pub unhashed: u64,
     /// Events whose payloads were erased, as the audit says.
     pub erased: u64,
+    /// Parts of answers that were elided, as the audit says.
+    pub elided: u64,
     /// What is wrong, in the order it was found.
     pub findings: Vec<Finding>,
     /// Findings beyond the bound.
@@ -150,6 +153,8 @@ pub struct Verifier {
     writers: BTreeMap<NodeId, chain::Writer>,
     /// What entries say was erased, with the hashes of what is left.
     erased: BTreeMap<(RunId, u64), Hash>,
+    /// Parts of answers that entries say were elided.
+    elided: BTreeMap<RunId, Vec<Elision>>,
     /// Events that entries refer to: their hashes, and the entries.
     referred: BTreeMap<RunId, Vec<(u64, Hash, Place)>>,
     journal: Option<journal::Journal>,
@@ -169,6 +174,7 @@ impl Verifier {
             heads: BTreeMap::new(),
             writers: BTreeMap::new(),
             erased: BTreeMap::new(),
+            elided: BTreeMap::new(),
             referred: BTreeMap::new(),
             journal: None,
         }

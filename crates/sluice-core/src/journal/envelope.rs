@@ -3,12 +3,12 @@
 //! What a frame holds is copied, never encoded again, so that a stream shows
 //! exactly what was journalled and costs little more than the bytes.
 
-use super::wire::{WireError, Written, frame};
+use super::wire::{Beside, WireError, Written, frame, read_beside};
 use crate::port::store::{Frame, Hash};
 use crate::run::id::RunId;
 use serde_json::Map;
 use sluice_govern::decision::{BRIEF, Known, expand};
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -29,16 +29,60 @@ pub struct Shown {
     pub json: String,
 }
 
-/// The envelopes of a frame's events. `blobs` holds at least what
-/// [`wire::blobs`](super::wire::blobs) lists.
+/// What a reader is shown of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// An event.
+    Event(Shown),
+    /// Parts of answers that were elided: every event from the first to the last.
+    Elided {
+        /// The id of the first.
+        first: u64,
+        /// The id of the last.
+        last: u64,
+    },
+}
+
+impl Seen {
+    /// How far a reader has come with it: the cursor to go on from.
+    pub fn id(&self) -> u64 {
+        match self {
+            Seen::Event(shown) => shown.id,
+            Seen::Elided { last, .. } => *last,
+        }
+    }
+
+    /// Both as one, where both are elided and nothing is between them.
+    fn joined(&self, next: &Seen) -> Option<Seen> {
+        match (self, next) {
+            (Seen::Elided { first, last }, Seen::Elided { first: next, last: end })
+                if last + 1 == *next =>
+            {
+                Some(Seen::Elided { first: *first, last: *end })
+            }
+            _ => None,
+        }
+    }
+
+    /// The event, if it is one.
+    pub fn event(self) -> Option<Shown> {
+        match self {
+            Seen::Event(shown) => Some(shown),
+            Seen::Elided { .. } => None,
+        }
+    }
+}
+
+/// The envelopes of a frame's events, with those that stand beside it in their
+/// places. `blobs` holds at least what [`wire::blobs_of`](super::wire::blobs_of) lists.
 pub fn envelopes(
     run: RunId,
     workflow: &str,
     trace_id: &str,
     stored: &Frame,
     blobs: &BTreeMap<Hash, Vec<u8>>,
-) -> Result<Vec<Shown>, WireError> {
-    let frame = frame(&stored.body)?;
+) -> Result<Vec<Seen>, WireError> {
+    let mut frame = frame(&stored.body)?;
     if frame.events.len() != stored.count as usize {
         let held = frame.events.len();
         let message = format!("it holds {held} events instead of {}", stored.count);
@@ -53,13 +97,47 @@ pub fn envelopes(
         trace_id: quoted(trace_id),
         timestamp: timestamp(frame.at_ms),
     };
-    let mut shown = Vec::with_capacity(frame.events.len());
+    put_back(stored, &mut frame.events)?;
+    let mut seen = Vec::with_capacity(frame.events.len());
     for (id, mut event) in (stored.first..).zip(frame.events) {
+        if event.beside {
+            push(&mut seen, Seen::Elided { first: id, last: id });
+            continue;
+        }
         event.restore(blobs)?;
         let json = about.envelope(id, &event);
-        shown.push(Shown { id, kind: event.kind.into_owned(), at_ms: frame.at_ms, json });
+        let (kind, at_ms) = (event.kind.into_owned(), frame.at_ms);
+        seen.push(Seen::Event(Shown { id, kind, at_ms, json }));
     }
-    Ok(shown)
+    Ok(seen)
+}
+
+/// Puts what stands beside a frame into its place. Stand-ins are left only where
+/// what they stood for is elided.
+fn put_back<'a>(stored: &'a Frame, events: &mut [Written<'a>]) -> Result<(), WireError> {
+    let mut places = (stored.first..).zip(events).filter(|(_, event)| event.beside);
+    let mut beside = match read_beside(&stored.beside)? {
+        Some(Beside::Events(bytes)) => frame(bytes)?.events.into_iter(),
+        Some(Beside::Elided(_)) => return Ok(()),
+        None => Vec::new().into_iter(),
+    };
+    places.try_for_each(|(id, event)| {
+        *event = beside.next().ok_or(WireError::MissingBeside(id))?;
+        Ok(())
+    })
+}
+
+/// Adds to what a reader is shown. Elided events that follow each other are told
+/// as one range.
+pub fn push<S: Borrow<Seen> + From<Seen>>(page: &mut Vec<S>, next: S) {
+    let joined = page.last().and_then(|last| last.borrow().joined(next.borrow()));
+    match joined {
+        None => page.push(next),
+        Some(both) => {
+            page.pop();
+            page.push(both.into());
+        }
+    }
 }
 
 /// A time as ISO 8601 in UTC, to the millisecond: `2026-01-31T23:59:59.000Z`.

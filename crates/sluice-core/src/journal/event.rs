@@ -12,6 +12,7 @@ pub use question::{
 };
 
 use crate::contract::envelope::Envelope;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, Usage};
@@ -99,6 +100,8 @@ pub enum NodeEvent {
         /// What a `for_each` step is done for.
         items: Option<Arc<Vec<Value>>>,
     },
+    /// It was blocked, and somebody has chosen who does it: it is ready.
+    Assigned(Box<Assigned>),
     /// It waits.
     Waiting(Box<Wait>),
     /// It is dispatched.
@@ -181,6 +184,24 @@ pub enum NodeEvent {
         /// What it cost.
         usage: Usage,
     },
+}
+
+/// Somebody has chosen who does a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// Whom.
+    pub whom: Whom,
+    /// Who chose.
+    pub by: Option<String>,
+}
+
+/// Who was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// A member of the team.
+    Member(String),
+    /// An agent, who need be no member.
+    Agent(String),
 }
 
 /// What a run starts with, pinned.
@@ -314,6 +335,9 @@ pub struct Prepared {
     pub env: Vec<(String, String)>,
     /// What is known of the values it reads.
     pub labels: Labels,
+    /// The layers of its prompt that are not in the plan; none if there are only
+    /// those of the engine, the step and the caller.
+    pub layers: Vec<Layer>,
 }
 
 /// A part of an answer.
@@ -323,6 +347,9 @@ pub struct Delta {
     pub index: u64,
     /// The attempt it belongs to.
     pub attempt: u32,
+    /// The dispatch it belongs to: text starts anew with each, and an attempt may
+    /// be sent again after a crash. 0 in journals that do not say.
+    pub dispatch_no: u32,
     /// What came.
     pub part: DeltaPart,
 }
@@ -339,6 +366,8 @@ pub enum DeltaPart {
         /// What it is.
         mime: String,
     },
+    /// It stands beside the frame, and was not read: the fold does without.
+    Beside,
 }
 
 /// A line of a step's log.

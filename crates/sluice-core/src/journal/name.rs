@@ -66,7 +66,7 @@ impl NodeEvent {
     /// The event's name.
     pub fn name(&self) -> &'static str {
         match self {
-            NodeEvent::Queued { .. } => "node.queued",
+            NodeEvent::Queued { .. } | NodeEvent::Assigned(_) => "node.queued",
             NodeEvent::Waiting(_) => "node.waiting",
             NodeEvent::Started(_) => "node.started",
             NodeEvent::Delta(_) => "node.stream.delta",

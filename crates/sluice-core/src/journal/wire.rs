@@ -11,6 +11,10 @@
 //! A field of a payload longer than `BLOB_BYTES_MIN` is stored by its hash and
 //! named in `blobs` beside the payload, where no author's value can stand.
 //!
+//! Version 3 is that of frames with parts of answers: at their places are stand-ins,
+//! `{"type","beside":true,"payload"}`, and the parts are kept beside the frame
+//! (see [`beside`]). Version 2 had them inside.
+//!
 //! A payload can be [`erase`]d. Then the event is `{"type","erased":true,
 //! "commitment","payload"}`: the commitment stands for what was there, so that
 //! the hashes stay as they are, and the payload is what the fold cannot do without.
@@ -23,6 +27,7 @@
 //! INVARIANT: what any version wrote is read for ever. A change of the format is
 //! a new version; `decode` then knows them all.
 
+mod beside;
 mod erase;
 mod fields;
 mod object;
@@ -33,21 +38,23 @@ mod residue;
 mod tests;
 mod write;
 
-use super::event::{Event, RunStarted};
+use super::event::{Delta, Event, NodeEvent, RunStarted, StepAt};
 use crate::evidence::event::{Chain, HASH_BYTES, Link, Salt, commitment};
 use crate::plan::Plan;
 use crate::port::Entropy;
 use crate::port::store::{Blob, Hash};
-use object::{FrameWriter, json};
+use object::FrameWriter;
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use beside::{Elided, blobs_of, elide, whole};
 pub use erase::{Erased, erase};
 pub use raw::{Bond, RawEvent, RawFrame, raw};
 
+pub(super) use beside::{Beside, read as read_beside};
 pub(super) use fields::{Written, frame};
 
-/// The version of the format that is written.
-const VERSION: u64 = 2;
+/// The newest version of the format. A frame is of the oldest that can say what it holds.
+const VERSION: u64 = 3;
 
 /// Why a frame could not be read. In each case the run is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,17 +68,22 @@ pub enum WireError {
     /// The frame refers to something that is not at hand.
     #[error("blob {0} is missing")]
     MissingBlob(Hash),
+    /// What stands beside the frame is not at hand: this event, and perhaps others.
+    #[error("event {0} is missing beside its frame")]
+    MissingBeside(u64),
     /// The frame is not one, or not of this plan.
     #[error("the frame is unreadable: {0}")]
     Malformed(String),
 }
 
 /// A frame, and what it refers to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Encoded {
     /// The frame.
     pub body: Vec<u8>,
-    /// The fields that were too long for it.
+    /// The parts of answers that stand beside it; empty where there are none.
+    pub beside: Vec<u8>,
+    /// The fields that were too long for them.
     pub blobs: Vec<Blob>,
     /// The hash of each event, 32 bytes each.
     pub chain: Vec<u8>,
@@ -96,29 +108,50 @@ pub fn encode(
     link: &mut Link,
     entropy: &mut dyn Entropy,
 ) -> Encoded {
+    let parts = events.iter().filter(|event| delta(event).is_some()).count();
     let mut writer = FrameWriter::new(events.len());
+    let mut beside = FrameWriter::new(parts);
     let mut hashes = Chain::new(link);
     let mut chain = Vec::with_capacity(events.len() * HASH_BYTES);
-    writer.out.extend_from_slice(b"{\"v\":2,\"at\":");
-    json(&mut writer.out, &at_ms);
-    writer.out.extend_from_slice(b",\"events\":[");
+    writer.begin(if parts > 0 { 3 } else { 2 }, at_ms);
+    beside.begin(2, at_ms);
     for (index, event) in events.iter().enumerate() {
         if index > 0 {
             writer.out.push(b',');
         }
         let salt = salt(entropy);
-        write::event(&mut writer, event, &salt, plan);
-        let payload = &writer.out[writer.payload.clone()];
-        let committed = commitment(&salt, payload, &writer.out[writer.moved_at.clone()]);
+        let target = match delta(event) {
+            None => &mut writer,
+            Some((at, part)) => {
+                write::stand_in(&mut writer, at, part, plan);
+                if beside.is_begun() {
+                    beside.out.push(b',');
+                }
+                &mut beside
+            }
+        };
+        write::event(target, event, &salt, plan);
+        let payload = &target.out[target.payload.clone()];
+        let committed = commitment(&salt, payload, &target.out[target.moved_at.clone()]);
         chain.extend_from_slice(&hashes.add(event.name(), at_ms, committed).0);
     }
-    writer.out.extend_from_slice(b"]}");
-    let (mut body, blobs) = (writer.out, writer.blobs);
-    if !blobs.is_empty() {
-        // The long fields passed through here and left their room behind.
-        body.shrink_to_fit();
+    let (body, mut blobs) = writer.end();
+    let mut encoded = Encoded { body, beside: Vec::new(), blobs: Vec::new(), chain };
+    if parts > 0 {
+        let (bytes, moved) = beside.end();
+        encoded.beside = bytes;
+        blobs.extend(moved);
     }
-    Encoded { body, blobs, chain }
+    encoded.blobs = blobs;
+    encoded
+}
+
+/// A part of an answer, which is kept beside the frame.
+fn delta(event: &Event) -> Option<(StepAt, &Delta)> {
+    match event {
+        Event::Node(at, NodeEvent::Delta(delta)) => Some((*at, delta)),
+        _ => None,
+    }
 }
 
 fn salt(entropy: &mut dyn Entropy) -> Salt {
@@ -126,7 +159,7 @@ fn salt(entropy: &mut dyn Entropy) -> Salt {
     bits.to_be_bytes()
 }
 
-/// The hashes of everything a frame refers to, each once.
+/// The hashes of everything a frame refers to by itself, each once.
 pub fn blobs(body: &[u8]) -> Result<Vec<Hash>, WireError> {
     let text = std::str::from_utf8(body).map_err(malformed)?;
     // Inside a string the quotes would be escaped, so nearly no frame gets past this.
@@ -155,7 +188,7 @@ pub fn started(body: &[u8], blobs: &BTreeMap<Hash, Vec<u8>>) -> Result<RunStarte
     }
 }
 
-/// Reads a frame. Without a plan only events that name no step can be read.
+/// Reads a frame, without what stands beside it. Without a plan only events that name no step can be read.
 /// `blobs` holds at least what [`blobs`] lists.
 pub fn decode(
     body: &[u8],

@@ -158,3 +158,13 @@ choices! {
         Halt = "halt",
     }
 }
+
+choices! {
+    /// In which order a team's ready steps are taken.
+    pub enum QueueOrder, "a queue order" {
+        /// By id.
+        Id = "id",
+        /// By the lane of whoever does them, then by id.
+        Lane = "lane",
+    }
+}

@@ -83,9 +83,9 @@ pub struct Step {
     pub model: Option<String>,
     /// What is moderated.
     pub moderation: Moderation,
-    /// What a final failure does to the run. Absent only for lens nodes that name
-    /// none: the failure stays where it is, and dependents decide by their
-    /// `on_parent_failure`.
+    /// What a final failure does to the run. Absent for lens nodes and steps of a
+    /// team that name none: the failure stays where it is, and dependents decide by
+    /// their `on_parent_failure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
     /// What a failed parent does.
@@ -259,6 +259,19 @@ pub struct Approval {
     /// What is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Template>,
+}
+
+impl Default for Approval {
+    fn default() -> Approval {
+        Approval {
+            approvers: Vec::new(),
+            covers_retries: false,
+            expires_in_ms: None,
+            not_initiator: false,
+            quorum: 1,
+            summary: None,
+        }
+    }
 }
 
 /// The items a step is done for.

@@ -9,8 +9,10 @@
 pub(crate) mod desk;
 
 use crate::port::adapter::Quote;
+use crate::port::memo::Memo;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
+use std::sync::Arc;
 
 /// Rows, rules and counters.
 pub trait Authority: Send + Sync {
@@ -34,6 +36,12 @@ pub trait Authority: Send + Sync {
 
     /// The same of a sum over a window.
     fn in_window(&self, counter: &str, window_ms: u64) -> i64;
+
+    /// What an agent answered last, newest first, as this process knows it.
+    fn memos(&self, agent: &str) -> Arc<[Memo]> {
+        let _ = agent;
+        Arc::default()
+    }
 
     /// What whoever does the work itself says a dispatch costs at most.
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote;

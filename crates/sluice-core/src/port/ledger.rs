@@ -3,6 +3,7 @@
 //! The same store keeps it, in the same transactions. Like the journals it is
 //! kept, not understood: what rows and entries mean is decided elsewhere.
 
+use super::memo::Memo;
 use super::store::{Answer, Hash, NodeId};
 use crate::run::id::RunId;
 use serde_json::Value;
@@ -35,8 +36,12 @@ pub trait Ledger: Send + Sync {
     /// Seals from number `from` on, oldest first.
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>>;
 
+    /// What agents answered: agent by agent as asked, the newest first. Only so
+    /// many of each are kept.
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>>;
+
     /// Puts bodies without some payloads in the place of frames of a run. The
-    /// hashes stay as they are. Snapshots and unused blobs of the run go too.
+    /// hashes stay as they are. Snapshots, unused blobs and memos of the run go too.
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased>;
 }
 
@@ -207,6 +212,8 @@ pub struct Erasure {
     pub run: RunId,
     /// Frames by their first event, with what is left of them.
     pub bodies: Vec<(u64, Vec<u8>)>,
+    /// What is left beside frames that have something there, by their first event.
+    pub besides: Vec<(u64, Vec<u8>)>,
     /// Blobs that go, unless another run refers to them by the same hash: the
     /// caller knows.
     pub blobs: Vec<Hash>,

@@ -4,11 +4,15 @@
 //! and counters, and answers what it holds. One conformance suite runs on every
 //! store.
 //!
-//! INVARIANT: an append is all or nothing: frame, head, snapshot, blobs, letters
-//! and counters become durable together, before the answer is given.
+//! INVARIANT: an append is all or nothing: frame, what stands beside it, head,
+//! snapshot, blobs, letters, memos and counters become durable together, before
+//! the answer is given.
 
 use super::Later;
 use super::ledger::{Entry, Ledger};
+use super::lineage::{Lineage, Taking};
+use super::memo::Memo;
+use super::slots::Slots;
 use crate::evidence::hex;
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
@@ -32,16 +36,17 @@ pub enum StoreError {
 }
 
 /// The journal and everything that must change together with it.
-pub trait Store: Ledger {
+pub trait Store: Ledger + Slots + Lineage {
     /// Appends one frame to a run's journal. Appends that wait together are
     /// committed together; each is answered by itself, after the commit.
     fn append(&self, append: Append) -> Answer<'_, Appended>;
 
-    /// The newest snapshot and every frame after it; none if there is no such run.
+    /// The newest snapshot and every frame after it, without what stands beside
+    /// them; none if there is no such run.
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>>;
 
-    /// Frames that hold events after `after`, oldest first, about `bytes_max` of
-    /// them, but at least one if there is one.
+    /// Frames that hold events after `after`, with what stands beside them, oldest
+    /// first, about `bytes_max` of them, but at least one if there is one.
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>>;
 
     /// What was stored under this hash.
@@ -134,6 +139,8 @@ pub struct Append {
     pub count: u32,
     /// The events, encoded.
     pub body: Vec<u8>,
+    /// What stands beside the frame, encoded; empty for most.
+    pub beside: Vec<u8>,
     /// The hash of each event, 32 bytes each. Kept when payloads are erased.
     pub chain: Vec<u8>,
     /// Set on the first append of a run, and only there.
@@ -152,6 +159,10 @@ pub struct Append {
     pub guards: Vec<Guard>,
     /// Entries for the audit, chained after the writer's last.
     pub entries: Vec<Entry>,
+    /// What the run has taken from others, where this append changes that.
+    pub takings: Vec<Taking>,
+    /// Answers to be remembered, oldest first.
+    pub memos: Vec<Memo>,
 }
 
 /// What became of an append.
@@ -341,6 +352,8 @@ pub struct Frame {
     pub count: u32,
     /// Encoded.
     pub body: Vec<u8>,
+    /// What stands beside it, encoded; empty where nothing does, and in [`Loaded`].
+    pub beside: Vec<u8>,
     /// The hash of each event, 32 bytes each; empty for frames older than hashes.
     pub chain: Vec<u8>,
 }

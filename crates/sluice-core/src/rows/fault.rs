@@ -4,7 +4,10 @@ use super::names;
 use crate::code::Code;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
-use sluice_govern::registry::{Agent, Deployment, Envelope, Gateway, Kind, Row, Scope};
+use sluice_govern::registry::{
+    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Row, Schedule, Scope,
+    WorkflowVersion,
+};
 use std::collections::BTreeMap;
 
 /// Agents that need no row: every process has them.
@@ -36,6 +39,9 @@ pub fn faults(rows: &[Row]) -> Vec<RowFault> {
             Kind::Gateway => look.gateway(row),
             Kind::Deployment => look.deployment(row),
             Kind::Envelope => look.envelope(row),
+            Kind::Schedule => look.schedule(row),
+            Kind::Memory => look.memory(row),
+            Kind::Instruction => look.instruction(row),
             _ => {}
         }
     }
@@ -60,6 +66,26 @@ impl Look<'_> {
         let Some(agent) = read::<Agent>(row) else { return };
         if let Some(gateway) = &agent.gateway {
             self.known(row, &["gateway"], Kind::Gateway, gateway);
+        }
+        if let Some(memory) = &agent.memory {
+            self.known(row, &["memory"], Kind::Memory, memory);
+        }
+    }
+
+    fn memory(&mut self, row: &Row) {
+        let Some(memory) = read::<MemoryProfile>(row) else { return };
+        for (at, note) in memory.notes.iter().enumerate() {
+            self.known(row, &["notes", &at.to_string()], Kind::Note, note);
+        }
+        if let Some(last) = &memory.last_outputs {
+            self.known(row, &["last_outputs", "agent"], Kind::Agent, &last.agent);
+        }
+    }
+
+    fn instruction(&mut self, row: &Row) {
+        let Some(instruction) = read::<Instruction>(row) else { return };
+        for (at, agent) in instruction.agents.iter().enumerate() {
+            self.known(row, &["agents", &at.to_string()], Kind::Agent, agent);
         }
     }
 
@@ -93,6 +119,31 @@ impl Look<'_> {
             // Workflows also come from files, and runs come and go.
             Scope::Global | Scope::Workflow | Scope::Run => {}
         }
+    }
+
+    fn schedule(&mut self, row: &Row) {
+        let Some(schedule) = read::<Schedule>(row) else { return };
+        let wanted = schedule.workflow.as_str();
+        let there = || names(self.rows, Kind::Workflow).filter_map(WorkflowVersion::split);
+        let known = there()
+            .any(|(name, version)| name == wanted || WorkflowVersion::row(name, version) == wanted);
+        if known {
+            return;
+        }
+        let hint = suggest(wanted, there().map(|(name, _)| name));
+        let hint = match hint {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "register it: `workflows: [FILE]` in the setup, or `sluice workflows put FILE`"
+                .to_owned(),
+        };
+        self.found.push(RowFault {
+            kind: row.kind,
+            name: row.name.clone(),
+            path: vec!["workflow".to_owned()],
+            code: Code::UnknownRow,
+            message: format!("there is no workflow `{wanted}` in the registry"),
+            hint: Some(hint),
+        });
     }
 
     /// Notes a name that no row has.

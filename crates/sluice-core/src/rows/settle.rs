@@ -1,10 +1,12 @@
 //! What the author of a row does not write.
 
+use super::lens::keep_versions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Kind, PolicyFile, Price, Role, Row, WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, PolicyFile,
+    Price, Role, Row, Schedule, WorkflowVersion,
 };
 
 /// Fields that commands and the engine keep. A file that does not write one
@@ -14,6 +16,7 @@ pub const fn kept(kind: Kind) -> &'static [&'static str] {
         Kind::Agent => &["status", "phase_since_ms", "poc_until_ms"],
         Kind::Gateway => &["paused", "token_sha256", "instance_id"],
         Kind::Envelope => &["accepted_overrun_cents"],
+        Kind::Schedule => &["enabled", "since_ms"],
         _ => &[],
     }
 }
@@ -37,6 +40,8 @@ pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, St
         Kind::Deployment => {
             body.entry("active").or_insert(Value::Bool(true));
         }
+        Kind::Lens => keep_versions(&mut body, old),
+        Kind::Schedule => begin(&mut body, old, now_ms),
         _ => {}
     }
     let body = canonical(kind, Value::Object(body))?;
@@ -61,6 +66,23 @@ fn since(
     Ok(())
 }
 
+/// Notes since when slots are a schedule's own: those that passed before it had
+/// its times, or while it was off, are not.
+fn begin(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>, now_ms: u64) {
+    let was_off = old.is_none_or(|old| old.get("enabled") == Some(&Value::Bool(false)));
+    let is_on = body.get("enabled") != Some(&Value::Bool(false));
+    let same = |field: &&str| {
+        let of = |row: &Map<String, Value>| row.get(*field).cloned().unwrap_or_default();
+        old.is_some_and(|old| of(old) == of(body))
+    };
+    let zone = |row: &Map<String, Value>| row.get("time_zone").cloned();
+    let moved = !["cron", "every"].iter().all(same)
+        || old.and_then(zone).unwrap_or("UTC".into()) != zone(body).unwrap_or("UTC".into());
+    if moved || (was_off && is_on) {
+        body.insert("since_ms".to_owned(), now_ms.into());
+    }
+}
+
 /// The one way to write what a row says.
 fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
     match kind {
@@ -70,8 +92,12 @@ fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
         Kind::Deployment => round::<Deployment>(body),
         Kind::Envelope => round::<Envelope>(body),
         Kind::Price => round::<Price>(body),
+        Kind::Note => round::<Note>(body),
+        Kind::Memory => round::<MemoryProfile>(body),
+        Kind::Instruction => round::<Instruction>(body),
         Kind::Policy => round::<PolicyFile>(body),
         Kind::Workflow => round::<WorkflowVersion>(body),
+        Kind::Schedule => round::<Schedule>(body),
         Kind::Library | Kind::Lens | Kind::Switch => Ok(body),
     }
 }

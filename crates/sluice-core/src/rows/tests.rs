@@ -199,3 +199,46 @@ fn rows_are_put_and_removed() {
     assert_eq!(names(&after, Kind::Agent).collect::<Vec<_>>(), ["a", "b"]);
     assert!(find(&after, Kind::Price, "p").is_none());
 }
+
+#[test]
+fn a_lens_keeps_its_versions_and_those_that_are_new_come_last() {
+    let lens = |versions: Value| Row {
+        kind: Kind::Lens,
+        name: "l".to_owned(),
+        body: json!({ "versions": versions }),
+    };
+    let there = lens(json!({"b": {"template": "x"}, "a": {"template": "y"}}));
+    let written = lens(json!({"c": {"template": "z"}, "a": {"template": "y"}}));
+    assert!(changed_versions(&written, Some(&there)).is_empty());
+    let settled = settle(written, Some(&there), 0).unwrap();
+    let ids = || settled.body["versions"].as_object().unwrap().keys().map(String::as_str);
+    assert_eq!(ids().collect::<Vec<_>>(), ["b", "a", "c"]);
+    assert_eq!(head(ids()), Some("c"));
+    assert_eq!(settle(settled.clone(), Some(&settled), 9).unwrap(), settled);
+    let other = lens(json!({"a": {"template": "other"}, "b": {"template": "x"}}));
+    assert_eq!(changed_versions(&other, Some(&there)), ["a"]);
+    assert_eq!(head(["2", "v10", "9"].into_iter()), Some("v10"));
+    assert_eq!(head(["2", "10", "draft"].into_iter()), Some("draft"));
+}
+
+#[test]
+fn a_schedule_begins_with_its_times_and_when_it_is_turned_on() {
+    let row = |body: Value| Row { kind: Kind::Schedule, name: "s".to_owned(), body };
+    let since = |row: &Row| row.body["since_ms"].as_u64().unwrap();
+    let first = settle(row(json!({"workflow": "w", "every": "1h"})), None, 10).unwrap();
+    assert_eq!(since(&first), 10);
+    let same = row(json!({"workflow": "w", "every": "1h", "overlap": "queue"}));
+    let same = settle(same, Some(&first), 20).unwrap();
+    assert_eq!(since(&same), 10);
+    assert_eq!(settle(same.clone(), Some(&same), 30).unwrap(), same);
+    let off = row(json!({"workflow": "w", "every": "1h", "enabled": false}));
+    let off = settle(off, Some(&same), 30).unwrap();
+    assert_eq!(since(&off), 10);
+    // A file that does not say so does not turn it on.
+    let again = settle(row(json!({"workflow": "w", "every": "1h"})), Some(&off), 40).unwrap();
+    assert_eq!((since(&again), &again.body["enabled"]), (10, &json!(false)));
+    let on = row(json!({"workflow": "w", "every": "1h", "enabled": true}));
+    assert_eq!(since(&settle(on, Some(&off), 50).unwrap()), 50);
+    let moved = row(json!({"workflow": "w", "every": "1h", "time_zone": "Asia/Tokyo"}));
+    assert_eq!(since(&settle(moved, Some(&first), 60).unwrap()), 60);
+}

@@ -2,7 +2,7 @@
 
 use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
-use crate::journal::event::{DeltaPart, StepAt};
+use crate::journal::event::{DeltaPart, Provenance, StepAt};
 use crate::port::Entropy;
 use crate::port::adapter::{Answer, Process};
 use crate::port::authority::Authority;
@@ -87,6 +87,8 @@ pub enum Command {
         outputs: Option<Value>,
         /// Its failure: code and message.
         error: Option<(String, String)>,
+        /// Where the parts of its result come from.
+        origins: Vec<Provenance>,
     },
     /// Stop it.
     Cancel {
@@ -118,6 +120,15 @@ pub enum Command {
     Retry {
         /// Who says so.
         by: String,
+    },
+    /// Choose who does a step that no member of the team fits.
+    Assign {
+        /// Who says so.
+        by: String,
+        /// The step, with all its instances.
+        step: u32,
+        /// A member of the team, else an agent.
+        whom: String,
     },
 }
 
@@ -222,6 +233,12 @@ pub enum Refusal {
     /// An answer that would allow more than was asked.
     #[error("an answer can only tighten: {0}")]
     Widens(String),
+    /// The step does not wait for somebody to be chosen.
+    #[error("`{0}` does not wait for anybody to be assigned")]
+    NotBlocked(String),
+    /// There is no such member or agent.
+    #[error("`{0}` is neither a member of the team nor an agent")]
+    NoMember(String),
     /// Going back there changes nothing.
     #[error("nothing happened after this checkpoint")]
     NothingToRewind,
@@ -257,6 +274,8 @@ refusal_codes! {
     Refusal::AnsweredAlready(_) => "answered_already",
     Refusal::Widens(_) => "constraints_widen",
     Refusal::NothingToRewind => "nothing_to_rewind",
+    Refusal::NotBlocked(_) => "step_not_blocked",
+    Refusal::NoMember(_) => "member_unknown",
 }
 
 fn list(violations: &[Violation]) -> String {

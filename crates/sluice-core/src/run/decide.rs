@@ -10,6 +10,7 @@
 
 mod advance;
 mod approve;
+mod assign;
 mod bind;
 mod cancel;
 mod child;
@@ -21,8 +22,10 @@ mod gate;
 mod govern;
 mod guards;
 mod halt;
+mod layer;
 mod moderate;
 mod money;
+mod origins;
 mod outcome;
 pub(super) mod rewind;
 mod timer;
@@ -30,10 +33,13 @@ mod timer;
 use super::command::{Command, Given, Refusal};
 use super::id::RunId;
 use super::letter::Letter;
-use super::state::Run;
+use super::state::{Run, StepState};
 use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::port::memo::Memo;
 use crate::port::moderator::Verdict;
 use crate::port::store::Guard;
+pub(super) use bind::SHELL;
+use child::Ended;
 use guards::Guards;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -55,6 +61,8 @@ pub struct Turn<'a> {
     sent: BTreeSet<(StepAt, u32)>,
     /// What the moderator says of the result that is being decided.
     verdict: Option<Verdict>,
+    /// Answers to be remembered, oldest first.
+    memos: Vec<Memo>,
     /// The arguments as expressions see them.
     args: Arc<Value>,
 }
@@ -68,6 +76,8 @@ pub struct Decided {
     pub letters: Vec<Letter>,
     /// What must hold when this becomes durable, and what it changes.
     pub guards: Vec<Guard>,
+    /// Answers to be remembered, oldest first.
+    pub memos: Vec<Memo>,
 }
 
 impl<'a> Turn<'a> {
@@ -85,6 +95,7 @@ impl<'a> Turn<'a> {
             looked: BTreeSet::new(),
             sent: BTreeSet::new(),
             verdict: None,
+            memos: Vec::new(),
             args,
         }
     }
@@ -114,8 +125,8 @@ impl<'a> Turn<'a> {
                 self.verdict = None;
                 decided?;
             }
-            Command::ChildEnded { child, status, outputs, error } => {
-                self.child_ended(child, status, outputs, error)?;
+            Command::ChildEnded { child, status, outputs, error, origins } => {
+                self.child_ended(Ended { child, status, outputs, error, origins })?;
             }
             Command::Cancel { by, reason } => self.cancel(&by, &reason)?,
             Command::Pause { by } => self.pause(&by)?,
@@ -123,6 +134,7 @@ impl<'a> Turn<'a> {
             Command::Resolve(resolve) => self.resolve(*resolve)?,
             Command::Rewind { by, keep } => self.rewind(&by, &keep)?,
             Command::Retry { by } => self.retry(&by)?,
+            Command::Assign { by, step, whom } => self.assign(&by, step, &whom)?,
         }
         Ok(())
     }
@@ -131,7 +143,7 @@ impl<'a> Turn<'a> {
     pub fn finish(mut self) -> Decided {
         self.advance();
         let guards = self.guards.into_list(self.given.authority);
-        Decided { events: self.events, letters: self.letters, guards }
+        Decided { events: self.events, letters: self.letters, guards, memos: self.memos }
     }
 
     pub(super) fn emit(&mut self, event: Event) {
@@ -141,12 +153,13 @@ impl<'a> Turn<'a> {
 
     pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
         let landings = self.run.landings(at, &event);
+        self.remember(at, &event);
         self.emit(Event::Node(at, event));
         for landing in landings {
             self.landed(&landing);
         }
         // What became known late may be of an instance that is gone.
-        let settled = self.run.get(at).is_some_and(|state| state.status.is_settled());
+        let settled = self.run.get(at).is_some_and(StepState::is_settled);
         if at.item.is_some() && settled {
             self.fan_outs.push(at.step);
         }

@@ -1,10 +1,12 @@
 //! What a run now waits for, read from its state.
 
+use super::decide::SHELL;
 use super::id::RunId;
 use super::state::Run;
 use super::status::RunStatus;
 use crate::canonical;
 use crate::journal::event::{Path, StepAt};
+use crate::layers::{self, Layer};
 use crate::plan::step::Work;
 use crate::port::adapter::{Process, Request};
 use serde_json::{Map, Value, json};
@@ -90,13 +92,13 @@ impl Run {
             idempotency_key: self.idempotency_key(at),
             session: None,
             agent: state.agent.clone().unwrap_or_default(),
-            system_prompt: None,
-            message: prepared.map(|prepared| prepared.prompt.clone()).unwrap_or_default(),
+            system_prompt: self.system_prompt(at),
+            message: self.message(at),
             stdin: prepared.and_then(|prepared| prepared.stdin.clone()),
             env: prepared.map(|prepared| prepared.env.clone()).unwrap_or_default(),
             cwd: step.cwd.clone(),
             model: terms.and_then(|terms| terms.model.clone()).or_else(|| step.model.clone()),
-            tools: step.tools.clone(),
+            tools: self.tools_of(at.step),
             output_schema: (!schema.is_empty()).then_some(Value::Object(schema)),
             max_output_tokens: terms
                 .and_then(|terms| terms.max_output_tokens)
@@ -104,6 +106,28 @@ impl Run {
             timeout_ms: step.timeout_ms,
             constraints: terms.map(|terms| terms.constraints.clone()).unwrap_or_default(),
             action_digest: state.digest.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Layers 1 to 5. A shell has no use for them.
+    fn system_prompt(&self, at: StepAt) -> Option<String> {
+        let state = self.state(at);
+        let layers = state.prepared.as_deref().map(|prepared| prepared.layers.as_slice());
+        let layers = layers.unwrap_or_default();
+        match state.agent.as_deref() {
+            Some(SHELL) => None,
+            _ if layers.is_empty() => Some(layers::system_prompt(&[Layer::guardrails()])),
+            _ => Some(layers::system_prompt(layers)),
+        }
+    }
+
+    /// The instruction, and memory after it. A script stays what it is.
+    fn message(&self, at: StepAt) -> String {
+        let state = self.state(at);
+        match state.prepared.as_deref() {
+            None => String::new(),
+            Some(prepared) if state.agent.as_deref() == Some(SHELL) => prepared.prompt.clone(),
+            Some(prepared) => layers::message(&prepared.prompt, &prepared.layers),
         }
     }
 

@@ -11,7 +11,8 @@ use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
 use super::status::{RunStatus, StepStatus, Waiting};
 use super::transition::allowed;
 use crate::journal::event::{
-    Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt, Wait,
+    Assigned, Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt,
+    Wait,
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
@@ -23,6 +24,7 @@ pub(crate) const REASON_OPERATOR: &str = "operator";
 pub(crate) const REASON_APPROVAL: &str = "approval";
 pub(crate) const REASON_REWIND: &str = "rewind";
 pub(crate) const REASON_RETRY: &str = "retry";
+pub(crate) const REASON_RECOVERY: &str = "recovery";
 
 impl Run {
     /// Folds one event, the next after the last, into the run.
@@ -76,6 +78,7 @@ impl Run {
         }
         match event {
             NodeEvent::Queued { items } => self.queued(at, items.as_ref()),
+            NodeEvent::Assigned(assigned) => self.assigned(at, assigned),
             NodeEvent::Waiting(wait) => self.waits(at, wait, at_ms),
             NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
             NodeEvent::Delta(_) => self.streams(at, at_ms),
@@ -108,19 +111,15 @@ impl Run {
                     attempts: state.attempt,
                     usage: Usage::default(),
                 }));
-                self.settle(at, StepStatus::Blocked, at_ms);
                 if *waits {
-                    self.state_mut(at).waiting = Some(Waiting::HumanInput);
+                    self.awaits_somebody(at);
                 } else {
+                    self.settle(at, StepStatus::Blocked, at_ms);
                     self.halt_by(at);
                 }
             }
             NodeEvent::Invalidated => self.invalidated(at),
-            NodeEvent::Provenance(from) => {
-                self.provenance.0 += 1;
-                // A value from a step of this run left it as it came in.
-                self.provenance.1 += u64::from(from.source_run.is_none());
-            }
+            NodeEvent::Provenance(from) => self.took(at, from),
             NodeEvent::ApprovalRequested(asked) => self.asked(at, asked, at_ms),
             NodeEvent::ApprovalReminded { approval, .. } => self.reminded(*approval),
             NodeEvent::ApprovalResolved(resolved) => self.resolved(at, resolved, at_ms),
@@ -157,11 +156,12 @@ impl Run {
             self.clock.used_ms = 0;
         }
         // The reason of a cancel is whatever a person wrote.
-        let resumes = status == RunStatus::Running;
-        if reopens || (resumes && matches!(reason, REASON_REWIND | REASON_RETRY)) {
+        let why = if status == RunStatus::Running { reason } else { "" };
+        if reopens || matches!(why, REASON_REWIND | REASON_RETRY | REASON_RECOVERY) {
             self.halted_by = None;
             self.cancel_reason = None;
-            self.reopened += u32::from(reason == REASON_RETRY);
+            self.reopened += u32::from(matches!(why, REASON_RETRY | REASON_RECOVERY));
+            self.recoveries += u32::from(why == REASON_RECOVERY);
         }
         // A second owner of a run that is being cancelled is no reason to cancel it.
         if status == RunStatus::Cancelling && self.status != RunStatus::Cancelling {
@@ -216,6 +216,7 @@ impl Run {
                 self.index.checking.remove(&at);
             }
             StepStatus::AwaitingApproval => drop(self.index.awaiting.remove(&at)),
+            StepStatus::Blocked => drop(self.index.blocked.remove(&at)),
             StepStatus::Retrying => drop(self.index.retrying.remove(&at)),
             StepStatus::Running | StepStatus::Streaming if flies => {
                 self.index.in_flight.remove(&at);
@@ -275,6 +276,13 @@ impl Run {
             }));
         }
         self.list_queued(at);
+    }
+
+    fn assigned(&mut self, at: StepAt, assigned: &Assigned) {
+        self.steps[at.step as usize].assigned = Some(assigned.whom.clone());
+        self.state_mut(at).ending = None;
+        self.queued(at, None);
+        self.state_mut(at).block_waits = false;
     }
 
     fn list_queued(&mut self, at: StepAt) {
@@ -406,8 +414,18 @@ impl Run {
         self.checkpoints += u64::from(at.item.is_none());
     }
 
+    /// Blocked, but not at its end: nothing that depends on it moves.
+    fn awaits_somebody(&mut self, at: StepAt) {
+        self.unlist(at);
+        let state = self.state_mut(at);
+        state.change(StepStatus::Blocked);
+        state.waiting = Some(Waiting::HumanInput);
+        state.gate = None;
+        self.index.blocked.insert(at);
+    }
+
     fn settle(&mut self, at: StepAt, status: StepStatus, at_ms: u64) {
-        let was_settled = self.state(at).status.is_settled();
+        let was_settled = self.state(at).is_settled();
         self.unlist(at);
         let state = self.state_mut(at);
         state.change(status);
@@ -467,6 +485,11 @@ impl Run {
 impl StepState {
     fn change(&mut self, to: StepStatus) {
         debug_assert!(allowed(self.status, to), "a step went from {} to {to}", self.status);
+        debug_assert!(
+            !self.is_settled() || to == StepStatus::Pending,
+            "a settled step went from {} to {to}",
+            self.status
+        );
         self.status = to;
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Index {
     pub(crate) awaiting: BTreeSet<StepAt>,
     /// Queued, and the moderator is being asked.
     pub(crate) checking: BTreeSet<StepAt>,
+    /// Blocked until somebody sees to it.
+    pub(crate) blocked: BTreeSet<StepAt>,
     /// Queued, but a gate said: not now.
     pub(crate) gated: BTreeSet<StepAt>,
     /// Waiting for the next attempt.
@@ -71,10 +73,10 @@ impl Run {
             ..Index::default()
         };
         for (step, whole) in (0u32..).zip(&self.steps) {
-            let open = |dep: &&u32| !self.steps[**dep as usize].status.is_settled();
+            let open = |dep: &&u32| !self.steps[**dep as usize].is_settled();
             let missing = plan.graph.dependencies(step as usize).iter().filter(open).count();
             index.missing[step as usize] = u32::try_from(missing).expect("fewer than 2^32 steps");
-            if !whole.status.is_settled() {
+            if !whole.is_settled() {
                 index.unsettled += 1;
                 index.layer_unsettled[plan.graph.layer_of(step as usize) as usize] += 1;
             }
@@ -82,6 +84,7 @@ impl Run {
                 index.ready.insert(self.definition.rank(step));
             }
             match whole.status {
+                StepStatus::Blocked if whole.waits_for_somebody() => {}
                 StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
                     index.failed += 1;
                 }
@@ -118,6 +121,7 @@ impl Run {
             StepStatus::Queued if self.must_ask(at) => drop(index.asks.insert(self.place(at))),
             StepStatus::Queued => drop(index.queue.insert(self.place(at))),
             StepStatus::AwaitingApproval => drop(index.awaiting.insert(at)),
+            StepStatus::Blocked if state.waits_for_somebody() => drop(index.blocked.insert(at)),
             StepStatus::Retrying => drop(index.retrying.insert(at)),
             StepStatus::Running | StepStatus::Streaming if state.path != Some(Path::FanOut) => {
                 index.in_flight.insert(at, state.dispatch_no);

@@ -4,7 +4,7 @@ use super::command::{Command, Decision, Resolve};
 use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
 use crate::choice::find;
-use crate::journal::event::StepAt;
+use crate::journal::event::{Provenance, StepAt};
 use crate::money::Money;
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Usage};
 use serde_json::{Map, Value, json};
@@ -34,6 +34,9 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
         Command::Pause { by } => json!({"v": 1, "do": "pause", "by": by}),
         Command::Unpause { by } => json!({"v": 1, "do": "unpause", "by": by}),
         Command::Retry { by } => json!({"v": 1, "do": "retry", "by": by}),
+        Command::Assign { by, step, whom } => {
+            json!({"v": 1, "do": "assign", "by": by, "step": step, "whom": whom})
+        }
         Command::Rewind { by, keep } => json!({"v": 1, "do": "rewind", "by": by, "keep": keep}),
         Command::Resolve(resolve) => json!({
             "v": 1, "do": "resolve", "approval": resolve.approval.to_string(),
@@ -41,9 +44,10 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
             "comment": resolve.comment, "values": resolve.values,
             "roles": resolve.roles, "constraints": resolve.constraints,
         }),
-        Command::ChildEnded { child, status, outputs, error } => json!({
+        Command::ChildEnded { child, status, outputs, error, origins } => json!({
             "v": 1, "do": "child_ended", "child": child.to_string(), "status": status,
             "outputs": outputs, "error": error,
+            "origins": origins.iter().map(encode_origin).collect::<Vec<_>>(),
         }),
         Command::Complete { at, dispatch_no, answer } => json!({
             "v": 1, "do": "complete", "step": at.step, "item": at.item,
@@ -74,6 +78,11 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
         "pause" => Command::Pause { by: text("by")? },
         "unpause" => Command::Unpause { by: text("by")? },
         "retry" => Command::Retry { by: text("by")? },
+        "assign" => {
+            let step = value["step"].as_u64().and_then(|step| u32::try_from(step).ok());
+            let step = step.ok_or_else(|| bad("step"))?;
+            Command::Assign { by: text("by")?, step, whom: text("whom")? }
+        }
         "rewind" => {
             let keep = value["keep"].as_array().ok_or_else(|| bad("keep"))?;
             let step = |one: &Value| one.as_u64().and_then(|step| u32::try_from(step).ok());
@@ -102,6 +111,15 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
             status: find::<RunStatus>(&text("status")?).ok_or_else(|| bad("status"))?,
             outputs: Some(value["outputs"].clone()).filter(|outputs| !outputs.is_null()),
             error: serde_json::from_value(value["error"].clone()).map_err(|_| bad("error"))?,
+            // Letters that were written before runs said so have none.
+            origins: match value["origins"].as_array() {
+                None => Vec::new(),
+                Some(all) => {
+                    let all =
+                        all.iter().map(|one| decode_origin(one).ok_or_else(|| bad("origins")));
+                    all.collect::<Result<_, _>>()?
+                }
+            },
         },
         "complete" => {
             let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
@@ -113,6 +131,27 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
             }
         }
         other => return Err(Unreadable(format!("`{other}` is nothing it could ask"))),
+    })
+}
+
+fn encode_origin(one: &Provenance) -> Value {
+    json!({
+        "run": one.source_run.map(|run| run.to_string()), "node": one.source_node,
+        "path": one.source_output_path, "to": one.target_input_path, "how": one.transform,
+    })
+}
+
+fn decode_origin(value: &Value) -> Option<Provenance> {
+    let text = |key: &str| value[key].as_str().map(str::to_owned);
+    Some(Provenance {
+        source_run: match text("run") {
+            None => None,
+            Some(run) => Some(RunId::parse(&run)?),
+        },
+        source_node: text("node")?,
+        source_output_path: text("path")?,
+        target_input_path: text("to")?,
+        transform: text("how"),
     })
 }
 

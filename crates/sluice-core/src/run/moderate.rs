@@ -54,12 +54,13 @@ impl Run {
 }
 
 /// Everything a step is given: the prompt, what is piped in, the values that a
-/// shell finds in its environment, and the inputs.
+/// shell finds in its environment, instructions and memory, and the inputs.
 pub(crate) fn input_text(prepared: &Prepared) -> String {
-    let Prepared { inputs, prompt, stdin, env, labels: _ } = prepared;
+    let Prepared { inputs, prompt, stdin, env, layers, labels: _ } = prepared;
     let mut texts = vec![prompt.clone()];
     texts.extend(stdin.clone());
     texts.extend(env.iter().map(|(_, value)| value.clone()));
+    texts.extend(layers.iter().map(|layer| layer.text.clone()));
     for (name, value) in inputs {
         texts.push(name.clone());
         gather(value, &mut texts);

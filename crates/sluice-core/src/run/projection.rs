@@ -8,6 +8,7 @@
 //! depends on when it is made, so a duration is null until its end is known.
 
 pub mod node;
+pub mod prompt;
 
 mod hint;
 #[cfg(test)]
@@ -97,6 +98,15 @@ pub struct ProvenanceCounts {
     pub upstream: u64,
     /// Went elsewhere.
     pub downstream: u64,
+}
+
+impl Projection<'_> {
+    /// The same, with the values that steps of other runs took from this one.
+    #[must_use]
+    pub fn with_taken(mut self, values: u64) -> Self {
+        self.provenance.downstream += values;
+        self
+    }
 }
 
 /// A question to a person, shown.

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 /// The version of the format. Any change of what is written is a new one: no
 /// two are ever read, since the journal has everything.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Latest time that is believed, so that sums of times stay small enough.
 const TIME_MS_MAX: u64 = 1 << 60;
@@ -58,10 +58,12 @@ struct Body {
     cancel_reason: Option<String>,
     halted_by: Option<StepAt>,
     reopened: u32,
+    recoveries: u32,
     checkpoints: u64,
     writers: Vec<u32>,
     approvals: BTreeMap<ApprovalId, Approval>,
     provenance: (u64, u64),
+    taken: BTreeMap<RunId, u64>,
     open: BTreeMap<(StepAt, u32), Open>,
     clock: RunClock,
 }
@@ -77,10 +79,12 @@ parts! { Body {
     cancel_reason = "cancel_reason",
     halted_by = "halted_by",
     reopened = "reopened",
+    recoveries = "recoveries",
     checkpoints = "checkpoints",
     writers = "writers",
     approvals = "approvals",
     provenance = "provenance",
+    taken = "taken",
     open = "open",
     clock = "clock",
 } }
@@ -102,11 +106,13 @@ pub fn encode(run: &Run) -> Vec<u8> {
         cancel_reason,
         halted_by,
         reopened,
+        recoveries,
         checkpoints,
         writers,
         steps,
         approvals,
         provenance,
+        taken,
         open,
         clock,
         args: _,
@@ -124,10 +130,12 @@ pub fn encode(run: &Run) -> Vec<u8> {
         cancel_reason: cancel_reason.clone(),
         halted_by: *halted_by,
         reopened: *reopened,
+        recoveries: *recoveries,
         checkpoints: *checkpoints,
         writers: writers.clone(),
         approvals: approvals.clone(),
         provenance: *provenance,
+        taken: taken.clone(),
         open: open.clone(),
         clock: *clock,
     };
@@ -163,11 +171,13 @@ pub fn decode(bytes: &[u8], definition: Arc<Definition>) -> Option<Run> {
         cancel_reason: body.cancel_reason,
         halted_by: body.halted_by,
         reopened: body.reopened,
+        recoveries: body.recoveries,
         checkpoints: body.checkpoints,
         writers: body.writers,
         steps,
         approvals: body.approvals,
         provenance: body.provenance,
+        taken: body.taken,
         open: body.open,
         clock: body.clock,
         index: Index::default(),

@@ -8,7 +8,7 @@ use super::id::RunId;
 use super::state::{Approval, Run, StepState};
 use super::status::StepStatus;
 use crate::journal::event::{
-    Completed, Event, NodeEvent, Outcome, Resolution, RunStarted, Skip, StepAt,
+    Completed, Event, NodeEvent, Outcome, Provenance, Resolution, RunStarted, Skip, StepAt,
 };
 use crate::port::adapter::Usage;
 use serde_json::{Map, Value};
@@ -19,6 +19,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Carried {
     events: Vec<(StepAt, NodeEvent)>,
+}
+
+/// Whether a result is taken over as it is.
+#[derive(Clone, Copy)]
+enum Taken {
+    Whole,
+    Changed,
 }
 
 /// A run that begins.
@@ -70,8 +77,12 @@ impl Carried {
         for step in source.writers.iter().copied().filter(|step| keep(*step)) {
             let state = &source.steps[step as usize];
             if let Some(outcome) = &state.outcome {
-                let outcome = with_changes(outcome, changed.get(&step));
-                events.push((StepAt::whole(step), completed(source.id, state, outcome)));
+                let at = StepAt::whole(step);
+                let changed = changed.get(&step);
+                let how = if changed.is_some() { Taken::Changed } else { Taken::Whole };
+                events.push((at, taken_over(source, step, how)));
+                let outcome = with_changes(outcome, changed);
+                events.push((at, completed(source.id, state, outcome)));
             }
         }
         for (step, state) in (0u32..).zip(&source.steps).filter(|(step, _)| keep(*step)) {
@@ -122,6 +133,21 @@ fn with_changes(outcome: &Arc<Outcome>, changed: Option<&Map<String, Value>>) ->
         }
     }
     Arc::new(outcome)
+}
+
+/// Where a result that is taken over comes from.
+fn taken_over(source: &Run, step: u32, how: Taken) -> NodeEvent {
+    let transform = match how {
+        Taken::Whole => "carried",
+        Taken::Changed => "carried, changed",
+    };
+    NodeEvent::Provenance(Box::new(Provenance {
+        source_run: Some(source.id),
+        source_node: source.name(StepAt::whole(step)),
+        source_output_path: "outputs".to_owned(),
+        target_input_path: "outputs".to_owned(),
+        transform: Some(transform.to_owned()),
+    }))
 }
 
 fn completed(source: RunId, state: &StepState, outcome: Arc<Outcome>) -> NodeEvent {

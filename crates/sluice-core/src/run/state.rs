@@ -10,11 +10,11 @@ use super::status::{RunStatus, StepStatus, Waiting};
 use crate::evidence::event::START;
 use crate::journal::event::{
     ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip,
-    SkipCause, StepAt, Terms,
+    SkipCause, StepAt, Terms, Whom,
 };
 use crate::money::Money;
 use crate::plan::policy::{Family, OnFailure};
-use crate::plan::step::{Step, Work};
+use crate::plan::step::Step;
 use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
 use serde_json::Value;
@@ -53,6 +53,8 @@ pub struct Run {
     pub halted_by: Option<StepAt>,
     /// How often it was taken up again after a failure.
     pub reopened: u32,
+    /// How often of those it was by itself.
+    pub recoveries: u32,
     /// How many completions and skips there were.
     pub checkpoints: u64,
     /// Steps in the order they completed: the order in which variables were written.
@@ -63,6 +65,8 @@ pub struct Run {
     pub approvals: BTreeMap<ApprovalId, Approval>,
     /// Values that came here from elsewhere, and went elsewhere from here.
     pub provenance: (u64, u64),
+    /// How many values came from which other run.
+    pub taken: BTreeMap<RunId, u64>,
     /// Dispatches that were given up before anybody knew what they cost: what
     /// was reserved for them is still held.
     pub open: BTreeMap<(StepAt, u32), Open>,
@@ -153,6 +157,8 @@ pub struct StepState {
     pub placeholder: Option<String>,
     /// Whether a block waits for someone.
     pub block_waits: bool,
+    /// Whom somebody chose to do it. Kept for a step as a whole.
+    pub assigned: Option<Whom>,
     /// When the next attempt starts.
     pub wake_at_ms: Option<u64>,
     /// When the attempt is given up.
@@ -195,9 +201,19 @@ pub struct StepState {
     pub session: Option<String>,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
+    /// How many values it took, by the run they are from.
+    pub(crate) sources: Vec<Source>,
     /// What instances counted before they were invalidated, by item: those that
     /// come after them count on.
     pub(crate) past: Vec<Past>,
+}
+
+/// Values that a step took from the steps of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Source {
+    /// The run; none means this one.
+    pub(crate) run: Option<RunId>,
+    pub(crate) rows: u32,
 }
 
 /// The counts of an instance that never start anew.
@@ -226,6 +242,7 @@ impl Default for StepState {
             skip: None,
             placeholder: None,
             block_waits: false,
+            assigned: None,
             wake_at_ms: None,
             deadline_ms: None,
             approval: None,
@@ -247,6 +264,7 @@ impl Default for StepState {
             process: None,
             session: None,
             fan_out: None,
+            sources: Vec::new(),
             past: Vec::new(),
         }
     }
@@ -384,11 +402,13 @@ impl Run {
             cancel_reason: None,
             halted_by: None,
             reopened: 0,
+            recoveries: 0,
             checkpoints: 0,
             writers: Vec::new(),
             steps,
             approvals: BTreeMap::new(),
             provenance: (0, 0),
+            taken: BTreeMap::new(),
             open: BTreeMap::new(),
             clock: RunClock::default(),
             index: Index::default(),
@@ -445,36 +465,17 @@ impl Run {
         }
     }
 
-    /// Who does a step: the agent it names, the one its role is bound to, else the run's.
-    pub fn agent_of(&self, step: u32) -> Option<&str> {
-        let plan = &self.definition.plan.steps[step as usize];
-        let bound = || self.started.role_bindings.get(plan.role.as_ref()?).map(String::as_str);
-        let default = || self.started.default_agent.as_deref();
-        plan.agent.as_deref().or_else(bound).or_else(default)
-    }
-
     /// Whether a failure of this step stops the run.
     pub(crate) fn halts(&self, at: StepAt) -> bool {
         self.step(at).on_failure.is_some_and(|policy| policy != OnFailure::Skip)
-    }
-
-    /// Whether a person must be asked before the step's next attempt.
-    pub(crate) fn must_ask(&self, at: StepAt) -> bool {
-        let step = self.step(at);
-        let asks = step.approval.is_some() || matches!(step.work, Work::Approval);
-        // A fan-out as a whole asks nobody: its instances do.
-        let whole_fan_out = step.for_each.is_some() && at.item.is_none();
-        asks && !whole_fan_out && self.state(at).grant == Grant::None
     }
 
     /// Whether what became of this step counts as a failure for those that depend on it.
     pub(crate) fn counts_as_failed(&self, step: u32) -> bool {
         let state = &self.steps[step as usize];
         match state.status {
-            StepStatus::Failed
-            | StepStatus::TimedOut
-            | StepStatus::Cancelled
-            | StepStatus::Blocked => true,
+            StepStatus::Failed | StepStatus::TimedOut | StepStatus::Cancelled => true,
+            StepStatus::Blocked => !state.block_waits,
             // In a lens graph a failure travels through what it skipped.
             StepStatus::Skipped => {
                 self.definition.plan.family == Family::Lens
@@ -490,8 +491,9 @@ impl Run {
     /// When something is next due by itself.
     pub fn next_due_ms(&self) -> Option<u64> {
         if self.status.is_terminal() {
-            // Only money is still to be settled.
-            return self.open.values().map(|open| open.until_ms).min();
+            // Money is still to be settled, or it is taken up again.
+            let open = self.open.values().map(|open| open.until_ms);
+            return open.chain(self.recovers_at_ms()).min();
         }
         self.index.timers.first().map(|(at_ms, _)| *at_ms)
     }

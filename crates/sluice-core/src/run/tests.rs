@@ -20,6 +20,7 @@ mod governed;
 mod grants;
 mod halt;
 mod holds;
+mod layers;
 mod lens;
 mod lens_contracts;
 mod lines;
@@ -29,7 +30,9 @@ mod order;
 mod pause;
 mod postures;
 mod print;
+mod provenance;
 mod random;
+mod recovery;
 mod resent;
 mod reservations;
 mod retry;
@@ -37,6 +40,7 @@ mod rewind;
 mod scheduling;
 mod switches;
 mod take_over;
+mod team;
 mod timeouts;
 mod values;
 mod waits;
@@ -298,6 +302,16 @@ impl Script {
         })
     }
 
+    /// Chooses who does a step.
+    fn assign(self, step: &str, whom: &str) -> Script {
+        let (step, whom) = (step.to_owned(), whom.to_owned());
+        self.turn(move |world| Command::Assign {
+            by: "ada".to_owned(),
+            step: world.at(&step).step,
+            whom: whom.clone(),
+        })
+    }
+
     fn take_over(self) -> Script {
         self.turn(|_| Command::TakeOver)
     }
@@ -337,6 +351,7 @@ impl Script {
             status,
             outputs: outputs.clone(),
             error: error.clone(),
+            origins: Vec::new(),
         })
     }
 

@@ -1,9 +1,11 @@
 use super::*;
 use crate::config::Moderation;
 use crate::mail::Mail;
-use sluice_core::journal::event::StepAt;
+use crate::stream::{Budget, Streams};
+use sluice_core::journal::event::{DeltaPart, StepAt};
 use sluice_core::port::Later;
 use sluice_core::port::moderator::{Moderator, Phase};
+use sluice_core::run::command::Command;
 use sluice_core::run::id::RunId;
 use tokio::sync::mpsc;
 
@@ -28,6 +30,8 @@ struct Stream {
     hold: HoldBack,
     out: Outlet,
     heard: mpsc::Receiver<Mail>,
+    streams: Mutex<Streams>,
+    shown: Mutex<String>,
     moderator: Arc<One>,
 }
 
@@ -36,44 +40,73 @@ impl Stream {
         let moderator = Arc::new(One { phrase, ..One::default() });
         let config = Moderation { window_bytes, ..Moderation::default() };
         let judge = Judge::new(Some(Arc::clone(&moderator) as Arc<dyn Moderator>), config);
-        let subject = Subject {
-            phase: Phase::Output,
-            run: RunId(1),
-            step: "a".to_owned(),
-            text: String::new(),
-        };
+        let (run, step, text) = (RunId(1), "a".to_owned(), String::new());
+        let subject = Subject { phase: Phase::Output, run, step, text };
         let (mailbox, heard) = mpsc::channel(10_000);
         let hold = HoldBack::new(Arc::new(judge), subject, CancellationToken::new());
-        Stream {
-            hold,
-            out: Outlet { at: StepAt::whole(0), dispatch_no: 1, mailbox },
-            heard,
-            moderator,
-        }
+        let mut streams = Streams::new(&Budget::default());
+        let stream = streams.open(StepAt::whole(0), 1);
+        let out = Outlet { at: StepAt::whole(0), dispatch_no: 1, mailbox, stream };
+        let (streams, shown) = (Mutex::new(streams), Mutex::default());
+        Stream { hold, out, heard, streams, shown, moderator }
+    }
+
+    async fn take(&self, emission: Emission) -> Result<(), Closed> {
+        self.drained(self.hold.take(emission, &self.out)).await
     }
 
     async fn text(&self, text: &str) -> Result<(), Closed> {
-        self.hold.take(Emission::Text(text.to_owned()), &self.out).await
+        self.take(Emission::Text(text.to_owned())).await
     }
 
-    /// All text that came out by now.
-    fn shown(&mut self) -> String {
-        let mut shown = String::new();
-        while let Ok(mail) = self.heard.try_recv() {
-            match mail {
-                Mail::Text { text, .. } => shown.push_str(&text),
-                Mail::Media { url, .. } => shown.push_str(&format!("<{url}>")),
-                Mail::Log { text, .. } => shown.push_str(&format!("[{text}]")),
+    /// Does something while the run takes what comes out.
+    async fn drained<T>(&self, work: impl Future<Output = T>) -> T {
+        let drains = async {
+            loop {
+                self.drain().await;
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = drains => unreachable!("it never ends"),
+        }
+    }
+
+    async fn drain(&self) {
+        let mut inputs = Vec::new();
+        self.streams.lock().await.take_all(&mut inputs);
+        let mut shown = self.shown.lock().await;
+        for input in inputs {
+            match input.command {
+                Command::Stream { part: DeltaPart::Text(text), .. } => shown.push_str(&text),
+                Command::Stream { part: DeltaPart::Media { url, .. }, .. } => {
+                    shown.push_str(&format!("<{url}>"));
+                }
                 other => panic!("{other:?}"),
             }
+        }
+    }
+
+    /// All that came out by now.
+    async fn shown(&mut self) -> String {
+        self.drain().await;
+        let mut shown = std::mem::take(&mut *self.shown.lock().await);
+        while let Ok(mail) = self.heard.try_recv() {
+            let Mail::Log { text, .. } = mail else { panic!("{mail:?}") };
+            shown.push_str(&format!("[{text}]"));
         }
         shown
     }
 
     async fn ends(&self, text: &str) -> Option<Verdict> {
         let answer = Answer { text: Some(text.to_owned()), ..Answer::default() };
-        let execution = Execution::Done(Box::new(answer));
-        self.hold.conclude(execution, &self.out).await.1
+        self.concludes(Execution::Done(Box::new(answer))).await.1
+    }
+
+    async fn concludes(&self, execution: Execution) -> (Execution, Option<Verdict>) {
+        self.drained(self.hold.conclude(execution, &self.out)).await
     }
 }
 
@@ -91,11 +124,11 @@ async fn however_a_clean_text_is_cut_all_of_it_comes_out_in_order() {
         for piece in pieces(&text, size) {
             stream.text(&piece).await.unwrap();
         }
-        let early = stream.shown();
+        let early = stream.shown().await;
         assert!(text.starts_with(&early), "{size}");
         assert!(text.chars().count() - early.chars().count() > PHRASE_BYTES_MAX, "{size}");
         assert_eq!(stream.ends(&text).await, Some(Verdict::Clear));
-        assert_eq!(early + &stream.shown(), text, "{size}");
+        assert_eq!(early + stream.shown().await.as_str(), text, "{size}");
     }
 }
 
@@ -112,7 +145,7 @@ async fn however_it_is_cut_no_part_of_a_phrase_comes_out() {
         assert!(closed || size == 5000, "{size}: it was found while it came");
         let verdict = stream.ends(&text).await;
         assert!(matches!(verdict, Some(Verdict::Flagged(_))), "{size}: {verdict:?}");
-        let shown = stream.shown();
+        let shown = stream.shown().await;
         assert!(before.starts_with(&shown), "{size}: {shown}");
         assert!(stream.hold.stop.is_cancelled() || size == 5000);
     }
@@ -125,7 +158,7 @@ async fn half_a_word_is_not_taken_for_another() {
         stream.text(piece).await.unwrap();
     }
     assert_eq!(stream.ends("urban banana ").await, Some(Verdict::Clear));
-    assert_eq!(stream.shown(), "urban banana ");
+    assert_eq!(stream.shown().await, "urban banana ");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,11 +166,11 @@ async fn a_window_that_is_not_full_goes_after_a_while() {
     let mut stream = Stream::new("secret", 1 << 20);
     let text = "word ".repeat(300);
     stream.text(&text).await.unwrap();
-    assert_eq!(stream.shown(), "");
+    assert_eq!(stream.shown().await, "");
     let patience = Duration::from_millis(600);
     let ticked = tokio::time::timeout(patience, stream.hold.tick(&stream.out)).await;
     assert!(ticked.is_err(), "it never ends");
-    let early = stream.shown();
+    let early = stream.shown().await;
     assert!(!early.is_empty() && text.starts_with(&early));
 }
 
@@ -146,12 +179,12 @@ async fn media_keep_their_place_and_are_judged_by_their_address() {
     let media = |url: &str| Emission::Media { url: url.to_owned(), mime: "m".to_owned() };
     let mut stream = Stream::new("bad", 1);
     stream.text("one ").await.unwrap();
-    stream.hold.take(media("u"), &stream.out).await.unwrap();
+    stream.take(media("u")).await.unwrap();
     stream.text("two").await.unwrap();
     assert_eq!(stream.ends("one two").await, Some(Verdict::Clear));
-    assert_eq!(stream.shown(), "one <u>two");
+    assert_eq!(stream.shown().await, "one <u>two");
     let stream = Stream::new("bad", 1);
-    assert!(stream.hold.take(media("bad"), &stream.out).await.is_err());
+    assert!(stream.take(media("bad")).await.is_err());
 }
 
 #[tokio::test]
@@ -159,14 +192,14 @@ async fn the_log_waits_too() {
     let log = |line: &str| Emission::Log(line.to_owned());
     let mut stream = Stream::new("secret plan", 1);
     for line in ["a", "b", "secret"] {
-        stream.hold.take(log(line), &stream.out).await.unwrap();
+        stream.take(log(line)).await.unwrap();
     }
-    assert!(stream.hold.take(log("plan"), &stream.out).await.is_err());
-    assert_eq!(stream.shown(), "");
+    assert!(stream.take(log("plan")).await.is_err());
+    assert_eq!(stream.shown().await, "");
     let mut stream = Stream::new("secret plan", 1);
-    stream.hold.take(log("fine"), &stream.out).await.unwrap();
+    stream.take(log("fine")).await.unwrap();
     assert_eq!(stream.ends("x").await, Some(Verdict::Clear));
-    assert_eq!(stream.shown(), "[fine]");
+    assert_eq!(stream.shown().await, "[fine]");
 }
 
 #[tokio::test]
@@ -190,24 +223,24 @@ async fn a_failure_that_cannot_be_checked_tells_nothing_and_stays_a_failure() {
     stream.text("half an ans").await.unwrap();
     let failed = Answer::failed(CallErrorCode::ProviderError, "it said: secret");
     let execution = Execution::Done(Box::new(failed));
-    let (execution, verdict) = stream.hold.conclude(execution, &stream.out).await;
+    let (execution, verdict) = stream.concludes(execution).await;
     let Execution::Done(answer) = execution else { panic!("it is over") };
     let error = answer.error.unwrap();
     assert_eq!((verdict, error.code), (None, CallErrorCode::ProviderError));
     assert!(!error.message.contains("secret"), "{}", error.message);
-    assert_eq!(stream.shown(), "");
+    assert_eq!(stream.shown().await, "");
 }
 
 #[tokio::test]
 async fn work_that_goes_on_elsewhere_shows_what_was_let_out() {
     let mut stream = Stream::new("bad", 1 << 20);
     stream.text("so far").await.unwrap();
-    let (execution, verdict) = stream.hold.conclude(Execution::Accepted, &stream.out).await;
+    let (execution, verdict) = stream.concludes(Execution::Accepted).await;
     assert_eq!((execution, verdict), (Execution::Accepted, None));
-    assert_eq!(stream.shown(), "so far");
+    assert_eq!(stream.shown().await, "so far");
     let mut stream = Stream::new("bad", 1 << 20);
     stream.text("so bad").await.unwrap();
-    let (execution, verdict) = stream.hold.conclude(Execution::Accepted, &stream.out).await;
+    let (execution, verdict) = stream.concludes(Execution::Accepted).await;
     assert!(matches!(execution, Execution::Done(_)) && verdict.is_some());
-    assert_eq!(stream.shown(), "");
+    assert_eq!(stream.shown().await, "");
 }

@@ -39,11 +39,13 @@ impl Trust {
             counts: super::Counts::default(),
             pulse: super::Pulse::default(),
             waiters: super::Waiters::default(),
+            recall: super::Recall::default(),
             source,
             refused: Mutex::default(),
             patience,
         };
         trust.refresh(store, trust.standing_counters(), 0).await?;
+        trust.look_back(store).await?;
         Ok(Ok(trust))
     }
 
@@ -153,6 +155,7 @@ impl Inner {
                 let now_ms = self.clock.now_ms();
                 let counters = self.trust.standing_counters();
                 self.trust.refresh(&*self.store, counters, now_ms).await?;
+                self.trust.look_back(&*self.store).await?;
                 self.wake(self.trust.waiters.take_all());
             }
             Err(error) => {
@@ -190,6 +193,7 @@ impl Inner {
             self.refresh_rules().await?;
         }
         self.end_trials().await;
+        self.trust.look_back(&*self.store).await?;
         let agents = self.trust.waiters.agents();
         if agents.is_empty() {
             return Ok(());

@@ -5,6 +5,7 @@ use super::rules::Rules;
 use crate::agents::Agents;
 use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience};
+use sluice_core::port::memo::Memo;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
 use std::sync::Arc;
@@ -72,6 +73,10 @@ impl Authority for View<'_> {
 
     fn in_window(&self, counter: &str, window_ms: u64) -> i64 {
         self.trust.counts.in_window(counter, window_ms, self.now_ms)
+    }
+
+    fn memos(&self, agent: &str) -> Arc<[Memo]> {
+        self.trust.recall.of(agent)
     }
 
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote {

@@ -6,6 +6,9 @@ use sluice_core::port::ledger::{
     Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
     Sealing, Unsealed,
 };
+use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::port::memo::Memo;
+use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
     Received, RunRow, Store, StoreError, Taken,
@@ -226,7 +229,36 @@ impl Ledger for Gate {
         self.pass(Way::Read, || self.store.seals(from, limit))
     }
 
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        self.pass(Way::Read, || self.store.memos(agents))
+    }
+
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
         self.pass(Way::Write, || self.store.erase(erasure))
+    }
+}
+
+impl Slots for Gate {
+    fn slots(
+        &self,
+        schedule: String,
+        before_ms: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Slot>> {
+        self.pass(Way::Read, || self.store.slots(schedule, before_ms, limit))
+    }
+
+    fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
+        self.pass(Way::Write, || self.store.mark(marks))
+    }
+}
+
+impl Lineage for Gate {
+    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
+        self.pass(Way::Read, || self.store.takers(run, after, limit))
+    }
+
+    fn taken(&self, run: RunId) -> Answer<'_, u64> {
+        self.pass(Way::Read, || self.store.taken(run))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::world::{Life, World, config};
 use serde_json::{Map, Value};
+use sluice_core::journal::envelope::Seen;
 use sluice_core::money::Money;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -108,7 +109,7 @@ pub(crate) async fn answer(
 /// Events of a run by name, with their payloads.
 pub(crate) async fn events(engine: &Engine, run: &Run, name: &str) -> Vec<Value> {
     let shown = engine.events(run, 0).await.expect("the journal can be read");
-    let named = shown.iter().filter(|one| one.kind == name);
+    let named = shown.into_iter().filter_map(Seen::event).filter(|one| one.kind == name);
     named.map(|one| serde_json::from_str(&one.json).expect("an envelope is JSON")).collect()
 }
 

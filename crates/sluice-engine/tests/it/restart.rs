@@ -7,6 +7,7 @@ use crate::world::{
     step, until,
 };
 use serde_json::json;
+use sluice_core::journal::envelope::Seen;
 use sluice_core::journal::event::Path;
 use sluice_core::port::store::{Filter, Store as _};
 use sluice_core::run::command::{Command, Decision, Refusal};
@@ -41,7 +42,8 @@ steps:
     assert_eq!(calls[0].2, calls[1].2, "a crash does not change the key");
     let events = life.events(&run, 0).await.unwrap();
     let taken = |json: &str| json.contains("taken_over");
-    assert_eq!(events.iter().filter(|one| taken(&one.json)).count(), 1);
+    let shown = events.into_iter().filter_map(Seen::event);
+    assert_eq!(shown.filter(|one| taken(&one.json)).count(), 1);
 }
 
 #[tokio::test]

@@ -17,11 +17,12 @@ use sluice_core::evidence::event::{Chain, Link};
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
-use sluice_core::port::store::{Append, Hash, LetterId, NodeId, Received};
+use sluice_core::port::store::{Append, Frame, Hash, LetterId, NodeId, Received};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::snapshot;
 use sluice_core::run::state::{Run, StepState};
+use sluice_core::run::status::RunStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use step::Steps;
@@ -68,7 +69,14 @@ pub(crate) struct Track {
 /// The hash of an append's last event, if the hashes of all are right.
 fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
     let mut link = Link { run: append.run, next: append.after + 1, tip };
-    let frame = wire::raw(&append.body).map_err(|error| error.to_string())?;
+    let stored = Frame {
+        first: append.after + 1,
+        count: append.count,
+        body: append.body.clone(),
+        beside: append.beside.clone(),
+        chain: Vec::new(),
+    };
+    let frame = wire::whole(&stored).map_err(|error| error.to_string())?;
     let mut hashes = Chain::new(&mut link);
     let mut chain = Vec::new();
     for event in &frame.events {
@@ -318,7 +326,10 @@ impl Journal {
 
     /// Runs that have not ended.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Run> {
-        self.tracks.values().map(|track| &track.run).filter(|run| !run.status.is_terminal())
+        self.tracks
+            .values()
+            .map(|track| &track.run)
+            .filter(|run| !run.status.is_terminal() || run.recovers_at_ms().is_some())
     }
 
     /// Whether a run as it was loaded is the fold of its journal.
@@ -387,6 +398,17 @@ impl Track {
         let after = self.run.status;
         if before.is_terminal() && !reopens(event) && !is_about_money(event) {
             return Err(format!("nothing follows the end: it was {before}"));
+        }
+        let allowed = self.run.definition.plan.recovery.as_ref().map_or(0, |one| one.max);
+        match event {
+            Event::RunStatusChanged { reason, .. } if reason == "recovery" => {
+                tally.reach("recovers");
+            }
+            Event::RunRecovered if self.run.recoveries > 0 => tally.reach("recovered by itself"),
+            _ => {}
+        }
+        if self.run.recoveries > allowed {
+            return Err(format!("it recovers by itself more than {allowed} times"));
         }
         if before != after {
             *tally.run_statuses.entry(after).or_default() += 1;
@@ -484,5 +506,12 @@ fn is_about_money(event: &Event) -> bool {
 }
 
 fn reopens(event: &Event) -> bool {
-    matches!(event, Event::RunStatusChanged { reason, .. } if reason == "rewind" || reason == "retry")
+    match event {
+        // One that would be taken up again by itself is kept from it.
+        Event::RunStatusChanged { status: RunStatus::Cancelling, .. } => true,
+        Event::RunStatusChanged { reason, .. } => {
+            matches!(reason.as_str(), "rewind" | "retry" | "recovery")
+        }
+        _ => false,
+    }
 }

@@ -142,6 +142,7 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
             window_bytes: 8,
             window_ms: 50,
         },
+        deltas_per_second: 1000,
         sabotage: safeguards.sabotage,
     }
 }

@@ -7,6 +7,9 @@ use sluice_core::port::ledger::{
     Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
     Sealing, Unsealed,
 };
+use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::port::memo::Memo;
+use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::{
     Answer, Append, Appended, Claim, Filter, Frame, Hash, Hold, Inbox, Letter, Loaded, NodeId,
     Posted, Received, RunRow, Store, StoreError, Taken,
@@ -307,7 +310,36 @@ impl Ledger for FaultyStore {
         self.reading(self.inner.seals(from, limit))
     }
 
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        self.reading(self.inner.memos(agents))
+    }
+
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
         self.writing(self.inner.erase(erasure))
+    }
+}
+
+impl Slots for FaultyStore {
+    fn slots(
+        &self,
+        schedule: String,
+        before_ms: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Slot>> {
+        self.reading(self.inner.slots(schedule, before_ms, limit))
+    }
+
+    fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
+        self.writing(self.inner.mark(marks))
+    }
+}
+
+impl Lineage for FaultyStore {
+    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
+        self.reading(self.inner.takers(run, after, limit))
+    }
+
+    fn taken(&self, run: RunId) -> Answer<'_, u64> {
+        self.reading(self.inner.taken(run))
     }
 }

@@ -100,8 +100,8 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What governance must have done in a long enough run of the suite.
-const REACHED: [&str; 24] = [
+/// What governance and recovery must have done in a long enough run of the suite.
+const REACHED: [&str; 26] = [
     "wait agent_busy",
     "wait rate_limited",
     "wait agent_disabled",
@@ -122,6 +122,8 @@ const REACHED: [&str; 24] = [
     "alert figures_refused",
     "grant by policy",
     "quorum",
+    "recovers",
+    "recovered by itself",
     "moderation input flagged",
     "moderation input unavailable",
     "moderation output flagged",

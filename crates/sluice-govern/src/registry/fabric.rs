@@ -1,8 +1,10 @@
 //! Everything an operator has set up, read and ready.
 
-use super::{Agent, Deployment, Envelope, Gateway, Kind, Price, Role, Row};
+use super::{
+    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, Price, Role, Row,
+};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows of a registry at one epoch, read.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +23,14 @@ pub struct Fabric {
     pub envelopes: BTreeMap<String, Envelope>,
     /// Prices by model.
     pub prices: BTreeMap<String, Price>,
+    /// Notes by name.
+    pub notes: BTreeMap<String, Note>,
+    /// Memory profiles by name.
+    pub memories: BTreeMap<String, MemoryProfile>,
+    /// Instructions by name.
+    pub instructions: BTreeMap<String, Instruction>,
+    /// Agents whose answers some memory profile loads.
+    pub remembered: BTreeSet<String>,
     /// Whether an operator stopped everything.
     pub held: Held,
     /// Rows that cannot be read, and why. They count as missing.
@@ -39,13 +49,15 @@ pub enum Held {
 
 impl Fabric {
     /// Reads the rows. A row that cannot be read is as if it were not there,
-    /// but an envelope that cannot be read would be a cap that is gone: it
-    /// stops everything.
+    /// but an envelope or an instruction that cannot be read would be a bound that
+    /// is gone: it stops everything.
     pub fn read(epoch: u64, rows: &[Row]) -> Fabric {
         let mut fabric = Fabric { epoch, ..Fabric::default() };
         for row in rows {
             fabric.take(row);
         }
+        let named = fabric.memories.values().filter_map(|one| one.last_outputs.as_ref());
+        fabric.remembered = named.map(|one| one.agent.clone()).collect();
         fabric
     }
 
@@ -58,16 +70,19 @@ impl Fabric {
             Kind::Deployment => keep(&mut self.deployments, row),
             Kind::Envelope => keep(&mut self.envelopes, row),
             Kind::Price => keep(&mut self.prices, row),
+            Kind::Note => keep(&mut self.notes, row),
+            Kind::Memory => keep(&mut self.memories, row),
+            Kind::Instruction => keep(&mut self.instructions, row),
             Kind::Switch => {
                 if row.body.get("held").and_then(serde_json::Value::as_bool) != Some(false) {
                     self.held = Held::Yes;
                 }
                 Ok(())
             }
-            Kind::Policy | Kind::Library | Kind::Workflow | Kind::Lens => Ok(()),
+            Kind::Policy | Kind::Library | Kind::Workflow | Kind::Lens | Kind::Schedule => Ok(()),
         };
         if let Err(why) = read {
-            if matches!(row.kind, Kind::Envelope | Kind::Role) {
+            if matches!(row.kind, Kind::Envelope | Kind::Role | Kind::Instruction) {
                 self.held = Held::Yes;
             }
             self.broken.push((row.kind, name.clone(), why));

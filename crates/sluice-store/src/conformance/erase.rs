@@ -17,6 +17,7 @@ fn erasure(number: u128, bodies: &[(u64, &str)]) -> Erasure {
     Erasure {
         run: run(number),
         bodies: bodies.iter().map(|(first, body)| (*first, body.as_bytes().to_vec())).collect(),
+        besides: Vec::new(),
         blobs: Vec::new(),
         node: node(2),
         entries: Vec::new(),

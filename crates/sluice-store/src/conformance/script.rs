@@ -113,6 +113,7 @@ impl Player<'_> {
             read: self.read(run, dice),
             letters: if dice.once_in(4) { vec![letter(dice.run(), "o")] } else { Vec::new() },
             guards: guards(dice),
+            beside: if dice.once_in(4) { b"beside".to_vec() } else { Vec::new() },
             blobs: if dice.once_in(6) { vec![blob()] } else { Vec::new() },
             entries: ledger::entries(dice),
             ..base

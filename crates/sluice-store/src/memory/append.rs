@@ -83,8 +83,8 @@ impl State {
             let first = append.after + 1;
             let hash = append.chain.last_chunk().copied().map(Hash);
             self.order.push((append.run, append.after + u64::from(append.count), hash));
-            let (count, body, chain) = (append.count, append.body, append.chain);
-            record.frames.push(Frame { first, count, body, chain });
+            let Append { count, body, beside, chain, .. } = append;
+            record.frames.push(Frame { first, count, body, beside, chain });
         }
         record.version = append.after + u64::from(append.count);
         if let Some(state) = append.snapshot {
@@ -103,6 +103,10 @@ impl State {
         }
         for letter in append.letters {
             self.post(checks, letter, now_ms);
+        }
+        self.keep_takings(append.run, &append.takings);
+        for memo in append.memos {
+            self.keep(memo);
         }
         self.record(append.node, &append.entries);
     }

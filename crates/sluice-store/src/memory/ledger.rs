@@ -2,10 +2,12 @@
 
 use super::{MemoryStore, State};
 use crate::REGISTRY;
+use crate::limits::MEMOS_KEPT_MAX;
 use sluice_core::port::ledger::{
     Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
     Sealing, Unsealed,
 };
+use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Answer, NodeId};
 use sluice_govern::registry::Row;
 
@@ -45,12 +47,28 @@ impl Ledger for MemoryStore {
         Box::pin(async move { Ok(self.read(|state, _| state.seals(from, limit))) })
     }
 
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.memos(&agents))) })
+    }
+
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
         Box::pin(async move { Ok(self.write(|state, _| state.erase(erasure))) })
     }
 }
 
 impl State {
+    /// Keeps an answer, and lets go of the oldest of the same agent.
+    pub(super) fn keep(&mut self, memo: Memo) {
+        let kept = self.memos.entry(memo.agent.clone()).or_default();
+        kept.push_front(memo);
+        kept.truncate(MEMOS_KEPT_MAX);
+    }
+
+    fn memos(&self, agents: &[String]) -> Vec<Memo> {
+        let kept = agents.iter().filter_map(|agent| self.memos.get(agent));
+        kept.flatten().cloned().collect()
+    }
+
     fn epoch(&self) -> u64 {
         let count = self.counters.get(REGISTRY).copied().unwrap_or(0);
         u64::try_from(count).unwrap_or(0)

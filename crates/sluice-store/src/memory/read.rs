@@ -10,7 +10,8 @@ impl State {
         let record = self.runs.get(&run)?;
         let snapshot = record.snapshot.clone();
         let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
-        let frames = record.frames.iter().filter(|frame| frame.first > after).cloned().collect();
+        let bare = |frame: &Frame| Frame { beside: Vec::new(), ..frame.clone() };
+        let frames = record.frames.iter().filter(|frame| frame.first > after).map(bare).collect();
         Some(Loaded { snapshot, frames })
     }
 
@@ -20,7 +21,7 @@ impl State {
         let mut page: Vec<Frame> = Vec::new();
         let mut bytes = 0;
         for frame in tail {
-            bytes += frame.body.len();
+            bytes += frame.body.len() + frame.beside.len();
             if bytes > bytes_max && !page.is_empty() {
                 break;
             }

@@ -6,7 +6,7 @@ use sluice_core::evidence::entry::{START, link};
 use sluice_core::port::ledger::{
     Entry, Erased, Erasure, Recorded, SealMark, SealRow, Sealed, Sealing, Unsealed,
 };
-use sluice_core::port::store::{Hash, NodeId};
+use sluice_core::port::store::{Frame, Hash, NodeId};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
@@ -89,10 +89,26 @@ impl State {
                 None => return Erased::NoFrame,
             }
         }
+        let mut besides = Vec::with_capacity(erasure.besides.len());
+        for (first, _) in &erasure.besides {
+            let has = |frame: &Frame| frame.first == *first && !frame.beside.is_empty();
+            match record.frames.iter().position(has) {
+                Some(place) => besides.push(place),
+                None => return Erased::NoFrame,
+            }
+        }
+        if crate::takes_out_payloads(&erasure) {
+            record.snapshot = None;
+            for kept in self.memos.values_mut() {
+                kept.retain(|memo| memo.run != erasure.run);
+            }
+        }
         for (place, (_, body)) in places.into_iter().zip(erasure.bodies) {
             record.frames[place].body = body;
         }
-        record.snapshot = None;
+        for (place, (_, beside)) in besides.into_iter().zip(erasure.besides) {
+            record.frames[place].beside = beside;
+        }
         for hash in &erasure.blobs {
             self.blobs.remove(hash);
         }

@@ -4,7 +4,7 @@ use super::column::{int, node_bytes, run_bytes, run_id};
 use super::fault::Fault;
 use super::memory::Known;
 use super::writer::Work;
-use super::{entry, letter};
+use super::{entry, letter, lineage, memo};
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::store::{Append, Appended, Create, Head, Hold, Key};
@@ -13,11 +13,13 @@ use sluice_core::run::status::RunStatus;
 /// How much there is to write, for the bounds of a transaction.
 pub(super) fn bytes(append: &Append) -> usize {
     append.body.len()
+        + append.beside.len()
         + append.chain.len()
         + crate::entries_bytes(&append.entries)
         + append.snapshot.as_ref().map_or(0, Vec::len)
         + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
         + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
+        + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
 }
 
 /// Checks everything before it writes anything, so that a refusal leaves nothing
@@ -144,6 +146,8 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
     for letter in &append.letters {
         letter::post(work, letter)?;
     }
+    lineage::keep(work, append)?;
+    memo::keep(work, after.num, &append.memos)?;
     entry::record(work, append.node, &append.entries)
 }
 
@@ -155,6 +159,10 @@ fn write_frame(work: &Work<'_>, append: &Append, before: Known) -> Result<Known,
     let values = params![before.num, before.seq, first, append.count, append.chain, append.body];
     work.connection.prepare_cached(sql)?.execute(values)?;
     let seq = work.connection.last_insert_rowid();
+    if !append.beside.is_empty() {
+        let sql = "INSERT INTO beside VALUES (?1, ?2)";
+        work.connection.prepare_cached(sql)?.execute(params![seq, append.beside])?;
+    }
     let version = append.after + u64::from(append.count);
     let after = Known { version, seq, frames: before.frames + 1, ..before };
     // The version is compared again, in the database itself.

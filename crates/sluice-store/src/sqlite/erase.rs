@@ -8,7 +8,7 @@ use sluice_core::port::ledger::{Erased, Erasure};
 
 /// How much there is to write, for the bounds of a transaction.
 pub(super) fn bytes(erasure: &Erasure) -> usize {
-    let bodies = erasure.bodies.iter().map(|(_, body)| body.len());
+    let bodies = erasure.bodies.iter().chain(&erasure.besides).map(|(_, body)| body.len());
     bodies.sum::<usize>() + crate::entries_bytes(&erasure.entries)
 }
 
@@ -25,7 +25,16 @@ pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fa
             None => return Ok(Erased::NoFrame),
         }
     }
+    let mut besides = Vec::with_capacity(erasure.besides.len());
+    for (first, _) in &erasure.besides {
+        let seq = read::place(work.connection, known.num, *first)?;
+        match seq.map(|seq| read::has_beside(work.connection, seq)).transpose()? {
+            Some(Some(seq)) => besides.push(seq),
+            Some(None) | None => return Ok(Erased::NoFrame),
+        }
+    }
     work.connection.pragma_update(None, "secure_delete", true)?;
+    let places = Places { bodies: places, besides };
     let replaced = replace(work, erasure, known.num, &places);
     work.connection.pragma_update(None, "secure_delete", false)?;
     replaced?;
@@ -33,13 +42,27 @@ pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fa
     Ok(Erased::Done)
 }
 
-fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &[i64]) -> Result<(), Fault> {
-    for (seq, (_, body)) in places.iter().zip(&erasure.bodies) {
+/// Where the frames are that change.
+struct Places {
+    bodies: Vec<i64>,
+    besides: Vec<i64>,
+}
+
+fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &Places) -> Result<(), Fault> {
+    for (seq, (_, body)) in places.besides.iter().zip(&erasure.besides) {
+        let sql = "UPDATE beside SET body = ?1 WHERE seq = ?2";
+        work.connection.prepare_cached(sql)?.execute(params![body, seq])?;
+    }
+    for (seq, (_, body)) in places.bodies.iter().zip(&erasure.bodies) {
         let sql = "UPDATE frame SET body = ?1 WHERE seq = ?2";
         work.connection.prepare_cached(sql)?.execute(params![body, seq])?;
     }
-    let sql = "DELETE FROM snapshot WHERE run = ?1";
-    work.connection.prepare_cached(sql)?.execute([num])?;
+    if crate::takes_out_payloads(erasure) {
+        let sql = "DELETE FROM snapshot WHERE run = ?1";
+        work.connection.prepare_cached(sql)?.execute([num])?;
+        let sql = "DELETE FROM memo WHERE run = ?1";
+        work.connection.prepare_cached(sql)?.execute([num])?;
+    }
     for hash in &erasure.blobs {
         let sql = "DELETE FROM blob WHERE hash = ?1";
         work.connection.prepare_cached(sql)?.execute([hash.0])?;

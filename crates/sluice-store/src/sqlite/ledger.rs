@@ -1,11 +1,12 @@
 //! The ledger's side of the port.
 
 use super::reader::Desk;
-use super::{SqliteStore, count, entry, erase, registry, seal};
+use super::{SqliteStore, count, entry, erase, memo, registry, seal};
 use sluice_core::port::ledger::{
     Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
     Sealing, Unsealed,
 };
+use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Answer, NodeId};
 
 impl Ledger for SqliteStore {
@@ -46,6 +47,10 @@ impl Ledger for SqliteStore {
 
     fn seals(&self, from: u64, limit: usize) -> Answer<'_, Vec<SealRow>> {
         Box::pin(self.readers.read(move |desk| seal::seals(&desk.connection, from, limit)))
+    }
+
+    fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
+        Box::pin(self.readers.read(move |desk| memo::memos(&desk.connection, &agents)))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {

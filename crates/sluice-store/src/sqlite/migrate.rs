@@ -8,8 +8,13 @@ use super::connect::OpenError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::store::Hash;
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_journal.sql"), include_str!("migrations/0002_ledger.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_journal.sql"),
+    include_str!("migrations/0002_ledger.sql"),
+    include_str!("migrations/0003_beside.sql"),
+    include_str!("migrations/0004_triggers.sql"),
+    include_str!("migrations/0005_memo.sql"),
+];
 
 const CHECKSUMS: &str = "
     CREATE TABLE IF NOT EXISTS migration (

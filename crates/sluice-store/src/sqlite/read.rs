@@ -16,7 +16,7 @@ pub(super) fn load(connection: &Connection, run: RunId) -> Result<Option<Loaded>
     let read = |row: &rusqlite::Row<'_>| Ok((uint(row.get(0)?), row.get(1)?));
     let snapshot = moment.prepare_cached(sql)?.query_row([num], read).optional()?;
     let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
-    let frames = tail(&moment, num, after, usize::MAX)?;
+    let frames = tail(&moment, num, after, usize::MAX, BARE)?;
     Ok(Some(Loaded { snapshot, frames }))
 }
 
@@ -29,7 +29,7 @@ pub(super) fn frames(
 ) -> Result<Vec<Frame>, Fault> {
     let moment = connection.unchecked_transaction()?;
     match number(&moment, run)? {
-        Some(num) => tail(&moment, num, after, bytes_max),
+        Some(num) => tail(&moment, num, after, bytes_max, WHOLE),
         None => Ok(Vec::new()),
     }
 }
@@ -47,6 +47,18 @@ pub(super) fn blob(connection: &Connection, hash: Hash) -> Result<Option<Vec<u8>
     }
 }
 
+/// A frame as the fold reads it.
+const BARE: &str = "SELECT prev, first, count, chain, body, NULL FROM frame WHERE seq = ?1";
+/// A frame with what stands beside it.
+const WHOLE: &str = "SELECT prev, first, count, chain, frame.body, beside.body
+                     FROM frame LEFT JOIN beside ON beside.seq = frame.seq WHERE frame.seq = ?1";
+
+/// The frame, if something stands beside it.
+pub(super) fn has_beside(connection: &Connection, seq: i64) -> Result<Option<i64>, Fault> {
+    let sql = "SELECT seq FROM beside WHERE seq = ?1 AND length(body) > 0";
+    Ok(connection.prepare_cached(sql)?.query_row([seq], |row| row.get(0)).optional()?)
+}
+
 fn number(connection: &Connection, run: RunId) -> Result<Option<i64>, Fault> {
     let sql = "SELECT num FROM run WHERE id = ?1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -60,17 +72,18 @@ fn tail(
     num: i64,
     mut after: u64,
     bytes_max: usize,
+    sql: &str,
 ) -> Result<Vec<Frame>, Fault> {
     let mut page: Vec<Frame> = Vec::new();
     let mut bytes = 0usize;
     loop {
-        let chain = walk(connection, entry(connection, num, after)?, after)?;
+        let chain = walk(connection, entry(connection, num, after)?, after, sql)?;
         let Some(newest) = chain.first() else {
             return Ok(page);
         };
         after = newest.first + u64::from(newest.count) - 1;
         for frame in chain.into_iter().rev() {
-            bytes = bytes.saturating_add(frame.body.len());
+            bytes = bytes.saturating_add(frame.body.len() + frame.beside.len());
             if bytes > bytes_max && !page.is_empty() {
                 return Ok(page);
             }
@@ -112,8 +125,7 @@ pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Opt
 }
 
 /// The frames from `seq` back to the one after `after`, newest first.
-fn walk(connection: &Connection, mut seq: i64, after: u64) -> Result<Vec<Frame>, Fault> {
-    let sql = "SELECT prev, first, count, chain, body FROM frame WHERE seq = ?1";
+fn walk(connection: &Connection, mut seq: i64, after: u64, sql: &str) -> Result<Vec<Frame>, Fault> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut chain = Vec::new();
     while seq > 0 {
@@ -123,6 +135,7 @@ fn walk(connection: &Connection, mut seq: i64, after: u64) -> Result<Vec<Frame>,
                 count: row.get(2)?,
                 chain: row.get(3)?,
                 body: row.get(4)?,
+                beside: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
             };
             Ok((row.get::<_, i64>(0)?, frame))
         };

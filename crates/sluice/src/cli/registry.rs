@@ -17,7 +17,7 @@ pub(crate) struct Apply {
     /// Only show what would change
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Remove rows that the file does not have; versions of workflows stay
+    /// Remove rows that the file does not have; versions of workflows and lenses stay
     #[arg(long)]
     pub(crate) prune: bool,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::run::{Data, Given, Here, Name, View, pair};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use sluice_core::choice::{Choice, find};
 use sluice_core::run::status::RunStatus;
 
@@ -43,14 +43,28 @@ pub(crate) enum Runs {
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice runs branch run_0198c7d2 --at 2 --set assess_risk.risk_score=90")]
     Branch(Branch),
+    /// Show where values came from and where they went, also from run to run
+    #[command(after_help = "Example:\n  \
+        sluice runs provenance run_0198c7d2 --step write_offer --direction up")]
+    Provenance(Provenance),
     /// Print everything there is about a run as one JSON object
     #[command(after_help = "Example:\n  sluice runs export run_0198c7d2 --json > run.json")]
     Export(Export),
+    /// Choose who does a step that no member of the team fits
+    #[command(after_help = "Example:\n  sluice runs assign run_0198c7d2 trace iris")]
+    Assign(Assign),
     /// Erase what a run that ended was given and answered; its hashes and figures stay
     #[command(after_help = "Without `--event`, all of it. The audit says who did it and why, and \
         `sluice audit verify` still finds nothing wrong.\n\nExample:\n  \
         sluice runs erase run_0198c7d2 --reason 'the customer asked'")]
     Erase(Erase),
+    /// Drop what steps said on the way to their answers, of runs that ended
+    #[command(
+        after_help = "The answers stay. The audit says which events went, and `sluice audit \
+        verify` still finds nothing wrong.\n\nExample:\n  \
+        sluice runs elide --older-than 30d\n  sluice runs elide run_0198c7d2"
+    )]
+    Elide(Elide),
 }
 
 #[derive(Debug, Args)]
@@ -104,6 +118,18 @@ pub(crate) struct Cancel {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Assign {
+    #[command(flatten)]
+    pub(crate) told: Told,
+    /// The step
+    #[arg(value_name = "STEP")]
+    pub(crate) step: String,
+    /// A member of the team, or an agent
+    #[arg(value_name = "MEMBER")]
+    pub(crate) whom: String,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Erase {
     /// Only this event; several may be named
     #[arg(long, value_name = "N")]
@@ -113,6 +139,24 @@ pub(crate) struct Erase {
     pub(crate) reason: String,
     #[command(flatten)]
     pub(crate) told: Told,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "elided", required = true, multiple = true, args = ["one", "older_than"])]
+pub(crate) struct Elide {
+    /// The run; a unique beginning of its id is enough. Without it, all that are old enough
+    #[arg(id = "one", value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// Only runs that ended so long ago
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) older_than: Option<u64>,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT", default_value = "elided at the command line")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) name: Name,
 }
 
 /// A run that is told something.
@@ -192,6 +236,50 @@ pub(crate) struct Export {
     pub(crate) json: Json,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Provenance {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    /// Only what has to do with this step
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<String>,
+    /// Which way values are followed
+    #[arg(long, value_enum, default_value_t = Way::Both)]
+    pub(crate) direction: Way,
+    /// How it is shown
+    #[arg(long, value_enum, default_value_t = Shape::Table)]
+    pub(crate) format: Shape,
+    /// Over how many other runs values are followed
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) hops: u8,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// Which way values are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// To where they came from
+    Up,
+    /// To where they went
+    Down,
+    /// Both
+    Both,
+}
+
+/// How crossings are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    /// A table for people
+    Table,
+    /// One JSON object
+    Json,
+    /// A Mermaid flowchart
+    Mermaid,
+}
+
 /// One run.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
@@ -205,4 +293,8 @@ fn status(word: &str) -> Result<RunStatus, String> {
         let words: Vec<&str> = RunStatus::WORDS.iter().map(|(word, _)| *word).collect();
         format!("there is {}", words.join(", "))
     })
+}
+
+fn duration(text: &str) -> Result<u64, String> {
+    sluice_core::duration::parse(text).map_err(|fault| fault.message)
 }

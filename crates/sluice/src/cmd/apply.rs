@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// Kinds of rows that `--prune` leaves alone: what runs refer to, and what only
 /// operators turn.
-const NOT_PRUNED: [Kind; 2] = [Kind::Workflow, Kind::Switch];
+const NOT_PRUNED: [Kind; 3] = [Kind::Workflow, Kind::Lens, Kind::Switch];
 
 pub(super) async fn run(args: &Apply, out: &mut Out) -> anyhow::Result<Exit> {
     let reader = args.by.json.reader();

@@ -2,7 +2,7 @@
 
 mod arrows;
 mod dot;
-mod mermaid;
+pub(super) mod mermaid;
 mod picture;
 mod text;
 

@@ -15,7 +15,7 @@ pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(bench) = Bench::open(&args.here, out).await? else { return Ok(Exit::Refused) };
     let row = find::run(&bench.local, &args.run).await?;
     let run = find::load(&bench.local, row.run).await?;
-    if run.status.is_terminal() {
+    if run.status.is_terminal() && run.recovers_at_ms().is_none() {
         return Err(Refused::by_run(run.id, &Refusal::Ended(run.status)).into());
     }
     if row.owner.is_some() {

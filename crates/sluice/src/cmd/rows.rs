@@ -98,6 +98,11 @@ pub(super) async fn list(kind: Kind, args: &List, out: &mut Out) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
+/// A lens as it is shown: with its head.
+pub(super) fn lens_at(row: &Row) -> Row {
+    columns::at(row, now_ms())
+}
+
 /// A row for programs: its fields beside its name.
 pub(super) fn object(row: &Row) -> Value {
     let mut fields = Map::new();
@@ -132,7 +137,7 @@ pub(super) fn tell(row: &Row, reader: Reader, out: &mut Out) -> anyhow::Result<(
     out.print(&format!("{} {}\n{}", row.kind.as_str(), visible::brief(&row.name), facts.draw()))
 }
 
-async fn set(kind: Kind, args: &Set, out: &mut Out) -> anyhow::Result<Exit> {
+pub(super) async fn set(kind: Kind, args: &Set, out: &mut Out) -> anyhow::Result<Exit> {
     let name = args.row.name.as_str();
     let wish = |there: &[Row]| -> anyhow::Result<Asked> {
         let before = find(there, kind, name).and_then(|row| row.body.as_object());

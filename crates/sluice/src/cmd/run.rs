@@ -61,7 +61,7 @@ async fn known(
 ) -> anyhow::Result<Exit> {
     out.note(&format!("{run} was started before with this key"))?;
     let now = find::load(&bench.local, run).await?;
-    if !now.status.is_terminal() {
+    if !now.status.is_terminal() || now.recovers_at_ms().is_some() {
         // Whoever has it goes on with it; here it is then only followed.
         let _ = bench.local.engine.take_up(run).await;
     }

@@ -1,16 +1,20 @@
 //! `sluice runs`: looking at runs, and changing their course.
 
+mod assign;
 mod branch;
 mod cancel;
+mod elide;
 mod erase;
 mod export;
 mod list;
 mod pause;
+mod provenance;
 pub(super) mod restart;
 mod retry;
 mod rewind;
 mod show;
 mod unpause;
+mod unused;
 mod watch;
 
 use crate::Exit;
@@ -29,7 +33,10 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Restart(args) => restart::run(args, out).await,
         Runs::Rewind(args) => rewind::run(args, out).await,
         Runs::Branch(args) => branch::run(args, out).await,
+        Runs::Provenance(args) => provenance::run(args, out).await,
         Runs::Export(args) => export::run(args, out).await,
+        Runs::Assign(args) => assign::run(args, out).await,
         Runs::Erase(args) => erase::run(args, out).await,
+        Runs::Elide(args) => elide::run(args, out).await,
     }
 }

@@ -42,7 +42,7 @@ impl<'a> Bench<'a> {
                 None => return Ok(None),
             },
         };
-        Bench::with(here, hands::agents(here, script), Claims::Own).await.map(Some)
+        Bench::with(here, hands::agents(&here.data, script), Claims::Own).await.map(Some)
     }
 
     /// Opens a data directory that is there, to work in it or to note things down.
@@ -117,7 +117,7 @@ impl<'a> Bench<'a> {
 }
 
 /// Reads a script; nothing if it is refused, which is told.
-fn script(name: &std::ffi::OsStr, out: &mut Out) -> anyhow::Result<Option<Script>> {
+pub(super) fn script(name: &std::ffi::OsStr, out: &mut Out) -> anyhow::Result<Option<Script>> {
     let input = match Input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {

@@ -1,7 +1,7 @@
 //! How a run ended, told.
 
-use super::Live;
 use super::family::Family;
+use super::{Live, Part};
 use crate::Exit;
 use crate::amount;
 use crate::local::Again;
@@ -36,8 +36,27 @@ pub(crate) fn exit(status: RunStatus) -> Exit {
 }
 
 impl Live<'_> {
+    /// Whether a run that failed is taken up again by itself, here.
+    pub(super) fn recovers(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<bool> {
+        let at_ms = run.recovers_at_ms().filter(|_| self.follow.part != Part::Watch);
+        let Some(at_ms) = at_ms else { return Ok(false) };
+        if self.failed != run.version {
+            self.failed = run.version;
+            let wait_ms = at_ms.saturating_sub(SystemClock.now_ms());
+            let text = format!("failed; it is taken up again in {}", amount::time(wait_ms));
+            self.note(&text, out)?;
+        }
+        Ok(true)
+    }
+
+    /// The run as programs see it, with what other runs took from it.
+    async fn shown(&self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
+        let taken = self.follow.local.store.taken(run.id).await?;
+        out.json(Layout::Line, &project(run).with_taken(taken))
+    }
+
     /// The run has ended.
-    pub(super) fn end(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Exit> {
+    pub(super) async fn end(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Exit> {
         if let Some(screen) = &mut self.screen {
             screen.draw(run, SystemClock.now_ms());
             screen.keep();
@@ -45,7 +64,7 @@ impl Live<'_> {
         let view = self.follow.view;
         if view.json {
             out.note(&summary(run))?;
-            out.json(Layout::Line, &project(run))?;
+            self.shown(run, out).await?;
         } else if view.events {
             out.note(&summary(run))?;
         } else {
@@ -61,7 +80,7 @@ impl Live<'_> {
     }
 
     /// Only people who are not here can make the run go on.
-    pub(super) fn wait_for_people(
+    pub(super) async fn wait_for_people(
         &mut self,
         run: &Run,
         family: &Family,
@@ -72,7 +91,8 @@ impl Live<'_> {
             screen.keep();
         }
         let Again { look, work } = &self.follow.again;
-        let mut text = format!("{} waits for an answer", run.id);
+        let what = if family.open.is_empty() { "somebody to be assigned" } else { "an answer" };
+        let mut text = format!("{} waits for {what}", run.id);
         for (asker, id) in &family.open {
             let asked = &asker.approvals[id];
             let step = asker.name(asked.at);
@@ -88,10 +108,15 @@ impl Live<'_> {
                 let _ = write!(text, "\n  sluice approvals {way} {id}{why}{look}");
             }
         }
+        for (asker, step) in &family.blocked {
+            let step = visible::brief(step);
+            let _ = write!(text, "\n{step}: nobody in the team fits it");
+            let _ = write!(text, "\n  sluice runs assign {asker} {step} MEMBER{look}");
+        }
         let _ = write!(text, "\nthen\n  sluice resume {}{work}", run.id);
         out.note(&text)?;
         if self.follow.view.json {
-            out.json(Layout::Line, &project(run))?;
+            self.shown(run, out).await?;
         }
         Ok(Exit::Waiting)
     }

@@ -6,7 +6,7 @@ use crate::refused;
 use sluice_core::plan::step::Work;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, RunRow};
-use sluice_core::run::id::ApprovalId;
+use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
 use sluice_core::run::status::{RunStatus, StepStatus};
 use sluice_engine::engine::TakeError;
@@ -19,6 +19,8 @@ const FAMILY_MAX: usize = 1000;
 pub(super) struct Family {
     /// Questions that wait for an answer, oldest first, and who asks.
     pub(super) open: Vec<(Run, ApprovalId)>,
+    /// Steps that wait until somebody is assigned: the run, and their names.
+    pub(super) blocked: Vec<(RunId, String)>,
     /// Whether some step is only waiting for its next attempt.
     pub(super) retries: bool,
     /// Whether a run had to be taken up: it does not wait, whatever it looked like.
@@ -29,7 +31,8 @@ impl Family {
     /// Looks at the run and everything below it. What lies around and is due
     /// is taken up: answers may have come from another process.
     pub(super) async fn look(local: &Local, root: &Run) -> anyhow::Result<Family> {
-        let mut family = Family { open: Vec::new(), retries: false, taken_up: false };
+        let mut family =
+            Family { open: Vec::new(), blocked: Vec::new(), retries: false, taken_up: false };
         let filter = Filter { run: Some(root.id), ..Filter::default() };
         let mut rows: VecDeque<RunRow> = local.store.list(filter).await?.into();
         let mut seen = 0;
@@ -76,6 +79,10 @@ impl Family {
 
     fn add(&mut self, run: &Run) {
         self.retries |= run.all().any(|(_, state)| state.status == StepStatus::Retrying);
+        let blocked = run.all().filter(|(_, state)| state.waits_for_somebody());
+        let blocked = blocked.map(|(at, _)| (run.id, run.step(at).id.clone()));
+        self.blocked.extend(blocked);
+        self.blocked.dedup();
         let open = run.approvals.iter().filter(|(_, asked)| asked.resolution.is_none());
         self.open.extend(open.map(|(id, _)| (run.clone(), *id)));
     }

@@ -32,6 +32,8 @@ fn help_names_every_command() {
           prices       What models cost
           policies     Rules about what may be done
           workflows    Workflows that can be run by name
+          lenses       Prompts with contracts that workflows can use by name
+          schedules    Workflows that are started by themselves
           help         Print this message or the help of the given subcommand(s)
 
         Options:
@@ -57,7 +59,7 @@ fn version_is_the_crates() {
 fn every_command_helps_with_an_example() {
     let alone = ["validate", "plan", "schema", "eval", "run", "resume"];
     let runs = ["list", "show", "watch", "cancel", "pause", "unpause", "retry", "restart"];
-    let runs = runs.into_iter().chain(["rewind", "branch", "export", "erase"]);
+    let runs = runs.into_iter().chain(["rewind", "branch", "export", "erase", "elide"]);
     let approvals = ["list", "show", "approve", "reject", "retry", "skip", "abort"];
     let alone = alone.into_iter().map(str::to_owned);
     let runs = runs.map(|word| format!("runs {word}"));

@@ -5,7 +5,8 @@ use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc
 use crate::contract::InputContract;
 use crate::contract::field::ContractField;
 use crate::doc::leaf::Whole;
-use crate::doc::shared::{self, TeamDoc};
+use crate::doc::shared;
+use crate::doc::team::{self, TeamDoc};
 use crate::edge::test::Test;
 use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
@@ -13,8 +14,8 @@ use crate::plan::graph::Graph;
 use crate::plan::policy::{
     Family, LensKind, Moderation, OnParentFailure, ParallelFailure, Scheduling, Sought,
 };
-use crate::plan::step::{Edge, EdgeCondition, LensWork, Retry, Step, Work};
-use crate::plan::{Plan, Recovery};
+use crate::plan::step::{Edge, EdgeCondition, LensWork, Step, Work};
+use crate::plan::{Plan, Recovery, Team};
 use crate::template::lens::LensTemplate;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
@@ -22,7 +23,11 @@ use std::collections::BTreeSet;
 /// Turns the document into a plan.
 pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {
     let nodes = document.nodes();
-    let steps = nodes.iter().zip(versions).map(|(node, version)| step(node, *version, document));
+    let team = document.team.clone().map(TeamDoc::into_team);
+    let shared = team.as_ref();
+    let steps =
+        nodes.iter().zip(versions).map(|(node, version)| step(node, *version, document, shared));
+    let steps: Vec<Step> = steps.collect();
     let outputs = document.outputs.clone().unwrap_or_default();
     let mut plan = Plan {
         family: Family::Lens,
@@ -38,8 +43,8 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         scheduling: document.scheduling.unwrap_or(Scheduling::Eager),
         recovery: document.recovery.clone().map(Recovery::from),
         outputs: outputs.into_map(|output| output.value),
-        team: document.team.clone().map(TeamDoc::into_team),
-        steps: steps.collect(),
+        team,
+        steps,
         graph,
     };
     let taken: BTreeSet<&str> = document
@@ -57,8 +62,15 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
     plan
 }
 
-fn step(node: &NodeDoc, version: Applied<'_>, document: &LensDocument) -> Step {
+fn step(
+    node: &NodeDoc,
+    version: Applied<'_>,
+    document: &LensDocument,
+    shared: Option<&Team>,
+) -> Step {
     let config = node.config.clone().unwrap_or_default();
+    let on_failure = config.on_failure.map(|policy| policy.value);
+    let on_failure = team::on_failure(on_failure, shared, None);
     Step {
         id: node.id.clone().map(|id| id.value).unwrap_or_default(),
         label: node.label.clone(),
@@ -74,8 +86,8 @@ fn step(node: &NodeDoc, version: Applied<'_>, document: &LensDocument) -> Step {
         outputs: IndexMap::new(),
         success_criteria: Vec::new(),
         timeout_ms: config.timeout_ms.map_or(NODE_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
-        on_failure: config.on_failure.map(|policy| policy.value),
-        retry: config.retry.map(|retry| Retry::from(retry.value)).unwrap_or_default(),
+        on_failure,
+        retry: team::retry(config.retry.map(|retry| retry.value), on_failure, shared),
         parallel_failure_policy: ParallelFailure::WaitAll,
         approval: None,
         for_each: None,

@@ -7,6 +7,7 @@ use crate::doc::leaf::Table;
 use crate::doc::read::{Part, Reader};
 use crate::doc::registry::Registry;
 use crate::limits::COPIED_BYTES_MAX;
+use crate::rows::head;
 use crate::span::Spanned;
 use crate::template::lens::LensTemplate;
 use crate::yaml::shorten;
@@ -147,24 +148,10 @@ impl<'d> Versions<'d> {
         let versions = || {
             table.0.iter().map(|(name, doc)| Version { name: &name.value, doc, bytes: bytes(doc) })
         };
-        Versions {
-            by_name: versions().map(|version| (version.name, version)).collect(),
-            head: head(versions()),
-        }
-    }
-}
-
-/// The head: the highest version where all are numbers, else the last written.
-fn head<'d>(versions: impl Iterator<Item = Version<'d>> + Clone) -> Option<Version<'d>> {
-    let number = |version: &Version<'d>| {
-        let digits = version.name.strip_prefix('v').unwrap_or(version.name);
-        let plain = digits.bytes().all(|b| b.is_ascii_digit());
-        digits.parse::<u64>().ok().filter(|_| plain)
-    };
-    if versions.clone().all(|version| number(&version).is_some()) {
-        versions.max_by_key(number)
-    } else {
-        versions.last()
+        let by_name: BTreeMap<&str, Version<'d>> =
+            versions().map(|version| (version.name, version)).collect();
+        let head = head(table.names()).and_then(|id| by_name.get(id).copied());
+        Versions { by_name, head }
     }
 }
 

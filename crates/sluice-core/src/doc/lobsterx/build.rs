@@ -3,21 +3,25 @@
 use super::step::{Draft, workflow_ref};
 use super::written::{ApprovalMap, ForEachMap, ItemsDoc, StepDoc};
 use crate::doc::leaf::Whole;
+use crate::doc::team;
 use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
+use crate::plan::Team;
 use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure, Sought};
-use crate::plan::step::{Approval, ForEach, Input, Items, Retry, Step, Work, WorkflowWork};
+use crate::plan::step::{Approval, ForEach, Input, Items, Step, Work, WorkflowWork};
 use crate::span::Spanned;
 
 impl Draft<'_> {
     /// The planned step. Only for drafts without errors.
-    pub(super) fn into_step(self) -> Step {
+    pub(super) fn into_step(self, shared: Option<&Team>) -> Step {
         let asks = self.asks();
         let mut doc = self.doc;
         let work = work(&mut doc, self.unresolved);
         let for_each = for_each(&mut doc, self.items);
-        let retry = doc.retry.map(|retry| Retry::from(retry.value));
+        let on_failure = doc.on_failure.map(|policy| policy.value);
+        let on_failure = team::on_failure(on_failure, shared, Some(OnFailure::Halt));
+        let retry = team::retry(doc.retry.map(|retry| retry.value), on_failure, shared);
         Step {
             id: doc.id.map(|id| id.value).unwrap_or_default(),
             label: None,
@@ -45,8 +49,8 @@ impl Draft<'_> {
                 .map(|one| one.value)
                 .collect(),
             timeout_ms: doc.timeout.map_or(STEP_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
-            on_failure: Some(doc.on_failure.map_or(OnFailure::Halt, |policy| policy.value)),
-            retry: retry.unwrap_or_default(),
+            on_failure,
+            retry,
             parallel_failure_policy: doc
                 .parallel_failure_policy
                 .unwrap_or(ParallelFailure::WaitAll),

@@ -8,7 +8,9 @@ use crate::doc::read::{Read, Reader};
 use crate::doc::schema::Defs;
 use crate::node::Node;
 use serde_json::Value;
-use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope};
+use sluice_govern::registry::{
+    AgentStatus, Missed, Overlap, Period, Phase, PolicySet, Posture, Scope,
+};
 
 impl Choice for AgentStatus {
     const WHAT: &'static str = "a status of an agent";
@@ -30,6 +32,21 @@ impl Choice for Phase {
         ("production", Phase::Production),
         ("sunset", Phase::Sunset),
     ];
+}
+
+impl Choice for Overlap {
+    const WHAT: &'static str = "what becomes of a slot while an earlier run goes on";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("skip", Overlap::Skip),
+        ("queue", Overlap::Queue),
+        ("cancel_previous", Overlap::CancelPrevious),
+    ];
+}
+
+impl Choice for Missed {
+    const WHAT: &'static str = "what becomes of missed slots";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("skip", Missed::Skip), ("run_once", Missed::RunOnce), ("backfill", Missed::Backfill)];
 }
 
 impl Choice for Posture {

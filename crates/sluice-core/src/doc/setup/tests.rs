@@ -72,6 +72,13 @@ fn a_setup_may_say_everything() {
           a.cedar: {text: "permit (principal, action, resource);"}
           b.cedar: {file: b.cedar, set: shadow}
         policy_dir: policies
+        notes:
+          style: {text: We say lamp., untrusted: true, private: true}
+        memories:
+          long: {notes: [style], last_outputs: {agent: scribe, count: 3}, max_bytes: 100}
+        instructions:
+          brand: {layer: owner, text: Be kind., workflows: [pay], agents: [scribe], allow_tools: [mail], deny_tools: [drop],
+            models: [general], output_kinds: [text], memory: deny, pin: {language: en}}
         library:
           check: {command: check it, locked: [command]}
         lenses:
@@ -84,6 +91,9 @@ fn a_setup_may_say_everything() {
             gateway local: {"name":"Here","provider":"mock","environment":"dev","url":"https://g.example:8443/x","capabilities":["text"],"min_trust_level":3,"cost_rank":2,"default":true,"paused":false,"agents":["scribe"]}
             agent scribe: {"name":"The scribe","status":"idle","phase":"poc","phase_since_ms":5,"trust_level":7,"max_concurrent_steps":4,"rate":{"limit":10,"window_s":60},"budget_monthly_cents":1250.5,"capabilities":["text"],"execution_target":"cloud","gateway":"local","model":"general","system_prompt":"Write well.","tools":{"allow":["mail"],"read_only":["web"]},"memory":"long","provider_preferences":["mock"],"max_cost_cents":2,"queue_timeout_s":30}
             role writer: {"max_spend_cents":5,"allowed_environments":["dev"],"trusted_context":{"accepted_source_classes":["human"],"max_age_s":60}}
+            note style: {"text":"We say lamp.","untrusted":true,"private":true}
+            memory long: {"notes":["style"],"last_outputs":{"agent":"scribe","count":3},"max_bytes":100}
+            instruction brand: {"layer":"owner","text":"Be kind.","workflows":["pay"],"agents":["scribe"],"allow_tools":["mail"],"deny_tools":["drop"],"models":["general"],"output_kinds":["text"],"memory":"deny","pin":{"language":"en"}}
             library check: {"command":"check it","locked":["command"]}
             lens head: {"versions":{"1":{"template":"[[x]]","inputContract":{"fields":{}}}}}
             deployment pay: {"workflow":"pay","active":true,"gateway":"local","roles":{"writer":"scribe"},"agent_gateways":{"scribe":"local"},"posture":"retrieval","trust_ceiling":4}
@@ -226,4 +236,51 @@ fn a_lens_may_stand_in_a_file_of_its_own() {
     assert!(diagnostics.is_empty());
     assert_eq!(row.unwrap().body["versions"]["1"]["template"], "[[x]]");
     assert!(Setup::lens("head", "version: {}").0.is_none());
+}
+
+#[test]
+fn what_prompts_are_made_of_has_bounds() {
+    let long = "x".repeat(crate::limits::NOTE_BYTES_MAX + 1);
+    let (setup, found) = Setup::parse(&format!("notes: {{n: {{text: {long}}}}}"));
+    assert!(setup.is_none());
+    assert_eq!(found[0].message, "the text is 32769 bytes; the limit is 32768");
+    check(
+        r#"
+        memories:
+          nothing: {max_bytes: 5}
+          many: {last_outputs: {agent: mock, count: 21}}
+          large: {notes: [n], max_bytes: 65537}
+        instructions:
+          whose: {text: x}
+          odd: {layer: team, output_kinds: [smell], memory: maybe}
+        "#,
+        expect![[r#"
+            2:12 missing_field memories.nothing: `notes` or `last_outputs` is missing
+            3:45 bad_value memories.many.last_outputs.count: 21 is not a whole number from 1 to 20
+            4:34 bad_value memories.large.max_bytes: 65537 is not a whole number from 1 to 65536
+            6:10 missing_field instructions.whose: `layer` is missing
+            7:16 bad_value instructions.odd.layer: `team` is not a layer of instructions (use one of: platform, owner)
+            7:37 bad_value instructions.odd.output_kinds[0]: `smell` is not a lens kind (use one of: text, image, video, audio, music, research, pdf, transform, orchestration, validation, routing)
+            7:53 bad_value instructions.odd.memory: `maybe` is not a use of memory (use one of: allow, deny)
+        "#]],
+    );
+    check(
+        r#"
+        memories:
+          gone: {notes: [none], last_outputs: {agent: nobody, count: 1}}
+        instructions:
+          far: {layer: owner, agents: [nobody]}
+        agents:
+          scribe: {memory: lost}
+        "#,
+        expect![[r#"
+            agent scribe: {"status":"idle","phase":"production","phase_since_ms":5,"trust_level":5,"memory":"lost"}
+            memory gone: {"notes":["none"],"last_outputs":{"agent":"nobody","count":1}}
+            instruction far: {"layer":"owner","agents":["nobody"]}
+            2:18 unknown_row memories.gone.notes[0]: there is no note `none`
+            2:47 unknown_row memories.gone.last_outputs.agent: there is no agent `nobody`
+            4:32 unknown_row instructions.far.agents[0]: there is no agent `nobody`
+            6:20 unknown_row agents.scribe.memory: there is no memory `lost`
+        "#]],
+    );
 }

@@ -1,6 +1,8 @@
 //! What a setup may say.
 
 use super::choices::{Address, ExecutionTarget};
+use super::prompt::{InstructionDoc, Memory, NoteDoc};
+use super::schedule::ScheduleRow;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Table, Whole};
@@ -40,12 +42,20 @@ document! {
         optional "policies" policies: Table<Policy>,
         /// A directory whose `.cedar` files are the active policies.
         optional "policy_dir" policy_dir: String,
+        /// Texts that memory profiles load, by name.
+        optional "notes" notes: Table<NoteDoc>,
+        /// What steps are told of the past, by name of the profile.
+        optional "memories" memories: Table<Memory>,
+        /// Standing instructions of the platform and the owner, by name.
+        optional "instructions" instructions: Table<InstructionDoc>,
         /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
         optional "library" library: Library,
         /// Lenses by id: their versions, or the file they are in.
         optional "lenses" lenses: Table<LensOrFile>,
         /// Files with workflows. Each becomes a version that never changes.
         optional "workflows" workflows: Vec<Spanned<String>>,
+        /// Workflows that are started by themselves, by name.
+        optional "schedules" schedules: Table<ScheduleRow>,
     }
 }
 

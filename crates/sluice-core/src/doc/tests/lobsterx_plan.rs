@@ -40,9 +40,9 @@ pub(super) const FULL: &str = r#"
           personality_profile: {system_prompt_patch: be brief}
           memory_profile: long
       failure_policy: {mode: halt}
-      queue_policy: {q: 1}
-      approval_policy: {a: 1}
-      retry_policy: {r: 1}
+      queue_policy: {order: lane}
+      approval_policy: {quorum: 7}
+      retry_policy: {attempts: 8}
     steps:
       - id: gather
         role: clerk
@@ -182,13 +182,23 @@ fn every_field_reaches_the_plan() {
             "failure_mode": "halt",
             "policies": {
               "queue_policy": {
-                "q": 1
+                "order": "lane"
               },
               "approval_policy": {
-                "a": 1
+                "covers_retries": false,
+                "not_initiator": false,
+                "quorum": 7,
+                "required": false
               },
               "retry_policy": {
-                "r": 1
+                "attempts": 8,
+                "backoff_ms": 500,
+                "max_backoff_ms": 8000,
+                "retry_on": [
+                  "timeout",
+                  "provider_error",
+                  "rate_limit"
+                ]
               }
             }
           },
@@ -287,7 +297,7 @@ fn every_field_reaches_the_plan() {
               "on_parent_failure": "propagate",
               "parallel_failure_policy": "wait_all",
               "retry": {
-                "attempts": 1,
+                "attempts": 8,
                 "backoff_ms": 500,
                 "max_backoff_ms": 8000,
                 "retry_on": [
@@ -327,7 +337,7 @@ fn every_field_reaches_the_plan() {
               "on_parent_failure": "skip",
               "parallel_failure_policy": "wait_all",
               "retry": {
-                "attempts": 1,
+                "attempts": 8,
                 "backoff_ms": 500,
                 "max_backoff_ms": 8000,
                 "retry_on": [
@@ -370,7 +380,7 @@ fn every_field_reaches_the_plan() {
               "parallel_failure_policy": "wait_all",
               "reask": 2,
               "retry": {
-                "attempts": 1,
+                "attempts": 8,
                 "backoff_ms": 500,
                 "max_backoff_ms": 8000,
                 "retry_on": [

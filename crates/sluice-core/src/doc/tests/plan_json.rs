@@ -104,9 +104,6 @@ fn the_private_marks_of_the_json_library_are_plain_keys() {
         let value = format!("{{'{mark}': '[1'}}");
         for lines in [
             format!(
-                "team: {{members: [{{id: a}}], queue_policy: {value}}}\nsteps: [{{id: a, command: x}}]"
-            ),
-            format!(
                 "args: {{a: {{default: {value}, enum: [{value}]}}}}\nsteps: [{{id: a, command: x}}]"
             ),
             format!(

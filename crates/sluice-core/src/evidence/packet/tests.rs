@@ -47,6 +47,19 @@ fn an_erased_payload_is_not_in_a_packet_and_the_packet_still_verifies() {
 }
 
 #[test]
+fn parts_of_answers_are_in_a_packet_until_they_are_elided() {
+    let mut story = Story::new();
+    let whole = packet(&story).text();
+    assert!(whole.contains("\\\"text\\\":\\\"one\\\""), "{whole}");
+    assert_eq!(check(&whole), Ok(policies()));
+    story.elide(RUN, Some(WRITER));
+    let packet = packet(&story);
+    let part = packet.events.iter().find(|event| event.kind == "node.stream.delta").unwrap();
+    assert!(matches!(part.content, Content::Erased { .. }));
+    assert_eq!(check(&packet.text()), Ok(policies()));
+}
+
+#[test]
 fn events_after_the_seal_are_left_out() {
     let mut story = Story::new();
     story.seals.pop();

@@ -1,7 +1,7 @@
 //! One writer's audit entries.
 
 use super::{Head, Place, START, Trouble, Verifier};
-use crate::evidence::{entry, erasure};
+use crate::evidence::{elision, entry, erasure};
 use crate::port::ledger::Recorded;
 use crate::port::store::{Hash, NodeId};
 use crate::run::id::RunId;
@@ -101,6 +101,9 @@ impl Verifier {
         let Some(text) = text else { return };
         for (run, event, left) in erasure::read(&text) {
             self.erased.insert((run, event), left);
+        }
+        if let Some((run, elision)) = elision::read(&text) {
+            self.elided.entry(run).or_default().push(elision);
         }
         self.refer(&text["event"], Place::Entry(writer, row.seq));
     }

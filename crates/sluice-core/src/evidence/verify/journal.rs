@@ -1,6 +1,7 @@
 //! One run's events.
 
 use super::{Head, Place, Trouble, Verifier};
+use crate::evidence::elision::{Elision, Left};
 use crate::evidence::event::{Chain, HASH_BYTES, Link, START, residue};
 use crate::journal::wire::{self, Bond, RawEvent, RawFrame, WireError};
 use crate::port::store::{Frame, Hash};
@@ -19,6 +20,10 @@ pub(super) struct Journal {
     heads: VecDeque<Head>,
     /// Events that entries refer to.
     referred: BTreeMap<u64, (Hash, Place)>,
+    /// What entries say was elided and is not reached yet.
+    elided: VecDeque<Elision>,
+    /// What was found left of the first of them.
+    left: Left,
     broken: bool,
 }
 
@@ -26,9 +31,9 @@ type Wrong = (u64, Trouble, String);
 
 /// The hashes of everything that must be at hand to check a frame: what it
 /// moved out, and the definitions it is pinned to.
-pub fn needs(body: &[u8]) -> Result<Vec<Hash>, WireError> {
-    let mut hashes = wire::blobs(body)?;
-    for event in wire::raw(body)?.events {
+pub fn needs(frame: &Frame) -> Result<Vec<Hash>, WireError> {
+    let mut hashes = wire::blobs_of(frame)?;
+    for event in wire::raw(&frame.body)?.events {
         hashes.extend(pinned(&event));
     }
     hashes.sort_unstable();
@@ -79,7 +84,11 @@ impl Verifier {
         let referred = self.referred.remove(&run).unwrap_or_default();
         let referred = referred.into_iter().map(|(event, hash, by)| (event, (hash, by))).collect();
         let link = Link { run, next: 1, tip: START };
-        self.journal = Some(Journal { link, hashed: false, heads, referred, broken: false });
+        let mut elided = self.elided.remove(&run).unwrap_or_default();
+        elided.sort_unstable_by_key(|elision| elision.first);
+        let (elided, left) = (elided.into(), Left::default());
+        let (hashed, broken) = (false, false);
+        self.journal = Some(Journal { link, hashed, heads, referred, elided, left, broken });
     }
 
     /// The run that was fed last is complete.
@@ -95,6 +104,9 @@ impl Verifier {
         } else if let Some((_, (_, by))) = journal.referred.first_key_value() {
             let detail = format!("{by} refers to it, or to a later one");
             self.report.add(Place::Event(run, next), Trouble::Missing, detail);
+        } else if let Some(found) = journal.left.end() {
+            let detail = "what is left of its range is not what the audit says".to_owned();
+            self.report.add(Place::Event(run, found.first), Trouble::Changed, detail);
         }
     }
 
@@ -113,8 +125,11 @@ impl Verifier {
         if frame.first < next {
             return Err((frame.first, Trouble::Reordered, "it was there before".to_owned()));
         }
-        let raw = match wire::raw(&frame.body) {
+        let raw = match wire::whole(frame) {
             Ok(raw) => raw,
+            Err(error @ WireError::MissingBeside(event)) => {
+                return Err((event, Trouble::Missing, error.to_string()));
+            }
             Err(error) => return changed(error.to_string()),
         };
         if raw.events.len() != frame.count as usize {
@@ -128,7 +143,7 @@ impl Verifier {
             self.report.unhashed += raw.events.len() as u64;
             self.report.events += raw.events.len() as u64;
             for event in &raw.events {
-                self.check_content(journal.link.run, journal.link.next, event, blobs)?;
+                self.check_content(journal, journal.link.next, event, blobs)?;
                 journal.link.next += 1;
             }
             Ok(())
@@ -169,7 +184,7 @@ impl Verifier {
             {
                 return changed(format!("{by} refers to another hash"));
             }
-            self.check_content(journal.link.run, id, event, blobs)?;
+            self.check_content(journal, id, event, blobs)?;
         }
         Ok(())
     }
@@ -177,13 +192,16 @@ impl Verifier {
     /// What the hash of an event does not cover by itself.
     fn check_content(
         &mut self,
-        run: RunId,
+        journal: &mut Journal,
         id: u64,
         event: &RawEvent<'_>,
         blobs: &BTreeMap<Hash, Vec<u8>>,
     ) -> Result<(), Wrong> {
-        if matches!(event.bond, Bond::Erased(_) | Bond::ErasedNone) {
-            match self.erased.get(&(run, id)) {
+        if matches!(event.bond, Bond::Elided(_)) {
+            journal.check_elided(id, event.payload)?;
+            self.report.elided += 1;
+        } else if event.bond.is_erased() {
+            match self.erased.get(&(journal.link.run, id)) {
                 None => return Err((id, Trouble::Erased, "no audit entry says so".to_owned())),
                 Some(left) if *left != residue(event.payload.as_bytes()) => {
                     let why = "what is left of it is not what the audit says".to_owned();
@@ -210,6 +228,26 @@ impl Verifier {
                 }
                 Some(_) => {}
             }
+        }
+        Ok(())
+    }
+}
+
+impl Journal {
+    /// Whether an elided part is in a range that the audit knows, and whether what
+    /// is left of the range is what it says, where this is the last of it.
+    fn check_elided(&mut self, id: u64, stand_in: &str) -> Result<(), Wrong> {
+        let Some(range) = self.elided.front().filter(|range| range.first <= id) else {
+            return Err((id, Trouble::Erased, "no audit entry says so".to_owned()));
+        };
+        self.left.add(id, stand_in);
+        if id >= range.last {
+            let found = std::mem::take(&mut self.left).end();
+            if found.as_ref() != Some(range) {
+                let why = "what is left of its range is not what the audit says".to_owned();
+                return Err((id, Trouble::Changed, why));
+            }
+            self.elided.pop_front();
         }
         Ok(())
     }

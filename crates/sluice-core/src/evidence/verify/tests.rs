@@ -1,5 +1,7 @@
 //! A good store is found good, and every change of it is found.
 
+mod elided;
+
 use super::*;
 use crate::evidence::story::{RUN, Story, WRITER, lines, signer, stranger};
 use crate::evidence::{entry, event, seal};
@@ -123,9 +125,9 @@ fn a_changed_event_is_named() {
     after(
         |story| {
             let frame = &mut story.runs.get_mut(&RUN).unwrap()[1];
-            let text = String::from_utf8(frame.body.clone()).unwrap();
+            let text = String::from_utf8(frame.beside.clone()).unwrap();
             assert!(text.contains("one"));
-            frame.body = text.replace("one", "two").into_bytes();
+            frame.beside = text.replace("one", "two").into_bytes();
         },
         &expect![[r#"
             event 5 of run_00000000000000000000000000000010 is changed: it does not have its hash
@@ -161,9 +163,10 @@ fn a_run_that_was_written_anew_is_not_the_sealed_one() {
             let frames = story.runs.get_mut(&RUN).unwrap();
             let mut link = event::Link { run: RUN, next: 1, tip: event::START };
             for frame in frames {
-                let text = String::from_utf8(frame.body.clone()).unwrap();
-                frame.body = text.replace("\"one\"", "\"two\"").into_bytes();
-                let raw = crate::journal::wire::raw(&frame.body).unwrap();
+                let text = String::from_utf8(frame.beside.clone()).unwrap();
+                frame.beside = text.replace("\"one\"", "\"two\"").into_bytes();
+                let copy = frame.clone();
+                let raw = crate::journal::wire::whole(&copy).unwrap();
                 let mut hashes = event::Chain::new(&mut link);
                 let hash = |event: &crate::journal::wire::RawEvent<'_>| {
                     hashes.add(event.kind, raw.at_ms, event.commitment().unwrap()).0
@@ -213,15 +216,17 @@ fn missing_frames_and_runs_are_missing() {
 fn frames_do_not_become_older_than_hashes() {
     after(
         |story| {
-            let frame = &mut story.runs.get_mut(&RUN).unwrap()[1];
+            let frame = &mut story.runs.get_mut(&RUN).unwrap()[2];
             let text = String::from_utf8(frame.body.clone()).unwrap();
-            let text = text.replacen("{\"v\":2", "{\"v\":1", 1);
-            let (start, rest) = text.split_once("\"salt\":\"").unwrap();
-            frame.body = format!("{start}{}", &rest[34..]).into_bytes();
+            let mut text = text.replacen("{\"v\":2", "{\"v\":1", 1);
+            while let Some((start, rest)) = text.split_once("\"salt\":\"") {
+                text = format!("{start}{}", &rest[34..]);
+            }
+            frame.body = text.into_bytes();
             frame.chain.clear();
         },
         &expect![[r#"
-            event 5 of run_00000000000000000000000000000010 is changed: its frame pretends to be older than hashes
+            event 6 of run_00000000000000000000000000000010 is changed: its frame pretends to be older than hashes
         "#]],
     );
 }
@@ -367,7 +372,13 @@ fn findings_are_bounded() {
 #[test]
 fn an_old_journal_is_counted_and_not_blamed() {
     let body = br#"{"v":1,"at":5,"events":[{"type":"run.recovered","payload":{}}]}"#.to_vec();
-    let frame = |body| crate::port::store::Frame { first: 1, count: 1, body, chain: Vec::new() };
+    let frame = |body| crate::port::store::Frame {
+        first: 1,
+        count: 1,
+        body,
+        beside: Vec::new(),
+        chain: Vec::new(),
+    };
     let mut verifier = Verifier::new([]);
     verifier.frame(RUN, &frame(body), &BTreeMap::new());
     let report = verifier.finish();
@@ -381,7 +392,7 @@ proptest! {
     /// Any byte of anything that is kept.
     #[test]
     fn a_changed_byte_anywhere_is_found(
-        kind in 0..7u8, row: prop::sample::Index, at: prop::sample::Index, bits in 1..=255u8,
+        kind in 0..8u8, row: prop::sample::Index, at: prop::sample::Index, bits in 1..=255u8,
     ) {
         let mut story = Story::new();
         fn flip(bytes: &mut [u8], at: &prop::sample::Index, bits: u8) {
@@ -407,6 +418,11 @@ proptest! {
             3 => { let row = row.index(story.entries.len()); flip(&mut story.entries[row].hash.0, &at, bits); true }
             4 => { let row = row.index(story.seals.len()); text(&mut story.seals[row].text, &at, bits) }
             5 => { let row = row.index(story.seals.len()); flip(&mut story.seals[row].leaves, &at, bits); true }
+            6 => {
+                let mut with = frames.filter(|frame| !frame.beside.is_empty());
+                flip(&mut with.next().unwrap().beside, &at, bits);
+                true
+            }
             _ => { let count = story.blobs.len(); flip(story.blobs.values_mut().nth(row.index(count)).unwrap(), &at, bits); true }
         };
         if changed {

@@ -1,7 +1,9 @@
 use super::*;
 use crate::doc;
 use crate::evidence::event::{Link, START};
-use crate::journal::event::{Dispatch, Event, NodeEvent, Path, Provenance, Record, StepAt};
+use crate::journal::event::{
+    Delta, DeltaPart, Dispatch, Event, NodeEvent, Path, Provenance, Record, StepAt,
+};
 use crate::journal::wire;
 use crate::limits::BLOB_BYTES_MIN;
 use crate::port::Entropy;
@@ -34,9 +36,17 @@ fn encode(events: &[Event], at_ms: u64) -> wire::Encoded {
 fn show(events: &[Event]) -> Vec<Shown> {
     let encoded = encode(events, 1_790_000_000_123);
     let count = u32::try_from(events.len()).unwrap();
-    let frame = Frame { first: 41, count, body: encoded.body, chain: encoded.chain };
-    let blobs = encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
-    envelopes(RUN, "my-flow", "7f", &frame, &blobs).unwrap()
+    let blobs = encoded.blobs.iter().map(|blob| (blob.hash, blob.body.clone())).collect();
+    events_of(envelopes(RUN, "my-flow", "7f", &frame(41, count, encoded), &blobs).unwrap())
+}
+
+fn frame(first: u64, count: u32, encoded: wire::Encoded) -> Frame {
+    let wire::Encoded { body, beside, chain, .. } = encoded;
+    Frame { first, count, body, beside, chain }
+}
+
+fn events_of(seen: Vec<Seen>) -> Vec<Shown> {
+    seen.into_iter().map(|one| one.event().unwrap()).collect()
 }
 
 fn some_events() -> Vec<Event> {
@@ -102,9 +112,9 @@ fn what_is_stored_by_its_hash_is_shown_in_full() {
 
 #[test]
 fn names_are_quoted() {
-    let body = encode(&[Event::RunRecovered], 0).body;
-    let frame = Frame { first: 1, count: 1, body, chain: Vec::new() };
+    let frame = frame(1, 1, encode(&[Event::RunRecovered], 0));
     let shown = envelopes(RUN, "a\"b", "c\\d", &frame, &BTreeMap::new()).unwrap();
+    let shown = events_of(shown);
     let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
     assert_eq!(envelope["workflowId"], "a\"b");
     assert_eq!(envelope["correlation"], json!({"traceId": "c\\d", "phase": "engine"}));
@@ -113,23 +123,66 @@ fn names_are_quoted() {
 #[test]
 fn a_frame_that_is_not_what_the_store_says_is_refused() {
     let body = encode(&[Event::RunRecovered], 0).body;
-    let frame = |count, body| Frame { first: 1, count, body, chain: Vec::new() };
+    let frame =
+        |count, body| Frame { first: 1, count, body, beside: Vec::new(), chain: Vec::new() };
     let refused = |frame| envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap_err();
     expect!["the frame is unreadable: it holds 1 events instead of 2"]
         .assert_eq(&refused(frame(2, body)).to_string());
-    assert_eq!(refused(frame(1, br#"{"v":3}"#.to_vec())), WireError::Newer(3));
+    assert_eq!(refused(frame(1, br#"{"v":4}"#.to_vec())), WireError::Newer(4));
 }
 
 #[test]
 fn an_erased_event_says_so_and_salts_are_not_shown() {
     assert!(show(&some_events()).iter().all(|shown| !shown.json.contains("salt")));
     let encoded = encode(&some_events(), 5);
-    let body = wire::erase(&encoded.body, |place| place == 2, &BTreeMap::new()).unwrap().body;
-    let frame = Frame { first: 41, count: 4, body, chain: encoded.chain };
-    let shown = envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap();
+    let mut frame = frame(41, 4, encoded);
+    frame.body = wire::erase(&frame, |place| place == 2, &BTreeMap::new()).unwrap().body;
+    let shown = events_of(envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap());
     expect![[r#"{"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"w","timestamp":"1970-01-01T00:00:00.005Z","correlation":{"traceId":"t","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":""},"erased":true}"#]]
         .assert_eq(&shown[2].json);
     assert!(!shown[1].json.contains("erased"));
+}
+
+fn part(index: u64, text: &str) -> Event {
+    let part = DeltaPart::Text(text.to_owned());
+    let delta = Delta { index, attempt: 1, dispatch_no: 0, part };
+    Event::Node(StepAt::whole(0), NodeEvent::Delta(Box::new(delta)))
+}
+
+#[test]
+fn parts_of_answers_are_shown_at_their_places() {
+    let shown = show(&[part(0, "a"), Event::RunRecovered, part(1, "\"b\"")]);
+    let seen: Vec<_> = shown.iter().map(|one| (one.id, one.kind.as_str())).collect();
+    assert_eq!(seen, [(41, "node.stream.delta"), (42, "run.recovered"), (43, "node.stream.delta")]);
+    let envelope: Value = serde_json::from_str(&shown[2].json).unwrap();
+    assert_eq!(
+        envelope["payload"],
+        json!({
+            "runId": RUN.to_string(),
+            "nodeId": "first",
+            "deltaIndex": 1,
+            "attempt": 1,
+            "kind": "text",
+            "text": "\"b\"",
+        })
+    );
+    assert!(!shown[2].json.contains("beside"));
+}
+
+#[test]
+fn elided_parts_are_passed_over_and_their_ids_are_told() {
+    let events =
+        [part(0, "a"), part(1, "b"), Event::RunRecovered, part(2, "c"), Event::RunRecovered];
+    let mut frame = frame(41, 5, encode(&events, 5));
+    let none = BTreeMap::new();
+    let missing = Frame { beside: Vec::new(), ..frame.clone() };
+    assert_eq!(envelopes(RUN, "w", "t", &missing, &none), Err(WireError::MissingBeside(41)));
+    frame.beside = wire::elide(&frame).unwrap().unwrap().beside;
+    let seen = envelopes(RUN, "w", "t", &frame, &none).unwrap();
+    assert_eq!(seen.iter().map(Seen::id).collect::<Vec<_>>(), [42, 43, 44, 45]);
+    assert_eq!(seen[0], Seen::Elided { first: 41, last: 42 });
+    assert_eq!(seen[2], Seen::Elided { first: 44, last: 44 });
+    assert_eq!(seen.into_iter().filter_map(Seen::event).count(), 2);
 }
 
 #[test]

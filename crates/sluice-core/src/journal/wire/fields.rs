@@ -31,6 +31,9 @@ pub(in crate::journal) struct Written<'a> {
     pub(in crate::journal) payload: Fields<'a>,
     #[serde(default)]
     pub(in crate::journal) erased: bool,
+    /// Whether it only stands for one that is kept beside the frame.
+    #[serde(default)]
+    pub(in crate::journal) beside: bool,
     #[serde(borrow, default)]
     pub(super) blobs: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }

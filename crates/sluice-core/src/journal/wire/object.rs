@@ -30,6 +30,30 @@ impl FrameWriter {
         FrameWriter { out, blobs, payload: 0..0, moved_at: 0..0, moved }
     }
 
+    /// Begins a frame of a version.
+    pub(super) fn begin(&mut self, version: u64, at_ms: u64) {
+        self.out.extend_from_slice(b"{\"v\":");
+        json(&mut self.out, &version);
+        self.out.extend_from_slice(b",\"at\":");
+        json(&mut self.out, &at_ms);
+        self.out.extend_from_slice(b",\"events\":[");
+    }
+
+    /// Whether an event was written.
+    pub(super) fn is_begun(&self) -> bool {
+        self.payload.end > 0
+    }
+
+    /// The frame, and what was too long for it.
+    pub(super) fn end(mut self) -> (Vec<u8>, Vec<Blob>) {
+        self.out.extend_from_slice(b"]}");
+        if !self.blobs.is_empty() {
+            // The long fields passed through here and left their room behind.
+            self.out.shrink_to_fit();
+        }
+        (self.out, self.blobs)
+    }
+
     /// Writes one event, its payload by `fill`.
     pub(super) fn event(
         &mut self,
@@ -56,6 +80,16 @@ impl FrameWriter {
             self.moved_at = start..self.out.len();
         }
         self.out.push(b'}');
+    }
+
+    /// Writes what stands for an event that is kept beside the frame.
+    pub(super) fn stand_in(&mut self, name: &str, fill: impl FnOnce(&mut Payload<'_>)) {
+        self.out.extend_from_slice(b"{\"type\":\"");
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\",\"beside\":true,\"payload\":{");
+        let start = self.out.len();
+        fill(&mut Payload { frame: self, start });
+        self.out.extend_from_slice(b"}}");
     }
 }
 

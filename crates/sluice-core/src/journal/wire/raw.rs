@@ -1,9 +1,10 @@
 //! A frame as its bytes stand: what hashes are made from.
 //!
-//! INVARIANT: a frame of version 2 reads here only if it is byte for byte what
+//! INVARIANT: a frame of version 2 or 3 reads here only if it is byte for byte what
 //! this format writes. A blank, another order of keys or one key more would be
 //! a change that no hash covers.
 
+use super::beside::DELTA;
 use super::fields::read_version;
 use super::{WireError, malformed};
 use crate::evidence::event::{Salt, commitment};
@@ -47,12 +48,16 @@ pub enum Bond {
     None,
     /// Not at all, and it was erased.
     ErasedNone,
+    /// It only stands for an event that is kept beside the frame.
+    Beside,
+    /// It stands for one that was kept there; this is what committed to it.
+    Elided(Hash),
 }
 
 impl Bond {
     /// Whether the payload is gone.
     pub fn is_erased(self) -> bool {
-        matches!(self, Bond::Erased(_) | Bond::ErasedNone)
+        matches!(self, Bond::Erased(_) | Bond::ErasedNone | Bond::Elided(_))
     }
 }
 
@@ -64,8 +69,8 @@ impl RawEvent<'_> {
                 let blobs = self.blobs.unwrap_or_default();
                 Some(commitment(&salt, self.payload.as_bytes(), blobs.as_bytes()))
             }
-            Bond::Erased(committed) => Some(committed),
-            Bond::None | Bond::ErasedNone => None,
+            Bond::Erased(committed) | Bond::Elided(committed) => Some(committed),
+            Bond::None | Bond::ErasedNone | Bond::Beside => None,
         }
     }
 
@@ -87,6 +92,7 @@ impl RawEvent<'_> {
             }
             Bond::None => {}
             Bond::ErasedNone => out.extend_from_slice(b",\"erased\":true"),
+            Bond::Beside | Bond::Elided(_) => out.extend_from_slice(b",\"beside\":true"),
         }
         out.extend_from_slice(b",\"payload\":");
         out.extend_from_slice(self.payload.as_bytes());
@@ -99,6 +105,12 @@ impl RawEvent<'_> {
 }
 
 impl RawFrame<'_> {
+    /// The places, from 0, of events that are kept beside the frame.
+    pub(super) fn stand_ins(&self) -> impl Iterator<Item = usize> {
+        let events = self.events.iter().enumerate();
+        events.filter(|(_, event)| event.bond == Bond::Beside).map(|(place, _)| place)
+    }
+
     /// Writes the frame.
     pub(super) fn write(&self) -> Vec<u8> {
         let head = format!("{{\"v\":{},\"at\":{},\"events\":[", self.version, self.at_ms);
@@ -131,6 +143,8 @@ pub fn raw(body: &[u8]) -> Result<RawFrame<'_>, WireError> {
         #[serde(default)]
         erased: bool,
         commitment: Option<&'a str>,
+        #[serde(default)]
+        beside: bool,
         #[serde(borrow)]
         payload: &'a RawValue,
         #[serde(borrow)]
@@ -139,11 +153,16 @@ pub fn raw(body: &[u8]) -> Result<RawFrame<'_>, WireError> {
     let outside: Outside<'_> =
         read_version(body, serde_json::from_slice(body), |outside: &Outside<'_>| outside.v)?;
     let bond = |inside: &Inside<'_>| -> Result<Bond, WireError> {
+        if inside.beside {
+            let plain = (inside.salt, inside.erased, inside.commitment) == (None, false, None);
+            let known = outside.v == 3 && inside.kind == DELTA && plain;
+            return if known { Ok(Bond::Beside) } else { Err(malformed("a stand-in is none")) };
+        }
         match (outside.v, inside.salt, inside.erased, inside.commitment) {
             (1, None, false, None) => Some(Bond::None),
             (1, None, true, None) => Some(Bond::ErasedNone),
-            (2, Some(salt), false, None) => hex::parse(salt).map(Bond::Salt),
-            (2, None, true, Some(committed)) => Hash::parse(committed).map(Bond::Erased),
+            (2 | 3, Some(salt), false, None) => hex::parse(salt).map(Bond::Salt),
+            (2 | 3, None, true, Some(committed)) => Hash::parse(committed).map(Bond::Erased),
             _ => None,
         }
         .ok_or_else(|| malformed(format_args!("{}: it is bound to nothing", inside.kind)))
@@ -154,6 +173,10 @@ pub fn raw(body: &[u8]) -> Result<RawFrame<'_>, WireError> {
         events.push(RawEvent { kind: inside.kind, bond: bond(inside)?, payload, blobs });
     }
     let frame = RawFrame { version: outside.v, at_ms: outside.at, events };
+    // It is of version 3 because something is beside it, and else is not.
+    if (frame.version > 2) != frame.stand_ins().next().is_some() {
+        return Err(malformed("its version is not that of what it holds"));
+    }
     // Old frames have no hashes that a change could slip past.
     if frame.version > 1 && frame.write() != body {
         return Err(malformed("it is not written as frames are"));

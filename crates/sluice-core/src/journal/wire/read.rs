@@ -6,10 +6,12 @@ use super::{WireError, malformed};
 use crate::choice;
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
-    Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Delta,
-    DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path, Prepared,
-    Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms, Wait,
+    Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Assigned, Change,
+    Completed, Delta, DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path,
+    Prepared, Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms,
+    Wait, Whom,
 };
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::plan::Plan;
@@ -77,7 +79,7 @@ fn step_at(fields: &Fields<'_>, plan: Option<&Plan>) -> Read<StepAt> {
 
 fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
     Ok(match kind {
-        "node.queued" => NodeEvent::Queued { items: fields.option("items")?.map(Arc::new) },
+        "node.queued" => queued(fields)?,
         "node.waiting" => NodeEvent::Waiting(Box::new(waiting(fields)?)),
         "node.started" => NodeEvent::Started(Box::new(started(fields)?)),
         "node.stream.delta" => NodeEvent::Delta(Box::new(delta(fields)?)),
@@ -122,6 +124,15 @@ fn node(kind: &str, fields: &Fields<'_>) -> Read<NodeEvent> {
         // Cut short: nobody knows who wrote it.
         _ => return Err(WireError::UnknownEvent(kind.chars().take(64).collect())),
     })
+}
+
+fn queued(fields: &Fields<'_>) -> Read<NodeEvent> {
+    let member = fields.option("assignedMember")?.map(Whom::Member);
+    let agent = fields.option("assignedAgent")?.map(Whom::Agent);
+    if let Some(whom) = member.or(agent) {
+        return Ok(NodeEvent::Assigned(Box::new(Assigned { whom, by: fields.option("by")? })));
+    }
+    Ok(NodeEvent::Queued { items: fields.option("items")?.map(Arc::new) })
 }
 
 fn run_started(fields: &Fields<'_>) -> Read<RunStarted> {
@@ -240,16 +251,35 @@ fn prepared(fields: &Fields<'_>) -> Read<Option<Arc<Prepared>>> {
         stdin: fields.option("stdin")?,
         env,
         labels: labels(fields)?,
+        layers: layers(fields)?,
     })))
 }
 
+fn layers(fields: &Fields<'_>) -> Read<Vec<Layer>> {
+    #[derive(Deserialize)]
+    struct Written {
+        layer: u8,
+        source: String,
+        text: String,
+    }
+    let written: Vec<Written> = fields.or_default("layers")?;
+    let layer = |Written { layer, source, text }| Layer { number: layer, source, text };
+    Ok(written.into_iter().map(layer).collect())
+}
+
 fn delta(fields: &Fields<'_>) -> Read<Delta> {
-    let part = match fields.need::<String>("kind")?.as_str() {
-        "text" => DeltaPart::Text(fields.need("text")?),
-        "media" => DeltaPart::Media { url: fields.need("url")?, mime: fields.need("mime")? },
-        _ => return Err(malformed("kind means nothing")),
+    let part = match fields.option::<String>("kind")?.as_deref() {
+        None => DeltaPart::Beside,
+        Some("text") => DeltaPart::Text(fields.need("text")?),
+        Some("media") => DeltaPart::Media { url: fields.need("url")?, mime: fields.need("mime")? },
+        Some(_) => return Err(malformed("kind means nothing")),
     };
-    Ok(Delta { index: fields.need("deltaIndex")?, attempt: fields.need("attempt")?, part })
+    Ok(Delta {
+        index: fields.need("deltaIndex")?,
+        attempt: fields.need("attempt")?,
+        dispatch_no: fields.or_default("dispatchNo")?,
+        part,
+    })
 }
 
 fn line(fields: &Fields<'_>) -> Read<Line> {

@@ -7,7 +7,9 @@
 
 use super::fields::{Fields, Text};
 use super::object::json;
-use crate::run::evolve::{REASON_APPROVAL, REASON_OPERATOR, REASON_RETRY, REASON_REWIND};
+use crate::run::evolve::{
+    REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND,
+};
 use serde_json::value::RawValue;
 
 /// What becomes of a field.
@@ -64,6 +66,7 @@ const RUN_STARTED: Group = &[
     ("pins", Whole),
     ("caps", Whole),
 ];
+const QUEUED: Group = &[("items", Count), ("assignedMember", Whole), ("assignedAgent", Whole)];
 const WAITING: Group = &[
     ("waitingReason", Whole),
     ("attempt", Whole),
@@ -92,6 +95,7 @@ const STARTED: Group = &[
 const DELTA: Group = &[
     ("deltaIndex", Whole),
     ("attempt", Whole),
+    ("dispatchNo", Whole),
     ("kind", Whole),
     ("text", Blank),
     ("url", Blank),
@@ -148,7 +152,7 @@ fn kept(kind: &str) -> &'static [Group] {
         "run.failed" => &[ERROR],
         "run.timed_out" => &[&[("timeoutMs", Whole)]],
         "budget.alert" => &[NODE, ALERT, USAGE],
-        "node.queued" => &[NODE, &[("items", Count)]],
+        "node.queued" => &[NODE, QUEUED],
         "node.waiting" => &[NODE, WAITING],
         "node.started" => &[NODE, STARTED, PREPARED],
         "node.stream.delta" => &[NODE, DELTA],
@@ -208,7 +212,8 @@ fn is_word(text: &str) -> bool {
 }
 
 fn means_something(reason: &str) -> bool {
-    [REASON_APPROVAL, REASON_OPERATOR, REASON_RETRY, REASON_REWIND].contains(&reason)
+    [REASON_APPROVAL, REASON_OPERATOR, REASON_RECOVERY, REASON_RETRY, REASON_REWIND]
+        .contains(&reason)
 }
 
 fn nulls(raw: &RawValue) -> String {

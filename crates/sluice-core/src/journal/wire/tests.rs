@@ -1,6 +1,7 @@
 //! Frames: what is written, and that it reads back.
 
 mod any;
+mod beside;
 mod bounds;
 mod chain;
 mod erase;
@@ -9,7 +10,8 @@ mod every;
 use super::*;
 use crate::doc;
 use crate::evidence::event::START;
-use crate::journal::event::{NodeEvent, StepAt};
+use crate::journal::event::{DeltaPart, NodeEvent, StepAt};
+use crate::port::store::Frame;
 use crate::run::id::RunId;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -50,15 +52,40 @@ fn check(events: &[Event]) -> String {
     let plan = plan();
     let encoded = encode(events, AT_MS, &plan);
     let stored = stored(&encoded);
-    let mut named = blobs(&encoded.body).unwrap();
-    named.sort();
-    assert_eq!(named, stored.keys().copied().collect::<Vec<_>>());
+    let frame = framed(&encoded, events);
+    assert_eq!(blobs_of(&frame).unwrap(), stored.keys().copied().collect::<Vec<_>>());
     let decoded = decode(&encoded.body, Some(&plan), &stored).unwrap();
-    assert_eq!(decoded, Decoded { at_ms: AT_MS, events: events.to_vec() });
+    assert_eq!(decoded, Decoded { at_ms: AT_MS, events: folded(events) });
+    let parts = folded(events).iter().zip(events).filter(|(one, other)| one != other).count();
+    if parts == 0 {
+        assert_eq!(encoded.beside, b"");
+    } else {
+        // What stands beside is a frame of its own.
+        let beside = decode(&encoded.beside, Some(&plan), &stored).unwrap();
+        let wanted = events.iter().filter(|event| event.name() == super::beside::DELTA);
+        assert_eq!(beside.events.iter().collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    }
     if let Some(Event::RunStarted(run)) = events.first() {
         assert_eq!(started(&encoded.body, &stored).unwrap(), **run);
     }
-    String::from_utf8(encoded.body).unwrap()
+    String::from_utf8([encoded.body, encoded.beside].concat()).unwrap()
+}
+
+/// The frame as a store has it.
+pub(super) fn framed(encoded: &Encoded, events: &[Event]) -> Frame {
+    let Encoded { body, beside, chain, .. } = encoded.clone();
+    Frame { first: 1, count: u32::try_from(events.len()).unwrap(), body, beside, chain }
+}
+
+/// The events as the fold sees them: it does without the parts of answers.
+fn folded(events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    for event in &mut events {
+        if let Event::Node(_, NodeEvent::Delta(delta)) = event {
+            delta.part = DeltaPart::Beside;
+        }
+    }
+    events
 }
 
 /// One line for each event.
@@ -81,7 +108,7 @@ fn every_event_in_full() {
     shows(
         &every::full(),
         &expect![[r#"
-            {"v":2,"at":1790000000123,"events":[
+            {"v":3,"at":1790000000123,"events":[
             {"type":"run.started","payload":{"workflow":"w","version":3,"definitionHash":"ab","definition":"2222222222222222222222222222222222222222222222222222222222222222","children":{"c":"2222222222222222222222222222222222222222222222222222222222222222","c@2":"2222222222222222222222222222222222222222222222222222222222222222"},"args":{"n":1.5},"roleBindings":{"role":"agent"},"defaultAgent":"a","gateway":"mock","initiator":"ada","traceId":"t","rootSpanId":"s","parentRunId":"run_00000000000000000000000000000010","parentNodeId":"step[1]","rootRunId":"run_00000000000000000000000000000010","depth":1,"originKind":"branch","originRunId":"run_00000000000000000000000000000010","originEventId":7,"deployment":"live","posture":"approval_required","trustCeiling":4,"pins":{"agent":"gw"},"caps":[["run_00000000000000000000000000000010",5]],"agreed":{"step":{"command":"x"}}}},
             {"type":"run.status.changed","payload":{"status":"paused","reason":"operator","by":"ada"}},
             {"type":"run.completed","payload":{"outputs":{"x":1}}},
@@ -91,9 +118,10 @@ fn every_event_in_full() {
             {"type":"run.recovered","payload":{}},
             {"type":"budget.alert","payload":{"budget":"b","spent":0.5}},
             {"type":"node.queued","payload":{"nodeId":"second[3]","items":[1,null]}},
+            {"type":"node.queued","payload":{"nodeId":"second[3]","assignedMember":"m","by":"me"}},
             {"type":"node.waiting","payload":{"nodeId":"second[3]","waitingReason":"retry_backoff","attempt":2,"cause":"timeout","delayMs":5,"until":10,"code":"budget","hint":"wait"}},
-            {"type":"node.started","payload":{"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"actionDigest":"d1","slot":"a","reserved":7,"accounts":[["run/x",9]],"constraints":{"tools_deny":["mail"]},"termsModel":"m","maxOutputTokens":12,"inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}},
-            {"type":"node.stream.delta","payload":{"nodeId":"second[3]","deltaIndex":3,"attempt":1,"kind":"media","url":"u","mime":"image/png"}},
+            {"type":"node.started","payload":{"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"actionDigest":"d1","slot":"a","reserved":7,"accounts":[["run/x",9]],"constraints":{"tools_deny":["mail"]},"termsModel":"m","maxOutputTokens":12,"inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"layers":[{"layer":2,"name":"platform","source":"house","text":"Be \"kind\""}]}},
+            {"type":"node.stream.delta","beside":true,"payload":{"nodeId":"second[3]","deltaIndex":3,"attempt":1}},
             {"type":"node.log","payload":{"nodeId":"second[3]","dispatchNo":2,"processGroup":7,"processStarted":"123"}},
             {"type":"node.retried","payload":{"nodeId":"second[3]","attempt":1,"cause":"timeout","errorMessage":"too long","delayMs":5,"reask":true,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}},
             {"type":"node.completed","payload":{"nodeId":"second[3]","envelope":{"kind":"text","artifactKind":"page","output":"x","data":null,"media":[],"metadata":{"a":1}},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"attempts":2,"durationMs":12,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"coercions":[{"field":"b","from":"string","to":"integer"}],"session":"talk","carriedFrom":"run_00000000000000000000000000000010"}},
@@ -107,9 +135,10 @@ fn every_event_in_full() {
             {"type":"moderation.flagged","payload":{"nodeId":"second[3]","phase":"input","decision":{"flagged":true}}},
             {"type":"contract.violated","payload":{"nodeId":"second[3]","phase":"output","errors":[{"field":"a.b[0]","reason":"too_long","message":"is long"}]}},
             {"type":"governance.decided","payload":{"nodeId":"second[3]","disposition":"allow","gates":[]}},
-            {"type":"approval.requested","payload":{"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","summary":"may I?","approvers":["ada"],"expiresAt":99,"errorCode":"timeout","errorMessage":"too long","inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"groups":[["ada","legal"]],"quorum":2,"notInitiator":true,"reminders":[[5,"normal"]],"actionDigest":"d1","action":{"command":"go"},"reasons":["policy p"],"changes":[{"path":"/command","before":"stay","after":"go"}]}},
+            {"type":"approval.requested","payload":{"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","summary":"may I?","approvers":["ada"],"expiresAt":99,"errorCode":"timeout","errorMessage":"too long","inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"layers":[{"layer":2,"name":"platform","source":"house","text":"Be \"kind\""}],"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true,"groups":[["ada","legal"]],"quorum":2,"notInitiator":true,"reminders":[[5,"normal"]],"actionDigest":"d1","action":{"command":"go"},"reasons":["policy p"],"changes":[{"path":"/command","before":"stay","after":"go"}]}},
             {"type":"approval.reminded","payload":{"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","level":"warning"}},
-            {"type":"approval.resolved","payload":{"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved","by":"ada","comment":"fine","roles":["legal"],"constraints":{"tools_deny":["mail"]},"actionDigest":"d2"}}]}
+            {"type":"approval.resolved","payload":{"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved","by":"ada","comment":"fine","roles":["legal"],"constraints":{"tools_deny":["mail"]},"actionDigest":"d2"}}]}{"v":2,"at":1790000000123,"events":[
+            {"type":"node.stream.delta","payload":{"nodeId":"second[3]","deltaIndex":3,"attempt":1,"kind":"media","url":"u","mime":"image/png"}}]}
         "#]],
     );
 }
@@ -119,39 +148,41 @@ fn every_event_with_as_little_as_can_be() {
     shows(
         &every::bare(),
         &expect![[r#"
-        {"v":2,"at":1790000000123,"events":[
-        {"type":"run.started","payload":{"workflow":"","definitionHash":""}},
-        {"type":"run.status.changed","payload":{"status":"running"}},
-        {"type":"run.completed","payload":{}},
-        {"type":"run.failed","payload":{"errorCode":"","errorMessage":""}},
-        {"type":"run.cancelled","payload":{}},
-        {"type":"run.timed_out","payload":{"timeoutMs":0}},
-        {"type":"run.recovered","payload":{}},
-        {"type":"budget.alert","payload":{}},
-        {"type":"node.queued","payload":{"nodeId":"first"}},
-        {"type":"node.queued","payload":{"nodeId":"first","items":[]}},
-        {"type":"node.waiting","payload":{"nodeId":"first","waitingReason":"gate"}},
-        {"type":"node.started","payload":{"nodeId":"first","attempt":1,"dispatchNo":1,"wave":0,"executionPath":"edge"}},
-        {"type":"node.started","payload":{"nodeId":"first","attempt":1,"dispatchNo":1,"wave":0,"executionPath":"fan_out","prompt":""}},
-        {"type":"node.stream.delta","payload":{"nodeId":"first","deltaIndex":0,"attempt":1,"kind":"text","text":""}},
-        {"type":"node.log","payload":{"nodeId":"first","dispatchNo":1,"text":""}},
-        {"type":"node.log","payload":{"nodeId":"first","dispatchNo":1,"processGroup":0}},
-        {"type":"node.retried","payload":{"nodeId":"first","attempt":1,"cause":"","delayMs":0}},
-        {"type":"node.completed","payload":{"nodeId":"first","attempts":1,"durationMs":0}},
-        {"type":"node.failed","payload":{"nodeId":"first","errorCode":"","errorMessage":"","attempts":1}},
-        {"type":"node.timed_out","payload":{"nodeId":"first","errorCode":"","errorMessage":"","attempts":1}},
-        {"type":"node.cancelled","payload":{"nodeId":"first","code":""}},
-        {"type":"node.skipped","payload":{"nodeId":"first","cause":"decision"}},
-        {"type":"node.blocked","payload":{"nodeId":"first","errorCode":"","errorMessage":""}},
-        {"type":"node.invalidated","payload":{"nodeId":"first"}},
-        {"type":"node.provenance","payload":{"nodeId":"first","sourceNodeId":"","sourceOutputPath":"","targetInputPath":""}},
-        {"type":"moderation.flagged","payload":{"nodeId":"first","phase":""}},
-        {"type":"contract.violated","payload":{"nodeId":"first","phase":""}},
-        {"type":"governance.decided","payload":{"nodeId":"first"}},
-        {"type":"approval.requested","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020","source":"step","expiresAt":0}},
-        {"type":"approval.reminded","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020"}},
-        {"type":"approval.resolved","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020","resolution":"expired"}}]}
-    "#]],
+            {"v":3,"at":1790000000123,"events":[
+            {"type":"run.started","payload":{"workflow":"","definitionHash":""}},
+            {"type":"run.status.changed","payload":{"status":"running"}},
+            {"type":"run.completed","payload":{}},
+            {"type":"run.failed","payload":{"errorCode":"","errorMessage":""}},
+            {"type":"run.cancelled","payload":{}},
+            {"type":"run.timed_out","payload":{"timeoutMs":0}},
+            {"type":"run.recovered","payload":{}},
+            {"type":"budget.alert","payload":{}},
+            {"type":"node.queued","payload":{"nodeId":"first"}},
+            {"type":"node.queued","payload":{"nodeId":"first","assignedAgent":"a"}},
+            {"type":"node.queued","payload":{"nodeId":"first","items":[]}},
+            {"type":"node.waiting","payload":{"nodeId":"first","waitingReason":"gate"}},
+            {"type":"node.started","payload":{"nodeId":"first","attempt":1,"dispatchNo":1,"wave":0,"executionPath":"edge"}},
+            {"type":"node.started","payload":{"nodeId":"first","attempt":1,"dispatchNo":1,"wave":0,"executionPath":"fan_out","prompt":""}},
+            {"type":"node.stream.delta","beside":true,"payload":{"nodeId":"first","deltaIndex":0,"attempt":1}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":1,"text":""}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":1,"processGroup":0}},
+            {"type":"node.retried","payload":{"nodeId":"first","attempt":1,"cause":"","delayMs":0}},
+            {"type":"node.completed","payload":{"nodeId":"first","attempts":1,"durationMs":0}},
+            {"type":"node.failed","payload":{"nodeId":"first","errorCode":"","errorMessage":"","attempts":1}},
+            {"type":"node.timed_out","payload":{"nodeId":"first","errorCode":"","errorMessage":"","attempts":1}},
+            {"type":"node.cancelled","payload":{"nodeId":"first","code":""}},
+            {"type":"node.skipped","payload":{"nodeId":"first","cause":"decision"}},
+            {"type":"node.blocked","payload":{"nodeId":"first","errorCode":"","errorMessage":""}},
+            {"type":"node.invalidated","payload":{"nodeId":"first"}},
+            {"type":"node.provenance","payload":{"nodeId":"first","sourceNodeId":"","sourceOutputPath":"","targetInputPath":""}},
+            {"type":"moderation.flagged","payload":{"nodeId":"first","phase":""}},
+            {"type":"contract.violated","payload":{"nodeId":"first","phase":""}},
+            {"type":"governance.decided","payload":{"nodeId":"first"}},
+            {"type":"approval.requested","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020","source":"step","expiresAt":0}},
+            {"type":"approval.reminded","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020"}},
+            {"type":"approval.resolved","payload":{"nodeId":"first","approvalId":"apr_00000000000000000000000000000020","resolution":"expired"}}]}{"v":2,"at":1790000000123,"events":[
+            {"type":"node.stream.delta","payload":{"nodeId":"first","deltaIndex":0,"attempt":1,"kind":"text","text":""}}]}
+        "#]],
     );
 }
 
@@ -161,7 +192,7 @@ fn what_the_log_says_of_the_moderator() {
         &every::moderated(),
         &expect![[r#"
             {"v":2,"at":1790000000123,"events":[
-            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f","inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f","inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"layers":[{"layer":2,"name":"platform","source":"house","text":"Be \"kind\""}]}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f"}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"input","digest":"5e1f"}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"output","digest":"5e1f"}}]}
@@ -211,7 +242,7 @@ fn what_is_no_frame_is_refused() {
         String::new(),
         "[]".to_owned(),
         r#"{"v":0,"at":5,"events":[]}"#.to_owned(),
-        r#"{"v":3,"frames":"of a later age"}"#.to_owned(),
+        r#"{"v":4,"frames":"of a later age"}"#.to_owned(),
         r#"{"v":1,"at":5}"#.to_owned(),
         one("7"),
         typed("node.levitated", r#"{"nodeId":"first"}"#),
@@ -252,7 +283,7 @@ fn what_is_no_frame_is_refused() {
         the frame is unreadable: EOF while parsing a value at line 1 column 0
         the frame is unreadable: invalid length 0, expected struct Frame with 3 elements at line 1 column 2
         the frame is unreadable: there is no version 0
-        the frame is of version 3, this Sluice reads up to 2
+        the frame is of version 4, this Sluice reads up to 3
         the frame is unreadable: missing field `events` at line 1 column 14
         the frame is unreadable: invalid type: integer `7`, expected struct Written at line 1 column 25
         there is no event `node.levitated`
@@ -301,6 +332,12 @@ proptest! {
         let _ = started(&body, &none);
         let _ = blobs(&body);
         let _ = raw(&body);
-        let _ = erase(&body, |_| true, &none);
+        let (count, chain) = (1, Vec::new());
+        for (body, beside) in [(body.clone(), Vec::new()), (body.clone(), body)] {
+            let frame = Frame { first: 1, count, body, beside, chain: chain.clone() };
+            let _ = erase(&frame, |_| true, &none);
+            let _ = whole(&frame);
+            let _ = elide(&frame);
+        }
     }
 }

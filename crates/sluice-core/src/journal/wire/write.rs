@@ -1,12 +1,14 @@
 //! Events to payloads.
 
+use super::beside::DELTA;
 use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::evidence::event::Salt;
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
     Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
-    Terms, Wait,
+    Terms, Wait, Whom,
 };
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::plan::Plan;
 use crate::port::adapter::Usage;
@@ -57,6 +59,14 @@ fn node_id(payload: &mut Payload<'_>, at: StepAt, plan: &Plan) {
 fn node(payload: &mut Payload<'_>, event: &NodeEvent) {
     match event {
         NodeEvent::Queued { items } => payload.option("items", items.as_deref()),
+        NodeEvent::Assigned(assigned) => {
+            let (field, name) = match &assigned.whom {
+                Whom::Member(member) => ("assignedMember", member),
+                Whom::Agent(agent) => ("assignedAgent", agent),
+            };
+            payload.field(field, name);
+            payload.option("by", assigned.by.as_ref());
+        }
         NodeEvent::Waiting(wait) => waiting(payload, wait),
         NodeEvent::Started(dispatch) => started(payload, dispatch),
         NodeEvent::Delta(part) => delta(payload, part),
@@ -201,11 +211,32 @@ fn prepared(payload: &mut Payload<'_>, prepared: &Prepared) {
         payload.field("env", &Pairs(&prepared.env));
     }
     labels(payload, prepared.labels);
+    if !prepared.layers.is_empty() {
+        let layer = |one: &Layer| {
+            let Layer { number, source, text } = one;
+            serde_json::json!({"layer": number, "name": one.name(), "source": source, "text": text})
+        };
+        payload.field("layers", &prepared.layers.iter().map(layer).collect::<Vec<Value>>());
+    }
+}
+
+/// Writes what stands in a frame for a part of an answer that is kept beside it:
+/// as much as the fold needs, and the beginning of what is beside.
+pub(super) fn stand_in(frame: &mut FrameWriter, at: StepAt, delta: &Delta, plan: &Plan) {
+    frame.stand_in(DELTA, |payload| {
+        node_id(payload, at, plan);
+        place(payload, delta);
+    });
+}
+
+fn place(payload: &mut Payload<'_>, delta: &Delta) {
+    payload.field("deltaIndex", &delta.index);
+    payload.field("attempt", &delta.attempt);
+    payload.unless_default("dispatchNo", &delta.dispatch_no);
 }
 
 fn delta(payload: &mut Payload<'_>, delta: &Delta) {
-    payload.field("deltaIndex", &delta.index);
-    payload.field("attempt", &delta.attempt);
+    place(payload, delta);
     match &delta.part {
         DeltaPart::Text(text) => {
             payload.field("kind", "text");
@@ -216,6 +247,7 @@ fn delta(payload: &mut Payload<'_>, delta: &Delta) {
             payload.field("url", url);
             payload.field("mime", mime);
         }
+        DeltaPart::Beside => {}
     }
 }
 

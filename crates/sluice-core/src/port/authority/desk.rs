@@ -4,10 +4,12 @@
 use super::{Authority, Patience};
 use crate::money::Money;
 use crate::port::adapter::Quote;
+use crate::port::memo::Memo;
 use crate::port::store::Guard;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Rows, rules and counters of a test.
 pub(crate) struct Desk {
@@ -20,6 +22,8 @@ pub(crate) struct Desk {
     /// What is said of the cost of all others.
     pub(crate) otherwise: Quote,
     pub(crate) patience: Patience,
+    /// What agents answered, newest first.
+    pub(crate) memos: Vec<Memo>,
     anybody: Agent,
     local: Gateway,
 }
@@ -34,6 +38,7 @@ impl Default for Desk {
             quotes: BTreeMap::new(),
             otherwise: Quote::AtMost(Money::ZERO),
             patience: Patience::default(),
+            memos: Vec::new(),
             anybody: Agent::default(),
             local: Gateway::default(),
         }
@@ -91,6 +96,10 @@ impl Authority for Desk {
 
     fn quote(&self, _agent: &str, _gateway: &str, step: &str) -> Quote {
         self.quotes.get(step).map_or(self.otherwise, |most| Quote::AtMost(*most))
+    }
+
+    fn memos(&self, agent: &str) -> Arc<[Memo]> {
+        self.memos.iter().filter(|memo| memo.agent == agent).cloned().collect()
     }
 
     fn patience(&self) -> &Patience {

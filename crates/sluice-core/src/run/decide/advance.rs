@@ -11,6 +11,7 @@ use crate::plan::step::Work;
 use crate::run::command::Dispatching;
 use crate::run::evolve::REASON_APPROVAL;
 use crate::run::scope::RunScope;
+use crate::run::seat::Seated;
 use crate::run::state::Pause;
 use crate::run::status::{RunStatus, StepStatus};
 use crate::value::Membership;
@@ -27,7 +28,11 @@ enum Fate {
 impl Turn<'_> {
     pub(super) fn advance(&mut self) {
         if self.run.status.is_terminal() {
-            return self.settle_overdue();
+            self.settle_overdue();
+            self.recover();
+        }
+        if self.run.status.is_terminal() {
+            return;
         }
         self.fire_timers();
         while !self.run.status.is_terminal() && self.round() {}
@@ -160,6 +165,9 @@ impl Turn<'_> {
     /// Takes the next step towards an attempt: gives it what it needs, asks the
     /// gates, or the people if there is nothing but a question.
     pub(super) fn start(&mut self, at: StepAt) {
+        if self.run.seated(at.step) == Seated::Nobody {
+            return self.wait_for_somebody(at);
+        }
         let state = self.run.state(at);
         let attempt = state.attempt + u32::from(!self.flies(at));
         let kept = state.prepared.clone().filter(|_| !state.reask);
@@ -167,12 +175,16 @@ impl Turn<'_> {
         // Asked again, a step reads what it read before.
         let told = state.decided || state.reask;
         let prepared = match kept {
-            Some(prepared) => prepared,
+            Some(prepared) => match self.agree(at) {
+                Ok(()) => prepared,
+                Err(unfit) => return self.unfit(at, unfit),
+            },
             None => match self.prepare(at) {
                 Ok((prepared, provenance)) => {
                     for one in provenance.into_iter().filter(|_| !told) {
                         self.node(at, NodeEvent::Provenance(Box::new(one)));
                     }
+                    self.tell_missing_memory(at);
                     Arc::new(prepared)
                 }
                 Err(unfit) => return self.unfit(at, unfit),
@@ -202,10 +214,11 @@ impl Turn<'_> {
             || !index.gated.is_empty()
             || !index.checking.is_empty()
             || !index.awaiting.is_empty()
+            || !index.blocked.is_empty()
             || self.run.steps.iter().any(|step| step.status == StepStatus::Running);
         if !waits && self.may_start() {
             let stuck: Vec<&str> = (self.run.steps.iter().zip(&self.run.definition.plan.steps))
-                .filter(|(state, _)| !state.status.is_settled())
+                .filter(|(state, _)| !state.is_settled())
                 .map(|(_, step)| step.id.as_str())
                 .collect();
             let message = format!(
@@ -293,7 +306,7 @@ impl Turn<'_> {
     /// Only people are left to wait for: the run says so, and its clock stops.
     fn pause_if_only_people(&mut self) {
         let index = &self.run.index;
-        let only_people = !index.awaiting.is_empty()
+        let only_people = !(index.awaiting.is_empty() && index.blocked.is_empty())
             && index.in_flight.is_empty()
             && index.queue.is_empty()
             && index.retrying.is_empty()

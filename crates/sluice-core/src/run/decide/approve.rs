@@ -39,8 +39,8 @@ impl Turn<'_> {
         };
         let action = question(self.run, at, &ready.prepared, &summary);
         let asked = self.asked(at, action, None, Vec::new());
-        let groups = self.run.step(at).approval.iter().map(|asked| asked.approvers.clone());
-        let groups = groups.filter(|group| !group.is_empty()).collect();
+        let groups = self.run.approval_of(at.step).map(|asked| asked.approvers.clone());
+        let groups = groups.into_iter().filter(|group| !group.is_empty()).collect();
         self.request(ready, ApprovalSource::Step, summary, groups, asked);
     }
 
@@ -55,7 +55,7 @@ impl Turn<'_> {
             Ok(summary) => summary,
             Err(failure) => return self.fail(at, failure),
         };
-        let step_asks = self.run.step(at).approval.is_some();
+        let step_asks = self.run.approval_of(at.step).is_some();
         let reasons: Vec<String> = decision.holds.iter().map(|hold| hold.reason.clone()).collect();
         if !step_asks {
             summary = format!("{summary}\n{}", reasons.join("\n"));
@@ -113,7 +113,7 @@ impl Turn<'_> {
         let at = ready.at;
         let now_ms = self.given.now_ms;
         let patience = self.given.authority.patience();
-        let approval = self.run.step(at).approval.as_deref();
+        let approval = self.run.approval_of(at.step);
         let open_ms = approval.and_then(|asked| asked.expires_in_ms).unwrap_or(patience.expires_ms);
         let mut approvers: Vec<String> = Vec::new();
         for one in groups.iter().flatten() {

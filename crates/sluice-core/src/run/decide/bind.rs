@@ -1,6 +1,7 @@
 //! What a step is given: inputs bound, templates rendered, origins noted.
 
 use super::Turn;
+use super::origins::{Origins, transform};
 use crate::bind::{Bound, Origin, Sources, Wire, bind};
 use crate::code::Code;
 use crate::contract::InputContract;
@@ -10,12 +11,10 @@ use crate::inputs;
 use crate::journal::event::{Prepared, Provenance, StepAt};
 use crate::label::label;
 use crate::limits::INPUT_BYTES_MAX;
-use crate::path::Path;
+use crate::outputs::Settled;
 use crate::plan::policy::OnParentFailure;
 use crate::plan::step::{Edge, LensWork, Step, Work, WorkflowWork};
-use crate::run::label::{Labels, SourceClass};
 use crate::run::scope::RunScope;
-use crate::run::state::Run;
 use crate::run::status::StepStatus;
 use crate::scope::{Found, resolve};
 use crate::template::{Reason, Template, Unresolved};
@@ -30,6 +29,8 @@ pub(super) enum Unfit {
     Failure(Failure),
     /// A contract is broken: that is told first.
     Contract(Failure),
+    /// A layer contradicts a stricter one: that is told first.
+    Layers(Failure),
     /// A label has no value: the node is blocked.
     Placeholder { label: String, message: String },
 }
@@ -41,7 +42,7 @@ impl<F: Into<Failure>> From<F> for Unfit {
 }
 
 /// The agent whose instructions are shell scripts.
-const SHELL: &str = "shell";
+pub(in crate::run) const SHELL: &str = "shell";
 
 impl Turn<'_> {
     /// Binds and renders everything a step is given.
@@ -66,6 +67,7 @@ impl Turn<'_> {
             prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);
         }
         prepared.labels = origins.labels;
+        self.add_layers(at, &mut prepared)?;
         Ok((prepared, origins.found))
     }
 
@@ -77,12 +79,13 @@ impl Turn<'_> {
     ) -> Result<(Prepared, RunScope<'_>), Failure> {
         let step = self.run.step(at);
         let scope = RunScope::of_step(self.run, &self.args, at);
-        let bound = inputs::bind(&step.inputs, step.merge, &scope)?;
+        let Settled { outputs: bound, coercions } = inputs::bind(&step.inputs, step.merge, &scope)?;
         for (name, input) in &step.inputs {
             let merged =
                 (input.from.len() > 1).then(|| step.merge.unwrap_or_default().as_str().to_owned());
+            let transform = transform(merged, name, &coercions);
             for path in &input.from {
-                origins.note(path, &format!("inputs.{name}"), merged.clone());
+                origins.note(path, &format!("inputs.{name}"), transform.clone());
             }
         }
         let stdin = step.stdin.as_ref().map(|path| {
@@ -96,7 +99,10 @@ impl Turn<'_> {
         if let Some(crate::plan::step::Items::From(path)) =
             step.for_each.as_ref().map(|each| &each.items)
         {
-            origins.note(path, "item", None);
+            origins.note_item(path, at.item);
+        }
+        if let Some(summary) = step.approval.as_ref().and_then(|asks| asks.summary.as_ref()) {
+            origins.note_all(summary, step, "summary");
         }
         let prepared = Prepared { stdin: stdin.transpose()?, inputs: bound, ..Prepared::default() };
         let scope = scope.with_locals(&prepared.inputs);
@@ -182,7 +188,10 @@ impl Turn<'_> {
                         origins.note_edge(&step.edges[*place], name, merged);
                     }
                 }
-                Origin::Root => origins.note_caller(),
+                Origin::Root => {
+                    let written = root.keys().find(|key| label(key) == *name).unwrap_or(name);
+                    origins.note_caller(&format!("args.{written}"), name);
+                }
                 Origin::Override => {}
             }
         }
@@ -281,82 +290,4 @@ fn within_bounds(prepared: &Prepared) -> Result<(), Failure> {
     }
     let message = format!("the inputs are {bytes} bytes, over the {INPUT_BYTES_MAX} allowed");
     Err(Failure::new(Code::ContextTooLarge, message))
-}
-
-/// Where the values of one step come from.
-struct Origins<'t> {
-    run: &'t Run,
-    found: Vec<Provenance>,
-    labels: Labels,
-}
-
-impl<'t> Origins<'t> {
-    fn new(run: &'t Run) -> Origins<'t> {
-        Origins { run, found: Vec::new(), labels: Labels::default() }
-    }
-
-    /// Notes every step a template reads; its own inputs are noted already.
-    fn note_all(&mut self, template: &Template, step: &Step, target: &str) {
-        for reference in template.references() {
-            let path = &reference.path;
-            if path.has_sigil() || !step.inputs.contains_key(path.head()) {
-                self.note(path, target, None);
-            }
-        }
-    }
-
-    fn note(&mut self, path: &Path, target: &str, transform: Option<String>) {
-        let run = self.run;
-        let plan = &run.definition.plan;
-        let writer = run.index.variables.get(path.head()).copied();
-        let position = plan.graph.position(path.head()).and_then(|at| u32::try_from(at).ok());
-        let Some(source) = position.or(writer) else {
-            if run.started.args.contains_key(path.head()) || path.head() == "args" {
-                self.note_caller();
-            }
-            return;
-        };
-        let text = path.to_string();
-        let text = text.strip_prefix('$').unwrap_or(&text);
-        let below = match position {
-            Some(_) => text.strip_prefix(path.head()).unwrap_or("").trim_start_matches('.'),
-            None => text,
-        };
-        self.add(source, below, target, transform);
-    }
-
-    fn note_edge(&mut self, edge: &Edge, target: &str, transform: Option<String>) {
-        let position = self.run.definition.plan.graph.position(&edge.source);
-        let Some(source) = position.and_then(|at| u32::try_from(at).ok()) else { return };
-        let key = OutputKey::parse(&edge.source_output_key).to_string();
-        self.add(source, &key, target, transform);
-    }
-
-    fn note_caller(&mut self) {
-        let started = self.run.started_at_ms;
-        self.labels = self.labels.with(Labels::of(SourceClass::Caller, started));
-    }
-
-    fn add(&mut self, source: u32, path: &str, target: &str, transform: Option<String>) {
-        let run = self.run;
-        let transform = match &run.steps[source as usize].outcome {
-            Some(outcome) => {
-                self.labels = self.labels.with(outcome.labels);
-                transform
-            }
-            None if run.counts_as_failed(source) => Some("substituted".to_owned()),
-            // Nothing came from a step that was skipped.
-            None => return,
-        };
-        let row = Provenance {
-            source_run: None,
-            source_node: run.definition.plan.steps[source as usize].id.clone(),
-            source_output_path: if path.is_empty() { "outputs" } else { path }.to_owned(),
-            target_input_path: target.to_owned(),
-            transform,
-        };
-        if !self.found.contains(&row) {
-            self.found.push(row);
-        }
-    }
 }

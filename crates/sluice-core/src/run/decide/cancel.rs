@@ -14,6 +14,8 @@ impl Turn<'_> {
     pub(super) fn cancel(&mut self, by: &str, reason: &str) -> Result<(), Refusal> {
         match self.run.status {
             RunStatus::Cancelling | RunStatus::Cancelled => return Ok(()),
+            // One that would be taken up again by itself is kept from it.
+            RunStatus::Failed if self.run.recovers_at_ms().is_some() => {}
             status if status.is_terminal() => return Err(Refusal::Ended(status)),
             _ => {}
         }

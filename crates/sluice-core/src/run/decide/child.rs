@@ -2,8 +2,11 @@
 
 use super::Turn;
 use super::fail::Trouble;
+use super::origins::transform;
 use crate::code::Code;
 use crate::journal::event::{Completed, NodeEvent, Path, Provenance, StepAt};
+use crate::limits::CHILD_ORIGINS_MAX;
+use crate::outputs::coerce::Coercion;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, Usage};
 use crate::port::moderator::Phase;
@@ -13,15 +16,19 @@ use crate::run::status::RunStatus;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// How a child run ended.
+pub(super) struct Ended {
+    pub(super) child: RunId,
+    pub(super) status: RunStatus,
+    pub(super) outputs: Option<Value>,
+    pub(super) error: Option<(String, String)>,
+    pub(super) origins: Vec<Provenance>,
+}
+
 impl Turn<'_> {
     /// A child run ended.
-    pub(super) fn child_ended(
-        &mut self,
-        child: RunId,
-        status: RunStatus,
-        outputs: Option<Value>,
-        error: Option<(String, String)>,
-    ) -> Result<(), Refusal> {
+    pub(super) fn child_ended(&mut self, ended: Ended) -> Result<(), Refusal> {
+        let Ended { child, status, outputs, error, origins } = ended;
         let mut in_flight = self.run.index.in_flight.keys().copied();
         let is_its = |at: &StepAt| self.run.state(*at).path == Some(Path::Child(child));
         let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
@@ -31,7 +38,7 @@ impl Turn<'_> {
             return Ok(());
         }
         match status {
-            RunStatus::Completed => self.child_completed(at, child, outputs),
+            RunStatus::Completed => self.child_completed(at, child, outputs, origins),
             RunStatus::Cancelled => {
                 let (_, why) = error.unwrap_or_default();
                 self.child_cancelled(at, child, &why);
@@ -44,25 +51,29 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn child_completed(&mut self, at: StepAt, child: RunId, outputs: Option<Value>) {
+    fn child_completed(
+        &mut self,
+        at: StepAt,
+        child: RunId,
+        outputs: Option<Value>,
+        origins: Vec<Provenance>,
+    ) {
         let outputs = match outputs {
             Some(Value::Object(outputs)) => outputs,
             _ => Map::new(),
         };
-        let provenance = Provenance {
-            source_run: Some(child),
-            source_node: String::new(),
-            source_output_path: "outputs".to_owned(),
-            target_input_path: "outputs".to_owned(),
-            transform: None,
-        };
-        self.node(at, NodeEvent::Provenance(Box::new(provenance)));
         let answer = Answer { outputs: Some(outputs), ..Answer::default() };
         if let Some(verdict) = self.objection(at, &answer) {
             return self.flagged(at, Phase::Output, &verdict, answer.usage);
         }
         let outputs = answer.outputs.unwrap_or_default();
-        match self.work_outcome(at, outputs, None) {
+        let settled = self.work_outcome(at, outputs, None);
+        let coercions = settled.as_ref().map_or(&[][..], |(_, coercions)| coercions);
+        let own = self.run.id;
+        for one in from_child(own, child, origins, coercions) {
+            self.node(at, NodeEvent::Provenance(Box::new(one)));
+        }
+        match settled {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);
                 let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
@@ -128,7 +139,39 @@ impl Turn<'_> {
             status: self.run.status,
             outputs: end.outputs.map(|outputs| (*outputs).clone()),
             error: end.error,
+            origins: if self.run.status == RunStatus::Completed {
+                self.result_origins()
+            } else {
+                Vec::new()
+            },
         };
         self.post(parent, key, command);
     }
+}
+
+/// Where a child's result came from, as the step that has it now tells it.
+fn from_child(
+    own: RunId,
+    child: RunId,
+    origins: Vec<Provenance>,
+    coercions: &[Coercion],
+) -> Vec<Provenance> {
+    if origins.is_empty() {
+        // It does not say: it came from the run as a whole.
+        return vec![Provenance {
+            source_run: Some(child),
+            source_node: String::new(),
+            source_output_path: "outputs".to_owned(),
+            target_input_path: "outputs".to_owned(),
+            transform: None,
+        }];
+    }
+    let own = origins.into_iter().take(CHILD_ORIGINS_MAX).map(|one| {
+        let field = one.target_input_path.strip_prefix("outputs.").unwrap_or_default();
+        let transform = transform(one.transform.clone(), field, coercions);
+        // What the child was given and gave back as it was comes from here.
+        let source_run = one.source_run.or(Some(child)).filter(|run| *run != own);
+        Provenance { source_run, transform, ..one }
+    });
+    own.collect()
 }

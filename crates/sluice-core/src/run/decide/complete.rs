@@ -132,7 +132,7 @@ impl Turn<'_> {
     ) -> Result<(), Refusal> {
         self.in_flight(at, dispatch_no)?;
         let state = self.run.state(at);
-        let delta = Delta { index: state.deltas, attempt: state.attempt, part };
+        let delta = Delta { index: state.deltas, attempt: state.attempt, dispatch_no, part };
         self.node(at, NodeEvent::Delta(Box::new(delta)));
         Ok(())
     }

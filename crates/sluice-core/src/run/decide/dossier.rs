@@ -5,6 +5,7 @@ use super::Turn;
 use super::govern::Ready;
 use super::money::signed;
 use crate::journal::event::{Prepared, StepAt, Terms};
+use crate::layers;
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::Quote;
@@ -30,6 +31,10 @@ pub(super) struct Dossier {
     pub(super) gateway: String,
     pub(super) role: Option<Role>,
     pub(super) model: Option<String>,
+    /// Layers 1 to 5, where there are any but the engine's own.
+    pub(super) system_prompt: Option<String>,
+    /// What a member may use of the step's tools.
+    pub(super) tools: Option<Vec<String>>,
     pub(super) estimate: Estimate,
     pub(super) caps: Vec<Cap<'static>>,
     /// Overruns of each cap that somebody has accepted.
@@ -52,7 +57,7 @@ impl Turn<'_> {
         let (caps, accepted) = if child {
             (Vec::new(), Vec::new())
         } else {
-            let role = step.role.as_deref().zip(role.as_ref());
+            let role = self.run.role_of(at.step).zip(role.as_ref());
             self.caps(at, role, agent_name, &gateway).into_iter().unzip()
         };
         Dossier {
@@ -61,6 +66,9 @@ impl Turn<'_> {
             gateway,
             role,
             model,
+            system_prompt: (!ready.prepared.layers.is_empty())
+                .then(|| layers::system_prompt(&ready.prepared.layers)),
+            tools: self.run.member_of(at.step).map(|_| self.run.tools_of(at.step)),
             estimate,
             caps,
             accepted,
@@ -87,7 +95,7 @@ impl Turn<'_> {
             } else {
                 Subject::Agent(agent_name, agent)
             },
-            role: step.role.as_deref().zip(dossier.role.as_ref()),
+            role: run.role_of(ready.at.step).zip(dossier.role.as_ref()),
             place: (!child).then(|| Place {
                 name: &dossier.gateway,
                 gateway: authority.gateway(&dossier.gateway),
@@ -119,7 +127,7 @@ impl Turn<'_> {
                 attempt: ready.attempt,
                 capabilities: &step.capabilities,
             }),
-            asks: step.approval.as_deref().map(|asked| Asks { approvers: &asked.approvers }),
+            asks: run.approval_of(ready.at.step).map(|asked| Asks { approvers: &asked.approvers }),
             grant: dossier.grant.as_ref().map(|(digest, constraints)| {
                 let digest = digest.as_str();
                 Granted { digest, constraints }
@@ -173,7 +181,7 @@ impl Turn<'_> {
 
     /// The bounds of the step's role: the workflow's and the registry's together.
     fn role(&self, at: StepAt) -> Option<Role> {
-        let name = self.run.step(at).role.as_ref()?;
+        let name = self.run.role_of(at.step)?;
         let written = self.run.definition.plan.roles.get(name).map(|role| Role {
             max_spend_cents: role.max_spend,
             allowed_environments: role.allowed_environments.clone(),
@@ -208,6 +216,7 @@ impl Turn<'_> {
                 let price = model.and_then(|model| authority.fabric().prices.get(model));
                 let prepared = &ready.prepared;
                 let texts = [prepared.prompt.as_str(), prepared.stdin.as_deref().unwrap_or("")];
+                let texts = texts.into_iter().chain(prepared.layers.iter().map(|one| &*one.text));
                 let costing = price.map_or(Costing::Unpriced, |price| Costing::Priced {
                     price,
                     input_tokens: input_tokens(texts),
@@ -318,8 +327,10 @@ impl Turn<'_> {
             env: &prepared.env,
             cwd: step.cwd.as_deref(),
             inputs: &prepared.inputs,
+            memory: layers::memory(&prepared.layers),
             model: dossier.model.as_deref(),
-            tools: &step.tools,
+            system_prompt: dossier.system_prompt.as_deref(),
+            tools: dossier.tools.as_deref().unwrap_or(&step.tools),
             constraints: Constraints::default(),
             cost_ceiling: None,
             policies: Cow::Borrowed(""),

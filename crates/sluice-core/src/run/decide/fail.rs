@@ -45,6 +45,12 @@ impl Turn<'_> {
                 self.node(at, NodeEvent::ContractViolated { phase, errors });
                 self.fail(at, failure);
             }
+            Unfit::Layers(failure) => {
+                let errors = Arc::new(failure.violations.clone());
+                let phase = "instructions".to_owned();
+                self.node(at, NodeEvent::ContractViolated { phase, errors });
+                self.fail(at, failure);
+            }
             Unfit::Placeholder { label, message } => {
                 let code = Code::PlaceholderUnbound.to_string();
                 let placeholder = Some(label);

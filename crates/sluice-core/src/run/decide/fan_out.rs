@@ -79,7 +79,7 @@ impl Turn<'_> {
             let at = StepAt::whole(step);
             let state = self.run.state(at);
             let done = state.fan_out.as_ref().is_some_and(|fan_out| fan_out.unsettled == 0);
-            if done && !state.status.is_settled() {
+            if done && !state.is_settled() {
                 self.gather(at);
             }
         }

@@ -9,6 +9,7 @@ use super::Turn;
 use crate::code::Code;
 use crate::journal::event::{NodeEvent, Skip, SkipCause, StepAt};
 use crate::plan::policy::{OnParentFailure, ParallelFailure};
+use crate::run::state::StepState;
 use crate::run::status::StepStatus;
 
 impl Turn<'_> {
@@ -46,8 +47,8 @@ impl Turn<'_> {
 
     /// Everything not settled and not sent.
     pub(super) fn undispatched(&self) -> Vec<StepAt> {
-        let waits = |status: StepStatus| !status.is_settled() && !status.is_dispatched();
-        self.run.all().filter(|(_, state)| waits(state.status)).map(|(at, _)| at).collect()
+        let waits = |state: &StepState| !state.is_settled() && !state.status.is_dispatched();
+        self.run.all().filter(|(_, state)| waits(state)).map(|(at, _)| at).collect()
     }
 
     /// Fails or skips what depends on a failed step, as far as that goes.

@@ -1,11 +1,12 @@
 //! From an answer to a step's result, and from results to the run's.
 
 use super::Turn;
+use super::origins::Origins;
 use crate::code::Code;
 use crate::contract::check_output;
 use crate::contract::envelope::Envelope;
 use crate::failure::Failure;
-use crate::journal::event::{Outcome, StepAt};
+use crate::journal::event::{Outcome, Provenance, StepAt};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::complete::complete;
@@ -138,5 +139,29 @@ impl Turn<'_> {
             }
         }
         Value::Object(result)
+    }
+
+    /// Where the parts of the run's result come from.
+    pub(super) fn result_origins(&self) -> Vec<Provenance> {
+        let plan = &self.run.definition.plan;
+        let mut origins = Origins::new(self.run);
+        for (name, template) in &plan.outputs {
+            origins.note_each(template, &format!("outputs.{name}"));
+        }
+        if !plan.outputs.is_empty() {
+            return origins.found;
+        }
+        for (name, writer) in &self.run.index.variables {
+            origins.note_step(*writer, name, &format!("outputs.{name}"), None);
+        }
+        for (at, state) in (0u32..).zip(&self.run.steps) {
+            let last = plan.graph.dependents(at as usize).is_empty();
+            let envelope = state.outcome.as_ref().and_then(|outcome| outcome.envelope.as_ref());
+            if last && state.status == StepStatus::Completed && envelope.is_some() {
+                let target = format!("outputs.{}", plan.steps[at as usize].id);
+                origins.note_step(at, "output", &target, None);
+            }
+        }
+        origins.found
     }
 }

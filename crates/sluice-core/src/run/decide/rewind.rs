@@ -3,10 +3,13 @@
 use super::Turn;
 use crate::journal::event::{Event, NodeEvent, StepAt};
 use crate::run::command::Refusal;
-use crate::run::evolve::{REASON_RETRY, REASON_REWIND};
+use crate::run::evolve::{REASON_RECOVERY, REASON_RETRY, REASON_REWIND};
 use crate::run::state::{Run, StepState};
 use crate::run::status::{RunStatus, StepStatus};
 use std::collections::BTreeSet;
+
+/// Who takes a failed run up again when nobody does.
+const RECOVERED_BY: &str = "engine";
 
 impl Turn<'_> {
     /// Everything that is not kept goes back to pending.
@@ -36,6 +39,15 @@ impl Turn<'_> {
         let back: Vec<u32> = with_dependents(self.run, failed(self.run)).into_iter().collect();
         self.go_back(by, REASON_RETRY, &back);
         Ok(())
+    }
+
+    /// A failed run is taken up again by itself, if its workflow says so and
+    /// the time has come.
+    pub(super) fn recover(&mut self) {
+        if self.run.recovers_at_ms().is_some_and(|at_ms| at_ms <= self.given.now_ms) {
+            let back: Vec<u32> = with_dependents(self.run, failed(self.run)).into_iter().collect();
+            self.go_back(RECOVERED_BY, REASON_RECOVERY, &back);
+        }
     }
 
     fn go_back(&mut self, by: &str, reason: &str, back: &[u32]) {

@@ -11,9 +11,12 @@ impl Run {
     /// The step is as it was before it was ever done, but counts from where it was.
     pub(super) fn invalidated(&mut self, at: StepAt) {
         let was = self.state(at).status;
+        let settled = self.state(at).is_settled();
         debug_assert!(at.item.is_none(), "instances are invalidated with their step");
         self.retire_instances(at);
         self.unlist(at);
+        let sources = std::mem::take(&mut self.state_mut(at).sources);
+        self.untake(&sources);
         let state = self.state_mut(at);
         debug_assert!(allowed(was, StepStatus::Pending), "{was} is invalidated");
         *state = StepState {
@@ -22,9 +25,11 @@ impl Run {
             deltas: state.deltas,
             usage: std::mem::take(&mut state.usage),
             past: std::mem::take(&mut state.past),
+            // Whoever was chosen for it is still who does it.
+            assigned: state.assigned.take(),
             ..StepState::default()
         };
-        if was.is_settled() {
+        if settled {
             self.unsettle(at.step, was);
         }
         if self.index.missing[at.step as usize] == 0 {
@@ -52,6 +57,9 @@ impl Run {
         for (past, one) in state.past.iter_mut().zip(&fan_out.instances) {
             *past = Past { dispatch_no: one.dispatch_no, deltas: one.deltas };
             add(&mut state.usage, &one.usage);
+        }
+        for one in &fan_out.instances {
+            self.untake(&one.sources);
         }
     }
 

@@ -87,7 +87,7 @@ impl Run {
         approval.resolved_at_ms = Some(at_ms);
         approval.by.clone_from(&resolved.by);
         approval.comment.clone_from(&resolved.comment);
-        let covers = self.step(at).approval.as_ref().is_some_and(|asked| asked.covers_retries);
+        let covers = self.approval_of(at.step).is_some_and(|asked| asked.covers_retries);
         let state = self.state_mut(at);
         state.approval = None;
         match resolved.resolution {

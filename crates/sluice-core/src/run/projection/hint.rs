@@ -20,7 +20,7 @@ pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
     }
     Some(match waiting {
         Waiting::Dependency => dependencies(run, at.step),
-        Waiting::HumanInput => person(run, state)?,
+        Waiting::HumanInput => person(run, at, state)?,
         Waiting::RetryBackoff | Waiting::RateLimit | Waiting::Gate => {
             format!("next attempt at {}", timestamp(state.wake_at_ms?))
         }
@@ -38,7 +38,7 @@ pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
 fn dependencies(run: &Run, step: u32) -> String {
     let plan = &run.definition.plan;
     let open: Vec<&str> = (plan.graph.dependencies(step as usize).iter())
-        .filter(|dependency| !run.steps[**dependency as usize].status.is_settled())
+        .filter(|dependency| !run.steps[**dependency as usize].is_settled())
         .map(|dependency| plan.steps[*dependency as usize].id.as_str())
         .collect();
     let named = open[..open.len().min(NAMED_MAX)].join(", ");
@@ -48,7 +48,7 @@ fn dependencies(run: &Run, step: u32) -> String {
     }
 }
 
-fn person(run: &Run, state: &StepState) -> Option<String> {
+fn person(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
     let command = |id: ApprovalId, word: &str| format!("`sluice approvals {word} {id}`");
     if let Some(id) = state.approval {
         let word = match run.approvals.get(&id)?.source {
@@ -56,6 +56,10 @@ fn person(run: &Run, state: &StepState) -> Option<String> {
             ApprovalSource::Escalation => "retry",
         };
         return Some(command(id, word));
+    }
+    if state.waits_for_somebody() {
+        let (run, step) = (run.id, run.name(at));
+        return Some(format!("`sluice runs assign {run} {step} MEMBER`"));
     }
     let label = state.placeholder.as_ref()?;
     Some(format!("give `{label}` a value"))

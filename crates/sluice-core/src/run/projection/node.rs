@@ -1,6 +1,7 @@
 //! One step or instance of a run, shown.
 
 use super::hint::hint;
+use super::prompt::{PromptLayer, layers};
 use super::{Time, as_dollars, skipped_by_failure, total};
 use crate::journal::event::StepAt;
 use crate::money::Money;
@@ -35,6 +36,9 @@ pub struct NodeResult<'a> {
     pub wave: u32,
     /// Who does it.
     pub agent: Option<&'a str>,
+    /// The member of the team that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<&'a str>,
     /// Where it was dispatched.
     pub gateway: Option<&'a str>,
     /// Which provider and model did it.
@@ -43,6 +47,9 @@ pub struct NodeResult<'a> {
     pub inputs: Option<&'a Map<String, Value>>,
     /// The instruction, rendered.
     pub prompt: Option<&'a str>,
+    /// The prompt layer by layer; left out where the instruction is all there is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prompt_layers: Vec<PromptLayer<'a>>,
     /// What it wrote, as it came.
     pub stdout: Option<&'a str>,
     /// Its text: what it wrote, or the output of its envelope.
@@ -100,9 +107,13 @@ pub struct ContractError<'a> {
 pub(super) fn results(run: &Run) -> Vec<NodeResult<'_>> {
     let steps = &run.definition.plan.steps;
     let mut order: Vec<u32> = (0u32..).take(steps.len()).collect();
-    order.sort_by_key(|step| {
-        let ordinal = steps[*step as usize].ordinal.unwrap_or(i64::from(*step));
-        (ordinal, run.definition.rank(*step))
+    // By id, whatever order a team takes its steps in.
+    order.sort_by(|a, b| {
+        let key = |at: u32| {
+            let step = &steps[at as usize];
+            (step.ordinal.unwrap_or(i64::from(at)), step.id.as_bytes())
+        };
+        key(*a).cmp(&key(*b))
     });
     let mut results = Vec::with_capacity(steps.len());
     for step in order {
@@ -137,6 +148,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
         dispatches: state.dispatch_no,
         wave: run.definition.plan.graph.layer_of(at.step as usize),
         agent: agent(run, at),
+        member: run.member_of(at.step).map(|member| member.id.as_str()),
         gateway: state.gateway.as_deref(),
         provider_route: ProviderRoute {
             provider: state.agent.as_deref(),
@@ -144,6 +156,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
         },
         inputs: prepared.map(|prepared| &prepared.inputs),
         prompt: prepared.map(|one| one.prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        prompt_layers: prepared.map(|prepared| layers(run, at, prepared)).unwrap_or_default(),
         stdout: outcome.and_then(|outcome| outcome.stdout.as_deref()),
         output: output(state),
         outputs: outputs(state),
@@ -180,7 +193,7 @@ fn standing(run: &Run, at: StepAt) -> (StepStatus, Option<Waiting>) {
 /// Who did a step, or will do it.
 fn agent(run: &Run, at: StepAt) -> Option<&str> {
     let state = run.state(at);
-    let ahead = state.dispatch_no == 0 && !state.status.is_settled();
+    let ahead = state.dispatch_no == 0 && !state.is_settled();
     let by_agent = matches!(run.step(at).work, Work::Command { .. } | Work::Lens(_));
     let planned = || run.agent_of(at.step).filter(|_| ahead && by_agent);
     state.agent.as_deref().or_else(planned)

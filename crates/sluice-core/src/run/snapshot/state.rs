@@ -5,15 +5,16 @@ use crate::choice::{Choice as _, find};
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
     Account, ApprovalSource, Asked, Change, Ending, Origin, Outcome, Path, Prepared, Resolution,
-    RunStarted, Skip, SkipCause, StepAt, Terms,
+    RunStarted, Skip, SkipCause, StepAt, Terms, Whom,
 };
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::port::adapter::{Process, Usage};
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
 use crate::run::state::{
-    Approval, End, FanOut, GateWait, Grant, Open, Past, Pause, RunClock, StepState,
+    Approval, End, FanOut, GateWait, Grant, Open, Past, Pause, RunClock, Source, StepState,
 };
 use crate::run::status::{RunStatus, StepStatus, Waiting};
 use crate::violation::{Reason, Violation};
@@ -22,6 +23,7 @@ use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use serde_json::Value;
 use sluice_govern::registry::Posture;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 parts! {
@@ -42,6 +44,7 @@ parts! {
         skip = "sk",
         placeholder = "ph",
         block_waits = "bw",
+        assigned = "as",
         wake_at_ms = "tw",
         deadline_ms = "td",
         approval = "ap",
@@ -63,8 +66,10 @@ parts! {
         process = "pr",
         session = "se",
         fan_out = "f",
+        sources = "sr",
         past = "pa",
     }
+    Source { run = "r", rows = "n", }
     Past { dispatch_no = "d", deltas = "dn", }
     Usage(Usage::default()) {
         model = "m",
@@ -94,7 +99,15 @@ parts! {
     Open { terms = "t", until_ms = "u", }
     Asked { action = "a", digest = "d", reasons = "r", changes = "c", }
     Change { path = "p", before = "b", after = "a", }
-    Prepared { inputs = "i", prompt = "p", stdin = "in", env = "e", labels = "l", }
+    Prepared {
+        inputs = "i",
+        prompt = "p",
+        stdin = "in",
+        env = "e",
+        labels = "l",
+        layers = "y",
+    }
+    Layer { number = "n", source = "s", text = "t", }
     Outcome { outputs = "o", stdout = "s", envelope = "e", labels = "l", }
     Envelope {
         kind = "k",
@@ -271,6 +284,24 @@ impl Part for Labels {
     }
 }
 
+/// As `{"member": name}` or `{"agent": name}`.
+impl Part for Whom {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let pair = match self {
+            Whom::Member(name) => ("member", name),
+            Whom::Agent(name) => ("agent", name),
+        };
+        serializer.collect_map([pair])
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Whom, D::Error> {
+        let mut pairs = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let member = pairs.remove("member").map(Whom::Member);
+        let agent = pairs.remove("agent").map(Whom::Agent);
+        member.or(agent).ok_or_else(|| D::Error::custom("nobody is there"))
+    }
+}
+
 /// As `[items, instances]`; how many are open follows from the instances.
 impl Part for FanOut {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -290,7 +321,7 @@ impl Part for FanOut {
             u32::try_from(count).map_err(|_| D::Error::custom("too many instances"))
         };
         Ok(FanOut {
-            unsettled: count(|one| !one.status.is_settled())?,
+            unsettled: count(|one| !one.is_settled())?,
             in_flight: count(|one| one.status.is_dispatched() && one.path != Some(Path::FanOut))?,
             items: Arc::new(items),
             instances,

@@ -263,7 +263,7 @@ fn what_a_child_spends_counts_in_the_caps_above_it() {
             6 governance.decided b "block" "budget_envelopes"
             7 node.failed b budget_exceeded: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)
             8 run.failed budget_exceeded: `b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["budget_exceeded","`b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)"]}
+            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["budget_exceeded","`b` failed: cap budget of child1 has 0.35 left of 0.60, and it may cost 0.40 (raise cap budget of child1, or lower max_cost_cents of the step)"],"origins":[]}
             money: run/child1 held=0.25 spent=0.25, run/parent held=0.25 spent=0.25, run/run held=0.25 spent=0.25
         "#]],
     );

@@ -38,20 +38,23 @@ fn a_restart_does_again_what_failed_and_what_depends_on_it() {
             .answer_all(),
         expect![[r#"
             1 run.started
-            2 node.completed a {"x":1} carried
-            3 node.completed spread {"items":[{"n":0},{"n":1}]} carried
-            4 node.completed b {"x":2} carried
-            5 node.skipped no condition_false: its condition is false carried
-            6 node.queued bad
-            7 node.provenance bad command <- b x
-            8 node.started bad attempt=1 dispatch=1
+            2 node.provenance a outputs <- run a outputs (carried)
+            3 node.completed a {"x":1} carried
+            4 node.provenance spread outputs <- run spread outputs (carried)
+            5 node.completed spread {"items":[{"n":0},{"n":1}]} carried
+            6 node.provenance b outputs <- run b outputs (carried)
+            7 node.completed b {"x":2} carried
+            8 node.skipped no condition_false: its condition is false carried
+            9 node.queued bad
+            10 node.provenance bad command <- b x
+            11 node.started bad attempt=1 dispatch=1
             variables: {"x":2}
             bad is given {} and "x is 2"
-            9 node.completed bad {"n":3}
-            10 node.queued after
-            11 node.started after attempt=1 dispatch=1
-            12 node.completed after {"n":4}
-            13 run.completed {"x":2}
+            12 node.completed bad {"n":3}
+            13 node.queued after
+            14 node.started after attempt=1 dispatch=1
+            15 node.completed after {"n":4}
+            16 run.completed {"x":2}
         "#]],
     );
 }
@@ -71,30 +74,31 @@ fn a_restart_from_a_step_does_that_step_again() {
             .answer_all(),
         expect![[r#"
             1 run.started
-            2 node.completed b {"x":2} carried
-            3 node.skipped no condition_false: its condition is false carried
-            4 node.queued a
-            5 node.started a attempt=1 dispatch=1
-            6 node.completed a {"x":3}
-            7 node.queued bad
-            8 node.queued spread items=2
-            9 node.started spread attempt=1 dispatch=1 fan_out
-            10 node.queued spread[0]
-            11 node.queued spread[1]
-            12 node.provenance bad command <- a x
-            13 node.started bad attempt=1 dispatch=1
-            14 node.started spread[0] attempt=1 dispatch=1
-            15 node.started spread[1] attempt=1 dispatch=1
+            2 node.provenance b outputs <- run b outputs (carried)
+            3 node.completed b {"x":2} carried
+            4 node.skipped no condition_false: its condition is false carried
+            5 node.queued a
+            6 node.started a attempt=1 dispatch=1
+            7 node.completed a {"x":3}
+            8 node.queued bad
+            9 node.queued spread items=2
+            10 node.started spread attempt=1 dispatch=1 fan_out
+            11 node.queued spread[0]
+            12 node.queued spread[1]
+            13 node.provenance bad command <- a x
+            14 node.started bad attempt=1 dispatch=1
+            15 node.started spread[0] attempt=1 dispatch=1
+            16 node.started spread[1] attempt=1 dispatch=1
             variables: {"x":3}
             bad is given {} and "x is 3"
-            16 node.completed bad {"n":3}
-            17 node.queued after
-            18 node.started after attempt=1 dispatch=1
-            19 node.completed after {"n":4}
-            20 node.completed spread[0] {"n":5}
-            21 node.completed spread[1] {"n":5}
-            22 node.completed spread {"items":[{"n":5},{"n":5}]}
-            23 run.completed {"x":3}
+            17 node.completed bad {"n":3}
+            18 node.queued after
+            19 node.started after attempt=1 dispatch=1
+            20 node.completed after {"n":4}
+            21 node.completed spread[0] {"n":5}
+            22 node.completed spread[1] {"n":5}
+            23 node.completed spread {"items":[{"n":5},{"n":5}]}
+            24 run.completed {"x":3}
         "#]],
     );
 }
@@ -156,18 +160,20 @@ fn a_branch_goes_on_with_other_outputs() {
             .show_prompt("bad"),
         expect![[r#"
             1 run.started
-            2 node.completed a {"x":1} carried
-            3 node.completed b {"x":9} carried
-            4 node.skipped no condition_false: its condition is false carried
-            5 node.queued bad
-            6 node.queued spread items=2
-            7 node.started spread attempt=1 dispatch=1 fan_out
-            8 node.queued spread[0]
-            9 node.queued spread[1]
-            10 node.provenance bad command <- b x
-            11 node.started bad attempt=1 dispatch=1
-            12 node.started spread[0] attempt=1 dispatch=1
-            13 node.started spread[1] attempt=1 dispatch=1
+            2 node.provenance a outputs <- run a outputs (carried)
+            3 node.completed a {"x":1} carried
+            4 node.provenance b outputs <- run b outputs (carried, changed)
+            5 node.completed b {"x":9} carried
+            6 node.skipped no condition_false: its condition is false carried
+            7 node.queued bad
+            8 node.queued spread items=2
+            9 node.started spread attempt=1 dispatch=1 fan_out
+            10 node.queued spread[0]
+            11 node.queued spread[1]
+            12 node.provenance bad command <- b x
+            13 node.started bad attempt=1 dispatch=1
+            14 node.started spread[0] attempt=1 dispatch=1
+            15 node.started spread[1] attempt=1 dispatch=1
             bad is given {} and "x is 9"
         "#]],
     );
@@ -189,10 +195,11 @@ fn a_branch_of_a_lens_run_changes_what_edges_carry() {
             .show_prompt("b"),
         expect![[r#"
             1 run.started
-            2 node.completed a {"output":"new"} carried
-            3 node.queued b
-            4 node.provenance b x <- a output
-            5 node.started b attempt=1 dispatch=1
+            2 node.provenance a outputs <- run a outputs (carried, changed)
+            3 node.completed a {"output":"new"} carried
+            4 node.queued b
+            5 node.provenance b x <- a output
+            6 node.started b attempt=1 dispatch=1
             b is given {"x":"new"} and "new"
         "#]],
     );
@@ -207,8 +214,9 @@ fn a_run_that_takes_over_everything_ends_at_once() {
         }),
         expect![[r#"
             1 run.started
-            2 node.completed a {"n":0} carried
-            3 run.completed {}
+            2 node.provenance a outputs <- run a outputs (carried)
+            3 node.completed a {"n":0} carried
+            4 run.completed {}
         "#]],
     );
 }

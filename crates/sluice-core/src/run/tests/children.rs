@@ -149,13 +149,13 @@ fn the_parent_is_told_how_its_child_ended() {
     check(
         child().complete("a", json!({"n": 1})),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.started a attempt=1 dispatch=1
-        4 node.completed a {"n":1}
-        5 run.completed {"n":1}
-        letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null}
-    "#]],
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.completed a {"n":1}
+            5 run.completed {"n":1}
+            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
+        "#]],
     );
     check(
         child()
@@ -168,7 +168,7 @@ fn the_parent_is_told_how_its_child_ended() {
             3 node.started a attempt=1 dispatch=1
             4 node.failed a auth: it broke
             5 run.failed auth: `a` failed: it broke
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["auth","`a` failed: it broke"]}
+            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"failed","outputs":null,"error":["auth","`a` failed: it broke"],"origins":[]}
             6 run.status.changed running (retry) by ada
             7 node.invalidated a
             8 node.queued a
@@ -176,20 +176,20 @@ fn the_parent_is_told_how_its_child_ended() {
             10 node.completed a {"n":1}
             11 run.recovered
             12 run.completed {"n":1}
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null}
+            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"completed","outputs":{"n":1},"error":null,"origins":[{"run":null,"node":"a","path":"n","to":"outputs.n","how":null}]}
         "#]],
     );
     check(
         child().cancel().complete("a", json!({})),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.started a attempt=1 dispatch=1
-        4 run.status.changed cancelling (not needed) by ada
-        5 node.cancelled a cancelled: not needed
-        6 run.cancelled not needed
-        letter to parent: {"v":1,"do":"child_ended","child":"run","status":"cancelled","outputs":null,"error":["cancelled","not needed"]}
-    "#]],
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 run.status.changed cancelling (not needed) by ada
+            5 node.cancelled a cancelled: not needed
+            6 run.cancelled not needed
+            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"cancelled","outputs":null,"error":["cancelled","not needed"],"origins":[]}
+        "#]],
     );
     check(
         Script::flow("timeout: 5s\nsteps: [{id: a, command: go}]")
@@ -202,7 +202,7 @@ fn the_parent_is_told_how_its_child_ended() {
             after 5s
             4 node.cancelled a timeout: the run took longer than 5s
             5 run.timed_out 5s
-            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"timed_out","outputs":null,"error":["timeout","the run took longer than 5s"]}
+            letter to parent: {"v":1,"do":"child_ended","child":"run","status":"timed_out","outputs":null,"error":["timeout","the run took longer than 5s"],"origins":[]}
         "#]],
     );
 }
@@ -240,6 +240,7 @@ fn a_child_that_cannot_be_started_is_not_tried_again() {
             status: RunStatus::Failed,
             outputs: None,
             error: Some(("recursion_too_deep".to_owned(), "5 runs stand above it".to_owned())),
+            origins: Vec::new(),
         }),
         expect![[r#"
             1 run.started

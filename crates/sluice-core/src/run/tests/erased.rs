@@ -4,6 +4,7 @@ use super::super::state::{GateWait, Run, StepState};
 use super::world::{Seeded, World};
 use crate::evidence::event::{Chain, Link, START};
 use crate::journal::wire;
+use crate::port::store::Frame;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,19 +20,22 @@ pub(super) fn verify(world: &World) {
     for (at_ms, event) in &world.journal {
         let one = std::slice::from_ref(event);
         let encoded = wire::encode(one, *at_ms, plan, &mut link, &mut Seeded(3));
-        let blobs: BTreeMap<_, _> =
-            encoded.blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
-        let body = wire::erase(&encoded.body, |_| true, &blobs).expect("it can be erased").body;
-        let frame = wire::raw(&body).expect("what is left is a frame");
-        let left = &frame.events[0];
+        let wire::Encoded { body, beside, blobs, chain } = encoded;
+        let blobs: BTreeMap<_, _> = blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
+        let mut frame = Frame { first: link.next - 1, count: 1, body, beside, chain };
+        let erased = wire::erase(&frame, |_| true, &blobs).expect("it can be erased");
+        (frame.body, frame.beside) = (erased.body, erased.beside);
+        let raw = wire::whole(&frame).expect("what is left is a frame");
+        let left = &raw.events[0];
         let committed = left.commitment().expect("it is committed to");
-        assert_eq!(hashes.add(left.kind, frame.at_ms, committed).0, *encoded.chain);
+        assert_eq!(hashes.add(left.kind, raw.at_ms, committed).0, *frame.chain);
+        let body = &frame.body;
         let none = BTreeMap::new();
         let run = folded.get_or_insert_with(|| {
-            let started = wire::started(&body, &none).expect("the first event starts the run");
+            let started = wire::started(body, &none).expect("the first event starts the run");
             Run::new(live.id, Arc::clone(&live.definition), Arc::new(started))
         });
-        let decoded = wire::decode(&body, Some(plan), &none).expect("what is left can be read");
+        let decoded = wire::decode(body, Some(plan), &none).expect("what is left can be read");
         run.evolve(&decoded.events[0], decoded.at_ms);
     }
     let run = folded.expect("a run has events");

@@ -33,9 +33,9 @@ fn outputs_are_collected_in_the_order_of_the_items() {
             6 node.started each attempt=1 dispatch=1 fan_out
             7 node.queued each[0]
             8 node.queued each[1]
-            9 node.provenance each[0] item <- list outputs.all
+            9 node.provenance each[0] item <- list outputs.all[0]
             10 node.started each[0] attempt=1 dispatch=1
-            11 node.provenance each[1] item <- list outputs.all
+            11 node.provenance each[1] item <- list outputs.all[1]
             12 node.started each[1] attempt=1 dispatch=1
             due: each[0] dispatch=1 key=c5a5e0, each[1] dispatch=1 key=755ac5
             each[1] is given {} and "do q at 1"

@@ -180,8 +180,8 @@ fn a_dependent_that_substitutes_runs_with_nothing_for_what_is_missing() {
             4 node.failed a auth: it broke
             5 node.failed d upstream_failure: Blocked by upstream failure of `a`
             6 node.queued b
-            7 node.provenance b inputs.y <- a x (substituted)
-            8 node.provenance b command <- a outputs.x (substituted)
+            7 node.provenance b inputs.y <- a x (substitute_default)
+            8 node.provenance b command <- a outputs.x (substitute_default)
             9 node.started b attempt=1 dispatch=1
             b is given {"y":"none"} and "got <> and <none>"
             10 node.completed b {"y":"none"}

@@ -54,7 +54,7 @@ fn a_failed_node_leaves_its_siblings_alone() {
             8 node.queued runs
             9 node.skipped skips parent_failure: `a` failed
             10 node.skipped skips_too parent_failure: `skips` was skipped because of a failure
-            11 node.provenance runs x <- a output (substituted)
+            11 node.provenance runs x <- a output (substitute_default)
             12 node.started runs attempt=1 dispatch=1
             runs is given {"x":""} and ""
             13 node.completed b {"output":"B"}
@@ -303,8 +303,8 @@ fn what_is_merged_or_substituted_is_flagged_in_its_provenance() {
             6 node.failed a auth: it broke
             7 node.failed b auth: it broke
             8 node.queued join
-            9 node.provenance join x <- a output (substituted)
-            10 node.provenance join x <- b output (substituted)
+            9 node.provenance join x <- a output (substitute_default)
+            10 node.provenance join x <- b output (substitute_default)
             11 node.started join attempt=1 dispatch=1
             join is given {"x":""} and ""
         "#]],
@@ -425,7 +425,7 @@ fn a_node_that_substitutes_runs_though_all_its_parents_were_skipped_for_a_failur
             4 node.failed a auth: it broke
             5 node.skipped b parent_failure: `a` failed
             6 node.queued c
-            7 node.provenance c x <- b output (substituted)
+            7 node.provenance c x <- b output (substitute_default)
             8 node.started c attempt=1 dispatch=1
             c is given {"x":""} and ""
             9 node.completed c {"output":"C"}
@@ -449,7 +449,7 @@ fn what_is_substituted_satisfies_a_conditional_edge() {
             3 node.started a attempt=1 dispatch=1
             4 node.failed a auth: it broke
             5 node.queued b
-            6 node.provenance b x <- a output (substituted)
+            6 node.provenance b x <- a output (substitute_default)
             7 node.started b attempt=1 dispatch=1
             b is given {"x":""} and ""
         "#]],

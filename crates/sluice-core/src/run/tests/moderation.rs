@@ -478,6 +478,7 @@ fn what_a_child_run_comes_to_is_judged_too() {
                     status: RunStatus::Completed,
                     outputs: Some(json!({"said": "x"})),
                     error: None,
+                    origins: Vec::new(),
                 };
                 let subject = world.run.output_subject(&command).expect("it is moderated");
                 assert_eq!(subject.text, "said\nx");
@@ -487,30 +488,29 @@ fn what_a_child_run_comes_to_is_judged_too() {
     check(
         ended(Verdict::Clear),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.log a the moderator is asked (prepared)
-        4 node.log a input cleared
-        5 node.started a attempt=1 dispatch=1 child1
-        6 node.provenance a outputs <- child1 outputs
-        7 node.log a output cleared
-        8 node.completed a {"said":"x"}
-        9 run.completed {}
-    "#]],
+            1 run.started
+            2 node.queued a
+            3 node.log a the moderator is asked (prepared)
+            4 node.log a input cleared
+            5 node.started a attempt=1 dispatch=1 child1
+            6 node.log a output cleared
+            7 node.provenance a outputs <- child1 outputs
+            8 node.completed a {"said":"x"}
+            9 run.completed {}
+        "#]],
     );
     check(
         ended(rude()),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.log a the moderator is asked (prepared)
-        4 node.log a input cleared
-        5 node.started a attempt=1 dispatch=1 child1
-        6 node.provenance a outputs <- child1 outputs
-        7 moderation.flagged a output {"phrase":"rude","outcome":"flagged"}
-        8 node.failed a moderation_blocked: moderation_blocked
-        9 run.failed moderation_blocked: `a` failed: moderation_blocked
-    "#]],
+            1 run.started
+            2 node.queued a
+            3 node.log a the moderator is asked (prepared)
+            4 node.log a input cleared
+            5 node.started a attempt=1 dispatch=1 child1
+            6 moderation.flagged a output {"phrase":"rude","outcome":"flagged"}
+            7 node.failed a moderation_blocked: moderation_blocked
+            8 run.failed moderation_blocked: `a` failed: moderation_blocked
+        "#]],
     );
 }
 

@@ -91,7 +91,11 @@ impl World {
 
     fn gate_line(&self, node: &NodeEvent) -> String {
         match node {
-            NodeEvent::Blocked { code, message, .. } => format!("{code}: {message}"),
+            NodeEvent::Blocked { code, message, waits, .. } => {
+                let waits = if *waits { " (waits)" } else { "" };
+                format!("{code}: {message}{waits}")
+            }
+            NodeEvent::Assigned(assigned) => format!("{:?}", assigned.whom),
             NodeEvent::Provenance(row) => {
                 let run = row.source_run.map_or(String::new(), |run| format!("{run} "));
                 let how = row.transform.as_ref().map_or(String::new(), |how| format!(" ({how})"));

@@ -263,7 +263,13 @@ fn landing(world: &World, at: StepAt, kind: u8) -> Command {
         let status = status[usize::from(kind % 3)];
         let error = Some(("auth".to_owned(), "it broke".to_owned()));
         let error = error.filter(|_| status != RunStatus::Completed);
-        return Command::ChildEnded { child, status, outputs: Some(json!({"n": 1})), error };
+        return Command::ChildEnded {
+            child,
+            status,
+            outputs: Some(json!({"n": 1})),
+            error,
+            origins: Vec::new(),
+        };
     }
     Command::Complete { at, dispatch_no: state.dispatch_no, answer: Box::new(answer(kind)) }
 }
@@ -283,7 +289,7 @@ fn settled_at(world: &World, which: u8) -> BTreeSet<u32> {
     for (at_ms, event) in &world.journal[..until] {
         run.evolve(event, *at_ms);
     }
-    let settled = (0u32..).zip(&run.steps).filter(|(_, state)| state.status.is_settled());
+    let settled = (0u32..).zip(&run.steps).filter(|(_, state)| state.is_settled());
     settled.map(|(step, _)| step).collect()
 }
 

@@ -334,9 +334,9 @@ fn a_late_answer_may_be_of_an_instance_that_is_gone() {
             6 node.started f attempt=1 dispatch=1 fan_out
             7 node.queued f[0]
             8 node.queued f[1]
-            9 node.provenance f[0] item <- a list
+            9 node.provenance f[0] item <- a list[0]
             10 node.started f[0] attempt=1 dispatch=1
-            11 node.provenance f[1] item <- a list
+            11 node.provenance f[1] item <- a list[1]
             12 node.started f[1] attempt=1 dispatch=1
             13 run.status.changed running (rewind) by ada
             14 node.invalidated a

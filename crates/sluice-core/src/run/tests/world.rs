@@ -154,6 +154,7 @@ impl World {
                     status: RunStatus::Completed,
                     outputs: Some(json!({})),
                     error: None,
+                    origins: Vec::new(),
                 },
             };
             self.turn(vec![command]);
@@ -170,6 +171,9 @@ impl World {
 
     fn record(&mut self, decided: Decided) {
         self.desk.take(&decided.guards).expect("a turn keeps to what it was told");
+        for memo in decided.memos {
+            self.desk.memos.insert(0, memo);
+        }
         let others = taken_beside(&self.desk, Some(&self.run));
         assert_eq!(others, self.others, "what is taken is given back once");
         for event in decided.events {
@@ -362,11 +366,13 @@ fn assert_same(replayed: &Run, live: &Run) {
         cancel_reason,
         halted_by,
         reopened,
+        recoveries,
         checkpoints,
         writers,
         steps,
         approvals,
         provenance,
+        taken,
         open,
         clock,
         args,
@@ -379,10 +385,12 @@ fn assert_same(replayed: &Run, live: &Run) {
     assert_eq!((*started_at_ms, *ended_at_ms), (live.started_at_ms, live.ended_at_ms));
     assert_eq!((end, cancel_reason), (&live.end, &live.cancel_reason));
     assert_eq!((*halted_by, *reopened), (live.halted_by, live.reopened));
+    assert_eq!(*recoveries, live.recoveries);
     assert_eq!((*checkpoints, writers), (live.checkpoints, &live.writers));
     assert_eq!(*steps, live.steps);
     assert_eq!(*approvals, live.approvals);
     assert_eq!(*open, live.open);
     assert_eq!((*provenance, *clock), (live.provenance, live.clock));
+    assert_eq!(*taken, live.taken);
     assert_eq!(*index, live.index);
 }

@@ -9,7 +9,8 @@ pub(super) fn run_may(from: RunStatus, to: RunStatus) -> bool {
         R::Running | R::Paused => to != R::Queued,
         R::Cancelling => matches!(to, R::Cancelled | R::TimedOut),
         R::Recovered => to == R::Completed,
-        R::Completed | R::Failed | R::Cancelled | R::TimedOut => to == R::Running,
+        R::Failed => matches!(to, R::Running | R::Cancelling),
+        R::Completed | R::Cancelled | R::TimedOut => to == R::Running,
     }
 }
 

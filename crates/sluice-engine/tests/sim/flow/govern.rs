@@ -3,11 +3,15 @@
 use crate::chance::Chance;
 use serde_json::{Value, json};
 
-/// Adds budgets, ceilings, a moderator, and questions that more than one person
-/// must answer.
+/// Adds budgets, recovery, ceilings, a moderator, and questions that more than one
+/// person must answer.
 pub(super) fn govern(chance: &mut Chance, document: &mut Value) {
     if chance.permille(300) {
         document["budget"] = json!({"max_cost_cents": chance.between(2, 60)});
+    }
+    if chance.permille(250) {
+        let after = format!("{}s", chance.between(1, 30));
+        document["recovery"] = json!({"max": chance.between(1, 3), "after": after});
     }
     let Some(steps) = document.get_mut("steps").and_then(Value::as_array_mut) else { return };
     for step in steps {

@@ -160,7 +160,7 @@ impl Scene {
             let frames = self.store.frames(run, 0, usize::MAX).await.expect("memory answers");
             for frame in frames {
                 let mut blobs = BTreeMap::new();
-                for hash in needs(&frame.body).unwrap_or_default() {
+                for hash in needs(&frame).unwrap_or_default() {
                     let blob = self.store.blob(hash).await.expect("memory answers");
                     blobs.extend(blob.map(|body| (hash, body)));
                 }

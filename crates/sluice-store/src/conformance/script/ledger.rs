@@ -54,9 +54,11 @@ pub(super) fn beside(bench: &Bench, dice: &mut Dice) -> String {
         _ => {
             let bodies: Vec<_> =
                 (0..dice.roll(2)).map(|_| (1 + dice.roll(3), b"erased".to_vec())).collect();
+            let besides = dice.once_in(4).then(|| (1 + dice.roll(4), b"left".to_vec()));
             let erasure = Erasure {
                 run: dice.run(),
                 bodies,
+                besides: besides.into_iter().collect(),
                 blobs: if dice.once_in(2) { vec![blob().hash] } else { Vec::new() },
                 node: dice.node(),
                 entries: entries(dice),

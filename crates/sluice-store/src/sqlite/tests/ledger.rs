@@ -128,7 +128,13 @@ fn slices_that_left_their_window_are_deleted() {
 #[test]
 fn what_is_erased_is_not_in_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    let secrets = ["a small secret", "a large secret", "a blob of secrets", "the state of secrets"];
+    let secrets = [
+        "a small secret",
+        "a large secret",
+        "a blob of secrets",
+        "the state of secrets",
+        "a secret beside",
+    ];
     let large = secrets[1].repeat(2000);
     let body = secrets[2].repeat(100);
     {
@@ -136,25 +142,27 @@ fn what_is_erased_is_not_in_the_file() {
         append(&store, Append { body: secrets[0].into(), ..hashed(first(run(1))) });
         let blobs = vec![Blob { hash: Hash::of(body.as_bytes()), body: body.clone().into() }];
         let snapshot = Some(secrets[3].into());
-        append(&store, Append { body: large.into(), blobs, snapshot, ..plain(run(1), 1) });
+        let beside = secrets[4].repeat(1000).into();
+        append(&store, Append { body: large.into(), beside, blobs, snapshot, ..plain(run(1), 1) });
     }
     let held = |dir: &TempDir| -> Vec<bool> {
         let file = std::fs::read(dir.path().join(FILE)).unwrap();
         let has = |secret: &&str| file.windows(secret.len()).any(|part| part == secret.as_bytes());
         secrets.iter().map(has).collect()
     };
-    assert_eq!(held(&dir), [true; 4]);
+    assert_eq!(held(&dir), [true; 5]);
     let store = opened(&dir);
     let erasure = Erasure {
         run: run(1),
         bodies: vec![(1, b"{}".to_vec()), (2, b"{}".to_vec())],
+        besides: vec![(2, b"{}".to_vec())],
         blobs: vec![Hash::of(body.as_bytes())],
         node: node(1),
         entries: Vec::new(),
     };
     assert_eq!(wait(store.erase(erasure)).unwrap(), Erased::Done);
     drop(store);
-    assert_eq!(held(&dir), [false; 4]);
+    assert_eq!(held(&dir), [false; 5]);
 }
 
 #[test]

@@ -96,7 +96,7 @@ async fn values(store: &dyn Store, frames: &[Frame]) -> anyhow::Result<BTreeMap<
     let mut values = BTreeMap::new();
     let mut sets = BTreeSet::new();
     for frame in frames {
-        for hash in needs(&frame.body)? {
+        for hash in needs(frame)? {
             if let Some(body) = store.blob(hash).await? {
                 values.insert(hash, String::from_utf8(body)?);
             }

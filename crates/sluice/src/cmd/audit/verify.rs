@@ -114,7 +114,7 @@ async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> anyh
         after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
         for frame in &frames {
             let mut blobs = BTreeMap::new();
-            for hash in needs(&frame.body).unwrap_or_default() {
+            for hash in needs(frame).unwrap_or_default() {
                 let blob = store.blob(hash).await?;
                 blobs.extend(blob.map(|body| (hash, body)));
             }
@@ -186,12 +186,15 @@ fn text(report: &Report) -> String {
     if report.more > 0 {
         text.push_str(&format!("and {} more\n", report.more));
     }
-    let Report { seals, entries, runs, events, unhashed, erased, .. } = report;
+    let Report { seals, entries, runs, events, unhashed, erased, elided, .. } = report;
     text.push_str(&format!(
         "looked at {seals} seals, {entries} entries, {runs} runs with {events} events"
     ));
     if *erased > 0 {
         text.push_str(&format!(", {erased} of them erased as the audit says"));
+    }
+    if *elided > 0 {
+        text.push_str(&format!(", {elided} of them elided as the audit says"));
     }
     if *unhashed > 0 {
         text.push_str(&format!(", {unhashed} of them older than hashes"));
@@ -210,6 +213,7 @@ fn object(report: &Report) -> Value {
         "events": report.events,
         "unhashed": report.unhashed,
         "erased": report.erased,
+        "elided": report.elided,
         "findings": findings,
         "more": report.more,
     })

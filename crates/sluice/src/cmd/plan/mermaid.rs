@@ -36,7 +36,7 @@ fn brackets(step: &Step) -> (&'static str, &'static str) {
 
 /// Everything that could mean something to Mermaid, HTML or Markdown as a
 /// character code, which is shown as the character and read as nothing else.
-fn escape(text: &str) -> String {
+pub(in crate::cmd) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | ',' | ':' | '…') {

@@ -7,6 +7,7 @@ use crate::policies;
 use crate::refused;
 use crate::registry::now_ms;
 use serde_json::Value;
+use sluice_core::journal::envelope::Seen;
 use sluice_core::port::store::{Filter, RunRow};
 use sluice_core::run::id::RunId;
 use sluice_govern::policy::{Policies, PolicyFacts};
@@ -68,9 +69,10 @@ async fn of_run(
     while after < run.version {
         let page = local.engine.events(&run, after).await.map_err(refused::load)?;
         let Some(last) = page.last() else { break };
-        after = last.id;
+        after = last.id();
         let decided = |kind: &str| kind == "governance.decided";
-        for event in page.iter().filter(|one| decided(&one.kind) && one.at_ms >= from_ms) {
+        let shown = page.into_iter().filter_map(Seen::event);
+        for event in shown.filter(|one| decided(&one.kind) && one.at_ms >= from_ms) {
             let envelope: Value = serde_json::from_str(&event.json).unwrap_or_default();
             let payload = &envelope["payload"];
             let Ok(facts) = serde_json::from_value(payload["facts"].clone()) else {

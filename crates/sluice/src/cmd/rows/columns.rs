@@ -44,19 +44,38 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
             ("OUTPUT", "output_cents_per_mtok"),
             ("LONGEST", "max_output_tokens"),
         ],
+        Kind::Note => &[("LINES", "lines"), ("", "untrusted"), ("", "private")],
+        Kind::Memory => {
+            &[("NOTES", "notes"), ("LAST OUTPUTS", "last_outputs"), ("BYTES", "max_bytes")]
+        }
+        Kind::Instruction => &[
+            ("LAYER", "layer"),
+            ("LINES", "lines"),
+            ("WORKFLOWS", "workflows"),
+            ("AGENTS", "agents"),
+        ],
         Kind::Policy => &[("SET", "set"), ("LINES", "lines")],
         Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
-        Kind::Envelope | Kind::Library | Kind::Lens | Kind::Switch => &[],
+        Kind::Lens => &[("HEAD", "head"), ("VERSIONS", "ids")],
+        // Schedules and budgets have commands of their own to list them.
+        Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Switch => &[],
     }
 }
 
-/// A row as it counts at a time: a trial that has run out is over.
+/// A row as it counts at a time: a trial that has run out is over, and a lens
+/// has a head.
 pub(super) fn at(row: &Row, now_ms: u64) -> Row {
     let mut row = row.clone();
     if row.kind == Kind::Agent
         && let Ok(agent) = serde_json::from_value::<Agent>(row.body.clone())
     {
         row.body["phase"] = agent.phase_at(now_ms).as_str().into();
+    }
+    if row.kind == Kind::Lens
+        && let Some(versions) = row.body.get("versions").and_then(Value::as_object)
+    {
+        let head = sluice_core::rows::head(versions.keys().map(String::as_str));
+        row.body["head"] = head.into();
     }
     row
 }
@@ -75,6 +94,11 @@ pub(super) fn table(kind: Kind, rows: &[Row]) -> String {
         };
         let cells = columns.iter().map(|(_, field)| match (*field, version) {
             ("version", Some(version)) => version.to_string(),
+            ("ids", _) => {
+                let versions = row.body.get("versions").and_then(Value::as_object);
+                let ids: Vec<&str> = versions.into_iter().flatten().map(|(id, _)| &**id).collect();
+                ids.join(", ")
+            }
             ("lines", _) => {
                 let text = row.body.get("text").and_then(Value::as_str).unwrap_or_default();
                 text.lines().count().to_string()

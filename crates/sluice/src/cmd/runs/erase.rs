@@ -1,5 +1,6 @@
 //! `sluice runs erase`: payloads go, the proof that they were there stays.
 
+use super::unused;
 use crate::Exit;
 use crate::cli::runs::Erase;
 use crate::find;
@@ -10,15 +11,13 @@ use sluice_core::evidence::erasure;
 use sluice_core::journal::wire;
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::port::store::{Filter, Frame, Hash, RunRow, Store};
+use sluice_core::port::store::{Frame, Hash, RunRow, Store};
 use sluice_core::run::id::RunId;
 use sluice_engine::world::SystemClock;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of frames read at once.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Runs read at once.
-const PAGE: usize = 1000;
 
 pub(super) async fn run(args: &Erase, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.told.data).await?;
@@ -37,9 +36,10 @@ pub(super) async fn run(args: &Erase, out: &mut Out) -> anyhow::Result<Exit> {
     let actor = local::who(&args.told.name);
     let now_ms = SystemClock.now_ms();
     let entries = erasure::entries(run, now_ms, &actor, &args.reason, &erased.gone);
-    let blobs = unused(&*local.store, run, erased.blobs).await?;
+    let blobs = unused::of(&*local.store, run, erased.blobs).await?;
     let node = local.engine.node();
-    let erasure = Erasure { run, bodies: erased.bodies, blobs, node, entries };
+    let Left { bodies, besides, .. } = erased;
+    let erasure = Erasure { run, bodies, besides, blobs, node, entries };
     if local.store.erase(erasure).await? == Erased::NoFrame {
         let message = format!("{run} changed while it was read");
         return Err(Refused::new(RUN_UNREADABLE, message, "try again").into());
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &Erase, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn not_ended(row: &RunRow) -> Refused {
+pub(super) fn not_ended(row: &RunRow) -> Refused {
     let (run, status) = (row.run, row.status);
     let message = format!("{run} has not ended; it is {status}");
     let remedy = format!("what it needs cannot be erased; `sluice runs cancel {run}` ends it");
@@ -61,6 +61,7 @@ fn not_ended(row: &RunRow) -> Refused {
 #[derive(Default)]
 struct Left {
     bodies: Vec<(u64, Vec<u8>)>,
+    besides: Vec<(u64, Vec<u8>)>,
     gone: Vec<(u64, Hash)>,
     /// What went with the payloads and nothing else of the run refers to.
     blobs: BTreeSet<Hash>,
@@ -98,45 +99,20 @@ async fn one(
     let id = |place: usize| frame.first + place as u64;
     let which = |place: usize| events.is_empty() || events.contains(&id(place));
     let mut blobs = BTreeMap::new();
-    for hash in wire::blobs(&frame.body)? {
+    for hash in wire::blobs_of(frame)? {
         let blob = store.blob(hash).await?;
         blobs.extend(blob.map(|body| (hash, body)));
     }
-    let erased = wire::erase(&frame.body, which, &blobs)?;
-    used.extend(wire::blobs(&erased.body)?);
+    let erased = wire::erase(frame, which, &blobs)?;
+    let after = Frame { body: erased.body, beside: erased.beside, ..frame.clone() };
+    used.extend(wire::blobs_of(&after)?);
     if !erased.gone.is_empty() {
         left.gone.extend(erased.gone.iter().map(|(place, hash)| (id(*place), *hash)));
         left.blobs.extend(erased.blobs);
-        left.bodies.push((frame.first, erased.body));
+        if after.beside != frame.beside {
+            left.besides.push((frame.first, after.beside));
+        }
+        left.bodies.push((frame.first, after.body));
     }
     Ok(())
-}
-
-/// Those of some blobs that no other run refers to. The store keeps equal bytes
-/// once, so every journal has to be looked at; there are seldom any.
-async fn unused(
-    store: &dyn Store,
-    run: RunId,
-    mut blobs: BTreeSet<Hash>,
-) -> anyhow::Result<Vec<Hash>> {
-    let mut filter = Filter { limit: PAGE, ..Filter::default() };
-    while !blobs.is_empty() {
-        let rows = store.list(filter.clone()).await?;
-        let Some(last) = rows.last() else { break };
-        filter.before = Some(last.run);
-        for other in rows.iter().map(|row| row.run).filter(|other| *other != run) {
-            let mut after = 0;
-            loop {
-                let frames = store.frames(other, after, PAGE_BYTES).await?;
-                let Some(last) = frames.last() else { break };
-                after = last.first + u64::from(last.count) - 1;
-                for frame in &frames {
-                    for hash in wire::blobs(&frame.body)? {
-                        blobs.remove(&hash);
-                    }
-                }
-            }
-        }
-    }
-    Ok(blobs.into_iter().collect())
 }

@@ -19,7 +19,7 @@ pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
     let row = find::run(&local, &args.run.id).await?;
     let run = find::load(&local, row.run).await?;
-    let shown = project(&run);
+    let shown = project(&run).with_taken(local.store.taken(run.id).await?);
     match args.json.reader() {
         Reader::Program => out.json(Layout::Line, &shown)?,
         Reader::Person => {

@@ -4,6 +4,7 @@ use super::{AT_MS, VERSION_1, encode, plan};
 use crate::choice::Choice;
 use crate::contract::envelope::Envelope;
 use crate::journal::event::*;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
@@ -161,9 +162,13 @@ fn labels() -> BoxedStrategy<Labels> {
 }
 
 fn prepared() -> BoxedStrategy<Option<Arc<Prepared>>> {
-    let prepared = (map(), text(), maybe(), vec((text(), text()), 0..3), labels()).prop_map(
-        |(inputs, prompt, stdin, env, labels)| {
-            Arc::new(Prepared { inputs, prompt, stdin, env, labels })
+    let layer =
+        (1..=9u8, text(), text()).prop_map(|(number, source, text)| Layer { number, source, text });
+    let layers = vec(layer, 0..3);
+    let env = vec((text(), text()), 0..3);
+    let prepared = (map(), text(), maybe(), env, labels(), layers).prop_map(
+        |(inputs, prompt, stdin, env, labels, layers)| {
+            Arc::new(Prepared { inputs, prompt, stdin, env, labels, layers })
         },
     );
     option::of(prepared).boxed()
@@ -292,11 +297,13 @@ fn work() -> BoxedStrategy<NodeEvent> {
         text().prop_map(DeltaPart::Text),
         (text(), text()).prop_map(|(url, mime)| DeltaPart::Media { url, mime }),
     ];
-    let delta = (any::<(u64, u32)>(), part).prop_map(|((index, attempt), part)| Delta {
-        index,
-        attempt,
-        part,
-    });
+    let delta =
+        (any::<(u64, u32, u32)>(), part).prop_map(|((index, attempt, dispatch_no), part)| Delta {
+            index,
+            attempt,
+            dispatch_no,
+            part,
+        });
     let line = prop_oneof![
         text().prop_map(Line::Text),
         (any::<u32>(), text())

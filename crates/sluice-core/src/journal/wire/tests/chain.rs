@@ -4,9 +4,16 @@ use super::*;
 use crate::evidence::event::{Chain, HASH_BYTES};
 use proptest::prelude::*;
 
+/// The chain that a frame's own bytes give, without anything beside it.
+fn again(body: &[u8], link: Link) -> Result<Vec<u8>, WireError> {
+    again_with(body, &[], link)
+}
+
 /// The chain that a frame's own bytes give.
-fn again(body: &[u8], mut link: Link) -> Result<Vec<u8>, WireError> {
-    let frame = raw(body)?;
+fn again_with(body: &[u8], beside: &[u8], mut link: Link) -> Result<Vec<u8>, WireError> {
+    let (body, beside, chain) = (body.to_vec(), beside.to_vec(), Vec::new());
+    let stored = Frame { first: 1, count: 0, body, beside, chain };
+    let frame = whole(&stored)?;
     let mut hashes = Chain::new(&mut link);
     let mut chain = Vec::new();
     for event in &frame.events {
@@ -27,9 +34,9 @@ fn a_chain_has_a_hash_for_each_event_and_goes_on_in_the_next_frame() {
     assert_eq!(again(&first.body, link()).unwrap(), first.chain);
     let between = at;
     let second = super::super::encode(other, AT_MS, &plan, &mut at, &mut Zeros);
-    assert_eq!(again(&second.body, between).unwrap(), second.chain);
+    assert_eq!(again_with(&second.body, &second.beside, between).unwrap(), second.chain);
     // Whoever is elsewhere in the chain gets other hashes.
-    assert_ne!(again(&second.body, link()).unwrap(), second.chain);
+    assert_ne!(again_with(&second.body, &second.beside, link()).unwrap(), second.chain);
     let whole = encode(&all, AT_MS, &plan);
     assert_eq!(whole.chain, [first.chain, second.chain].concat());
 }
@@ -67,7 +74,7 @@ fn every_event_has_its_own_salt() {
 fn this_is_the_hash_of_version_2() {
     let encoded = encode(&every::full(), AT_MS, &plan());
     let tip = crate::evidence::event::tip(&encoded.chain).unwrap();
-    expect!["7d5019884ceeef010f271ce0785445f567b1f394c1f92748f0e77e461424e7bc"]
+    expect!["f7983e145ce209c03a80bac6a68ee689bb89e609cd700cf41dbc8874d8b7b603"]
         .assert_eq(&tip.to_string());
 }
 
@@ -78,8 +85,18 @@ fn every_byte_of_a_frame_is_under_its_hashes() {
         for change in [1, 0x20, 0x80] {
             let mut body = encoded.body.clone();
             body[at] ^= change;
-            let found = again(&body, link()).is_ok_and(|chain| chain == encoded.chain);
+            let found = again_with(&body, &encoded.beside, link());
+            let found = found.is_ok_and(|chain| chain == encoded.chain);
             assert!(!found, "byte {at}: {}", String::from_utf8_lossy(&body));
+        }
+    }
+    for at in 0..encoded.beside.len() {
+        for change in [1, 0x20, 0x80] {
+            let mut beside = encoded.beside.clone();
+            beside[at] ^= change;
+            let found = again_with(&encoded.body, &beside, link());
+            let found = found.is_ok_and(|chain| chain == encoded.chain);
+            assert!(!found, "byte {at}: {}", String::from_utf8_lossy(&beside));
         }
     }
 }
@@ -93,7 +110,8 @@ proptest! {
         kind in 0..3u8,
     ) {
         let encoded = encode(&events, AT_MS, &plan());
-        prop_assert_eq!(&again(&encoded.body, link()).unwrap(), &encoded.chain);
+        let beside = &encoded.beside;
+        prop_assert_eq!(&again_with(&encoded.body, beside, link()).unwrap(), &encoded.chain);
         let mut body = encoded.body.clone();
         let at = at.index(body.len());
         match kind {
@@ -102,7 +120,7 @@ proptest! {
             _ => drop(body.remove(at)),
         }
         if body != encoded.body {
-            let found = again(&body, link()).is_ok_and(|chain| chain == encoded.chain);
+            let found = again_with(&body, beside, link()).is_ok_and(|chain| chain == encoded.chain);
             prop_assert!(!found);
         }
     }

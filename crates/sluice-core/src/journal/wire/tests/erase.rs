@@ -6,8 +6,10 @@ use crate::limits::BLOB_BYTES_MIN;
 
 fn erased(events: &[Event]) -> String {
     let encoded = encode(events, AT_MS, &plan());
-    let erased = erase(&encoded.body, |_| true, &stored(&encoded)).unwrap();
-    let frame = raw(&erased.body).unwrap();
+    let mut kept = framed(&encoded, events);
+    let erased = erase(&kept, |_| true, &stored(&encoded)).unwrap();
+    (kept.body, kept.beside) = (erased.body.clone(), erased.beside.clone());
+    let frame = whole(&kept).unwrap();
     let mut at = link();
     let mut hashes = Chain::new(&mut at);
     for (event, chain) in frame.events.iter().zip(encoded.chain.chunks(32)) {
@@ -21,14 +23,16 @@ fn erased(events: &[Event]) -> String {
     let decoded = decode(&erased.body, Some(&plan()), &BTreeMap::new()).unwrap();
     let names = |events: &[Event]| events.iter().map(Event::name).collect::<Vec<_>>();
     assert_eq!(names(&decoded.events), names(events));
-    String::from_utf8(erased.body).unwrap()
+    String::from_utf8([erased.body, erased.beside].concat()).unwrap()
 }
 
 /// Without the commitments, which hide what they must.
 fn transcript(frame: &str) -> String {
     let mut text = String::new();
     for part in frame.split("{\"type\":").skip(1) {
-        let (kind, rest) = part.split_once(",\"erased\":true,\"commitment\":\"").unwrap();
+        // What stands in for a part that is beside is not erased: the part is.
+        let erased = part.split_once(",\"erased\":true,\"commitment\":\"");
+        let Some((kind, rest)) = erased else { continue };
         text += &format!(
             "{kind} {}\n",
             &rest[66 + "\"payload\":".len()..].trim_end_matches([',', ']'])
@@ -49,9 +53,9 @@ fn what_is_left_of_every_event() {
         "run.recovered" {}}
         "budget.alert" {"spent":0.5}}
         "node.queued" {"nodeId":"second[3]","items":[null,null]}}
+        "node.queued" {"nodeId":"second[3]","assignedMember":"m"}}
         "node.waiting" {"nodeId":"second[3]","waitingReason":"retry_backoff","attempt":2,"cause":"timeout","delayMs":5,"until":10,"code":"budget"}}
         "node.started" {"nodeId":"second[3]","attempt":1,"dispatchNo":2,"wave":0,"agent":"a","gateway":"mock","executionPath":"child","childRunId":"run_00000000000000000000000000000010","deadline":99,"actionDigest":"d1","slot":"a","reserved":7,"accounts":[["run/x",9]],"constraints":{"tools_deny":["mail"]},"termsModel":"m","maxOutputTokens":12,"prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9}}}
-        "node.stream.delta" {"nodeId":"second[3]","deltaIndex":3,"attempt":1,"kind":"media","url":"","mime":""}}
         "node.log" {"nodeId":"second[3]","dispatchNo":2,"processGroup":7,"processStarted":"123"}}
         "node.retried" {"nodeId":"second[3]","attempt":1,"cause":"timeout","delayMs":5,"reask":true,"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "node.completed" {"nodeId":"second[3]","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"attempts":2,"durationMs":12,"carriedFrom":"run_00000000000000000000000000000010","model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
@@ -67,7 +71,8 @@ fn what_is_left_of_every_event() {
         "governance.decided" {"nodeId":"second[3]","disposition":"allow"}}
         "approval.requested" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","source":"escalation","expiresAt":99,"quorum":2,"notInitiator":true,"reminders":[[5,"normal"]],"actionDigest":"d1","errorCode":"timeout","errorMessage":"","prompt":"","labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"model":"m","inputTokens":1,"outputTokens":2,"thinkingTokens":3,"cost":0.0021,"costUnknown":true}}
         "approval.reminded" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","level":"warning"}}
-        "approval.resolved" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved","constraints":{"tools_deny":["mail"]},"actionDigest":"d2"}}]}
+        "approval.resolved" {"nodeId":"second[3]","approvalId":"apr_00000000000000000000000000000020","resolution":"approved","constraints":{"tools_deny":["mail"]},"actionDigest":"d2"}}]}{"v":2,"at":1790000000123,"events":[
+        "node.stream.delta" {"nodeId":"second[3]","deltaIndex":3,"attempt":1,"kind":"media","url":"","mime":""}}]}
     "#]].assert_eq(&transcript(&erased(&every::full())));
 }
 
@@ -80,14 +85,16 @@ fn events_with_nothing_in_them_can_be_erased() {
 fn only_the_named_events_are_erased_and_only_once() {
     let encoded = encode(&every::full()[..4], AT_MS, &plan());
     let none = BTreeMap::new();
-    let one = erase(&encoded.body, |place| place == 2, &none).unwrap();
+    let mut kept = framed(&encoded, &every::full()[..4]);
+    let one = erase(&kept, |place| place == 2, &none).unwrap();
     let (before, after) = (raw(&encoded.body).unwrap(), raw(&one.body).unwrap());
     for place in [0, 1, 3] {
         assert_eq!(before.events[place], after.events[place]);
     }
     assert!(after.events[2].bond.is_erased());
     assert_eq!(one.gone.len(), 1);
-    let again = erase(&one.body, |place| place == 2, &none).unwrap();
+    kept.body.clone_from(&one.body);
+    let again = erase(&kept, |place| place == 2, &none).unwrap();
     assert_eq!((again.body, again.gone), (one.body, Vec::new()));
 }
 
@@ -97,13 +104,14 @@ fn what_was_moved_out_goes_unless_another_event_needs_it() {
     let events = [cancelled("a"), cancelled("b"), cancelled("a")];
     let encoded = encode(&events, AT_MS, &plan());
     let stored = stored(&encoded);
-    let first = |upto: usize| erase(&encoded.body, |place| place < upto, &stored).unwrap();
+    let kept = framed(&encoded, &events);
+    let first = |upto: usize| erase(&kept, |place| place < upto, &stored).unwrap();
     let hash = |letter: &str| Hash::of(format!("\"{}\"", letter.repeat(BLOB_BYTES_MIN)).as_bytes());
     assert_eq!(first(1).blobs, []);
     assert_eq!(first(2).blobs, [hash("b")]);
     assert_eq!(first(3).blobs.len(), 2);
     assert_eq!(blobs(&first(3).body).unwrap(), []);
-    let missing = erase(&encoded.body, |_| true, &BTreeMap::new());
+    let missing = erase(&kept, |_| true, &BTreeMap::new());
     assert!(matches!(missing, Err(WireError::MissingBlob(_))));
 }
 
@@ -117,7 +125,9 @@ fn the_items_of_a_fan_out_are_still_counted() {
 
 #[test]
 fn frames_of_version_1_can_be_erased_too() {
-    let erased = erase(VERSION_1.as_bytes(), |place| place == 0, &BTreeMap::new());
+    let (body, beside, chain) = (VERSION_1.as_bytes().to_vec(), Vec::new(), Vec::new());
+    let old = Frame { first: 1, count: 6, body, beside, chain };
+    let erased = erase(&old, |place| place == 0, &BTreeMap::new());
     let body = erased.unwrap().body;
     assert!(!String::from_utf8(body.clone()).unwrap().contains("ada"));
     let frame = raw(&body).unwrap();

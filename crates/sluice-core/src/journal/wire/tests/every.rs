@@ -2,6 +2,7 @@
 
 use crate::contract::envelope::Envelope;
 use crate::journal::event::*;
+use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
@@ -55,6 +56,7 @@ fn prepared() -> Arc<Prepared> {
         stdin: some(""),
         env: vec![(text("B"), text("1")), (text("A"), text("2"))],
         labels: labels(),
+        layers: vec![Layer { number: 2, source: text("house"), text: text("Be \"kind\"") }],
     })
 }
 
@@ -230,9 +232,10 @@ pub(in crate::journal) fn full() -> Vec<Event> {
     };
     let steps = [
         NodeEvent::Queued { items: Some(Arc::new(vec![json!(1), Value::Null])) },
+        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Member(text("m")), by: some("me") })),
         NodeEvent::Waiting(Box::new(full_wait())),
         NodeEvent::Started(Box::new(dispatch())),
-        NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, part: media })),
+        NodeEvent::Delta(Box::new(Delta { index: 3, attempt: 1, dispatch_no: 0, part: media })),
         NodeEvent::Log { dispatch_no: 2, line: process },
         NodeEvent::Retried(Box::new(retried)),
         NodeEvent::Completed(Box::new(completed())),
@@ -330,11 +333,17 @@ fn bare_work() -> Vec<NodeEvent> {
     };
     vec![
         NodeEvent::Queued { items: None },
+        NodeEvent::Assigned(Box::new(Assigned { whom: Whom::Agent(text("a")), by: None })),
         NodeEvent::Queued { items: Some(Arc::default()) },
         NodeEvent::Waiting(Box::new(wait)),
         NodeEvent::Started(Box::new(dispatch)),
         NodeEvent::Started(Box::new(given)),
-        NodeEvent::Delta(Box::new(Delta { index: 0, attempt: 1, part: DeltaPart::Text(text("")) })),
+        NodeEvent::Delta(Box::new(Delta {
+            index: 0,
+            attempt: 1,
+            dispatch_no: 0,
+            part: DeltaPart::Text(text("")),
+        })),
         NodeEvent::Log { dispatch_no: 1, line: Line::Text(text("")) },
         NodeEvent::Log {
             dispatch_no: 1,

@@ -1,0 +1,131 @@
+//! What a setup says of prompts: notes, memory profiles, standing instructions.
+
+use crate::choice::Choice;
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::leaf::{Table, Whole};
+use crate::doc::read::{Read, Reader, document};
+use crate::doc::schema::Defs;
+use crate::limits::{
+    INSTRUCTION_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_NOTES_MAX, MEMORY_OUTPUTS_MAX, NOTE_BYTES_MAX,
+};
+use crate::node::Node;
+use crate::plan::policy::LensKind;
+use serde_json::Value;
+use sluice_govern::registry::{MemoryUse, Whose};
+
+impl Choice for Whose {
+    const WHAT: &'static str = "a layer of instructions";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("platform", Whose::Platform), ("owner", Whose::Owner)];
+}
+
+impl Choice for MemoryUse {
+    const WHAT: &'static str = "a use of memory";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("allow", MemoryUse::Allow), ("deny", MemoryUse::Deny)];
+}
+
+/// A text of at most so many bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Prose<const MAX: usize>;
+
+impl<const MAX: usize> Read for Prose<MAX> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Prose<MAX>> {
+        let text = cx.text(node)?;
+        if text.len() > MAX {
+            let message = format!("the text is {} bytes; the limit is {MAX}", text.len());
+            cx.add(Problem::new(Code::BadValue, node.span, message));
+            return None;
+        }
+        Some(Prose)
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        serde_json::json!({ "type": "string", "maxLength": MAX })
+    }
+}
+
+document! {
+    /// A text that memory profiles load.
+    pub(crate) struct NoteDoc {
+        /// The text.
+        required "text" text: Prose<NOTE_BYTES_MAX>,
+        /// Whether it came from outside and was checked by nobody (false).
+        optional "untrusted" untrusted: bool,
+        /// Whether it must not leave the house (false).
+        optional "private" private: bool,
+    }
+}
+
+document! {
+    /// What a step that names it is told of the past.
+    pub(crate) struct MemoryDoc {
+        /// Notes by name, in the order in which they are told.
+        optional "notes" notes: Vec<String>,
+        /// What an agent answered last, in whatever run.
+        optional "last_outputs" last_outputs: LastOutputsDoc,
+        /// Most bytes of all of it together (16384); what is longer is cut.
+        optional "max_bytes" max_bytes: Whole<1, { MEMORY_BYTES_MAX as u64 }>,
+    }
+}
+
+document! {
+    /// What an agent answered last.
+    pub(crate) struct LastOutputsDoc {
+        /// Which agent.
+        required "agent" agent: String,
+        /// How many answers at most, newest first.
+        required "count" count: Whole<1, { MEMORY_OUTPUTS_MAX as u64 }>,
+    }
+}
+
+/// A memory profile that loads something, and not too much.
+#[derive(Debug, Clone)]
+pub(crate) struct Memory;
+
+impl Read for Memory {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Memory> {
+        let map = MemoryDoc::read(node, cx)?;
+        let notes = map.notes.as_ref().map_or(0, Vec::len);
+        if notes == 0 && map.last_outputs.is_none() {
+            let message = "`notes` or `last_outputs` is missing";
+            cx.add(Problem::new(Code::MissingField, node.span, message));
+        }
+        if notes > MEMORY_NOTES_MAX {
+            let message = format!("there are {notes} notes; the limit is {MEMORY_NOTES_MAX}");
+            cx.add(Problem::new(Code::BadValue, node.span, message));
+        }
+        Some(Memory)
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        MemoryDoc::schema(defs)
+    }
+}
+
+document! {
+    /// A policy in words, for every prompt it applies to, and what it binds.
+    pub(crate) struct InstructionDoc {
+        /// Whose it is: `platform` (layer 2) or `owner` (layer 3).
+        required "layer" layer: Whose,
+        /// What agents are told.
+        optional "text" text: Prose<INSTRUCTION_BYTES_MAX>,
+        /// Only for runs of these workflows; none named means any.
+        optional "workflows" workflows: Vec<String>,
+        /// Only for steps of these agents; none named means any.
+        optional "agents" agents: Vec<String>,
+        /// Steps may ask for no other tools; none named means any.
+        optional "allow_tools" allow_tools: Vec<String>,
+        /// Steps may not ask for these tools.
+        optional "deny_tools" deny_tools: Vec<String>,
+        /// Steps may use no other models; none named means any.
+        optional "models" models: Vec<String>,
+        /// Lenses may be of no other kind; none named means any.
+        optional "output_kinds" output_kinds: Vec<LensKind>,
+        /// Whether steps may load memory (allow).
+        optional "memory" memory: MemoryUse,
+        /// Values that nobody may set otherwise: arguments and `param_overrides` by name.
+        optional "pin" pin: Table<Value>,
+    }
+}

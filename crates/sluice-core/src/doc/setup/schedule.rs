@@ -1,0 +1,83 @@
+//! What a setup may say of a schedule.
+
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
+use crate::doc::read::{Part, Read, Reader, document};
+use crate::doc::schema::Defs;
+use crate::node::Node;
+use crate::schedule::Timing;
+use serde_json::{Map, Value};
+use sluice_govern::registry::{Missed, Overlap, Schedule};
+
+document! {
+    /// A workflow that is started by itself: by the clock, or in a rhythm.
+    pub(crate) struct ScheduleDoc {
+        /// A workflow of the registry: its name, or `name@version`.
+        required "workflow" workflow: String,
+        /// What it is given.
+        optional "args" args: Table<Value>,
+        /// Minute, hour, day of the month, month and day of the week, as in cron.
+        optional "cron" cron: String,
+        /// How often: a duration, or seconds.
+        optional "every" every: Value,
+        /// The zone whose clocks and days count, by its IANA name (UTC).
+        optional "time_zone" time_zone: String,
+        /// What becomes of a slot while an earlier run goes on (skip).
+        optional "overlap" overlap: Overlap,
+        /// What becomes of slots that nobody was there for (run_once).
+        optional "missed" missed: Missed,
+        /// Days without runs: `2026-12-24`.
+        optional "skip_dates" skip_dates: Vec<String>,
+        /// The only days with runs.
+        optional "only_dates" only_dates: Vec<String>,
+        /// Whether anything is started; left as it is unless written.
+        optional "enabled" enabled: bool,
+    }
+}
+
+/// A schedule whose times make sense.
+#[derive(Debug, Clone)]
+pub(crate) struct ScheduleRow;
+
+impl Read for ScheduleRow {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<ScheduleRow> {
+        let doc = ScheduleDoc::read(node, cx)?;
+        let schedule = Schedule {
+            workflow: String::new(),
+            args: Map::new(),
+            cron: doc.cron,
+            every: doc.every.filter(|every| !every.is_null()),
+            time_zone: doc.time_zone.unwrap_or_else(|| "UTC".to_owned()),
+            overlap: Overlap::default(),
+            missed: Missed::default(),
+            skip_dates: doc.skip_dates.unwrap_or_default(),
+            only_dates: doc.only_dates.unwrap_or_default(),
+            enabled: true,
+            since_ms: 0,
+        };
+        if let Err((field, fault)) = Timing::read(&schedule) {
+            let written = node.get(field);
+            let code = match (&schedule.cron, &schedule.every) {
+                (None, None) => Code::MissingField,
+                (Some(_), Some(_)) => Code::ConflictingFields,
+                _ if field == "every" => Code::BadDuration,
+                _ => Code::BadValue,
+            };
+            let problem = Problem::new(code, written.unwrap_or(node).span, fault.message);
+            let problem = match fault.hint {
+                Some(hint) => problem.with_hint(hint),
+                None => problem,
+            };
+            match written {
+                Some(_) => cx.within(Part::Key(field), |cx| cx.add(problem)),
+                None => cx.add(problem),
+            }
+        }
+        Some(ScheduleRow)
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        ScheduleDoc::schema(defs)
+    }
+}

@@ -1,0 +1,111 @@
+//! What a step is told of the past: notes that people wrote, and what an agent
+//! answered last.
+//!
+//! Answers are kept beside the journals, a bounded number for each agent that
+//! some profile names, written with the append that completes the step. They are
+//! data of whoever made them: their labels come with them.
+//!
+//! INVARIANT: what is loaded is bounded in count and bytes, and what was cut says so.
+
+#[cfg(test)]
+mod tests;
+
+use crate::choice;
+use crate::journal::event::Outcome;
+use crate::limits::{MEMO_BYTES_MAX, MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_OUTPUTS_MAX};
+use crate::port::memo::Memo;
+use crate::run::id::RunId;
+use crate::run::label::{Labels, SourceClass};
+use serde_json::{Value, json};
+use sluice_govern::registry::{Fabric, MemoryProfile};
+use std::fmt::Write as _;
+
+/// What a profile loads.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Loaded {
+    /// The text; empty if there is nothing yet.
+    pub text: String,
+    /// What is known of it.
+    pub labels: Labels,
+    /// Notes that are not there. Memory is the loosest layer: a step goes on without,
+    /// and its log says so.
+    pub missing: Vec<String>,
+}
+
+/// An answer as it is remembered.
+#[derive(Debug, Clone, PartialEq)]
+struct Remembered {
+    step: String,
+    text: String,
+    labels: Labels,
+}
+
+/// Loads a profile. `memos` are the answers of the agent it names, newest first.
+pub fn load(fabric: &Fabric, profile: &MemoryProfile, memos: &[Memo]) -> Loaded {
+    let mut text = String::new();
+    let mut labels = Labels::default();
+    let mut missing = Vec::new();
+    for name in &profile.notes {
+        let Some(note) = fabric.notes.get(name) else {
+            missing.push(name.clone());
+            continue;
+        };
+        let _ = writeln!(text, "note {name}:\n{}", note.text.trim_end());
+        let mut own: Labels = [SourceClass::Human].into_iter().collect();
+        (own.untrusted, own.private) = (note.untrusted, note.private);
+        labels = labels.with(own);
+    }
+    if let Some(last) = &profile.last_outputs {
+        let count = usize::try_from(last.count).unwrap_or(usize::MAX).min(MEMORY_OUTPUTS_MAX);
+        let known = memos.iter().filter(|memo| memo.agent == last.agent);
+        for memo in known.take(count) {
+            // One that cannot be read tells nothing.
+            let Some(one) = read(&memo.body) else { continue };
+            let at = crate::journal::envelope::timestamp(memo.at_ms);
+            let Memo { agent, run, .. } = memo;
+            let Remembered { step, text: said, labels: own } = one;
+            let _ = writeln!(text, "{agent} in {run}, step {step}, at {at}:\n{}", said.trim_end());
+            labels = labels.with(own);
+        }
+    }
+    let most = profile.max_bytes.map_or(MEMORY_BYTES_DEFAULT, |bytes| bytes as usize);
+    let text = cut(text.trim_end(), most.min(MEMORY_BYTES_MAX));
+    Loaded { text, labels, missing }
+}
+
+/// What is remembered of an answer.
+pub fn memo(agent: &str, run: RunId, step: &str, outcome: &Outcome, at_ms: u64) -> Memo {
+    let output = outcome.envelope.as_ref().map(|envelope| &envelope.output);
+    let output = output.map(|output| crate::value::text(output).into_owned());
+    let text = output.or_else(|| outcome.stdout.clone());
+    let text = text.unwrap_or_else(|| outcome.outputs.to_string());
+    let Labels { untrusted, private, since_ms, .. } = outcome.labels;
+    let classes: Vec<&str> = outcome.labels.classes().map(SourceClass::as_str).collect();
+    let body = json!({
+        "step": step, "text": cut(&text, MEMO_BYTES_MAX), "classes": classes,
+        "untrusted": untrusted, "private": private, "since": since_ms,
+    });
+    let body = body.to_string().into_bytes();
+    Memo { agent: agent.to_owned(), run, at_ms, body }
+}
+
+fn read(body: &[u8]) -> Option<Remembered> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let classes = value["classes"].as_array()?.iter();
+    let classes = classes.map(|word| choice::find::<SourceClass>(word.as_str()?));
+    let mut labels: Labels = classes.collect::<Option<Vec<_>>>()?.into_iter().collect();
+    labels.untrusted = value["untrusted"].as_bool()?;
+    labels.private = value["private"].as_bool()?;
+    labels.since_ms = value["since"].as_u64();
+    let text = |key: &str| value[key].as_str().map(str::to_owned);
+    Some(Remembered { step: text("step")?, text: text("text")?, labels })
+}
+
+/// A text of at most so many bytes; one that was longer says so at its end.
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}\n[cut: {} bytes left out]", &text[..end], text.len() - end)
+}

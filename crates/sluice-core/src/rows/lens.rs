@@ -1,0 +1,52 @@
+//! Lenses in the registry: versions are added, and never change or go.
+
+use crate::canonical;
+use serde_json::{Map, Value};
+use sluice_govern::registry::{Kind, Row};
+
+/// The versions of a lens that a row would change: those it has under the same
+/// id and with another content.
+pub fn changed_versions<'r>(written: &'r Row, before: Option<&Row>) -> Vec<&'r str> {
+    let (Some(new), Some(old)) = (versions(written), before.and_then(versions)) else {
+        return Vec::new();
+    };
+    let differs = |id: &str, version: &Value| {
+        let there = old.get(id).map(canonical::to_string);
+        there.is_some_and(|there| there != canonical::to_string(version))
+    };
+    let changed = new.iter().filter(|(id, version)| differs(id, version));
+    changed.map(|(id, _)| id.as_str()).collect()
+}
+
+/// The head of a lens with versions of these ids, in the order they were added:
+/// the highest where all are numbers, `v` before them or not, else the last.
+pub fn head<'v>(ids: impl Iterator<Item = &'v str> + Clone) -> Option<&'v str> {
+    let number = |id: &str| {
+        let digits = id.strip_prefix('v').unwrap_or(id);
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|_| plain)
+    };
+    if ids.clone().all(|id| number(id).is_some()) {
+        ids.max_by_key(|id| number(id))
+    } else {
+        ids.last()
+    }
+}
+
+/// Puts the versions there were before those that are new: the last one is the
+/// one that was added last.
+pub(super) fn keep_versions(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>) {
+    let there = old.and_then(|old| old.get("versions")).and_then(Value::as_object);
+    let (Some(there), Some(Value::Object(new))) = (there, body.get_mut("versions")) else {
+        return;
+    };
+    let mut all = there.clone();
+    for (id, version) in std::mem::take(new) {
+        all.entry(id).or_insert(version);
+    }
+    *new = all;
+}
+
+fn versions(row: &Row) -> Option<&Map<String, Value>> {
+    (row.kind == Kind::Lens).then(|| row.body.get("versions"))?.and_then(Value::as_object)
+}

@@ -1,0 +1,50 @@
+//! Whether a failed run is taken up again by itself, and when.
+//!
+//! INVARIANT: how often it was is counted in the journal, so that no crash and
+//! no second owner makes it happen more often than the workflow allows.
+
+use super::state::{Run, StepState};
+use super::status::{RunStatus, StepStatus};
+
+/// Failures that nothing tries again but a person.
+const FINAL: [&str; 11] = [
+    "approval_rejected",
+    "moderation_blocked",
+    "condition_error",
+    "unresolved_variable",
+    "input_contract_violation",
+    "agent_disabled",
+    "approval_required",
+    "budget_exceeded",
+    "context_untrusted",
+    "policy_blocked",
+    "trust_level_insufficient",
+];
+
+impl Run {
+    /// When a failed run is taken up again by itself; none if it is not.
+    ///
+    /// A run that another one started fails to that one, whose own policies
+    /// say what then happens: its result would come too late.
+    pub fn recovers_at_ms(&self) -> Option<u64> {
+        let recovery = self.definition.plan.recovery.as_ref()?;
+        let open = self.status == RunStatus::Failed
+            && self.started.parent.is_none()
+            && self.recoveries < recovery.max
+            // One that stalled would stall again.
+            && self.index.failed + self.index.cancelled > 0;
+        if !open || self.all().any(|(_, state)| is_final(state)) {
+            return None;
+        }
+        Some(self.ended_at_ms?.saturating_add(recovery.after_ms))
+    }
+}
+
+/// Whether a step failed in a way that another attempt would not change, or
+/// that a person had a say in.
+fn is_final(state: &StepState) -> bool {
+    let bad = matches!(state.status, StepStatus::Failed | StepStatus::Blocked);
+    let code = state.ending.as_ref().map(|ending| ending.code.as_str());
+    let told = code.is_some_and(|code| FINAL.contains(&code));
+    bad && (told || state.escalated)
+}

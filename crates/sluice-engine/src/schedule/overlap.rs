@@ -1,0 +1,55 @@
+//! What stands in the way of a schedule's next run.
+
+use super::slot::{STARTED, STARTING, WAITING};
+use crate::engine::Inner;
+use crate::limits::SCHEDULE_QUEUE_MAX;
+use sluice_core::port::slots::Slot;
+use sluice_core::port::store::{Filter, StoreError};
+use sluice_core::run::id::RunId;
+use std::sync::Arc;
+
+/// Newest runs of a schedule that are looked at: those before have made way.
+const LOOKED_AT_MAX: usize = 10;
+
+/// Runs of a schedule that go on, and slots that wait for them to end.
+pub(super) struct Line {
+    pub(super) running: Vec<RunId>,
+    /// Oldest first.
+    pub(super) waiting: Vec<Slot>,
+}
+
+impl Line {
+    /// As it is by the slots that are known, newest first.
+    pub(super) async fn of(engine: &Arc<Inner>, known: &[Slot]) -> Result<Line, StoreError> {
+        let mut running = Vec::new();
+        let mut looked = 0;
+        for slot in known {
+            let Some(run) = slot.run.filter(|_| looked < LOOKED_AT_MAX) else { continue };
+            looked += 1;
+            match slot.fate.as_str() {
+                // Somebody is about to start it.
+                STARTING => running.push(run),
+                STARTED => {
+                    let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
+                    let rows = engine.store.list(filter).await?;
+                    if rows.iter().any(|row| !row.status.is_terminal()) {
+                        running.push(run);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let waiting = known.iter().rev().filter(|slot| slot.fate == WAITING).cloned().collect();
+        Ok(Line { running, waiting })
+    }
+
+    /// Whether the next run may begin at once.
+    pub(super) fn is_free(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether no more slots may wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= SCHEDULE_QUEUE_MAX
+    }
+}

@@ -1,0 +1,268 @@
+//! Following a run: what was journalled, then what is, as it comes.
+//!
+//! A run that somebody follows here has one tail: its newest frames, handed over
+//! as they become durable, and shown once for all readers. Readers come and ask,
+//! each at its own pace. One that asks seldom finds that the tail has moved on,
+//! and reads from the store instead; one that never asks costs its place alone.
+//!
+//! INVARIANT: a run never waits for a reader. INVARIANT: a reader sees every id
+//! once and in order, from its cursor on; elided ids as ranges.
+
+use crate::engine::Inner;
+use crate::error::LoadError;
+use crate::limits::{LOOK_AWAY_MS, LOOK_HERE_MS, PAGE_BYTES, TAIL_BYTES_MAX, TAIL_FRAMES_MAX};
+use crate::load::{blobs_of, first_event};
+use crate::watch::Tip;
+use sluice_core::journal::envelope::{Seen, envelopes, push};
+use sluice_core::port::store::{Filter, Frame};
+use sluice_core::run::id::RunId;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::{OnceCell, watch};
+
+/// The end of a journal that somebody follows.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    tips: watch::Sender<Option<Tip>>,
+    ring: Mutex<Ring>,
+    readers: AtomicUsize,
+}
+
+/// The newest frames, without a gap.
+#[derive(Debug, Default)]
+struct Ring {
+    frames: VecDeque<Arc<Recent>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Recent {
+    frame: Frame,
+    /// As readers see it, once one wants to.
+    seen: OnceCell<Vec<Arc<Seen>>>,
+}
+
+impl Recent {
+    fn last(&self) -> u64 {
+        self.frame.first + u64::from(self.frame.count) - 1
+    }
+
+    fn bytes(&self) -> usize {
+        self.frame.body.len() + self.frame.beside.len() + self.frame.chain.len()
+    }
+}
+
+impl Tail {
+    pub(crate) fn new() -> Tail {
+        let (ring, readers) = (Mutex::default(), AtomicUsize::new(0));
+        Tail { tips: watch::channel(None).0, ring, readers }
+    }
+
+    /// Whether somebody follows.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.tips.receiver_count() > 0
+    }
+
+    /// Whether somebody reads the frames.
+    pub(crate) fn is_read(&self) -> bool {
+        self.readers.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Tip>> {
+        self.tips.subscribe()
+    }
+
+    /// What the run has come to, and the frame that led there.
+    pub(crate) fn tell(&self, tip: Tip, frame: Option<Frame>) {
+        if let Some(frame) = frame.filter(|_| self.is_read()) {
+            self.ring().push(frame);
+        }
+        self.tips.send_replace(Some(tip));
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().expect("nobody panics while holding it")
+    }
+}
+
+impl Ring {
+    fn push(&mut self, frame: Frame) {
+        let recent = Arc::new(Recent { frame, seen: OnceCell::new() });
+        if self.frames.back().is_some_and(|last| last.last() + 1 != recent.frame.first) {
+            *self = Ring::default();
+        }
+        self.bytes += recent.bytes();
+        self.frames.push_back(recent);
+        while self.frames.len() > TAIL_FRAMES_MAX || self.bytes > TAIL_BYTES_MAX {
+            let Some(oldest) = self.frames.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+        }
+    }
+
+    /// The frames with events after `after`, if none of those is missing here.
+    fn after(&self, after: u64) -> Vec<Arc<Recent>> {
+        match self.frames.front() {
+            Some(oldest) if oldest.frame.first <= after + 1 => {
+                let from = self.frames.partition_point(|recent| recent.last() <= after);
+                self.frames.range(from..).cloned().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Reads a run's events from a cursor on.
+pub struct Reader {
+    engine: Arc<Inner>,
+    run: RunId,
+    workflow: String,
+    trace_id: String,
+    tail: Arc<Tail>,
+    tips: watch::Receiver<Option<Tip>>,
+    cursor: u64,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if self.tail.readers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *self.tail.ring() = Ring::default();
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) async fn open(
+        engine: Arc<Inner>,
+        run: RunId,
+        cursor: u64,
+    ) -> Result<Reader, LoadError> {
+        let started = first_event(&*engine.store, run).await?;
+        // Before the store is read, so that nothing falls in between.
+        let (tail, tips) = engine.watches.tail(run);
+        tail.readers.fetch_add(1, Ordering::AcqRel);
+        let (workflow, trace_id) = (started.workflow, started.trace_id);
+        Ok(Reader { engine, run, workflow, trace_id, tail, tips, cursor })
+    }
+
+    /// The id of the last event that was read.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// What there is after the cursor by now, a page of it; nothing where it has
+    /// caught up.
+    pub async fn read(&mut self) -> Result<Vec<Arc<Seen>>, LoadError> {
+        let recent = self.tail.ring().after(self.cursor);
+        let mut page = Vec::new();
+        if recent.is_empty() {
+            let store = &self.engine.store;
+            for frame in store.frames(self.run, self.cursor, PAGE_BYTES).await? {
+                self.add(&mut page, self.show(&frame).await?);
+            }
+        }
+        for recent in recent {
+            let seen = recent.seen.get_or_try_init(|| self.show(&recent.frame)).await?;
+            self.add(&mut page, seen.iter().cloned());
+        }
+        if let Some(last) = page.last() {
+            self.cursor = last.id();
+        }
+        Ok(page)
+    }
+
+    /// The next events after the cursor, at least one, as soon as there is one.
+    /// None when the run has ended and all of it was read.
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Seen>>>, LoadError> {
+        loop {
+            let tip = *self.tips.borrow_and_update();
+            let page = self.read().await?;
+            if !page.is_empty() {
+                return Ok(Some(page));
+            }
+            if self.has_ended(tip).await? {
+                // What came between the two looks is the last.
+                let page = self.read().await?;
+                return Ok((!page.is_empty()).then_some(page));
+            }
+            let here = tip.is_some_and(|tip| tip.resident);
+            let look_ms = if here { LOOK_HERE_MS } else { LOOK_AWAY_MS };
+            let patience = Duration::from_millis(look_ms);
+            // The tail holds the sender: what ends here is the patience alone.
+            let _ = tokio::time::timeout(patience, self.tips.changed()).await;
+        }
+    }
+
+    /// Whether the run has ended: as it says itself, or as the list has it.
+    async fn has_ended(&self, tip: Option<Tip>) -> Result<bool, LoadError> {
+        if let Some(tip) = tip.filter(|tip| tip.resident || tip.status.is_terminal()) {
+            return Ok(tip.status.is_terminal());
+        }
+        let filter = Filter { run: Some(self.run), ..Filter::default() };
+        let rows = self.engine.store.list(filter).await?;
+        Ok(rows.first().is_none_or(|row| row.status.is_terminal()))
+    }
+
+    fn add(&self, page: &mut Vec<Arc<Seen>>, seen: impl IntoIterator<Item = Arc<Seen>>) {
+        for one in seen.into_iter().filter(|one| one.id() > self.cursor) {
+            push(page, one);
+        }
+    }
+
+    async fn show(&self, frame: &Frame) -> Result<Vec<Arc<Seen>>, LoadError> {
+        let blobs = blobs_of(&*self.engine.store, self.run, frame).await?;
+        let seen = envelopes(self.run, &self.workflow, &self.trace_id, frame, &blobs);
+        let poison = |reason: String| LoadError::Poison { run: self.run, reason };
+        let seen = seen.map_err(|error| poison(error.to_string()))?;
+        Ok(seen.into_iter().map(Arc::new).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(first: u64, count: u32, bytes: usize) -> Frame {
+        let (beside, chain) = (Vec::new(), Vec::new());
+        Frame { first, count, body: vec![0; bytes], beside, chain }
+    }
+
+    fn ids(ring: &Ring, after: u64) -> Vec<u64> {
+        ring.after(after).iter().map(|recent| recent.frame.first).collect()
+    }
+
+    #[test]
+    fn a_ring_answers_what_it_has_without_a_gap() {
+        let mut ring = Ring::default();
+        assert_eq!(ids(&ring, 0), [0; 0]);
+        for first in [5, 7, 9] {
+            ring.push(frame(first, 2, 10));
+        }
+        assert_eq!(ids(&ring, 3), [0; 0], "event 4 is not here");
+        assert_eq!(ids(&ring, 4), [5, 7, 9]);
+        assert_eq!(ids(&ring, 5), [5, 7, 9]);
+        assert_eq!(ids(&ring, 6), [7, 9]);
+        assert_eq!(ids(&ring, 10), [0; 0]);
+        assert_eq!(ids(&ring, 99), [0; 0]);
+        // Another process had the run in between.
+        ring.push(frame(15, 1, 10));
+        assert_eq!((ids(&ring, 10), ids(&ring, 14)), (vec![], vec![15]));
+    }
+
+    #[test]
+    fn a_ring_is_bounded_in_frames_and_in_bytes() {
+        let mut ring = Ring::default();
+        for first in 1..=2 * TAIL_FRAMES_MAX as u64 {
+            ring.push(frame(first, 1, 1));
+        }
+        assert_eq!((ring.frames.len(), ring.bytes), (TAIL_FRAMES_MAX, TAIL_FRAMES_MAX));
+        let next = 2 * TAIL_FRAMES_MAX as u64 + 1;
+        ring.push(frame(next, 1, TAIL_BYTES_MAX));
+        assert_eq!((ring.frames.len(), ring.bytes), (1, TAIL_BYTES_MAX));
+        ring.push(frame(next + 1, 1, TAIL_BYTES_MAX + 1));
+        assert_eq!((ring.frames.len(), ring.bytes), (0, 0));
+    }
+}

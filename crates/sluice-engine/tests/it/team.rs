@@ -1,0 +1,114 @@
+//! Teams and memory on real stores: what waits for somebody survives a crash, and
+//! what agents answered is there in the next run, the next process, and gone when
+//! it is erased.
+
+use crate::office::{heard, put};
+use crate::world::{Life, World, ended, start, step, until};
+use serde_json::json;
+use sluice_core::port::ledger::{Erased, Erasure, Ledger as _};
+use sluice_core::port::store::NodeId;
+use sluice_core::run::command::Command;
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_govern::registry::Kind;
+
+const READ: &str = "name: read\nsteps: [{id: r, command: go, memory: past}]";
+
+/// A run in which the scribe says this.
+async fn write(life: &Life, text: &str) -> Run {
+    let flow = format!("name: write\nsteps: [{{id: w, command: {text}, agent: scribe}}]");
+    done(life, &flow).await
+}
+
+async fn set_up(life: &Life) {
+    let past = json!({"last_outputs": {"agent": "scribe", "count": 2}});
+    let rows = [
+        (Kind::Agent, "scribe", json!({"gateway": "local"})),
+        (Kind::Gateway, "local", json!({"provider": "mock"})),
+        (Kind::Memory, "past", past),
+    ];
+    put(&*life.store(), &rows).await;
+    heard().await;
+}
+
+async fn done(life: &Life, document: &str) -> Run {
+    let id = life.start(start(document)).await.expect("it starts").run;
+    let run = ended(life, id).await;
+    assert_eq!(run.status, RunStatus::Completed, "{:?}", run.end);
+    run
+}
+
+/// What the step that loads memory is told.
+async fn told(life: &Life) -> String {
+    let run = done(life, READ).await;
+    let layers = &step(&run, "r").prepared.as_ref().expect("it was prepared").layers;
+    let memory = layers.iter().find(|layer| layer.number == 9);
+    memory.map(|layer| layer.text.clone()).unwrap_or_default()
+}
+
+async fn erase(life: &Life, run: RunId) {
+    let (bodies, blobs, entries) = (Vec::new(), Vec::new(), Vec::new());
+    let erasure = Erasure { run, bodies, besides: Vec::new(), blobs, node: NodeId(1), entries };
+    assert_eq!(life.store().erase(erasure).await.expect("the store answers"), Erased::Done);
+}
+
+#[tokio::test]
+async fn what_an_agent_answered_is_told_in_later_runs_and_after_a_restart() {
+    let world = World::new("w: {echo: true}\nr: {text: read}");
+    let life = world.boot().await;
+    set_up(&life).await;
+    assert_eq!(told(&life).await, "", "there is no past yet");
+    for text in ["first", "second", "third"] {
+        write(&life, text).await;
+    }
+    let now = told(&life).await;
+    let (third, second) = (now.find("third").unwrap(), now.find("second").unwrap());
+    assert!(third < second && !now.contains("first"), "the newest two, newest first: {now}");
+    life.crash().await;
+    let life = world.boot().await;
+    assert_eq!(told(&life).await, now, "it outlives the process");
+    let calls = world.calls("r");
+    assert_eq!(calls.len(), 3);
+}
+
+#[tokio::test]
+async fn what_another_process_wrote_is_known_after_a_sweep_and_what_was_erased_is_gone() {
+    let world = World::new("w: {echo: true}\nr: {text: read}");
+    let life = world.boot().await;
+    set_up(&life).await;
+    let other = world.boot().await;
+    let first = write(&life, "first").await;
+    write(&life, "second").await;
+    heard().await;
+    let theirs = told(&other).await;
+    assert!(theirs.contains("first") && theirs.contains("second"), "{theirs}");
+    erase(&life, first.id).await;
+    heard().await;
+    for one in [&life, &other] {
+        let now = told(one).await;
+        assert!(!now.contains("first") && now.contains("second"), "{now}");
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_waits_for_somebody_survives_a_crash_and_goes_on_when_assigned() {
+    let flow = "
+name: flow
+team: {members: [{id: ada, agent: mock, tool_profile: {allow_tools: [read]}}]}
+steps: [{id: a, command: go, tools: [drop]}]
+";
+    let world = World::new("a: {text: done}");
+    let life = world.boot().await;
+    let id = life.start(start(flow)).await.unwrap().run;
+    let run = until(&life, id, |run| run.status == RunStatus::Paused).await;
+    assert_eq!(step(&run, "a").status, StepStatus::Blocked);
+    life.crash().await;
+    let life = world.boot().await;
+    assert_eq!(life.load(id).await.unwrap().status, RunStatus::Paused);
+    assert_eq!(world.calls("a").len(), 0);
+    let assign = Command::Assign { by: "eve".to_owned(), step: 0, whom: "ada".to_owned() };
+    life.command(id, assign, "assign").await.unwrap();
+    assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
+    assert_eq!(world.calls("a").len(), 1);
+}

@@ -1,0 +1,60 @@
+//! Which runs took values from which.
+
+use super::SqliteStore;
+use super::column::{int, run_bytes, run_id, uint};
+use super::fault::Fault;
+use super::writer::Work;
+use rusqlite::{Connection, params};
+use sluice_core::port::lineage::{Lineage, Taker};
+use sluice_core::port::store::{Answer, Append};
+use sluice_core::run::id::RunId;
+
+impl Lineage for SqliteStore {
+    fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
+        let limit = crate::page(limit);
+        Box::pin(self.readers.read(move |desk| takers(&desk.connection, run, after, limit)))
+    }
+
+    fn taken(&self, run: RunId) -> Answer<'_, u64> {
+        Box::pin(self.readers.read(move |desk| {
+            let sql = "SELECT coalesce(sum(count), 0) FROM taking WHERE source = ?1";
+            let mut statement = desk.connection.prepare_cached(sql)?;
+            Ok(uint(statement.query_row([run_bytes(run)], |row| row.get(0))?))
+        }))
+    }
+}
+
+fn takers(
+    connection: &Connection,
+    run: RunId,
+    after: Option<RunId>,
+    limit: usize,
+) -> Result<Vec<Taker>, Fault> {
+    let sql = "SELECT taker, count FROM taking WHERE source = ?1 AND taker > ?2
+               ORDER BY taker LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let after = after.map(run_bytes);
+    let after: &[u8] = after.as_ref().map_or(&[], |after| &after[..]);
+    let mut rows = statement.query(params![run_bytes(run), after, int(limit as u64)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(Taker { run: run_id(row.get(0)?), values: uint(row.get(1)?) });
+    }
+    Ok(found)
+}
+
+/// Keeps what the run of an append has taken by now.
+pub(super) fn keep(work: &Work<'_>, append: &Append) -> Result<(), Fault> {
+    for taking in &append.takings {
+        let (from, taker) = (run_bytes(taking.from), run_bytes(append.run));
+        if taking.values == 0 {
+            let sql = "DELETE FROM taking WHERE source = ?1 AND taker = ?2";
+            work.connection.prepare_cached(sql)?.execute(params![from, taker])?;
+        } else {
+            let sql = "INSERT OR REPLACE INTO taking VALUES (?1, ?2, ?3)";
+            let values = params![from, taker, int(taking.values)];
+            work.connection.prepare_cached(sql)?.execute(values)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! `sluice runs assign`: somebody is chosen for a step that nobody fits.
+
+use crate::Exit;
+use crate::cli::runs::Assign;
+use crate::cmd::renew;
+use crate::cmd::told::{self, Told as Became};
+use crate::find;
+use crate::local::{self, Again, Local};
+use crate::out::Out;
+use crate::visible;
+use sluice_core::run::command::Command;
+use sluice_core::run::state::Run;
+
+pub(super) async fn run(args: &Assign, out: &mut Out) -> anyhow::Result<Exit> {
+    let told = &args.told;
+    let local = Local::look(&told.data).await?;
+    let run = find::run(&local, &told.run.id).await?.run;
+    let before = find::load(&local, run).await?;
+    let step = renew::position(&before, &args.step)?;
+    let whom = args.whom.clone();
+    let assign = Command::Assign { by: local::who(&told.name), step, whom };
+    let assigned = |run: &Run| run.steps[step as usize].assigned.is_some();
+    let became = told::tell(&local, run, assign, assigned, out).await?;
+    let is = if became == Became::Sent { "will be" } else { "is" };
+    let again = Again::of(&told.data, None).work;
+    let (step, whom) = (visible::brief(&args.step), visible::brief(&args.whom));
+    out.print(&format!(
+        "{step} {is} {whom}'s; `sluice resume {run}{again}` takes the run up where nobody has it\n"
+    ))?;
+    local.close().await;
+    Ok(Exit::Done)
+}

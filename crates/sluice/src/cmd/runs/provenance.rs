@@ -1,0 +1,92 @@
+//! `sluice runs provenance`: where values came from, and where they went.
+
+mod mermaid;
+
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::runs::{Provenance, Shape, Way};
+use crate::find;
+use crate::local::Local;
+use crate::out::{Layout, Out};
+use crate::refused::{self, Refused};
+use crate::table::Table;
+use crate::visible;
+use serde_json::json;
+use sluice_core::run::id::RunId;
+use sluice_core::run::provenance::Place;
+use sluice_core::run::state::Run;
+use sluice_core::suggest::suggest;
+use sluice_engine::provenance::{Ask, Direction, Trace};
+
+pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit> {
+    let local = Local::look(&args.data).await?;
+    let id = find::run(&local, &args.run.id).await?.run;
+    let run = find::load(&local, id).await?;
+    if let Some(step) = &args.step {
+        known(&run, step)?;
+    }
+    let direction = match args.direction {
+        Way::Up => Direction::Up,
+        Way::Down => Direction::Down,
+        Way::Both => Direction::Both,
+    };
+    let ask = Ask { step: args.step.clone(), direction, hops_max: args.hops.into() };
+    let trace = local.engine.provenance(id, &ask).await.map_err(refused::load)?;
+    local.close().await;
+    let shape = if args.json.reader() == Reader::Program { Shape::Json } else { args.format };
+    match shape {
+        Shape::Json => {
+            let (crossings, cut) = (&trace.crossings, trace.cut);
+            let answer = json!({"run_id": id.to_string(), "rows": crossings, "cut": cut});
+            out.json(Layout::Line, &answer)?;
+        }
+        Shape::Mermaid => out.print(&mermaid::draw(id, &trace))?,
+        Shape::Table => {
+            if trace.crossings.is_empty() {
+                out.note("no values crossed from one step to another")?;
+            } else {
+                out.print(&table(id, &trace))?;
+            }
+        }
+    }
+    if trace.cut && shape != Shape::Json {
+        out.note("there is more: further runs, or some that cannot be read")?;
+    }
+    Ok(Exit::Done)
+}
+
+fn known(run: &Run, step: &str) -> Result<(), Refused> {
+    if run.find(step).is_some() {
+        return Ok(());
+    }
+    let steps = run.definition.plan.steps.iter().map(|step| step.id.as_str());
+    let remedy = match suggest(step, steps) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`sluice runs show {}` lists its steps", run.id),
+    };
+    let message = format!("{} has no step `{}`", run.id, visible::brief(step));
+    Err(Refused::new("unknown_step", message, remedy))
+}
+
+/// A step, with its run where that is another one.
+fn shown(here: RunId, place: &Place) -> String {
+    match (place.run == here, place.node.is_empty()) {
+        (true, _) => place.node.clone(),
+        (false, true) => place.run.to_string(),
+        (false, false) => format!("{}/{}", place.run, place.node),
+    }
+}
+
+fn table(here: RunId, trace: &Trace) -> String {
+    let mut table = Table::new(&["FROM", "OUTPUT", "TO", "INPUT", "HOW"]);
+    for crossing in &trace.crossings {
+        table.row([
+            shown(here, &crossing.source),
+            crossing.source_output_path.clone(),
+            shown(here, &crossing.target),
+            crossing.target_input_path.clone(),
+            crossing.transform.clone().unwrap_or_default(),
+        ]);
+    }
+    table.draw()
+}

@@ -1,0 +1,40 @@
+//! What goes with payloads, unless another run needs it.
+
+use sluice_core::journal::wire;
+use sluice_core::port::store::{Filter, Hash, Store};
+use sluice_core::run::id::RunId;
+use std::collections::BTreeSet;
+
+/// Bytes of frames read at once.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Runs read at once.
+const PAGE: usize = 1000;
+
+/// Those of some blobs that no other run refers to. The store keeps equal bytes
+/// once, so every journal has to be looked at; there are seldom any.
+pub(super) async fn of(
+    store: &dyn Store,
+    run: RunId,
+    mut blobs: BTreeSet<Hash>,
+) -> anyhow::Result<Vec<Hash>> {
+    let mut filter = Filter { limit: PAGE, ..Filter::default() };
+    while !blobs.is_empty() {
+        let rows = store.list(filter.clone()).await?;
+        let Some(last) = rows.last() else { break };
+        filter.before = Some(last.run);
+        for other in rows.iter().map(|row| row.run).filter(|other| *other != run) {
+            let mut after = 0;
+            loop {
+                let frames = store.frames(other, after, PAGE_BYTES).await?;
+                let Some(last) = frames.last() else { break };
+                after = last.first + u64::from(last.count) - 1;
+                for frame in &frames {
+                    for hash in wire::blobs_of(frame)? {
+                        blobs.remove(&hash);
+                    }
+                }
+            }
+        }
+    }
+    Ok(blobs.into_iter().collect())
+}

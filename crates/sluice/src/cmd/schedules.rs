@@ -1,0 +1,168 @@
+//! `sluice schedules`.
+
+mod tick;
+
+use super::rows::{all, change, object, patch, remove, set};
+use crate::Exit;
+use crate::amount;
+use crate::cli::Reader;
+use crate::cli::rows::{List, One, Show};
+use crate::cli::schedules::{Schedules, Slots};
+use crate::local::Local;
+use crate::out::{Layout, Out};
+use crate::registry::{self, now_ms};
+use crate::table::Table;
+use crate::visible;
+use serde_json::{Value, json};
+use sluice_core::journal::envelope::timestamp;
+use sluice_core::port::slots::Slot;
+use sluice_core::schedule::Timing;
+use sluice_govern::registry::{Kind, Row, Schedule};
+
+/// Slots that `show` shows.
+const SHOWN: usize = 20;
+
+pub(super) async fn run(command: &Schedules, out: &mut Out) -> anyhow::Result<Exit> {
+    match command {
+        Schedules::List(args) => list(args, out).await,
+        Schedules::Show(args) => show(args, out).await,
+        Schedules::Set(args) => set(Kind::Schedule, args, out).await,
+        Schedules::Remove(args) => remove(Kind::Schedule, args, out).await,
+        Schedules::Enable(args) => switch(args, Value::Bool(true), out).await,
+        Schedules::Disable(args) => switch(args, Value::Bool(false), out).await,
+        Schedules::Slots(args) => slots(args, out).await,
+        Schedules::Tick(args) => tick::run(args, out).await,
+    }
+}
+
+async fn switch(args: &One, enabled: Value, out: &mut Out) -> anyhow::Result<Exit> {
+    let wish = patch(Kind::Schedule, &args.row.name, |body| {
+        body.insert("enabled".to_owned(), enabled.clone());
+        Ok(())
+    });
+    change(&args.by, &wish, out).await
+}
+
+/// A row that can be read, and its times.
+fn read(row: &Row) -> anyhow::Result<(Schedule, Timing)> {
+    let schedule: Schedule = serde_json::from_value(row.body.clone())?;
+    let timing = Timing::of(&schedule).map_err(anyhow::Error::msg)?;
+    Ok((schedule, timing))
+}
+
+/// When, for people.
+fn when(schedule: &Schedule) -> String {
+    match (&schedule.cron, &schedule.every) {
+        (Some(cron), _) => format!("{cron} ({})", schedule.time_zone),
+        (None, Some(Value::String(every))) => format!("every {every}"),
+        (None, Some(every)) => format!("every {every}s"),
+        (None, None) => String::new(),
+    }
+}
+
+async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.data).await?;
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.kind == Kind::Schedule).collect();
+    let mut data = Vec::new();
+    let mut table = Table::new(&["NAME", "WORKFLOW", "WHEN", "OVERLAP", "NEXT", ""]);
+    for row in &rows {
+        let (schedule, timing) = read(row)?;
+        let next_ms = timing.next(now_ms()).filter(|_| schedule.enabled);
+        let mut fields = object(row);
+        fields["next_at"] = next_ms.map(timestamp).into();
+        let overlap = fields["overlap"].as_str().unwrap_or_default().to_owned();
+        data.push(fields);
+        table.row([
+            row.name.clone(),
+            schedule.workflow.clone(),
+            when(&schedule),
+            overlap,
+            next_ms.map(amount::moment).unwrap_or_default(),
+            if schedule.enabled { String::new() } else { "disabled".to_owned() },
+        ]);
+    }
+    match args.json.reader() {
+        Reader::Program => {
+            out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
+        }
+        Reader::Person if rows.is_empty() => out.note("no schedules")?,
+        Reader::Person => out.print(&table.draw())?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
+    let local = Local::look(&args.data).await?;
+    let rows = local.store.registry(None).await?.rows;
+    let row = registry::row(&rows, Kind::Schedule, &args.row.name)?;
+    let slots = local.store.slots(row.name.clone(), None, SHOWN).await?;
+    local.close().await;
+    let (schedule, timing) = read(row)?;
+    let next_ms = timing.next(now_ms()).filter(|_| schedule.enabled);
+    if args.json.reader() == Reader::Program {
+        let mut fields = object(row);
+        fields["next_at"] = next_ms.map(timestamp).into();
+        fields["slots"] = slots.iter().map(slot_object).collect();
+        out.json(Layout::Line, &fields)?;
+        return Ok(Exit::Done);
+    }
+    super::rows::tell(row, Reader::Person, out)?;
+    let next = next_ms.map_or_else(|| "disabled".to_owned(), amount::moment);
+    out.print(&format!("  next  {next}\n"))?;
+    if slots.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(&["SLOT", "FATE", "WHY", "RUN"]);
+    for slot in &slots {
+        let many = match slot.count {
+            1 => String::new(),
+            0 => " and those before".to_owned(),
+            count => format!(" and {} before", count - 1),
+        };
+        table.row([
+            amount::moment(slot.slot_ms),
+            format!("{}{many}", slot.fate),
+            slot.why.clone().unwrap_or_default(),
+            slot.run.map(|run| run.to_string()).unwrap_or_default(),
+        ]);
+    }
+    out.print(&format!("\n{}", table.draw()))?;
+    Ok(Exit::Done)
+}
+
+fn slot_object(slot: &Slot) -> Value {
+    json!({
+        "slot_at": timestamp(slot.slot_ms),
+        "count": slot.count,
+        "fate": slot.fate,
+        "why": slot.why,
+        "run_id": slot.run.map(|run| run.to_string()),
+        "noted_at": timestamp(slot.at_ms),
+    })
+}
+
+async fn slots(args: &Slots, out: &mut Out) -> anyhow::Result<Exit> {
+    let rows = all(&args.data).await?;
+    let row = registry::row(&rows, Kind::Schedule, &args.row.name)?;
+    let (schedule, timing) = read(row)?;
+    let mut at_ms = now_ms();
+    let next = std::iter::from_fn(|| {
+        at_ms = timing.next(at_ms)?;
+        Some((at_ms, timing.is_off(at_ms)))
+    });
+    let next: Vec<(u64, bool)> = next.take(args.next.into()).collect();
+    if args.json.reader() == Reader::Program {
+        let slot = |(at_ms, off): &(u64, bool)| json!({"slot_at": timestamp(*at_ms), "skipped": off.then_some("date")});
+        let data: Vec<Value> = next.iter().map(slot).collect();
+        out.json(Layout::Line, &json!({"data": data, "meta": {"enabled": schedule.enabled}}))?;
+        return Ok(Exit::Done);
+    }
+    if !schedule.enabled {
+        out.note(&format!("{} is disabled", visible::brief(&row.name)))?;
+    }
+    for (at_ms, off) in next {
+        let why = if off { "  skipped: date" } else { "" };
+        out.print(&format!("{}{why}\n", amount::moment(at_ms)))?;
+    }
+    Ok(Exit::Done)
+}

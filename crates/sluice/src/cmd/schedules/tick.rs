@@ -1,0 +1,132 @@
+//! `sluice schedules tick`: the schedules are looked after here.
+
+use crate::Exit;
+use crate::amount;
+use crate::cli::Reader;
+use crate::cli::schedules::Tick;
+use crate::cmd::work::script;
+use crate::hands;
+use crate::local::{self, Local};
+use crate::moderation;
+use crate::out::{Layout, Out};
+use crate::policies;
+use crate::visible;
+use serde_json::json;
+use sluice_core::journal::envelope::timestamp;
+use sluice_core::port::store::Filter;
+use sluice_core::run::id::RunId;
+use sluice_core::run::status::RunStatus;
+use sluice_engine::config::Claims;
+use sluice_engine::schedule::Starting;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+/// How often the schedules are looked at, in milliseconds.
+const LOOK_MS: u64 = 200;
+
+pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
+    local::existing(&args.data)?;
+    let script = match &args.mock {
+        None => None,
+        Some(name) => match script(name, out)? {
+            Some(script) => Some(script),
+            None => return Ok(Exit::Refused),
+        },
+    };
+    let scripted = script.is_some().then(|| hands::MOCK.to_owned());
+    let starting = Starting { default_agent: args.agent.clone().or(scripted) };
+    let agents = hands::agents(&args.data, script);
+    let policies = policies::source(&args.policies)?;
+    let moderator = moderation::moderator(args.moderation.as_ref())?;
+    let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;
+    let done = look_after(args, &local, &starting, out).await;
+    local.close().await;
+    done.map(|()| Exit::Done)
+}
+
+/// Looks at the schedules until the time is over, then waits for what was started.
+async fn look_after(
+    args: &Tick,
+    local: &Local,
+    starting: &Starting,
+    out: &mut Out,
+) -> anyhow::Result<()> {
+    let until = args.for_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut endings = signal(SignalKind::terminate())?;
+    let mut open = BTreeSet::new();
+    let mut over = false;
+    loop {
+        // What waits for a run that was started here comes when that has ended.
+        let ticked = if over { Default::default() } else { local.engine.tick(starting).await? };
+        over |= until.is_some_and(|until| Instant::now() >= until);
+        for (schedule, slot_ms, run) in ticked.started {
+            told(args, &schedule, slot_ms, run, out)?;
+            open.insert(run);
+        }
+        ended(args, local, &mut open, out).await?;
+        if over && open.is_empty() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            _ = interrupts.recv() => {
+                if over {
+                    return Ok(());
+                }
+                over = true;
+                out.note("no more is started; interrupt once more to leave at once")?;
+            }
+            _ = endings.recv() => return Ok(()),
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
+        }
+    }
+}
+
+fn told(
+    args: &Tick,
+    schedule: &str,
+    slot_ms: u64,
+    run: RunId,
+    out: &mut Out,
+) -> anyhow::Result<()> {
+    if args.json.reader() == Reader::Program {
+        let slot_at = timestamp(slot_ms);
+        let run_id = run.to_string();
+        let line = json!({"schedule": schedule, "slot_at": slot_at, "run_id": run_id});
+        out.json(Layout::Line, &line)?;
+    } else {
+        let schedule = visible::brief(schedule).into_owned();
+        out.print(&format!("{schedule}  {}  {run} started\n", amount::moment(slot_ms)))?;
+    }
+    out.flush()
+}
+
+/// Tells of runs that have ended, or wait for people: nobody here answers.
+async fn ended(
+    args: &Tick,
+    local: &Local,
+    open: &mut BTreeSet<RunId>,
+    out: &mut Out,
+) -> anyhow::Result<()> {
+    for run in open.clone() {
+        let filter = Filter { run: Some(run), limit: 1, ..Filter::default() };
+        let Some(row) = local.store.list(filter).await?.into_iter().next() else { continue };
+        let recovers = row.status == RunStatus::Failed && row.due_at_ms.is_some();
+        let settled = row.status.is_terminal() && !recovers;
+        if !settled && row.status != RunStatus::Paused {
+            continue;
+        }
+        open.remove(&run);
+        if args.json.reader() == Reader::Program {
+            let line = json!({"run_id": run.to_string(), "status": row.status});
+            out.json(Layout::Line, &line)?;
+        } else {
+            out.print(&format!("{run} {}\n", row.status))?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}

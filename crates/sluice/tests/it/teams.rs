@@ -1,0 +1,136 @@
+//! Teams, instructions and memory at the command line.
+
+use crate::session::root;
+use crate::world::{World, shown};
+use serde_json::Value;
+
+const NOBODY: &str = "
+name: trace
+team: {members: [{id: iris, agent: mock, tool_profile: {allow_tools: [read_logs]}}]}
+steps:
+  - {id: follow, command: go, tools: [read_traces]}
+  - {id: then, command: go, depends_on: [follow]}
+";
+
+fn path(name: &str) -> String {
+    root().join("examples/prompts").join(name).to_str().unwrap().to_owned()
+}
+
+fn newsletter(world: &World, more: &[&str]) -> (Option<i32>, Value) {
+    let (document, mock) = (path("newsletter.lobsterx.yaml"), path("mock.yaml"));
+    let args = [&["run", &document, "--mock", &mock, "--json"], more].concat();
+    let output = world.output(&args);
+    let run =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)));
+    (output.status.code(), run)
+}
+
+fn layers(run: &Value) -> Vec<(u64, String, String)> {
+    let layers = run["node_results"][0]["prompt_layers"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let one = |layer: &Value| {
+        (layer["layer"].as_u64().unwrap(), text(&layer["source"]), text(&layer["text"]))
+    };
+    layers.iter().map(one).collect()
+}
+
+#[test]
+fn the_example_shows_every_layer_and_remembers_what_was_written() {
+    let world = World::new();
+    world.printed(&["apply", "-f", &path("setup.yaml")]);
+    let (code, run) = newsletter(&world, &[]);
+    assert_eq!((code, &run["status"]), (Some(0), &Value::from("completed")));
+    let node = &run["node_results"][0];
+    assert_eq!((&node["agent"], &node["member"]), (&"scribe".into(), &"wanda".into()));
+    assert_eq!(node["prompt"], "Write one paragraph on lamps.");
+    let sources: Vec<(u64, String)> =
+        layers(&run).into_iter().map(|(number, source, _)| (number, source)).collect();
+    let expected = [
+        (1, "engine"),
+        (2, "no-customers"),
+        (3, "brand"),
+        (4, "member wanda"),
+        (5, "agent scribe"),
+        (5, "member wanda"),
+        (6, "command"),
+        (7, "write"),
+        (8, "ada"),
+        (9, "voice"),
+    ];
+    assert_eq!(sources, expected.map(|(number, source)| (number, source.to_owned())));
+    let said = "Lamps last longer than you think.";
+    let memory = |run: &Value| layers(run).pop().unwrap().2;
+    assert!(!memory(&run).contains(said));
+    let (_, second) = newsletter(&world, &[]);
+    assert!(memory(&second).contains(said), "{}", memory(&second));
+    for run in [&run, &second] {
+        let id = run["run_id"].as_str().unwrap();
+        world.printed(&["runs", "erase", id, "--reason", "asked to"]);
+    }
+    let (_, third) = newsletter(&world, &[]);
+    assert!(!memory(&third).contains(said), "{}", memory(&third));
+    assert!(memory(&third).contains("We say lamp"));
+}
+
+#[test]
+fn a_caller_that_contradicts_the_owner_is_refused_by_name() {
+    let world = World::new();
+    world.printed(&["apply", "-f", &path("setup.yaml")]);
+    let (code, run) = newsletter(&world, &["--arg", "language=de"]);
+    assert_eq!(code, Some(1));
+    let node = &run["node_results"][0];
+    assert_eq!(node["error_code"], "layer_contradiction");
+    let message = node["error_message"].as_str().unwrap();
+    assert!(message.contains("layer 8 (caller: ada)"), "{message}");
+    assert!(message.contains("layer 3 (owner: brand)"), "{message}");
+    assert_eq!(node["dispatches"], 0);
+}
+
+#[test]
+fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
+    let world = World::new().file("t.lobsterx.yaml", NOBODY).file("m.yaml", "'*': {text: done}");
+    let output = world.output(&["run", "t.lobsterx.yaml", "--mock", "m.yaml", "--json"]);
+    assert_eq!(output.status.code(), Some(4), "{}", shown(&output));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("sluice runs assign run_"), "{told}");
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let node = &run["node_results"][0];
+    assert_eq!(
+        (&node["status"], &node["waiting_reason"]),
+        (&"blocked".into(), &"human_input".into())
+    );
+    assert_eq!(run["node_results"][1]["status"], "awaiting_dependency");
+    let id = world.newest();
+    for (step, whom, code) in [
+        ("follow", "irs", "member_unknown"),
+        ("then", "iris", "step_not_blocked"),
+        ("folow", "iris", "unknown_step"),
+    ] {
+        let refused = world.told(&["runs", "assign", &id, step, whom]);
+        assert!(refused.contains(&format!("error[{code}]")), "{refused}");
+    }
+    world.printed(&["runs", "assign", &id, "follow", "iris"]);
+    let output = world.output(&["resume", &id, "--mock", "m.yaml", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(run["node_results"][0]["member"], "iris");
+    let exported = world.printed(&["runs", "export", &id, "--json"]);
+    assert!(exported.contains("\"assignedMember\":\"iris\""));
+}
+
+#[test]
+fn rows_of_prompts_are_listed_and_checked() {
+    let world = World::new();
+    world.printed(&["apply", "-f", &path("setup.yaml")]);
+    for (noun, named) in
+        [("notes", "house_style"), ("memories", "voice"), ("instructions", "brand")]
+    {
+        let listed = world.printed(&[noun, "list"]);
+        assert!(listed.contains(named), "{listed}");
+        world.printed(&[noun, "show", named, "--json"]);
+    }
+    let refused = world.told(&["notes", "remove", "house_style"]);
+    assert!(refused.contains("exit 2"), "a profile names it: {refused}");
+    let refused = world.told(&["memories", "set", "voice", "last_outputs.count=99"]);
+    assert!(refused.contains("exit 2"), "{refused}");
+}
