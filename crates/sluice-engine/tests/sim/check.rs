@@ -9,6 +9,7 @@ mod ledger;
 mod step;
 mod table;
 
+use crate::censor::Judged;
 use crate::tally::Tally;
 use grant::Grants;
 use ledger::Ledger;
@@ -45,6 +46,8 @@ pub(crate) struct Journal {
     /// What each dispatch was allowed for.
     allowed: BTreeMap<(RunId, String, u32), String>,
     pub(crate) ledger: Ledger,
+    /// What the moderator has cleared.
+    pub(crate) judged: Judged,
     digest: Hash,
 }
 
@@ -100,6 +103,7 @@ impl Default for Journal {
             children: BTreeSet::new(),
             allowed: BTreeMap::new(),
             ledger: Ledger::default(),
+            judged: Judged::default(),
             digest: Hash::of(b""),
         }
     }
@@ -165,6 +169,7 @@ impl Journal {
             let asks = self.ledger.asks;
             track.grants.event(&track.run, &event, before, asks, tally).map_err(about)?;
             self.ledger.event(&track.run, &event, before, tally).map_err(about)?;
+            self.judged.event(&track.run, &event).map_err(about)?;
             if let Event::Node(at, NodeEvent::Started(started)) = &event
                 && let Some(digest) = &started.digest
             {
@@ -270,6 +275,7 @@ impl Journal {
         if allowed != Some(&request.action_digest) {
             return Err(about("what is sent is what was allowed"));
         }
+        self.judged.executes(&track.run, at, request).map_err(|what| about(&what))?;
         self.ledger.begins(request);
         if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
             return Err(about("a dispatch is sent once"));
@@ -379,6 +385,10 @@ impl Track {
             self.steps.before(&self.run, *at, node)?;
             self.approval(node)?;
             self.hears(node)?;
+            if let NodeEvent::ModerationFlagged { phase, decision } = node {
+                let outcome = decision["outcome"].as_str().unwrap_or_default();
+                tally.reach(format!("moderation {phase} {outcome}"));
+            }
         }
         let was = match event {
             Event::Node(at, _) => self.run.get(*at).map(|state| state.status),

@@ -61,6 +61,8 @@ parts! {
         decided = "dc",
         gate = "ga",
         granted = "gt",
+        asked = "ma",
+        cleared = "mc",
         process = "pr",
         session = "se",
         fan_out = "f",
