@@ -20,14 +20,27 @@ pub(super) struct Case {
     pub(super) args: Map<String, Value>,
     /// The script, as text.
     pub(super) mock: String,
+    /// The word list, a phrase a line.
+    pub(super) moderation: Option<String>,
     /// Whether whatever is asked is approved.
     pub(super) yes: bool,
     pub(super) expect: Map<String, Value>,
 }
 
 /// Everything a case may say.
-const FIELDS: &[&str] =
-    &["name", "spec", "note", "workflow", "file", "format", "args", "mock", "yes", "expect"];
+const FIELDS: &[&str] = &[
+    "name",
+    "spec",
+    "note",
+    "workflow",
+    "file",
+    "format",
+    "args",
+    "mock",
+    "moderation",
+    "yes",
+    "expect",
+];
 
 impl Case {
     /// Reads a case.
@@ -62,6 +75,7 @@ impl Case {
             called: called.to_owned(),
             args: object(&mut said, "args")?,
             mock: spelt_out(object(&mut said, "mock")?.into()).to_string(),
+            moderation: words(said.remove("moderation"))?,
             yes: said.get("yes").is_some_and(|yes| *yes == Value::Bool(true)),
             expect,
         })
@@ -79,6 +93,15 @@ fn object(said: &mut Map<String, Value>, key: &str) -> Result<Map<String, Value>
         Some(Value::Object(map)) => Ok(map),
         Some(_) => Err(format!("`{key}` is an object")),
     }
+}
+
+/// The lines of a word list as its text.
+fn words(said: Option<Value>) -> Result<Option<String>, String> {
+    let lines: Option<Vec<&str>> = match &said {
+        None => return Ok(None),
+        Some(list) => list.as_array().and_then(|list| list.iter().map(Value::as_str).collect()),
+    };
+    lines.map(|lines| Some(lines.join("\n"))).ok_or("`moderation` is a list of lines".to_owned())
 }
 
 /// The value with every `{$repeat, $times}` in it as the long text it stands for.

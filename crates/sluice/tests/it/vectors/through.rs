@@ -5,9 +5,11 @@ use crate::session::Session;
 use crate::world::{PATIENCE, World};
 use serde_json::{Map, Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_bridge::moderate::word_list::WordList;
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::journal::envelope;
+use sluice_core::port::moderator::Moderator;
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
@@ -55,6 +57,13 @@ pub(super) fn binary(case: &Case) -> Result<Seen, String> {
     if case.yes {
         words.push("--yes");
     }
+    let world = match &case.moderation {
+        Some(list) => {
+            words.extend(["--moderation", "words.txt"]);
+            world.file("words.txt", list)
+        }
+        None => world,
+    };
     let done = world.output(&words);
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     let exit = i64::from(done.status.code().unwrap_or(-1));
@@ -135,6 +144,7 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         agents,
         policies: PolicySource::default(),
         sealer: None,
+        moderator: moderator(case)?,
     };
     let engine =
         Engine::open(ground, Config::default()).await.map_err(|error| error.to_string())?;
@@ -174,6 +184,13 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
     }
     engine.shutdown().await;
     Ok(Ok((run, events)))
+}
+
+/// Whoever knows the case's phrases.
+fn moderator(case: &Case) -> Result<Option<Arc<dyn Moderator>>, String> {
+    let Some(list) = &case.moderation else { return Ok(None) };
+    let list = WordList::parse(list.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(Some(Arc::new(list)))
 }
 
 /// Agrees to whatever is asked, where the case says so.
