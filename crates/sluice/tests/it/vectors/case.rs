@@ -75,7 +75,7 @@ impl Case {
             called: called.to_owned(),
             args: object(&mut said, "args")?,
             mock: spelt_out(object(&mut said, "mock")?.into()).to_string(),
-            moderation: words(said.remove("moderation"))?,
+            moderation: words(said.get("moderation"))?,
             yes: said.get("yes").is_some_and(|yes| *yes == Value::Bool(true)),
             expect,
         })
@@ -96,8 +96,8 @@ fn object(said: &mut Map<String, Value>, key: &str) -> Result<Map<String, Value>
 }
 
 /// The lines of a word list as its text.
-fn words(said: Option<Value>) -> Result<Option<String>, String> {
-    let lines: Option<Vec<&str>> = match &said {
+fn words(said: Option<&Value>) -> Result<Option<String>, String> {
+    let lines: Option<Vec<&str>> = match said {
         None => return Ok(None),
         Some(list) => list.as_array().and_then(|list| list.iter().map(Value::as_str).collect()),
     };
