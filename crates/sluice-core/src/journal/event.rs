@@ -485,6 +485,8 @@ pub struct Skip {
     pub reason: String,
     /// The failure behind it, where there is one: code and message.
     pub error: Option<(String, String)>,
+    /// The values that do not fit, where that is the failure.
+    pub violations: Arc<Vec<Violation>>,
     /// What the failed attempt cost.
     pub usage: Usage,
     /// The run it was taken over from.
@@ -495,7 +497,7 @@ impl Skip {
     /// A skip that cost nothing.
     pub fn new(cause: SkipCause, reason: impl Into<String>) -> Skip {
         let (error, usage, carried) = (None, Usage::default(), None);
-        Skip { cause, reason: reason.into(), error, usage, carried }
+        Skip { cause, reason: reason.into(), error, violations: Arc::default(), usage, carried }
     }
 }
 

@@ -32,5 +32,6 @@ mod terminal;
 mod tidy;
 mod usage;
 mod validate;
+mod vectors;
 mod workflows;
 mod world;

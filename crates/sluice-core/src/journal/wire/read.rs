@@ -363,6 +363,7 @@ fn skipped(fields: &Fields<'_>) -> Read<Skip> {
         cause: fields.need_parsed("cause", SkipCause::parse)?,
         reason: fields.or_default("reason")?,
         error: error_behind(fields)?,
+        violations: violations(fields)?,
         usage: usage(fields)?,
         carried: fields.parsed("carriedFrom", RunId::parse)?,
     })

@@ -314,6 +314,7 @@ fn skipped(payload: &mut Payload<'_>, skip: &Skip) {
     if let Some((code, message)) = &skip.error {
         error(payload, code, message);
     }
+    payload.unless_default("errors", &*skip.violations);
     usage(payload, &skip.usage);
     payload.option("carriedFrom", skip.carried.map(Text).as_ref());
 }

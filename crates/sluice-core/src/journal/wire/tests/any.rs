@@ -394,9 +394,15 @@ fn end() -> BoxedStrategy<NodeEvent> {
         SkipCause::Failure,
         SkipCause::Decision,
     ];
-    let skip = (select(causes), text(), error(), usage(), option::of(run())).prop_map(
-        |(cause, reason, error, usage, carried)| Skip { cause, reason, error, usage, carried },
-    );
+    let skip = (select(causes), text(), error(), violations(), usage(), option::of(run()))
+        .prop_map(|(cause, reason, error, violations, usage, carried)| Skip {
+            cause,
+            reason,
+            error,
+            violations,
+            usage,
+            carried,
+        });
     prop_oneof![
         completed().prop_map(|completed| NodeEvent::Completed(Box::new(completed))),
         ending().prop_map(NodeEvent::Failed),

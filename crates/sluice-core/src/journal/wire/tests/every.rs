@@ -202,6 +202,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         cause: SkipCause::Condition,
         reason: text("is false"),
         error: Some((text("timeout"), text("too long"))),
+        violations: Arc::default(),
         usage: usage(),
         carried: Some(RUN),
     };
