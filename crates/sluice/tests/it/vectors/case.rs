@@ -20,14 +20,27 @@ pub(super) struct Case {
     pub(super) args: Map<String, Value>,
     /// The script, as text.
     pub(super) mock: String,
+    /// The word list; none if nobody judges.
+    pub(super) moderation: Option<String>,
     /// Whether whatever is asked is approved.
     pub(super) yes: bool,
     pub(super) expect: Map<String, Value>,
 }
 
 /// Everything a case may say.
-const FIELDS: &[&str] =
-    &["name", "spec", "note", "workflow", "file", "format", "args", "mock", "yes", "expect"];
+const FIELDS: &[&str] = &[
+    "name",
+    "spec",
+    "note",
+    "workflow",
+    "file",
+    "format",
+    "args",
+    "mock",
+    "moderation",
+    "yes",
+    "expect",
+];
 
 impl Case {
     /// Reads a case.
@@ -62,6 +75,7 @@ impl Case {
             called: called.to_owned(),
             args: object(&mut said, "args")?,
             mock: spelt_out(object(&mut said, "mock")?.into()).to_string(),
+            moderation: lines(said.get("moderation"))?,
             yes: said.get("yes").is_some_and(|yes| *yes == Value::Bool(true)),
             expect,
         })
@@ -71,6 +85,14 @@ impl Case {
     pub(super) fn title(&self) -> String {
         format!("{}: {}", self.file, self.name)
     }
+}
+
+/// A list of lines as one text.
+fn lines(value: Option<&Value>) -> Result<Option<String>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let line = |line: &Value| line.as_str().map(|line| format!("{line}\n"));
+    let lines = value.as_array().and_then(|lines| lines.iter().map(line).collect());
+    lines.map(Some).ok_or("`moderation` is a list of lines".to_owned())
 }
 
 fn object(said: &mut Map<String, Value>, key: &str) -> Result<Map<String, Value>, String> {
