@@ -267,7 +267,7 @@ fn usual(kind: &str) -> &'static [(&'static str, &'static str)] {
         "node.provenance" => &[("transform", "null")],
         "governance.decided" => &[("blockedBy", "null")],
         "contract.violated" => &[("errors", "[]")],
-        "moderation.flagged" => &[("decision", "\"\"")],
+        "moderation.flagged" => &[("decision", "{}")],
         "run.completed" => &[("outputs", "{}")],
         _ => &[],
     }

@@ -20,7 +20,7 @@ pub(super) struct Case {
     pub(super) args: Map<String, Value>,
     /// The script, as text.
     pub(super) mock: String,
-    /// The word list; none if nobody judges.
+    /// The word list, a phrase a line.
     pub(super) moderation: Option<String>,
     /// Whether whatever is asked is approved.
     pub(super) yes: bool,
@@ -75,7 +75,7 @@ impl Case {
             called: called.to_owned(),
             args: object(&mut said, "args")?,
             mock: spelt_out(object(&mut said, "mock")?.into()).to_string(),
-            moderation: lines(said.get("moderation"))?,
+            moderation: words(said.remove("moderation"))?,
             yes: said.get("yes").is_some_and(|yes| *yes == Value::Bool(true)),
             expect,
         })
@@ -87,20 +87,21 @@ impl Case {
     }
 }
 
-/// A list of lines as one text.
-fn lines(value: Option<&Value>) -> Result<Option<String>, String> {
-    let Some(value) = value else { return Ok(None) };
-    let line = |line: &Value| line.as_str().map(|line| format!("{line}\n"));
-    let lines = value.as_array().and_then(|lines| lines.iter().map(line).collect());
-    lines.map(Some).ok_or("`moderation` is a list of lines".to_owned())
-}
-
 fn object(said: &mut Map<String, Value>, key: &str) -> Result<Map<String, Value>, String> {
     match said.remove(key) {
         None => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map),
         Some(_) => Err(format!("`{key}` is an object")),
     }
+}
+
+/// The lines of a word list as its text.
+fn words(said: Option<Value>) -> Result<Option<String>, String> {
+    let lines: Option<Vec<&str>> = match &said {
+        None => return Ok(None),
+        Some(list) => list.as_array().and_then(|list| list.iter().map(Value::as_str).collect()),
+    };
+    lines.map(|lines| Some(lines.join("\n"))).ok_or("`moderation` is a list of lines".to_owned())
 }
 
 /// The value with every `{$repeat, $times}` in it as the long text it stands for.

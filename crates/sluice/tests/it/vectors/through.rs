@@ -8,6 +8,7 @@ use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::moderate::word_list::WordList;
 use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::journal::envelope;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::projection::project;
@@ -41,10 +42,7 @@ pub(super) struct Seen {
 
 /// Runs a case as a user would.
 pub(super) fn binary(case: &Case) -> Result<Seen, String> {
-    let mut world = World::new().file(&case.called, &case.document).file("mock.yaml", &case.mock);
-    if let Some(words) = &case.moderation {
-        world = world.file("words.txt", words);
-    }
+    let world = World::new().file(&case.called, &case.document).file("mock.yaml", &case.mock);
     let args = Value::Object(case.args.clone()).to_string();
     let mut words = vec![
         "run",
@@ -59,9 +57,13 @@ pub(super) fn binary(case: &Case) -> Result<Seen, String> {
     if case.yes {
         words.push("--yes");
     }
-    if case.moderation.is_some() {
-        words.extend(["--moderation", "words.txt"]);
-    }
+    let world = match &case.moderation {
+        Some(list) => {
+            words.extend(["--moderation", "words.txt"]);
+            world.file("words.txt", list)
+        }
+        None => world,
+    };
     let done = world.output(&words);
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     let exit = i64::from(done.status.code().unwrap_or(-1));
@@ -135,9 +137,6 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         .with("shell", Arc::new(ShellAdapter::new(shell)))
         .with("mock", Arc::clone(&mock) as Arc<_>)
         .with_fallback(mock);
-    let words = case.moderation.as_ref().map(|words| WordList::parse(words.as_bytes()));
-    let words = words.transpose().map_err(|error| error.to_string())?;
-    let moderator = words.map(|words| Arc::new(words) as Arc<dyn Moderator>);
     let ground = Ground {
         store: Arc::new(MemoryStore::new(Arc::new(SystemClock))),
         clock: Arc::new(SystemClock),
@@ -145,7 +144,7 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         agents,
         policies: PolicySource::default(),
         sealer: None,
-        moderator,
+        moderator: moderator(case)?,
     };
     let engine =
         Engine::open(ground, Config::default()).await.map_err(|error| error.to_string())?;
@@ -179,12 +178,19 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         if page.is_empty() {
             break;
         }
-        let shown = page.into_iter().filter_map(sluice_core::journal::envelope::Seen::event);
+        let shown = page.into_iter().filter_map(envelope::Seen::event);
         let read = shown.map(|one| serde_json::from_str(&one.json));
         events.extend(read.collect::<Result<Vec<Value>, _>>().map_err(|error| error.to_string())?);
     }
     engine.shutdown().await;
     Ok(Ok((run, events)))
+}
+
+/// Whoever knows the case's phrases.
+fn moderator(case: &Case) -> Result<Option<Arc<dyn Moderator>>, String> {
+    let Some(list) = &case.moderation else { return Ok(None) };
+    let list = WordList::parse(list.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(Some(Arc::new(list)))
 }
 
 /// Agrees to whatever is asked, where the case says so.
