@@ -2,6 +2,7 @@
 
 use crate::world::{World, cancel, config, ended, happens, start, start_family, step, until};
 use serde_json::{Value, json};
+use sluice_core::journal::envelope::Seen;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::Answer;
 use sluice_core::port::moderator::{Moderator, Phase, Subject, Verdict};
@@ -63,7 +64,7 @@ fn one(fields: &str) -> String {
 
 async fn payloads(engine: &Engine, run: &Run, kind: &str) -> Vec<Value> {
     let shown = engine.events(run, 0).await.expect("the journal can be read");
-    let of_kind = shown.into_iter().filter(|one| one.kind == kind);
+    let of_kind = shown.into_iter().filter_map(Seen::event).filter(|one| one.kind == kind);
     let envelope = |json: &str| serde_json::from_str::<Value>(json).expect("it is JSON");
     of_kind.map(|one| envelope(&one.json)["payload"].clone()).collect()
 }

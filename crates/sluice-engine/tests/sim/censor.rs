@@ -4,8 +4,9 @@
 
 use crate::chance::{Chance, halves};
 use crate::world::World;
-use serde_json::json;
-use sluice_core::journal::event::{DeltaPart, Event, NodeEvent, StepAt};
+use serde_json::{Value, json};
+use sluice_core::journal::envelope::Seen;
+use sluice_core::journal::event::{Event, NodeEvent, StepAt};
 use sluice_core::plan::step::Work;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::Request;
@@ -82,33 +83,43 @@ impl Judged {
 
     /// Something happened to a step.
     pub(crate) fn event(&self, run: &Run, event: &Event) -> Result<(), String> {
-        let Event::Node(at, node) = event else { return Ok(()) };
-        let whole = run.step(*at).for_each.is_some() && at.item.is_none();
-        if whole || !run.step(*at).moderation.covers(Phase::Output) {
+        let Event::Node(at, NodeEvent::Completed(completed)) = event else { return Ok(()) };
+        let agent = matches!(run.step(*at).work, Work::Command { .. } | Work::Lens(_));
+        if !agent || completed.carried.is_some() || !is_moderated(run, *at) {
             return Ok(());
         }
-        let name = run.name(*at);
-        match node {
-            NodeEvent::Delta(delta) => {
-                let DeltaPart::Text(text) = &delta.part else { return Ok(()) };
-                // Parts that came together may have been cleared apart.
-                let mut parts = text.split_inclusive(|c: char| c.is_ascii_digit());
-                match parts.find(|part| !self.is_cleared(run.id, &name, Phase::Output, part)) {
-                    Some(part) => Err(format!("nothing unchecked is shown: {part:?}")),
-                    None => Ok(()),
-                }
-            }
-            NodeEvent::Completed(completed)
-                if completed.carried.is_none()
-                    && matches!(run.step(*at).work, Work::Command { .. } | Work::Lens(_)) =>
-            {
-                let text = completed.outcome.stdout.as_deref().unwrap_or_default();
-                match self.is_cleared(run.id, &name, Phase::Output, text) {
-                    true => Ok(()),
-                    false => Err(format!("nothing unchecked counts: {text:?}")),
-                }
-            }
-            _ => Ok(()),
+        let text = completed.outcome.stdout.as_deref().unwrap_or_default();
+        match self.is_cleared(run.id, &run.name(*at), Phase::Output, text) {
+            true => Ok(()),
+            false => Err(format!("nothing unchecked counts: {text:?}")),
         }
     }
+
+    /// Readers are shown what came of an append.
+    pub(crate) fn shown(&self, run: &Run, seen: Vec<Seen>) -> Result<(), String> {
+        let deltas = seen.into_iter().filter_map(Seen::event);
+        for delta in deltas.filter(|one| one.kind == "node.stream.delta") {
+            let envelope: Value = serde_json::from_str(&delta.json).expect("it is JSON");
+            let payload = &envelope["payload"];
+            let name = payload["nodeId"].as_str().unwrap_or_default();
+            let text = payload["text"].as_str().unwrap_or_default();
+            if !run.find(name).is_some_and(|at| is_moderated(run, at)) {
+                continue;
+            }
+            // Parts that came together may have been cleared apart.
+            let mut parts = text.split_inclusive(|c: char| c.is_ascii_digit());
+            if let Some(part) =
+                parts.find(|part| !self.is_cleared(run.id, name, Phase::Output, part))
+            {
+                return Err(format!("nothing unchecked is shown: {part:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether what comes out of a step or instance is judged.
+fn is_moderated(run: &Run, at: StepAt) -> bool {
+    let whole = run.step(at).for_each.is_some() && at.item.is_none();
+    !whole && run.step(at).moderation.covers(Phase::Output)
 }

@@ -14,6 +14,7 @@ use crate::tally::Tally;
 use grant::Grants;
 use ledger::Ledger;
 use sluice_core::evidence::event::{Chain, Link};
+use sluice_core::journal::envelope::envelopes;
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
@@ -66,16 +67,21 @@ pub(crate) struct Track {
     asked: BTreeSet<ApprovalId>,
 }
 
-/// The hash of an append's last event, if the hashes of all are right.
-fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
-    let mut link = Link { run: append.run, next: append.after + 1, tip };
-    let stored = Frame {
+/// An append as the store has it.
+fn stored(append: &Append) -> Frame {
+    Frame {
         first: append.after + 1,
         count: append.count,
         body: append.body.clone(),
         beside: append.beside.clone(),
         chain: Vec::new(),
-    };
+    }
+}
+
+/// The hash of an append's last event, if the hashes of all are right.
+fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
+    let mut link = Link { run: append.run, next: append.after + 1, tip };
+    let stored = stored(append);
     let frame = wire::whole(&stored).map_err(|error| error.to_string())?;
     let mut hashes = Chain::new(&mut link);
     let mut chain = Vec::new();
@@ -162,6 +168,11 @@ impl Journal {
             return Err(about("a frame holds as many events as it says".into()));
         }
         let tip = linked(append, track.run.tip).map_err(about)?;
+        if !append.beside.is_empty() {
+            let seen = envelopes(run, "", "", &stored(append), &blobs);
+            let seen = seen.map_err(|error| about(format!("a frame is shown: {error}")))?;
+            self.judged.shown(&track.run, seen).map_err(about)?;
+        }
         for event in decoded.events {
             let id = track.run.version + 1;
             let about = |what: String| format!("{run} event {id} {}: {what}", event.name());

@@ -44,7 +44,12 @@ const EVENTS: &[(&str, &str, &str)] = &[
          maxOutputTokens inputs prompt stdin env labels layers",
     ),
     ("node.stream.delta", "deltaIndex attempt kind", "text url mime"),
-    ("node.log", "", "dispatchNo text processGroup processStarted"),
+    (
+        "node.log",
+        "",
+        "dispatchNo text processGroup processStarted moderation phase digest inputs prompt stdin env \
+         labels layers",
+    ),
     ("node.retried", "attempt cause delayMs", "errorMessage reask +usage"),
     (
         "node.completed",
