@@ -123,7 +123,7 @@ fn a_failure_exits_with_1_and_says_where_to_look() {
         RUN-1 started
         retrying  draft  attempt 1 failed: no␛[31m such key; again after TIME
         failed  draft  auth: no␛[31m such key
-        failed  check  upstream_failure: Blocked by upstream failure of `draft`
+        failed  check  upstream_failure: Blocked by upstream failure
         look: sluice runs show RUN-1
         retry: sluice runs retry RUN-1 --mock mock.yaml
         stdout:

@@ -254,7 +254,7 @@ fn a_failed_run_is_retried_in_place() {
         STEP  STATUS  TIME  ATTEMPTS  TOKENS  COST
         one  completed  TIME  1
         two  failed  TIME  1  auth: no route
-        three  failed  upstream_failure: Blocked by upstream failure of `two`
+        three  failed  upstream_failure: Blocked by upstream failure
 
         CHECKPOINT  AT  STEP
         1  WHEN  one  completed

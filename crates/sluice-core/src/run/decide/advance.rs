@@ -22,7 +22,7 @@ use std::sync::Arc;
 enum Fate {
     Run,
     Skip(SkipCause, String),
-    Fail(String),
+    Fail,
 }
 
 impl Turn<'_> {
@@ -89,7 +89,7 @@ impl Turn<'_> {
                 let skip = Skip::new(cause, reason);
                 self.node(at, NodeEvent::Skipped(skip));
             }
-            Fate::Fail(reason) => self.fail_upstream(at, &reason),
+            Fate::Fail => self.fail_upstream(at),
             Fate::Run => match self.condition(at) {
                 Ok(true) if self.run.step(at).for_each.is_some() => self.fan_out(at),
                 Ok(true) => self.node(at, NodeEvent::Queued { items: None }),
@@ -112,7 +112,7 @@ impl Turn<'_> {
             let name = &plan.steps[*failed as usize].id;
             match plan.steps[step as usize].on_parent_failure {
                 OnParentFailure::Propagate => {
-                    return Fate::Fail(format!("Blocked by upstream failure of `{name}`"));
+                    return Fate::Fail;
                 }
                 OnParentFailure::Skip => {
                     let skipped = self.run.steps[*failed as usize].status == StepStatus::Skipped;

@@ -97,11 +97,11 @@ impl Turn<'_> {
     }
 
     /// Fails a step because of another, without looking further.
-    pub(super) fn fail_upstream_quietly(&mut self, at: StepAt, message: &str) {
+    pub(super) fn fail_upstream_quietly(&mut self, at: StepAt) {
         self.drop_question(at);
         let ending = Ending {
             code: Code::UpstreamFailure.to_string(),
-            message: message.to_owned(),
+            message: "Blocked by upstream failure".to_owned(),
             violations: Arc::default(),
             attempts: self.run.state(at).attempt,
             usage: Usage::default(),

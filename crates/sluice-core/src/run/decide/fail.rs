@@ -81,15 +81,8 @@ impl Turn<'_> {
         );
     }
 
-    pub(super) fn fail_upstream(&mut self, at: StepAt, reason: &str) {
-        let ending = Ending {
-            code: Code::UpstreamFailure.to_string(),
-            message: reason.to_owned(),
-            violations: Arc::default(),
-            attempts: self.run.state(at).attempt,
-            usage: Usage::default(),
-        };
-        self.node(at, NodeEvent::Failed(Box::new(ending)));
+    pub(super) fn fail_upstream(&mut self, at: StepAt) {
+        self.fail_upstream_quietly(at);
         self.cut_off_rest(at);
     }
 

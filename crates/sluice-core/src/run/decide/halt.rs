@@ -64,8 +64,7 @@ impl Turn<'_> {
                 }
                 match definition.plan.steps[*dependent as usize].on_parent_failure {
                     OnParentFailure::Propagate => {
-                        let ending = format!("Blocked by upstream failure of `{name}`");
-                        self.fail_upstream_quietly(one, &ending);
+                        self.fail_upstream_quietly(one);
                         front.push(*dependent);
                     }
                     OnParentFailure::Skip => {

@@ -352,7 +352,7 @@ fn a_rejection_ends_the_run_with_its_reason() {
         is_running: false
         provenance: {"upstream":0,"downstream":0}
         node_results: {"node_id":"pay","status":"failed","prompt":"Pay 5 dollars","error_code":"approval_rejected","error_message":"rejected by bob: too dear","completed_at":"2026-01-31T23:59:59.000Z"}
-        node_results: {"node_id":"note","status":"failed","wave":1,"error_code":"upstream_failure","error_message":"Blocked by upstream failure of `pay`","completed_at":"2026-01-31T23:59:59.000Z"}
+        node_results: {"node_id":"note","status":"failed","wave":1,"error_code":"upstream_failure","error_message":"Blocked by upstream failure","completed_at":"2026-01-31T23:59:59.000Z"}
     "#]],
     );
 }

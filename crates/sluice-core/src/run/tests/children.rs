@@ -54,7 +54,7 @@ fn a_failed_child_fails_the_step_by_its_policy() {
         2 node.queued a
         3 node.started a attempt=1 dispatch=1 child1
         4 node.failed a child_failed: child1: it broke
-        5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+        5 node.failed b upstream_failure: Blocked by upstream failure
         6 run.failed child_failed: `a` failed: child1: it broke
     "#]],
     );
@@ -100,7 +100,7 @@ fn a_cancelled_child_is_not_started_again() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1 child1
             4 node.failed a child_failed: child1 was cancelled: not needed
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed child_failed: `a` failed: child1 was cancelled: not needed
         "#]],
     );
@@ -134,7 +134,7 @@ fn a_child_that_takes_too_long_is_told_to_stop_and_its_end_comes_late() {
             3 node.started a attempt=1 dispatch=1 child1
             after 5s
             4 node.timed_out a timeout: the attempt took longer than 5s
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed timeout: `a` failed: the attempt took longer than 5s
             letter to child1: {"v":1,"do":"cancel","by":"run","reason":"the attempt took longer than 5s"}
             refused: completion_late (the result is of a dispatch that is no longer in flight)
@@ -247,7 +247,7 @@ fn a_child_that_cannot_be_started_is_not_tried_again() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1 child1
             4 node.failed a recursion_too_deep: child1: 5 runs stand above it
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed recursion_too_deep: `a` failed: child1: 5 runs stand above it
         "#]],
     );

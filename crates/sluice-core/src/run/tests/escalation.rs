@@ -46,7 +46,7 @@ fn a_person_may_let_the_step_be_tried_again_but_is_asked_only_once() {
             13 run.status.changed running (approval)
             14 node.started a attempt=3 dispatch=3
             15 node.failed a provider_error: it broke
-            16 node.failed c upstream_failure: Blocked by upstream failure of `a`
+            16 node.failed c upstream_failure: Blocked by upstream failure
             17 run.failed provider_error: `a` failed: it broke
         "#]],
     );
@@ -122,7 +122,7 @@ fn a_person_may_give_up() {
         12 approval.resolved a apr1 abort by bob
         13 run.status.changed running (approval)
         14 node.timed_out a timeout: it broke
-        15 node.failed c upstream_failure: Blocked by upstream failure of `a`
+        15 node.failed c upstream_failure: Blocked by upstream failure
         16 run.failed timeout: `a` failed: it broke
     "#]],
     );
@@ -138,7 +138,7 @@ fn an_escalation_nobody_answers_ends_like_one_given_up() {
         15 approval.resolved a apr1 expired
         16 run.status.changed running (approval)
         17 node.timed_out a timeout: it broke
-        18 node.failed c upstream_failure: Blocked by upstream failure of `a`
+        18 node.failed c upstream_failure: Blocked by upstream failure
         19 run.failed timeout: `a` failed: it broke"#]]
     .assert_eq(&last.join("\n"));
 }

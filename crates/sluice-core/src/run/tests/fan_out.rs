@@ -126,7 +126,7 @@ fn a_failed_instance_halts_by_default() {
             8 node.started each[0] attempt=1 dispatch=1
             9 node.started each[1] attempt=1 dispatch=1
             10 node.failed each[0] auth: it broke
-            11 node.failed after upstream_failure: Blocked by upstream failure of `each[0]`
+            11 node.failed after upstream_failure: Blocked by upstream failure
             12 node.cancelled each[2] run_halted: the run was halted by `each[0]`
             13 node.cancelled each[3] run_halted: the run was halted by `each[0]`
             14 node.completed each[1] {}

@@ -33,7 +33,7 @@ fn an_agent_that_is_not_there_or_may_not_work_fails_its_step_at_once() {
             2 node.queued a
             3 governance.decided a "block" "agent_status"
             4 node.failed a agent_disabled: agent mock is terminated (name another agent)
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed agent_disabled: `a` failed: agent mock is terminated (name another agent)
         "#]],
         ),
@@ -44,7 +44,7 @@ fn an_agent_that_is_not_there_or_may_not_work_fails_its_step_at_once() {
             2 node.queued a
             3 governance.decided a "block" "agent_status"
             4 node.failed a agent_disabled: agent mock is broken (repair agent mock, then set it idle)
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed agent_disabled: `a` failed: agent mock is broken (repair agent mock, then set it idle)
         "#]],
         ),
@@ -55,7 +55,7 @@ fn an_agent_that_is_not_there_or_may_not_work_fails_its_step_at_once() {
             2 node.queued a
             3 governance.decided a "block" "agent_status"
             4 node.failed a agent_disabled: agent mock is deprecated (name the agent that replaced it)
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed agent_disabled: `a` failed: agent mock is deprecated (name the agent that replaced it)
         "#]],
         ),
@@ -157,7 +157,7 @@ fn a_gateway_takes_only_agents_it_trusts() {
         2 node.queued a
         3 governance.decided a "block" "trust_level"
         4 node.failed a trust_level_insufficient: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route elsewhere)
-        5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+        5 node.failed b upstream_failure: Blocked by upstream failure
         6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route elsewhere)
     "#]],
     );
@@ -168,7 +168,7 @@ fn a_gateway_takes_only_agents_it_trusts() {
             2 node.queued a
             3 governance.decided a "block" "trust_level"
             4 node.failed a trust_level_insufficient: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route elsewhere)
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route elsewhere)
         "#]],
     );
@@ -302,7 +302,7 @@ fn a_rule_that_blocks_is_the_end() {
         2 node.queued a
         3 governance.decided a "block" "policy_rules"
         4 node.failed a policy_blocked: policy own.cedar/no forbids it: not on a Tuesday (change the step, or policy own.cedar/no)
-        5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+        5 node.failed b upstream_failure: Blocked by upstream failure
         6 run.failed policy_blocked: `a` failed: policy own.cedar/no forbids it: not on a Tuesday (change the step, or policy own.cedar/no)
     "#]],
     );
@@ -391,7 +391,7 @@ fn the_gates_only_observe_agents_on_trial_but_for_their_rules() {
             2 node.queued a
             3 governance.decided a "block" "policy_rules"
             4 node.failed a policy_blocked: policy own.cedar/no forbids it (change the step, or policy own.cedar/no)
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed policy_blocked: `a` failed: policy own.cedar/no forbids it (change the step, or policy own.cedar/no)
         "#]],
     );
@@ -418,7 +418,7 @@ fn where_no_gateway_is_there_is_no_waiting() {
             2 node.queued a
             3 governance.decided a "block" "gateway_health"
             4 node.failed a gateway_unreachable: there is no gateway gone (register gateway gone, or route elsewhere)
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed gateway_unreachable: `a` failed: there is no gateway gone (register gateway gone, or route elsewhere)
         "#]],
     );

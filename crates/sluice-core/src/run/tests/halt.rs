@@ -31,8 +31,8 @@ fn a_failure_halts_the_run_while_what_is_in_flight_drains() {
             5 node.started a attempt=1 dispatch=1
             6 node.started b attempt=1 dispatch=1
             7 node.failed a auth: it broke
-            8 node.failed after_a upstream_failure: Blocked by upstream failure of `a`
-            9 node.failed after_after_a upstream_failure: Blocked by upstream failure of `a`
+            8 node.failed after_a upstream_failure: Blocked by upstream failure
+            9 node.failed after_after_a upstream_failure: Blocked by upstream failure
             10 node.cancelled c run_halted: the run was halted by `a`
             11 node.cancelled after_b run_halted: the run was halted by `a`
             due: b dispatch=1 key=f472e5
@@ -178,7 +178,7 @@ fn a_dependent_that_substitutes_runs_with_nothing_for_what_is_missing() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             4 node.failed a auth: it broke
-            5 node.failed d upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed d upstream_failure: Blocked by upstream failure
             6 node.queued b
             7 node.provenance b inputs.y <- a x (substitute_default)
             8 node.provenance b command <- a outputs.x (substitute_default)
@@ -218,7 +218,7 @@ fn a_surviving_branch_that_needs_a_halted_step_fails_with_it() {
             7 node.queued b
             8 node.started b attempt=1 dispatch=1
             9 node.completed b {}
-            10 node.failed join upstream_failure: Blocked by upstream failure of `cut`
+            10 node.failed join upstream_failure: Blocked by upstream failure
             11 run.failed auth: `a` failed: it broke
         "#]],
     );

@@ -126,7 +126,7 @@ fn a_run_that_is_cancelled_before_its_time_is_not_taken_up() {
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
             4 node.failed a auth: it broke
-            5 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed auth: `a` failed: it broke
             7 run.status.changed cancelling (not needed) by ada
             8 run.cancelled not needed

@@ -191,7 +191,7 @@ fn a_failed_run_is_taken_up_again_where_it_failed_and_recovers() {
             7 node.queued d
             8 node.started d attempt=1 dispatch=1
             9 node.failed b auth: it broke
-            10 node.failed c upstream_failure: Blocked by upstream failure of `b`
+            10 node.failed c upstream_failure: Blocked by upstream failure
             11 node.completed d {}
             12 run.failed auth: `b` failed: it broke
             13 run.status.changed running (retry) by ada

@@ -385,7 +385,7 @@ fn a_failure_stays_in_its_branch_unless_the_team_halts() {
         4 node.started a attempt=1 dispatch=1
         5 node.started b attempt=1 dispatch=1
         6 node.failed a auth: it broke
-        7 node.failed a2 upstream_failure: Blocked by upstream failure of `a`
+        7 node.failed a2 upstream_failure: Blocked by upstream failure
         8 node.completed b {}
         9 node.queued b2
         10 node.started b2 attempt=1 dispatch=1
@@ -402,7 +402,7 @@ fn a_failure_stays_in_its_branch_unless_the_team_halts() {
         4 node.started a attempt=1 dispatch=1
         5 node.started b attempt=1 dispatch=1
         6 node.failed a auth: it broke
-        7 node.failed a2 upstream_failure: Blocked by upstream failure of `a`
+        7 node.failed a2 upstream_failure: Blocked by upstream failure
         8 node.cancelled b2 run_halted: the run was halted by `a`
         9 node.completed b {}
         10 run.failed auth: `a` failed: it broke

@@ -91,7 +91,7 @@ fn a_wait_ends_with_the_code_of_its_gate() {
             after 1h
             11 governance.decided a "block" "gateway_health"
             12 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; the step waits for it)
-            13 node.failed b upstream_failure: Blocked by upstream failure of `a`
+            13 node.failed b upstream_failure: Blocked by upstream failure
             14 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; the step waits for it)
         "#]],
     );
