@@ -125,6 +125,7 @@ impl Plant {
             agents: Agents::new().with("mock", adapter),
             policies: PolicySource::default(),
             sealer,
+            moderator: None,
         };
         let engine = Engine::open(ground, config).await?;
         Ok(Plant { engine, store, sqlite, dir, _own: own })

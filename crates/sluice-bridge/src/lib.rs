@@ -1,11 +1,14 @@
 //! Who does the work of a step: the adapters behind the core's port.
 //!
+//! Beside them, who judges texts: the moderators behind another port.
+//!
 //! The only crate that talks to models, tools and shells. It holds no workflow
 //! logic: a request goes in, an answer comes out, and what to make of a failure
 //! is the core's business.
 
 pub mod limits;
 pub mod mock;
+pub mod moderate;
 pub mod normalise;
 pub mod shell;
 

@@ -25,6 +25,17 @@ pub const READ_BYTES_MAX: usize = 16 * 1024;
 /// name and the closing zero counted.
 pub const ARGUMENT_BYTES_MAX: usize = 128 * 1024;
 
+/// Longest word list, in bytes.
+pub const WORD_LIST_BYTES_MAX: usize = 1024 * 1024;
+/// Most phrases in a word list.
+pub const PHRASES_MAX: usize = 10_000;
+/// Longest answer of a moderator that is read, in bytes.
+pub const VERDICT_BYTES_MAX: usize = 64 * 1024;
+/// How long a moderator elsewhere may take to be reached.
+pub const MODERATOR_CONNECT_MS: u64 = 3_000;
+/// And to answer.
+pub const MODERATOR_ANSWER_MS: u64 = 10_000;
+
 /// How long a cancelled command may take to end by itself.
 pub const GRACE_MS: u64 = 2_000;
 /// How long an ended command's pipes may be silent before they are given up: a

@@ -235,6 +235,8 @@ codes! {
         ContextUntrusted = "context_untrusted",
         /// A policy says no, or none says yes.
         PolicyBlocked = "policy_blocked",
+        /// The moderator found something, or could not be asked.
+        ModerationBlocked = "moderation_blocked",
         /// It took too long.
         Timeout = "timeout",
         /// The provider failed.

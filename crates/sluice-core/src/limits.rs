@@ -104,6 +104,12 @@ pub const TOKENS_MAX: u64 = 1_000_000_000_000;
 pub const LOG_LINE_BYTES_MAX: usize = 16 * 1024;
 /// Longest text an adapter may answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest text that a moderator is asked about, in bytes: an answer, as text
+/// and as values.
+pub const MODERATED_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
+/// Longest phrase that a stream under moderation is sure to hold back whole, in
+/// bytes without blanks. Word lists take no longer ones.
+pub const PHRASE_BYTES_MAX: usize = 256;
 /// Longest field of an event that is kept in its frame, in bytes of JSON; a
 /// longer one is stored by its hash.
 pub const BLOB_BYTES_MIN: usize = 64 * 1024;

@@ -9,6 +9,7 @@ pub mod authority;
 pub mod ledger;
 pub mod lineage;
 pub mod memo;
+pub mod moderator;
 pub mod slots;
 pub mod store;
 

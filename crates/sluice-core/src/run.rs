@@ -11,6 +11,7 @@ pub mod due;
 pub mod id;
 pub mod label;
 pub mod letter;
+pub mod moderate;
 pub mod projection;
 pub mod provenance;
 pub mod seat;

@@ -28,9 +28,38 @@ pub struct Config {
     pub patience: Patience,
     /// How often a run that waits at a gate looks by itself.
     pub look_ms: u64,
+    /// How the moderator is asked.
+    pub moderation: Moderation,
     /// Safeguards that are off.
     #[cfg(feature = "sabotage")]
     pub sabotage: Sabotage,
+}
+
+/// How the moderator is asked, and how much of a stream waits for it.
+#[derive(Debug, Clone)]
+pub struct Moderation {
+    /// How long it may take to answer once.
+    pub timeout_ms: u64,
+    /// How often it is asked before it counts as unavailable.
+    pub tries: u32,
+    /// Most questions to it at once.
+    pub parallel: usize,
+    /// A stream is checked when so much of it waits.
+    pub window_bytes: usize,
+    /// And at the latest after this time.
+    pub window_ms: u64,
+}
+
+impl Default for Moderation {
+    fn default() -> Moderation {
+        Moderation {
+            timeout_ms: 10_000,
+            tries: 3,
+            parallel: 32,
+            window_bytes: 1024,
+            window_ms: 500,
+        }
+    }
 }
 
 /// Which runs a process looks after.
@@ -58,6 +87,7 @@ impl Default for Config {
             deltas_per_second: 1000,
             patience: Patience::default(),
             look_ms: 1000,
+            moderation: Moderation::default(),
             #[cfg(feature = "sabotage")]
             sabotage: Sabotage::default(),
         }
@@ -84,4 +114,8 @@ pub struct Sabotage {
     pub reserve_again: bool,
     /// A grant that was used counts for ever.
     pub reuse_grants: bool,
+    /// Whatever the moderator says of what goes in, it counts as cleared.
+    pub let_in: bool,
+    /// Streams do not wait for the moderator.
+    pub stream_unchecked: bool,
 }

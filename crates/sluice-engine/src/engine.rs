@@ -4,6 +4,7 @@ use crate::agents::Agents;
 use crate::config::{Claims, Config};
 use crate::definition::{Definitions, Stored};
 use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
+use crate::judge::Judge;
 use crate::limits::PAGE_BYTES;
 use crate::load::{Folded, blobs_of, replay, stored};
 use crate::mail::Mail;
@@ -17,6 +18,7 @@ use crate::turn::{Input, Standing};
 use crate::watch::{Tip, Watches};
 use futures_util::FutureExt as _;
 use sluice_core::journal::envelope::{Seen, envelopes, push};
+use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::{Hash, Letter, NodeId, Store, StoreError};
 use sluice_core::port::{Clock, Entropy};
 use sluice_core::run::command::{Command, Dispatching};
@@ -50,6 +52,8 @@ pub struct Ground {
     pub policies: PolicySource,
     /// What seals are made with; none if somebody else makes them.
     pub sealer: Option<Sealer>,
+    /// Who judges texts. Without one, steps that ask for it fail.
+    pub moderator: Option<Arc<dyn Moderator>>,
 }
 
 /// A process's engine. Dropping it is as if the process died.
@@ -64,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) agents: Agents,
     pub(crate) trust: Trust,
     pub(crate) sealer: Option<Sealer>,
+    pub(crate) judge: Arc<Judge>,
     pub(crate) config: Config,
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
@@ -119,6 +124,9 @@ impl Engine {
         let patience = config.patience.clone();
         let trust = Trust::open(&*ground.store, ground.policies, patience).await??;
         ground.store.renew(node, config.lease_ms).await?;
+        let judge = Judge::new(ground.moderator, config.moderation.clone());
+        #[cfg(feature = "sabotage")]
+        let judge = judge.sabotaged(config.sabotage);
         let inner = Arc::new(Inner {
             store: ground.store,
             clock: ground.clock,
@@ -126,6 +134,7 @@ impl Engine {
             agents: ground.agents,
             trust,
             sealer: ground.sealer,
+            judge: Arc::new(judge),
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),

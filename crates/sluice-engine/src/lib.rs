@@ -17,6 +17,9 @@ pub mod sealer;
 pub mod world;
 
 mod children;
+mod hold_back;
+mod judge;
+mod judging;
 mod load;
 mod mail;
 mod perform;

@@ -2,9 +2,10 @@
 
 use crate::engine::Inner;
 use crate::error::LoadError;
+use crate::judging::{Judging, judged};
 use crate::load::{Folded, load};
 use crate::mail::Mail;
-use crate::perform::{Done, Ends, call};
+use crate::perform::{Calling, Done, Outlet, call};
 use crate::stream::Streams;
 use crate::turn::{Committed, Input, Offspring, Standing};
 use crate::watch::Tip;
@@ -17,6 +18,7 @@ use sluice_core::plan::policy::ParallelFailure;
 use sluice_core::plan::step::Step;
 use sluice_core::port::Entropy;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Execution};
+use sluice_core::port::moderator::Phase;
 use sluice_core::port::store::{Frame, Hold, Inbox, LetterId};
 use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::due::Effect;
@@ -67,6 +69,8 @@ pub(crate) struct Resident {
     children: BTreeMap<RunId, bool>,
     /// Results that came while an append was under way.
     results: Vec<Done>,
+    /// What the moderator is asked.
+    judging: Judging,
     /// Parts of answers that wait to be journalled.
     streams: Streams,
     /// Whether a step that fails stops others.
@@ -107,6 +111,7 @@ impl Resident {
             performing: BTreeMap::new(),
             children: BTreeMap::new(),
             results: Vec::new(),
+            judging: Judging::default(),
             _permit: seat.permit,
         }
     }
@@ -120,6 +125,7 @@ impl Resident {
         if self.epoch > 1 {
             self.read_letters(&mut inputs).await;
         }
+        inputs = self.sift(inputs).await;
         let standing = loop {
             let standing = self.turn(inputs).await;
             if standing != Standing::Kept {
@@ -165,7 +171,7 @@ impl Resident {
     /// Waits for something to do, then takes everything there is.
     async fn gather(&mut self) -> Vec<Input> {
         let mut mails = Vec::new();
-        while self.results.is_empty() {
+        while self.results.is_empty() && !self.judging.has_answers() {
             let wake = self.wake_at();
             tokio::select! {
                 biased;
@@ -175,6 +181,7 @@ impl Resident {
                 Some(done) = self.calls.next(), if !self.calls.is_empty() => {
                     self.results.push(done);
                 }
+                () = self.judging.next(), if !self.judging.is_empty() => {}
                 // Something came that is journalled in a moment: when is to be seen.
                 () = self.streams.poked() => continue,
                 () = tokio::time::sleep_until(wake) => {}
@@ -251,15 +258,46 @@ impl Resident {
             self.read_letters(&mut inputs).await;
         }
         for done in std::mem::take(&mut self.results) {
-            let Done { at, dispatch_no, execution } = done;
+            let Done { at, dispatch_no, execution, verdict } = done;
             self.streams.end(at, dispatch_no, &mut inputs);
             let command = match execution {
                 Execution::Done(answer) => Command::Complete { at, dispatch_no, answer },
                 Execution::Accepted => Command::Accepted { at, dispatch_no },
             };
+            let command = match verdict {
+                Some(verdict) => Command::Checked { command: Box::new(command), verdict },
+                None => command,
+            };
             inputs.push(Input::new(command));
         }
+        // Sifted first: a letter whose verdict has come is not held a second time.
+        let mut inputs = self.sift(inputs).await;
+        inputs.extend(self.judging.take());
         inputs
+    }
+
+    /// Results that must be judged first are held back until they are.
+    async fn sift(&mut self, inputs: Vec<Input>) -> Vec<Input> {
+        let mut ready = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            // It is in the inbox until it is applied, and is read again and again.
+            if input.letter.is_some_and(|letter| self.judging.holds(letter)) {
+                continue;
+            }
+            let judge = Arc::clone(&self.engine.judge);
+            match (self.run.output_subject(&input.command), self.dispatching) {
+                (None, _) => ready.push(input),
+                (Some(subject), Dispatching::Allowed) => self.judging.hold(input, subject, &judge),
+                // Whoever does the work finds the letter.
+                (Some(_), Dispatching::Deferred) if input.letter.is_some() => {}
+                (Some(subject), Dispatching::Deferred) => {
+                    let asked = async move { judged(input, &subject, &judge).await };
+                    let input = self.while_calling(asked).await;
+                    ready.push(input);
+                }
+            }
+        }
+        ready
     }
 
     /// Whether what came may end attempts other than those that answered: what
@@ -272,7 +310,9 @@ impl Resident {
             Execution::Done(_) => self.fails_fast,
             Execution::Accepted => false,
         };
-        mails.iter().any(told) || self.results.iter().any(stops)
+        // What was judged may be the result of another step.
+        let judged = self.judging.has_answers();
+        judged || mails.iter().any(told) || self.results.iter().any(stops)
     }
 
     /// Puts what was kept back before `inputs`, if time alone ends attempts now.
@@ -316,6 +356,7 @@ impl Resident {
                 Some(done) = self.calls.next(), if !self.calls.is_empty() => {
                     self.results.push(done);
                 }
+                () = self.judging.next(), if !self.judging.is_empty() => {}
             }
         }
     }
@@ -333,7 +374,7 @@ impl Resident {
     /// Does what is due and not yet done, and stops what is no longer.
     pub(crate) fn perform(&mut self) {
         let stopping = self.run.is_stopping();
-        let mut wanted = BTreeSet::new();
+        let (mut wanted, mut asked) = (BTreeSet::new(), BTreeSet::new());
         let effects: Vec<Effect> = self.run.due().collect();
         for effect in effects {
             match effect {
@@ -344,6 +385,10 @@ impl Resident {
                         self.dispatch(at, dispatch_no);
                     }
                 }
+                Effect::Moderate { at } => {
+                    asked.insert(at);
+                    self.judging.ask(&self.run, at, &self.engine.judge);
+                }
                 Effect::Child { at, child } => {
                     if let Entry::Vacant(entry) = self.children.entry(child) {
                         entry.insert(false);
@@ -353,6 +398,7 @@ impl Resident {
                 }
             }
         }
+        self.judging.keep(&asked);
         self.performing.retain(|at, (_, cancel)| {
             let keep = wanted.contains(at);
             if !keep || stopping {
@@ -376,13 +422,20 @@ impl Resident {
             let message = format!("there is no agent `{}` here", request.agent);
             let answer = Box::new(Answer::failed(CallErrorCode::InvalidRequest, message));
             let execution = Execution::Done(answer);
-            self.results.push(Done { at, dispatch_no, execution });
+            self.results.push(Done { at, dispatch_no, execution, verdict: None });
             return;
         };
-        let grace_ms = self.engine.config.grace_ms;
+        let moderated = self.run.step(at).moderation.covers(Phase::Output);
+        let subject = moderated.then(|| self.run.subject(at, Phase::Output, String::new()));
         let stream = self.streams.open(at, dispatch_no);
-        let ends = Ends { mailbox: self.sender.clone(), stream, cancel };
-        self.calls.push(Box::pin(call(adapter, at, request, ends, grace_ms)));
+        let calling = Calling {
+            adapter,
+            outlet: Outlet { at, dispatch_no, mailbox: self.sender.clone(), stream },
+            judge: subject.map(|subject| (Arc::clone(&self.engine.judge), subject)),
+            cancel,
+            grace_ms: self.engine.config.grace_ms,
+        };
+        self.calls.push(Box::pin(call(calling, request)));
     }
 
     /// Whether a child that must exist is not known to.
@@ -390,13 +443,13 @@ impl Resident {
         let mut effects = self.run.due();
         let open = effects.any(|effect| match effect {
             Effect::Child { child, .. } => self.children.get(&child) != Some(&true),
-            Effect::Dispatch { .. } => false,
+            Effect::Dispatch { .. } | Effect::Moderate { .. } => false,
         });
         if open { Offspring::Awaited } else { Offspring::Known }
     }
 
     pub(crate) fn hold(&self, now_ms: u64) -> Hold {
-        if !self.run.is_parked() {
+        if !self.run.is_parked() || self.judging.holds_results() {
             // Most turns end here, without a look at everything in flight.
             return Hold::Keep;
         }
@@ -419,6 +472,7 @@ impl Resident {
         for (_, cancel) in self.performing.values() {
             cancel.cancel();
         }
+        self.judging.stop();
         if standing == Standing::Lost {
             self.calls.clear();
         }

@@ -6,6 +6,7 @@ use crate::key;
 use crate::refused::{self, DATA_UNUSABLE, Refused};
 use crate::visible;
 use anyhow::Context as _;
+use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
@@ -43,13 +44,21 @@ pub(crate) struct Again {
 
 impl Again {
     pub(crate) fn of(data: &Data, mock: Option<&OsString>) -> Again {
-        let option =
-            |name: &str, value: &OsStr| format!(" {name} {}", quoted(&value.to_string_lossy()));
         let look = data.dir.as_ref().map(|dir| option("--data", dir.as_os_str()));
         let look = look.unwrap_or_default();
         let mock = mock.map(|mock| option("--mock", mock)).unwrap_or_default();
         Again { work: format!("{look}{mock}"), look }
     }
+
+    /// Who judges texts, too.
+    pub(crate) fn moderated(mut self, moderation: Option<&OsString>) -> Again {
+        self.work.extend(moderation.map(|named| option("--moderation", named)));
+        self
+    }
+}
+
+fn option(name: &str, value: &OsStr) -> String {
+    format!(" {name} {}", quoted(&value.to_string_lossy()))
 }
 
 /// A word as a shell reads it back.
@@ -82,28 +91,29 @@ pub(crate) struct Local {
 impl Local {
     /// Opens the data directory, and makes it where it is missing.
     pub(crate) async fn open(data: &Data, agents: Agents, claims: Claims) -> anyhow::Result<Local> {
-        Local::under(data, agents, claims, PolicySource::default()).await
+        Local::under(data, agents, claims, PolicySource::default(), None).await
     }
 
-    /// The same, under policies that are named.
+    /// The same, under policies that are named, and with somebody who judges texts.
     pub(crate) async fn under(
         data: &Data,
         agents: Agents,
         claims: Claims,
         policies: PolicySource,
+        moderator: Option<Arc<dyn Moderator>>,
     ) -> anyhow::Result<Local> {
         let dir = directory(data);
         let store = store(&dir)?;
         let copy = data.seal_file.clone().or_else(environment::seal_file);
         let sealer = key::sealer(&dir, copy.as_deref())?;
-        Local::on(store, agents, claims, policies, Some(sealer)).await
+        Local::on(store, agents, claims, policies, Some(sealer), moderator).await
     }
 
     /// A data directory that is made up: nothing is in it, and nothing stays.
     pub(crate) async fn imagined() -> anyhow::Result<Local> {
         let store = MemoryStore::new(Arc::new(SystemClock));
         let policies = PolicySource::default();
-        Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None).await
+        Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await
     }
 
     async fn on(
@@ -112,6 +122,7 @@ impl Local {
         claims: Claims,
         policies: PolicySource,
         sealer: Option<Sealer>,
+        moderator: Option<Arc<dyn Moderator>>,
     ) -> anyhow::Result<Local> {
         let ground = Ground {
             store: Arc::clone(&store),
@@ -120,6 +131,7 @@ impl Local {
             agents,
             policies,
             sealer,
+            moderator,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(refused::open)?;

@@ -13,6 +13,7 @@ mod input;
 mod key;
 mod live;
 mod local;
+mod moderation;
 mod out;
 mod policies;
 mod problem;

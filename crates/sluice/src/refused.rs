@@ -61,6 +61,8 @@ pub(crate) const CHANGE_REFUSED: &str = "change_refused";
 pub(crate) const REGISTRY_BUSY: &str = "registry_busy";
 /// The agent is not on trial.
 pub(crate) const NOT_ON_TRIAL: &str = "not_on_trial";
+/// The word list, or the address of the moderator, cannot be used.
+pub(crate) const BAD_MODERATION: &str = "moderation_unusable";
 /// A file that would be written over.
 pub(crate) const FILE_EXISTS: &str = "file_exists";
 

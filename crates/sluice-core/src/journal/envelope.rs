@@ -1,7 +1,9 @@
 //! Events as the world sees them: one line of JSON each.
 //!
 //! What a frame holds is copied, never encoded again, so that a stream shows
-//! exactly what was journalled and costs little more than the bytes.
+//! exactly what was journalled and costs little more than the bytes. What the
+//! journal leaves out because it goes without saying is said here: a reader
+//! finds every field of an event's payload.
 
 use super::wire::{Beside, WireError, Written, frame, read_beside};
 use crate::port::store::{Frame, Hash};
@@ -189,10 +191,7 @@ impl About<'_> {
                 }
             }
         }
-        // The journal leaves out the source's run where it is this one.
-        if event.kind == "node.provenance" && event.payload.raw("sourceRunId").is_none() {
-            let _ = write!(json, ",\"sourceRunId\":{run}");
-        }
+        self.spell_out(&mut json, event);
         json.push('}');
         if event.erased {
             json.push_str(",\"erased\":true");
@@ -222,6 +221,55 @@ impl About<'_> {
             let _ = write!(text, ",{}:{value}", quoted(&name));
         }
         Some(text)
+    }
+
+    /// What the journal leaves out because it is what it usually is.
+    fn spell_out(&self, json: &mut String, event: &Written<'_>) {
+        let missing = |name: &str| event.payload.raw(name).is_none();
+        // Where it is this run.
+        if event.kind == "node.provenance" && missing("sourceRunId") {
+            let _ = write!(json, ",\"sourceRunId\":{}", self.run);
+        }
+        // Of an erased event nobody knows what else it said.
+        if event.erased {
+            return;
+        }
+        for (name, value) in usual(&event.kind).iter().filter(|(name, _)| missing(name)) {
+            let _ = write!(json, ",\"{name}\":{value}");
+        }
+        match &*event.kind {
+            // A node of a lens document has an envelope instead.
+            "node.completed" if missing("envelope") && missing("outputs") => {
+                json.push_str(",\"outputs\":{}");
+            }
+            // Of waits, only one before another attempt has a cause.
+            "node.waiting" if missing("delayMs") && !missing("cause") => {
+                json.push_str(",\"delayMs\":0");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the payload of an event always shows, and the journal leaves out where
+/// it is this.
+fn usual(kind: &str) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        "node.completed" => &[
+            ("model", "null"),
+            ("inputTokens", "0"),
+            ("outputTokens", "0"),
+            ("thinkingTokens", "0"),
+            ("cost", "0.00"),
+            ("coercions", "[]"),
+        ],
+        "node.skipped" => &[("reason", "\"\""), ("waitingReason", "null")],
+        "node.provenance" => &[("transform", "null")],
+        "governance.decided" => &[("blockedBy", "null")],
+        "contract.violated" => &[("errors", "[]")],
+        "moderation.flagged" => &[("decision", "{}")],
+        "run.completed" => &[("outputs", "{}")],
+        _ => &[],
     }
 }
 

@@ -16,6 +16,7 @@ use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, Usage};
+use crate::port::moderator::Phase;
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::Labels;
@@ -376,6 +377,20 @@ pub enum Line {
     Text(String),
     /// A process was started.
     Process(Process),
+    /// The moderator is asked whether this may go in.
+    Asked {
+        /// SHA-256 of the text that is judged.
+        digest: String,
+        /// What was prepared; none when the journal has it already.
+        prepared: Option<Arc<Prepared>>,
+    },
+    /// The moderator had nothing against it.
+    Cleared {
+        /// Which side of the step.
+        phase: Phase,
+        /// SHA-256 of the text that was judged.
+        digest: String,
+    },
 }
 
 /// A failed attempt that is followed by another.
@@ -470,6 +485,8 @@ pub struct Skip {
     pub reason: String,
     /// The failure behind it, where there is one: code and message.
     pub error: Option<(String, String)>,
+    /// The values that do not fit, where that is the failure.
+    pub violations: Arc<Vec<Violation>>,
     /// What the failed attempt cost.
     pub usage: Usage,
     /// The run it was taken over from.
@@ -480,7 +497,7 @@ impl Skip {
     /// A skip that cost nothing.
     pub fn new(cause: SkipCause, reason: impl Into<String>) -> Skip {
         let (error, usage, carried) = (None, Usage::default(), None);
-        Skip { cause, reason: reason.into(), error, usage, carried }
+        Skip { cause, reason: reason.into(), error, violations: Arc::default(), usage, carried }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The words a plan's policies are made of.
 
 use crate::choice::choices;
+use crate::port::moderator::Phase;
 
 choices! {
     /// Which kind of document a plan came from.
@@ -81,6 +82,18 @@ choices! {
         Output = "output",
         /// Both.
         Both = "both",
+    }
+}
+
+impl Moderation {
+    /// Whether this side is moderated.
+    pub fn covers(self, phase: Phase) -> bool {
+        match self {
+            Moderation::Off => false,
+            Moderation::Input => phase == Phase::Input,
+            Moderation::Output => phase == Phase::Output,
+            Moderation::Both => true,
+        }
     }
 }
 

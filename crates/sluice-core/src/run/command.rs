@@ -6,6 +6,7 @@ use crate::journal::event::{DeltaPart, Provenance, StepAt};
 use crate::port::Entropy;
 use crate::port::adapter::{Answer, Process};
 use crate::port::authority::Authority;
+use crate::port::moderator::Verdict;
 use crate::violation::Violation;
 use serde_json::{Map, Value};
 use sluice_govern::decision::Constraints;
@@ -58,6 +59,23 @@ pub enum Command {
         dispatch_no: u32,
         /// The process.
         process: Process,
+    },
+    /// The moderator has answered about what goes into a step.
+    Moderated {
+        /// Which step.
+        at: StepAt,
+        /// SHA-256 of the text it was asked about: any other than the one that
+        /// is waited for is late.
+        digest: String,
+        /// What it says.
+        verdict: Verdict,
+    },
+    /// A result, with what the moderator says of it.
+    Checked {
+        /// The result: of a dispatch, or of a child run.
+        command: Box<Command>,
+        /// What it says.
+        verdict: Verdict,
     },
     /// A child run ended, or could not be started.
     ChildEnded {

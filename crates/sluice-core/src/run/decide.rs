@@ -23,6 +23,7 @@ mod govern;
 mod guards;
 mod halt;
 mod layer;
+mod moderate;
 mod money;
 mod origins;
 mod outcome;
@@ -35,6 +36,7 @@ use super::letter::Letter;
 use super::state::{Run, StepState};
 use crate::journal::event::{Event, NodeEvent, StepAt};
 use crate::port::memo::Memo;
+use crate::port::moderator::Verdict;
 use crate::port::store::Guard;
 pub(super) use bind::SHELL;
 use child::Ended;
@@ -57,6 +59,8 @@ pub struct Turn<'a> {
     looked: BTreeSet<StepAt>,
     /// Dispatches made in this turn: they certainly have not begun.
     sent: BTreeSet<(StepAt, u32)>,
+    /// What the moderator says of the result that is being decided.
+    verdict: Option<Verdict>,
     /// Answers to be remembered, oldest first.
     memos: Vec<Memo>,
     /// The arguments as expressions see them.
@@ -90,6 +94,7 @@ impl<'a> Turn<'a> {
             guards: Guards::default(),
             looked: BTreeSet::new(),
             sent: BTreeSet::new(),
+            verdict: None,
             memos: Vec::new(),
             args,
         }
@@ -112,6 +117,13 @@ impl<'a> Turn<'a> {
             Command::Log { at, dispatch_no, text } => self.log(at, dispatch_no, text)?,
             Command::Process { at, dispatch_no, process } => {
                 self.process(at, dispatch_no, process)?;
+            }
+            Command::Moderated { at, digest, verdict } => self.moderated(at, &digest, &verdict)?,
+            Command::Checked { command, verdict } => {
+                self.verdict = Some(verdict);
+                let decided = self.apply(*command);
+                self.verdict = None;
+                decided?;
             }
             Command::ChildEnded { child, status, outputs, error, origins } => {
                 self.child_ended(Ended { child, status, outputs, error, origins })?;

@@ -21,6 +21,11 @@ pub enum Effect {
         /// The number of the dispatch.
         dispatch_no: u32,
     },
+    /// The moderator must be asked about what goes into a step.
+    Moderate {
+        /// The step.
+        at: StepAt,
+    },
     /// A child run must exist.
     Child {
         /// The step.
@@ -34,11 +39,14 @@ impl Run {
     /// Everything the engine must see to, in order. Timers apart: see
     /// [`Run::next_due_ms`].
     pub fn due(&self) -> impl Iterator<Item = Effect> {
-        self.index.in_flight.iter().filter_map(|(at, dispatch_no)| match self.state(*at).path {
+        let in_flight = self.index.in_flight.iter();
+        let in_flight = in_flight.filter_map(|(at, dispatch_no)| match self.state(*at).path {
             Some(Path::Edge) => Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no }),
             Some(Path::Child(child)) => Some(Effect::Child { at: *at, child }),
             Some(Path::Bridge | Path::FanOut) | None => None,
-        })
+        });
+        let checking = self.index.checking.iter();
+        in_flight.chain(checking.map(|at| Effect::Moderate { at: *at }))
     }
 
     /// Whether what is in flight is no longer wanted.
@@ -51,7 +59,7 @@ impl Run {
         let index = &self.index;
         // Children report by letter.
         let waits_here = |at: &StepAt| matches!(self.state(*at).path, Some(Path::Edge));
-        let idle = !index.in_flight.keys().any(waits_here);
+        let idle = !index.in_flight.keys().any(waits_here) && index.checking.is_empty();
         let nothing_ready =
             self.next_ready().is_none() && self.next_queued().is_none() && index.asks.is_empty();
         self.status.is_terminal() || (idle && (nothing_ready || self.pause.is_some()))

@@ -2,6 +2,7 @@
 
 mod back;
 mod gate;
+mod moderate;
 pub(super) mod money;
 mod question;
 
@@ -81,9 +82,7 @@ impl Run {
             NodeEvent::Waiting(wait) => self.waits(at, wait, at_ms),
             NodeEvent::Started(dispatch) => self.dispatched(at, dispatch, at_ms),
             NodeEvent::Delta(_) => self.streams(at, at_ms),
-            NodeEvent::Log { line: Line::Process(process), .. } => {
-                self.state_mut(at).process = Some(process.clone());
-            }
+            NodeEvent::Log { line, .. } => self.logged(at, line),
             NodeEvent::Retried(retried) => self.retried(at, retried),
             NodeEvent::Completed(completed) => self.completed(at, completed, at_ms),
             NodeEvent::Failed(ending) => self.failed(at, StepStatus::Failed, ending, at_ms),
@@ -128,9 +127,16 @@ impl Run {
             NodeEvent::Reconciled { dispatch_no, usage } => {
                 self.reconciled(at, *dispatch_no, usage);
             }
-            NodeEvent::Log { .. }
-            | NodeEvent::ModerationFlagged { .. }
-            | NodeEvent::ContractViolated { .. } => {}
+            NodeEvent::ModerationFlagged { .. } | NodeEvent::ContractViolated { .. } => {}
+        }
+    }
+
+    fn logged(&mut self, at: StepAt, line: &Line) {
+        match line {
+            Line::Text(_) => {}
+            Line::Process(process) => self.state_mut(at).process = Some(process.clone()),
+            Line::Asked { digest, prepared } => self.asks_moderator(at, digest, prepared.as_ref()),
+            Line::Cleared { phase, digest } => self.cleared(at, *phase, digest),
         }
     }
 
@@ -207,6 +213,7 @@ impl Run {
                 self.index.asks.remove(&place);
                 self.index.queue.remove(&place);
                 self.index.gated.remove(&at);
+                self.index.checking.remove(&at);
             }
             StepStatus::AwaitingApproval => drop(self.index.awaiting.remove(&at)),
             StepStatus::Blocked => drop(self.index.blocked.remove(&at)),
@@ -229,6 +236,7 @@ impl Run {
         state.wake_at_ms = None;
         state.deadline_ms = None;
         state.waiting = None;
+        state.asked = None;
         if let Some(gate) = &mut state.gate {
             gate.active = false;
         }

@@ -30,6 +30,8 @@ pub(crate) struct Index {
     pub(crate) in_flight: BTreeMap<StepAt, u32>,
     /// Awaiting a person's decision.
     pub(crate) awaiting: BTreeSet<StepAt>,
+    /// Queued, and the moderator is being asked.
+    pub(crate) checking: BTreeSet<StepAt>,
     /// Blocked until somebody sees to it.
     pub(crate) blocked: BTreeSet<StepAt>,
     /// Queued, but a gate said: not now.
@@ -112,6 +114,7 @@ impl Run {
 
     fn index_one(&self, index: &mut Index, at: StepAt, state: &StepState) {
         match state.status {
+            StepStatus::Queued if state.asked.is_some() => drop(index.checking.insert(at)),
             StepStatus::Queued if state.gate.as_ref().is_some_and(|gate| gate.active) => {
                 index.gated.insert(at);
             }

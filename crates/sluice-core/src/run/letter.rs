@@ -55,6 +55,8 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
         }),
         Command::TakeOver
         | Command::Accepted { .. }
+        | Command::Moderated { .. }
+        | Command::Checked { .. }
         | Command::Stream { .. }
         | Command::Log { .. }
         | Command::Process { .. } => return None,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 /// The version of the format. Any change of what is written is a new one: no
 /// two are ever read, since the journal has everything.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Latest time that is believed, so that sums of times stay small enough.
 const TIME_MS_MAX: u64 = 1 << 60;

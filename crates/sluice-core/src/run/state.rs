@@ -191,6 +191,10 @@ pub struct StepState {
     pub gate: Option<Box<GateWait>>,
     /// The question whose answer is its grant.
     pub granted: Option<ApprovalId>,
+    /// The digest of the text that the moderator is being asked about.
+    pub asked: Option<String>,
+    /// The digest of the text that the moderator has let in.
+    pub cleared: Option<String>,
     /// The process that does it, if it is one.
     pub process: Option<Process>,
     /// The conversation it had.
@@ -255,6 +259,8 @@ impl Default for StepState {
             decided: false,
             gate: None,
             granted: None,
+            asked: None,
+            cleared: None,
             process: None,
             session: None,
             fan_out: None,

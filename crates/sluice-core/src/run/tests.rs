@@ -24,6 +24,7 @@ mod layers;
 mod lens;
 mod lens_contracts;
 mod lines;
+mod moderation;
 mod money_asked;
 mod order;
 mod pause;

@@ -7,6 +7,7 @@ mod crowd;
 mod disk;
 mod gate;
 mod keys;
+mod moderation;
 mod office;
 mod orphan;
 mod poison;

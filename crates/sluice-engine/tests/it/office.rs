@@ -187,6 +187,7 @@ pub(crate) async fn metered(store: Arc<dyn Store>, meter: &Arc<Meter>, config: C
         agents: Agents::new().with("mock", adapter),
         policies: PolicySource::default(),
         sealer: None,
+        moderator: None,
     };
     Engine::open(ground, config).await.expect("the engine starts")
 }

@@ -10,6 +10,7 @@ use sluice_core::doc::{self, Format, Registry};
 use sluice_core::port::adapter::{
     Adapter, Call, Capabilities, Execution, Health, Process, Request,
 };
+use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::command::{Command, Decision, Resolve};
@@ -39,6 +40,7 @@ pub(crate) struct World {
     _temporary: Option<TempDir>,
     mock: Script,
     calls: Calls,
+    moderator: Option<Arc<dyn Moderator>>,
 }
 
 /// An engine, from its start to its end.
@@ -62,7 +64,14 @@ impl World {
             _temporary: None,
             mock: Script::parse(mock).expect("the script is one"),
             calls: Calls::default(),
+            moderator: None,
         }
+    }
+
+    /// Somebody judges texts.
+    pub(crate) fn judged_by(mut self, moderator: Arc<dyn Moderator>) -> World {
+        self.moderator = Some(moderator);
+        self
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -83,6 +92,7 @@ impl World {
             .with("mock", witness(Arc::new(MockAdapter::new(self.mock.clone()))))
             .with("shell", witness(Arc::new(ShellAdapter::new(shell))))
             .with("deaf", witness(Arc::new(Deaf)))
+            .with("away", witness(Arc::new(Away)))
     }
 
     /// Starts an engine with the usual settings.
@@ -100,7 +110,8 @@ impl World {
         let weak = Arc::downgrade(&store);
         let entropy = Arc::new(|| Box::new(SystemEntropy) as Box<_>);
         let (policies, sealer) = (PolicySource::default(), None);
-        let ground = Ground { store, clock, entropy, agents: self.agents(), policies, sealer };
+        let (agents, moderator) = (self.agents(), self.moderator.clone());
+        let ground = Ground { store, clock, entropy, agents, policies, sealer, moderator };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
         Life { engine, store: weak }
     }
@@ -203,6 +214,27 @@ impl Adapter for Deaf {
     }
 }
 
+/// Does its work elsewhere, and would call back.
+struct Away;
+
+impl Adapter for Away {
+    fn provider(&self) -> &'static str {
+        "away"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(std::future::ready(Health::Healthy))
+    }
+
+    fn execute<'a>(&'a self, _: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(std::future::ready(Execution::Accepted))
+    }
+}
+
 /// Stores that forget nothing while a test lasts.
 pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(SystemClock)))
@@ -221,6 +253,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         agents: world.agents(),
         policies: PolicySource::default(),
         sealer: None,
+        moderator: None,
     }
 }
 

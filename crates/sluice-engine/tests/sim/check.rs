@@ -9,10 +9,12 @@ mod ledger;
 mod step;
 mod table;
 
+use crate::censor::Judged;
 use crate::tally::Tally;
 use grant::Grants;
 use ledger::Ledger;
 use sluice_core::evidence::event::{Chain, Link};
+use sluice_core::journal::envelope::envelopes;
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
@@ -45,6 +47,8 @@ pub(crate) struct Journal {
     /// What each dispatch was allowed for.
     allowed: BTreeMap<(RunId, String, u32), String>,
     pub(crate) ledger: Ledger,
+    /// What the moderator has cleared.
+    pub(crate) judged: Judged,
     digest: Hash,
 }
 
@@ -63,16 +67,21 @@ pub(crate) struct Track {
     asked: BTreeSet<ApprovalId>,
 }
 
-/// The hash of an append's last event, if the hashes of all are right.
-fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
-    let mut link = Link { run: append.run, next: append.after + 1, tip };
-    let stored = Frame {
+/// An append as the store has it.
+fn stored(append: &Append) -> Frame {
+    Frame {
         first: append.after + 1,
         count: append.count,
         body: append.body.clone(),
         beside: append.beside.clone(),
         chain: Vec::new(),
-    };
+    }
+}
+
+/// The hash of an append's last event, if the hashes of all are right.
+fn linked(append: &Append, tip: Hash) -> Result<Hash, String> {
+    let mut link = Link { run: append.run, next: append.after + 1, tip };
+    let stored = stored(append);
     let frame = wire::whole(&stored).map_err(|error| error.to_string())?;
     let mut hashes = Chain::new(&mut link);
     let mut chain = Vec::new();
@@ -100,6 +109,7 @@ impl Default for Journal {
             children: BTreeSet::new(),
             allowed: BTreeMap::new(),
             ledger: Ledger::default(),
+            judged: Judged::default(),
             digest: Hash::of(b""),
         }
     }
@@ -158,6 +168,11 @@ impl Journal {
             return Err(about("a frame holds as many events as it says".into()));
         }
         let tip = linked(append, track.run.tip).map_err(about)?;
+        if !append.beside.is_empty() {
+            let seen = envelopes(run, "", "", &stored(append), &blobs);
+            let seen = seen.map_err(|error| about(format!("a frame is shown: {error}")))?;
+            self.judged.shown(&track.run, seen).map_err(about)?;
+        }
         for event in decoded.events {
             let id = track.run.version + 1;
             let about = |what: String| format!("{run} event {id} {}: {what}", event.name());
@@ -165,6 +180,7 @@ impl Journal {
             let asks = self.ledger.asks;
             track.grants.event(&track.run, &event, before, asks, tally).map_err(about)?;
             self.ledger.event(&track.run, &event, before, tally).map_err(about)?;
+            self.judged.event(&track.run, &event).map_err(about)?;
             if let Event::Node(at, NodeEvent::Started(started)) = &event
                 && let Some(digest) = &started.digest
             {
@@ -270,6 +286,7 @@ impl Journal {
         if allowed != Some(&request.action_digest) {
             return Err(about("what is sent is what was allowed"));
         }
+        self.judged.executes(&track.run, at, request).map_err(|what| about(&what))?;
         self.ledger.begins(request);
         if !self.executed.insert((*run, step.clone(), *dispatch_no)) {
             return Err(about("a dispatch is sent once"));
@@ -379,6 +396,10 @@ impl Track {
             self.steps.before(&self.run, *at, node)?;
             self.approval(node)?;
             self.hears(node)?;
+            if let NodeEvent::ModerationFlagged { phase, decision } = node {
+                let outcome = decision["outcome"].as_str().unwrap_or_default();
+                tally.reach(format!("moderation {phase} {outcome}"));
+            }
         }
         let was = match event {
             Event::Node(at, _) => self.run.get(*at).map(|state| state.status),

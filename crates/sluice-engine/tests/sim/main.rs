@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test tells people what it saw")]
 
 mod adapter;
+mod censor;
 mod chance;
 mod check;
 mod fault;

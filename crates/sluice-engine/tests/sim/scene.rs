@@ -5,6 +5,7 @@ mod end;
 mod operator;
 
 use crate::adapter::{Async, Edge};
+use crate::censor::Censor;
 use crate::chance::Chance;
 use crate::fault::Fault;
 use crate::flow::{Flow, fifty, flows};
@@ -19,7 +20,7 @@ use sluice_core::port::Entropy;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::store::Hash;
 use sluice_engine::agents::Agents;
-use sluice_engine::config::{Claims, Config};
+use sluice_engine::config::{Claims, Config, Moderation};
 use sluice_engine::engine::{Engine, Ground};
 use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
@@ -134,6 +135,13 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
         claims,
         grace_ms: chance.between(100, 3000),
         delta_ms: chance.between(0, 100),
+        moderation: Moderation {
+            timeout_ms: 1000,
+            tries: 2,
+            parallel: 4,
+            window_bytes: 8,
+            window_ms: 50,
+        },
         deltas_per_second: 1000,
         sabotage: safeguards.sabotage,
     }
@@ -163,6 +171,7 @@ impl Scene {
                 agents: self.agents(process),
                 policies: PolicySource::default(),
                 sealer: Some(Sealer { signer: Signer::new(&SEAL_KEY), witness: None }),
+                moderator: Some(Arc::new(Censor(Arc::clone(world)))),
             };
             if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
                 let mut slots = world.slots();

@@ -333,3 +333,21 @@ fn using_up_grants_is_needed() {
         sabotaged(|sabotage| sabotage.reuse_grants = true),
     );
 }
+
+#[test]
+fn asking_before_sending_is_needed() {
+    caught(
+        "asking before sending",
+        "nothing unchecked is sent",
+        sabotaged(|sabotage| sabotage.let_in = true),
+    );
+}
+
+#[test]
+fn holding_streams_back_is_needed() {
+    caught(
+        "holding streams back",
+        "nothing unchecked is shown",
+        sabotaged(|sabotage| sabotage.stream_unchecked = true),
+    );
+}

@@ -101,7 +101,7 @@ impl fmt::Display for Tally {
 }
 
 /// What governance and recovery must have done in a long enough run of the suite.
-const REACHED: [&str; 22] = [
+const REACHED: [&str; 26] = [
     "wait agent_busy",
     "wait rate_limited",
     "wait agent_disabled",
@@ -124,6 +124,10 @@ const REACHED: [&str; 22] = [
     "quorum",
     "recovers",
     "recovered by itself",
+    "moderation input flagged",
+    "moderation input unavailable",
+    "moderation output flagged",
+    "moderation output unavailable",
 ];
 
 const RUN_STATUSES: [RunStatus; 8] = [

@@ -65,6 +65,9 @@ pub(crate) struct Tick {
     /// Policies to run under, a file or a directory, instead of the registry's
     #[arg(long, value_name = "PATH")]
     pub(crate) policies: Vec<OsString>,
+    /// Who judges what steps with `moderation` are given and say: a word list, or an address; by default what SLUICE_MODERATION says
+    #[arg(long, value_name = "FILE|URL")]
+    pub(crate) moderation: Option<OsString>,
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use crate::hands;
 use crate::input::Input;
 use crate::live::{self, Follow, Part};
 use crate::local::{self, Again, Local};
+use crate::moderation;
 use crate::out::Out;
 use crate::policies;
 use crate::refused::Refused;
@@ -62,9 +63,11 @@ impl<'a> Bench<'a> {
 
     async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
         let policies = policies::source(&here.policies)?;
-        let local = Local::under(&here.data, agents.clone(), claims, policies).await?;
+        let moderator = moderation::moderator(here.moderation.as_ref())?;
+        let local = Local::under(&here.data, agents.clone(), claims, policies, moderator).await?;
         let who = local::who(&here.name);
         let again = Again::of(&here.data, here.mock.as_ref());
+        let again = again.moderated(here.moderation.as_ref());
         Ok(Bench { local, who, again, agents, here })
     }
 

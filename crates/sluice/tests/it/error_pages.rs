@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 26] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 27] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -50,6 +50,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 26] = [
     "registry_busy",
     "not_on_trial",
     "file_exists",
+    "moderation_unusable",
 ];
 
 /// Every code there is, with what its page begins with.

@@ -1,7 +1,8 @@
 //! What must be refused quickly, whoever sent it.
 //!
 //! Each case runs as a process of its own, which the shell gives a second of
-//! processor time and 64 MiB of address space. Resident memory is never more than
+//! processor time and 80 MiB of address space, a good part of which the program itself
+//! takes. Resident memory is never more than
 //! address space, and neither depends on what else the machine does. A process that
 //! wants more is killed or aborts, and then its exit code is not 2.
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::process::{Command, Stdio};
 
-const BOUNDED: &str = "ulimit -t 1 && ulimit -v 65536 && exec \"$0\" \"$@\"";
+const BOUNDED: &str = "ulimit -t 1 && ulimit -v 81920 && exec \"$0\" \"$@\"";
 
 /// Refuses the file `name`, in both forms, with `code`.
 fn check(session: &Session, name: &str, code: &str) {

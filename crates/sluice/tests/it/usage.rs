@@ -14,27 +14,30 @@ fn help_names_every_command() {
         Usage: sluice <COMMAND>
 
         Commands:
-          validate     Check workflow documents and report every problem
-          plan         Show what a document becomes: its steps, wave by wave
-          schema       Print the JSON Schema of a format, for editors
-          eval         Evaluate an expression against values
-          run          Run a workflow here
-          resume       Take an unfinished run up here
-          runs         Look at runs, and change their course
-          approvals    Answer questions that runs ask
-          audit        See what happened, and prove it
-          apply        Make the registry say what a file says, and show what changes
-          agents       Who does work
-          gateways     Where work is done
-          roles        Bounds on whoever acts in a role
-          deployments  Who and where, for one workflow each
-          budgets      Caps on money
-          prices       What models cost
-          policies     Rules about what may be done
-          workflows    Workflows that can be run by name
-          lenses       Prompts with contracts that workflows can use by name
-          schedules    Workflows that are started by themselves
-          help         Print this message or the help of the given subcommand(s)
+          validate      Check workflow documents and report every problem
+          plan          Show what a document becomes: its steps, wave by wave
+          schema        Print the JSON Schema of a format, for editors
+          eval          Evaluate an expression against values
+          run           Run a workflow here
+          resume        Take an unfinished run up here
+          runs          Look at runs, and change their course
+          approvals     Answer questions that runs ask
+          audit         See what happened, and prove it
+          apply         Make the registry say what a file says, and show what changes
+          agents        Who does work
+          gateways      Where work is done
+          roles         Bounds on whoever acts in a role
+          deployments   Who and where, for one workflow each
+          budgets       Caps on money
+          notes         Texts that memory profiles load
+          memories      What steps are told of the past
+          instructions  Standing instructions of the platform and the owner
+          prices        What models cost
+          policies      Rules about what may be done
+          workflows     Workflows that can be run by name
+          lenses        Prompts with contracts that workflows can use by name
+          schedules     Workflows that are started by themselves
+          help          Print this message or the help of the given subcommand(s)
 
         Options:
           -h, --help     Print help

@@ -39,7 +39,7 @@ impl World {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = binary(self.path());
         command.args(args).env("USER", "ada").env_remove("SLUICE_DATA");
-        command.env_remove("SLUICE_SEAL_FILE");
+        command.env_remove("SLUICE_SEAL_FILE").env_remove("SLUICE_MODERATION");
         command
     }
 
@@ -216,7 +216,8 @@ pub(crate) fn example(world: &World, name: &str, more: &[&str]) -> Output {
     let stem = name.trim_start_matches("examples/").split('.').next().unwrap();
     let mock = format!("examples/mocks/{stem}.yaml");
     let mut command = world.command(&["run", name, "--registry", "examples/registry.yaml"]);
-    command.args(["--mock", &mock, "--data", data.to_str().unwrap()]).args(more);
+    command.args(["--mock", &mock, "--data", data.to_str().unwrap()]);
+    command.args(["--moderation", "examples/words.txt"]).args(more);
     command.current_dir(root());
     Running::spawn(command).output()
 }

@@ -89,9 +89,9 @@ fn an_envelope_says_whose_event_it_is_and_when_it_was() {
         41 node.started 1790000000123
         {"eventId":41,"sequence":41,"type":"node.started","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","wave":2,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","attempt":1,"dispatchNo":1,"wave":2,"gateway":"mock","executionPath":"bridge"}}
         42 node.provenance 1790000000123
-        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010"}}
+        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010","transform":null}}
         43 governance.decided 1790000000123
-        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1}}
+        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1,"blockedBy":null}}
         44 run.recovered 1790000000123
         {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010"}}
     "#]].assert_eq(&lines.concat());
@@ -246,6 +246,7 @@ fn a_decision_in_brief_is_shown_whole() {
             "route",
             "worst",
             "registry",
+            "blockedBy",
         ]
     );
     assert_eq!(payload["gates"].as_array().unwrap().len(), 10);

@@ -283,6 +283,17 @@ fn delta(fields: &Fields<'_>) -> Read<Delta> {
 }
 
 fn line(fields: &Fields<'_>) -> Read<Line> {
+    match fields.option::<String>("moderation")?.as_deref() {
+        None => {}
+        Some("asked") => {
+            let (digest, prepared) = (fields.need("digest")?, prepared(fields)?);
+            return Ok(Line::Asked { digest, prepared });
+        }
+        Some(_) => {
+            let (phase, digest) = (fields.word("phase")?, fields.need("digest")?);
+            return Ok(Line::Cleared { phase, digest });
+        }
+    }
     Ok(match fields.option("processGroup")? {
         None => Line::Text(fields.need("text")?),
         Some(group) => {
@@ -352,6 +363,7 @@ fn skipped(fields: &Fields<'_>) -> Read<Skip> {
         cause: fields.need_parsed("cause", SkipCause::parse)?,
         reason: fields.or_default("reason")?,
         error: error_behind(fields)?,
+        violations: violations(fields)?,
         usage: usage(fields)?,
         carried: fields.parsed("carriedFrom", RunId::parse)?,
     })

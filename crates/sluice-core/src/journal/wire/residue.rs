@@ -101,8 +101,15 @@ const DELTA: Group = &[
     ("url", Blank),
     ("mime", Blank),
 ];
-const LOG: Group =
-    &[("dispatchNo", Whole), ("text", Blank), ("processGroup", Whole), ("processStarted", Word)];
+const LOG: Group = &[
+    ("dispatchNo", Whole),
+    ("text", Blank),
+    ("processGroup", Whole),
+    ("processStarted", Word),
+    ("moderation", Word),
+    ("phase", Word),
+    ("digest", Word),
+];
 const RETRIED: Group = &[("attempt", Whole), ("cause", Word), ("delayMs", Whole), ("reask", Whole)];
 const COMPLETED: Group =
     &[("labels", Whole), ("attempts", Whole), ("durationMs", Whole), ("carriedFrom", Whole)];
@@ -149,7 +156,7 @@ fn kept(kind: &str) -> &'static [Group] {
         "node.waiting" => &[NODE, WAITING],
         "node.started" => &[NODE, STARTED, PREPARED],
         "node.stream.delta" => &[NODE, DELTA],
-        "node.log" => &[NODE, LOG],
+        "node.log" => &[NODE, LOG, PREPARED],
         "node.retried" => &[NODE, RETRIED, USAGE],
         "node.completed" => &[NODE, COMPLETED, USAGE],
         "node.failed" | "node.timed_out" => &[NODE, ERROR, &[("attempts", Whole)], USAGE],

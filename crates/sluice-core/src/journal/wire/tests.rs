@@ -187,6 +187,20 @@ fn every_event_with_as_little_as_can_be() {
 }
 
 #[test]
+fn what_the_log_says_of_the_moderator() {
+    shows(
+        &every::moderated(),
+        &expect![[r#"
+            {"v":2,"at":1790000000123,"events":[
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f","inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"layers":[{"layer":2,"name":"platform","source":"house","text":"Be \"kind\""}]}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f"}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"input","digest":"5e1f"}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"output","digest":"5e1f"}}]}
+        "#]],
+    );
+}
+
+#[test]
 fn the_samples_are_of_every_event_there_is() {
     let names = |events: Vec<Event>| events.iter().map(Event::name).collect::<BTreeSet<_>>();
     assert_eq!(names(every::full()), names(every::bare()));

@@ -258,6 +258,18 @@ fn log(payload: &mut Payload<'_>, line: &Line) {
             payload.field("processGroup", &process.group);
             payload.unless_default("processStarted", &process.started);
         }
+        Line::Asked { digest, prepared: given } => {
+            payload.field("moderation", "asked");
+            payload.field("digest", digest);
+            if let Some(given) = given {
+                prepared(payload, given);
+            }
+        }
+        Line::Cleared { phase, digest } => {
+            payload.field("moderation", "cleared");
+            payload.field("phase", phase);
+            payload.field("digest", digest);
+        }
     }
 }
 
@@ -302,6 +314,7 @@ fn skipped(payload: &mut Payload<'_>, skip: &Skip) {
     if let Some((code, message)) = &skip.error {
         error(payload, code, message);
     }
+    payload.unless_default("errors", &*skip.violations);
     usage(payload, &skip.usage);
     payload.option("carriedFrom", skip.carried.map(Text).as_ref());
 }

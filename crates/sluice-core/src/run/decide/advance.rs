@@ -78,7 +78,7 @@ impl Turn<'_> {
 
     fn has_room(&self) -> bool {
         self.given.dispatching == Dispatching::Allowed
-            && self.run.index.in_flight.len() < self.run.definition.plan.max_parallel as usize
+            && self.run.under_way() < self.run.definition.plan.max_parallel as usize
     }
 
     /// A step's dependencies are settled: it is queued, or settled at once.
@@ -191,6 +191,9 @@ impl Turn<'_> {
             },
         };
         let ready = Ready { at, attempt, prepared, known };
+        if self.awaits_moderator(&ready) {
+            return;
+        }
         if matches!(self.run.step(at).work, Work::Approval) {
             return self.ask(&ready);
         }
@@ -209,6 +212,7 @@ impl Turn<'_> {
             || !index.ready.is_empty()
             || !index.retrying.is_empty()
             || !index.gated.is_empty()
+            || !index.checking.is_empty()
             || !index.awaiting.is_empty()
             || !index.blocked.is_empty()
             || self.run.steps.iter().any(|step| step.status == StepStatus::Running);
@@ -307,6 +311,7 @@ impl Turn<'_> {
             && index.queue.is_empty()
             && index.retrying.is_empty()
             && index.gated.is_empty()
+            && index.checking.is_empty()
             && self.run.next_ready().is_none();
         if only_people && matches!(self.run.status, RunStatus::Running | RunStatus::Queued) {
             self.emit(Event::RunStatusChanged {

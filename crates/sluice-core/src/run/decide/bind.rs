@@ -21,7 +21,7 @@ use crate::template::{Reason, Template, Unresolved};
 use crate::value::text;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a step cannot be given what it needs.
 pub(super) enum Unfit {
@@ -59,7 +59,10 @@ impl Turn<'_> {
                 return Err(Failure::new(Code::UnresolvedVariable, message).into());
             }
         };
-        within_bounds(&prepared)?;
+        // A lens node has a contract, which comes after: its size is known already.
+        if !matches!(step.work, Work::Lens(_)) {
+            within_bounds(&prepared)?;
+        }
         if self.run.state(at).reask
             && let Some(ending) = &self.run.state(at).ending
         {
@@ -195,13 +198,19 @@ impl Turn<'_> {
                 Origin::Override => {}
             }
         }
-        if let Some(contract) = &work.input_contract {
-            check_contract(contract, &bound)?;
-        }
+        let contract = work.input_contract.as_ref();
+        let strangers = contract.map(|contract| strangers(contract, step, &bound));
         let values: BTreeMap<String, Value> =
             bound.into_iter().map(|(name, one)| (name, one.value)).collect();
+        // What has no value at all blocks, whatever the contract would say of it.
         let prompt = render_lens(work, step, &values)?;
-        Ok(Prepared { inputs: values.into_iter().collect(), prompt, ..Prepared::default() })
+        let inputs = values.into_iter().collect();
+        let prepared = Prepared { inputs, prompt, ..Prepared::default() };
+        within_bounds(&prepared)?;
+        if let (Some(contract), Some(strangers)) = (contract, strangers) {
+            check_contract(contract, &prepared.inputs, &strangers)?;
+        }
+        Ok(prepared)
     }
 
     /// What an edge carries: none if its source did not complete or its condition is false.
@@ -245,14 +254,31 @@ impl Turn<'_> {
     }
 }
 
-fn check_contract(contract: &InputContract, bound: &BTreeMap<String, Bound>) -> Result<(), Unfit> {
-    // Every node sees all root inputs; a strict contract is about its own.
+/// Root inputs that a strict contract says nothing about. Every node sees all of
+/// them; where others feed a node too, what the caller gave is not all for it.
+fn strangers(
+    contract: &InputContract,
+    step: &Step,
+    bound: &BTreeMap<String, Bound>,
+) -> BTreeSet<String> {
+    if !contract.strict || step.edges.is_empty() {
+        return BTreeSet::new();
+    }
     let declared = |name: &String| {
         let known = |field: &String| label(field) == *name;
         contract.fields.keys().any(known) || contract.require_any_of.iter().flatten().any(known)
     };
-    let own = bound.iter().filter(|(name, one)| one.origin != Origin::Root || declared(name));
-    let violations = contract.check(own.map(|(name, one)| (name.as_str(), &one.value)));
+    let roots = bound.iter().filter(|(_, one)| one.origin == Origin::Root);
+    roots.map(|(name, _)| name).filter(|name| !declared(name)).cloned().collect()
+}
+
+fn check_contract(
+    contract: &InputContract,
+    inputs: &Map<String, Value>,
+    strangers: &BTreeSet<String>,
+) -> Result<(), Unfit> {
+    let own = inputs.iter().filter(|(name, _)| !strangers.contains(*name));
+    let violations = contract.check(own.map(|(name, value)| (name.as_str(), value)));
     match Failure::of(Code::InputContractViolation, violations) {
         Some(failure) => Err(Unfit::Contract(failure)),
         None => Ok(()),

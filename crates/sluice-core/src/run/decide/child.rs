@@ -8,7 +8,8 @@ use crate::journal::event::{Completed, NodeEvent, Path, Provenance, StepAt};
 use crate::limits::CHILD_ORIGINS_MAX;
 use crate::outputs::coerce::Coercion;
 use crate::plan::policy::RetryCause;
-use crate::port::adapter::Usage;
+use crate::port::adapter::{Answer, Usage};
+use crate::port::moderator::Phase;
 use crate::run::command::{Command, Refusal};
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
@@ -61,6 +62,11 @@ impl Turn<'_> {
             Some(Value::Object(outputs)) => outputs,
             _ => Map::new(),
         };
+        let answer = Answer { outputs: Some(outputs), ..Answer::default() };
+        if let Some(verdict) = self.objection(at, &answer) {
+            return self.flagged(at, Phase::Output, &verdict, answer.usage);
+        }
+        let outputs = answer.outputs.unwrap_or_default();
         let settled = self.work_outcome(at, outputs, None);
         let coercions = settled.as_ref().map_or(&[][..], |(_, coercions)| coercions);
         let own = self.run.id;

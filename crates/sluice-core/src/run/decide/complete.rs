@@ -9,6 +9,7 @@ use crate::journal::event::{
 use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::plan::policy::RetryCause;
 use crate::port::adapter::{Answer, CallErrorCode, Process, Usage};
+use crate::port::moderator::Phase;
 use crate::run::command::{Dispatching, Refusal};
 use crate::run::status::{RunStatus, Waiting};
 use std::sync::Arc;
@@ -40,6 +41,10 @@ impl Turn<'_> {
         if self.run.status == RunStatus::Cancelling {
             let reason = self.run.cancel_reason.clone().unwrap_or_default();
             self.stop_with(at, Code::Cancelled, &reason, answer.usage);
+            return Ok(());
+        }
+        if let Some(verdict) = self.objection(at, &answer) {
+            self.flagged(at, Phase::Output, &verdict, answer.usage);
             return Ok(());
         }
         if let Some(error) = answer.error {

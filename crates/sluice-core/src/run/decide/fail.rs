@@ -9,6 +9,7 @@ use crate::journal::event::{
 };
 use crate::limits::DURATION_MS_MAX;
 use crate::plan::policy::{OnFailure, RetryCause};
+use crate::plan::step::Retry;
 use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
 use crate::run::status::Waiting;
@@ -116,10 +117,8 @@ impl Turn<'_> {
         let retry = &step.retry;
         let worth = trouble.cause.is_some_and(|cause| retry.retry_on.contains(&cause));
         if worth && tries < retry.attempts {
-            let doubled = retry.backoff_ms.saturating_mul(1 << (tries.max(1) - 1).min(40));
-            let full_ms = doubled.min(retry.max_backoff_ms);
-            let delay_ms = jittered(full_ms, self.given.entropy.bits());
-            return Some(Again { delay_ms: delay_ms.max(asked_ms), reask: false });
+            let delay_ms = delay_ms(retry, tries, asked_ms, self.given.entropy.bits());
+            return Some(Again { delay_ms, reask: false });
         }
         let after = |ms: u64| Some(Again { delay_ms: ms.max(asked_ms), reask: false });
         match (step.on_failure, tries) {
@@ -196,6 +195,7 @@ impl Turn<'_> {
                 cause: SkipCause::Failure,
                 reason: trouble.message.clone(),
                 error: Some((trouble.code, trouble.message)),
+                violations: Arc::new(trouble.violations),
                 usage: trouble.usage,
                 carried: None,
             };
@@ -215,24 +215,70 @@ impl Turn<'_> {
     }
 }
 
-/// Between half of a delay and all of it, as chance has it.
+/// How long to wait after so many tries, if the provider asks for `asked_ms`.
+fn delay_ms(retry: &Retry, tries: u32, asked_ms: u64, bits: u64) -> u64 {
+    jittered(backoff_ms(retry, tries), bits).max(asked_ms)
+}
+
+/// The longest wait after so many tries: doubled with each, up to the bound.
+fn backoff_ms(retry: &Retry, tries: u32) -> u64 {
+    let doubled = retry.backoff_ms.saturating_mul(1 << (tries.max(1) - 1).min(40));
+    doubled.min(retry.max_backoff_ms)
+}
+
+/// Between half of a delay and all of it, as chance has it. Half a millisecond
+/// is rounded up: a wait is never less than half.
 fn jittered(full_ms: u64, bits: u64) -> u64 {
-    let half = full_ms / 2;
-    let span = full_ms - half;
-    let share = (u128::from(span) * u128::from(bits)) >> 64;
-    half + u64::try_from(share).unwrap_or(span)
+    let half = full_ms.div_ceil(2);
+    let share = (u128::from(full_ms - half) * u128::from(bits)) >> 64;
+    half + u64::try_from(share).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::jittered;
+    use super::{backoff_ms, delay_ms, jittered};
+    use crate::plan::step::Retry;
 
     #[test]
     fn a_delay_is_between_half_and_all_of_it() {
         assert_eq!(jittered(500, 0), 250);
         assert_eq!(jittered(500, u64::MAX), 499);
         assert_eq!(jittered(500, u64::MAX / 2), 374);
-        assert_eq!(jittered(1, 0), 0);
+        assert_eq!(jittered(501, 0), 251);
+        assert_eq!(jittered(1, 0), 1);
         assert_eq!(jittered(0, u64::MAX), 0);
+        assert_eq!(jittered(u64::MAX, 0), 1 << 63);
+    }
+
+    #[test]
+    fn the_wait_doubles_up_to_its_bound() {
+        let waits =
+            |retry: &Retry| (1..=7).map(|tries| backoff_ms(retry, tries)).collect::<Vec<_>>();
+        assert_eq!(waits(&Retry::default()), [500, 1000, 2000, 4000, 8000, 8000, 8000]);
+        let long = Retry { backoff_ms: u64::MAX / 2, max_backoff_ms: u64::MAX, ..Retry::default() };
+        assert_eq!(waits(&long)[2..], [u64::MAX; 5]);
+        assert_eq!(backoff_ms(&Retry::default(), u32::MAX), 8000);
+    }
+
+    #[test]
+    fn ten_thousand_delays_are_inside_the_formula_and_a_longer_wish_wins() {
+        let mut bits = 1_u64;
+        let mut seen = [false; 2];
+        for draw in 0..10_000_u32 {
+            // A generator of Knuth's, mixed; its low bits alone would show a pattern.
+            bits = bits
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let chance = bits.rotate_left(draw % 64) ^ bits;
+            let retry = Retry { backoff_ms: 1 + bits % 997, ..Retry::default() };
+            let tries = 1 + draw % 9;
+            let full_ms = (retry.backoff_ms << (tries - 1)).min(8000);
+            let delay = delay_ms(&retry, tries, 0, chance);
+            assert!(delay * 2 >= full_ms && delay <= full_ms, "{delay} of {full_ms}");
+            seen[usize::from(delay * 4 > full_ms * 3)] = true;
+            assert_eq!(delay_ms(&retry, tries, 9000, chance), 9000);
+            assert_eq!(delay_ms(&retry, tries, delay / 2, chance), delay);
+        }
+        assert_eq!(seen, [true; 2], "both halves of the range are used");
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn hint(run: &Run, at: StepAt, waiting: Waiting) -> Option<String> {
             Some(until_ms) => format!("waits for its result until {}", timestamp(until_ms)),
             None => "waits for its result".to_owned(),
         },
+        Waiting::Queued if state.asked.is_some() => "the moderator is asked".to_owned(),
         Waiting::Queued => place(run, at),
         // It does not wait: that is why it was skipped.
         Waiting::ConditionFalse => return None,

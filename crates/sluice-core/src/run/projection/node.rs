@@ -133,6 +133,8 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
     let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
     let spent = total(std::iter::once(&state.usage).chain(instances.map(|one| &one.usage)));
     let error = error(state);
+    // Who is asked is asked something, even if it comes to an empty text.
+    let asks = matches!(step.work, Work::Command { .. } | Work::Lens(_)) && state.fan_out.is_none();
     let since_start = |end_ms: Option<u64>| Some(end_ms?.saturating_sub(state.started_at_ms?));
     NodeResult {
         node_id: match at.item {
@@ -155,7 +157,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
             model: state.usage.model.as_deref().or(step.model.as_deref()),
         },
         inputs: prepared.map(|prepared| &prepared.inputs),
-        prompt: prepared.map(|one| one.prompt.as_str()).filter(|prompt| !prompt.is_empty()),
+        prompt: prepared.map(|one| one.prompt.as_str()).filter(|one| asks || !one.is_empty()),
         prompt_layers: prepared.map(|prepared| layers(run, at, prepared)).unwrap_or_default(),
         stdout: outcome.and_then(|outcome| outcome.stdout.as_deref()),
         output: output(state),
@@ -231,6 +233,12 @@ fn error(state: &StepState) -> Option<(&str, &str)> {
 }
 
 fn contract_errors(state: &StepState) -> Vec<ContractError<'_>> {
-    let violations = state.ending.iter().flat_map(|ending| ending.violations.iter());
+    // An attempt at work has not failed; what was wrong with the last is history.
+    let ending = state.ending.as_deref().filter(|_| !state.status.is_dispatched());
+    let violations = match (&state.skip, ending) {
+        (Some(skip), _) => skip.violations.iter(),
+        (None, Some(ending)) => ending.violations.iter(),
+        (None, None) => [].iter(),
+    };
     violations.map(|one| ContractError { field: &one.field, reason: one.reason }).collect()
 }

@@ -61,6 +61,8 @@ parts! {
         decided = "dc",
         gate = "ga",
         granted = "gt",
+        asked = "ma",
+        cleared = "mc",
         process = "pr",
         session = "se",
         fan_out = "f",
@@ -117,7 +119,7 @@ parts! {
     }
     Ending { code = "c", message = "m", violations = "v", attempts = "n", usage = "u", }
     Violation { field = "f", reason = "r", message = "m", }
-    Skip { cause = "c", reason = "r", error = "e", usage = "u", carried = "x", }
+    Skip { cause = "c", reason = "r", error = "e", violations = "v", usage = "u", carried = "x", }
     Process { group = "g", started = "s", }
     Approval {
         at = "at",

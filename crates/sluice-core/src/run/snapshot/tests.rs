@@ -160,7 +160,7 @@ fn a_snapshot_is_of_one_definition() {
 fn a_snapshot_of_another_version_reads_as_none() {
     let script = Script::lobsterx(CHAIN);
     let text = String::from_utf8(encode(&script.run)).unwrap();
-    let newer = text.replacen(r#"{"v":3,"#, r#"{"v":4,"#, 1);
+    let newer = text.replacen(r#"{"v":4,"#, r#"{"v":5,"#, 1);
     assert_ne!(newer, text);
     assert!(decode(newer.as_bytes(), Arc::clone(&script.run.definition)).is_none());
     assert!(started(newer.as_bytes()).is_none());
@@ -168,12 +168,12 @@ fn a_snapshot_of_another_version_reads_as_none() {
 
 /// If this changes, the version must.
 #[test]
-fn this_is_version_3() {
+fn this_is_version_4() {
     let mut script = Script::lobsterx(EACH).gives("one[0]", json!({"done": true}));
     script.run.tip = Hash([0xab; 32]);
     let text = String::from_utf8(encode(&script.run)).unwrap();
     expect![[r#"
-        {"v":3,"id":"run_00000000000000000000000000000001","started":{"workflow":"each","definition_hash":"5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2","default_agent":"mock","gateway":"local","initiator":"ada","trace_id":"00000000000000000000000000000000","root_span_id":"0000000000000000"}}
+        {"v":4,"id":"run_00000000000000000000000000000001","started":{"workflow":"each","definition_hash":"5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2","default_agent":"mock","gateway":"local","initiator":"ada","trace_id":"00000000000000000000000000000000","root_span_id":"0000000000000000"}}
         {"version":13,"tip":"abababababababababababababababababababababababababababababababab","status":"running","started_at":1769903999000,"provenance":[0,0],"clock":{"since":1769903999000}}
         [{"s":"running","n":1,"d":1,"at":"fan_out","gw":"local","ts":1769903999000,"ta":1769903999000,"tm":{},"f":[["x","y","z"],[{"s":"completed","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do x"},"o":{"o":{"done":true},"s":"{\"done\":true}","l":[2,false,false,1769903999250]},"ts":1769903999000,"ta":1769903999000,"te":1769903999250,"u":{"m":"mock-1","i":10,"o":20,"t":5,"c":210000},"dg":"76b5770cebea32bf02e1ab20131e5b116547cd921d91e9e05056d59ac857ec2c","dc":true},{"s":"running","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do y"},"td":1769904599000,"ts":1769903999000,"ta":1769903999000,"tm":{},"dg":"5e4872a1303049ec76253108f550a49056a2ae050f35ce732b2be3187f0add5a","dc":true},{"s":"running","n":1,"d":1,"at":"edge","a":"mock","gw":"local","p":{"p":"Do z"},"td":1769904599250,"ts":1769903999250,"ta":1769903999250,"tm":{},"dg":"a1e6ab09a7ad33aef0ce981e118438b3646d713e2ca921db6a72a1c7262da698","dc":true}]]},{}]
     "#]].assert_eq(&text);

@@ -1,9 +1,11 @@
 //! The order of events, and what must hold of a run after each of them.
 
+use super::super::moderate::{digest, input_text};
 use super::super::state::{Pause, Run};
 use super::super::status::{RunStatus, StepStatus};
 use super::super::transition::allowed;
-use crate::journal::event::{Event, NodeEvent, StepAt};
+use crate::journal::event::{Event, NodeEvent, Path, StepAt};
+use crate::port::moderator::Phase;
 
 /// Watches a journal go by.
 #[derive(Default)]
@@ -45,6 +47,11 @@ impl Order {
                 let attempt = state.attempt + u32::from(!again);
                 assert_eq!(dispatch.attempt, attempt, "attempts are counted");
                 assert!(!run.must_ask(*at), "nothing starts without the grant it needs");
+                let prepared = dispatch.prepared.as_ref().or(state.prepared.as_ref());
+                let child = matches!(dispatch.path, Path::FanOut);
+                let checked = run.step(*at).moderation.covers(Phase::Input) && !child;
+                let digest = prepared.map(|prepared| digest(&input_text(prepared)));
+                assert!(!checked || state.cleared == digest, "nothing starts unchecked");
             }
             NodeEvent::Delta(delta) => {
                 assert_eq!(delta.index, state.deltas);
@@ -83,11 +90,18 @@ impl Order {
             let Event::Node(then_at, then) = event else { panic!("{was}, then {}", event.name()) };
             let expected: &[&str] = match was {
                 "node.retried" => &["node.waiting"],
+                "moderation.flagged" => &["node.failed", "node.skipped"],
                 _ => &["node.retried", "node.failed", "node.skipped", "approval.requested"],
             };
             assert!(*then_at == at && expected.contains(&then.name()), "{was}, {}", then.name());
         }
-        if let Event::Node(at, NodeEvent::Retried(_) | NodeEvent::ContractViolated { .. }) = event {
+        if let Event::Node(
+            at,
+            NodeEvent::Retried(_)
+            | NodeEvent::ContractViolated { .. }
+            | NodeEvent::ModerationFlagged { .. },
+        ) = event
+        {
             self.pending = Some((*at, event.name()));
         }
     }

@@ -52,6 +52,11 @@ impl World {
             NodeEvent::Log { line: Line::Process(process), .. } => {
                 format!("process {}", process.group)
             }
+            NodeEvent::Log { line: Line::Asked { prepared, .. }, .. } => {
+                let new = if prepared.is_some() { " (prepared)" } else { "" };
+                format!("the moderator is asked{new}")
+            }
+            NodeEvent::Log { line: Line::Cleared { phase, .. }, .. } => format!("{phase} cleared"),
             NodeEvent::Retried(retried) => {
                 let reask = if retried.reask { " reask" } else { "" };
                 format!(
@@ -102,6 +107,7 @@ impl World {
                     errors.iter().map(|one| format!("{} {}", one.field, one.reason)).collect();
                 format!("{phase} {}", errors.join(", "))
             }
+            NodeEvent::ModerationFlagged { phase, decision } => format!("{phase} {decision}"),
             NodeEvent::ApprovalRequested(asked) => {
                 let changes = asked.action.iter().flat_map(|asked| &asked.changes);
                 let changes: Vec<String> = changes

@@ -16,6 +16,7 @@ use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
 use crate::port::adapter::{Answer, CallErrorCode, Quote, Usage};
 use crate::port::authority::desk::Desk;
+use crate::port::moderator::Verdict;
 use proptest::prelude::{Strategy, any, prop, proptest};
 use proptest::test_runner::Config;
 use serde_json::{Map, Value, json};
@@ -92,6 +93,11 @@ fn flow(steps: &[Written], head: u64) -> String {
                 *bits,
                 32,
                 &["", "on_parent_failure: skip, ", "on_parent_failure: substitute_default, "],
+            ),
+            pick(
+                *bits,
+                44,
+                &["", "", "moderation: input, ", "moderation: output, ", "moderation: both, "],
             ),
         ];
         let depends: Vec<&str> = parents(place, *mask).collect();
@@ -236,6 +242,21 @@ fn answer(kind: u8) -> Answer {
 
 /// Something becomes of a dispatch in flight.
 fn land(world: &World, at: StepAt, kind: u8) -> Command {
+    let verdict = verdict(kind / 8);
+    Command::Checked { command: Box::new(landing(world, at, kind)), verdict }
+}
+
+/// Now and then the moderator has something against it, or does not answer.
+fn verdict(kind: u8) -> Verdict {
+    match kind % 8 {
+        6 => Verdict::Flagged(json!({"phrase": "go"})),
+        7 => Verdict::Unavailable("it is not there".to_owned()),
+        _ => Verdict::Clear,
+    }
+}
+
+/// Something becomes of a dispatch in flight, unless the moderator minds.
+fn landing(world: &World, at: StepAt, kind: u8) -> Command {
     let state = world.run.state(at);
     if let Some(Path::Child(child)) = state.path {
         let status = [RunStatus::Completed, RunStatus::Failed, RunStatus::Cancelled];
@@ -277,6 +298,11 @@ fn happen(world: &mut World, (kind, which): Happening) {
     let at = choose(&flying, which);
     let by = || "ada".to_owned();
     let dispatch_no = at.map_or(0, |at| world.run.state(at).dispatch_no);
+    let asked: Vec<StepAt> = world.run.index.checking.iter().copied().collect();
+    if let Some(at) = choose(&asked, which).filter(|_| kind % 3 == 0) {
+        let command = world.judged(at, verdict(which / 8));
+        return world.turn(vec![command]);
+    }
     let command = match kind % 28 {
         0..=8 => at.map(|at| land(world, at, which / 8)),
         9 | 10 => return world.advance(u64::from(which) * 40),
@@ -332,6 +358,9 @@ fn conclude(world: &mut World) {
         } else if let Some(at) = flying {
             let kind = if matches!(world.run.state(at).path, Some(Path::Child(_))) { 0 } else { 5 };
             let command = land(world, at, kind);
+            world.turn(vec![command]);
+        } else if let Some(at) = world.run.index.checking.first().copied() {
+            let command = world.judged(at, Verdict::Clear);
             world.turn(vec![command]);
         } else if let Some(approve) = resolve(world, 0, Decision::Approve) {
             world.turn(vec![approve]);

@@ -14,6 +14,7 @@ use crate::journal::event::{Event, NodeEvent, Path, RunStarted, StepAt};
 use crate::plan::Plan;
 use crate::port::Entropy;
 use crate::port::authority::desk::Desk;
+use crate::port::moderator::Verdict;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,8 +145,10 @@ impl World {
             let command = match effect {
                 Effect::Dispatch { at, dispatch_no } => {
                     let answer = Box::new(outputs_of(json!({"n": at.step})));
-                    Command::Complete { at, dispatch_no, answer }
+                    let command = Box::new(Command::Complete { at, dispatch_no, answer });
+                    Command::Checked { command, verdict: Verdict::Clear }
                 }
+                Effect::Moderate { at } => self.judged(at, Verdict::Clear),
                 Effect::Child { child, .. } => Command::ChildEnded {
                     child,
                     status: RunStatus::Completed,
@@ -252,12 +255,22 @@ impl World {
         Command::Resolve(Box::new(resolve))
     }
 
+    /// The moderator answers about what goes into a step.
+    pub(super) fn judged(&self, at: StepAt, verdict: Verdict) -> Command {
+        let asked = self.run.input_subject(at).map(|(digest, _)| digest);
+        Command::Moderated { at, digest: asked.unwrap_or_default(), verdict }
+    }
+
     pub(super) fn due(&self) -> String {
         let effects = self.run.due().map(|effect| match effect {
             Effect::Dispatch { at, dispatch_no } => {
                 let request = self.run.request(at);
                 let key = &request.idempotency_key[..6];
                 format!("{} dispatch={dispatch_no} key={key}", self.run.name(at))
+            }
+            Effect::Moderate { at } => {
+                let (_, subject) = self.run.input_subject(at).expect("something is asked");
+                format!("{} moderator {:?}", subject.step, subject.text)
             }
             Effect::Child { at, child } => {
                 format!("{} {}", self.run.name(at), self.shorten_known(&child.to_string()))

@@ -71,6 +71,7 @@ async fn an_engine_without_usable_rules_does_not_open() {
             agents: sluice_engine::agents::Agents::new(),
             policies: PolicySource::default(),
             sealer: None,
+            moderator: None,
         };
         assert!(Engine::open(ground, config()).await.is_err(), "{text:?}");
     }

@@ -3,7 +3,8 @@
 use crate::chance::Chance;
 use serde_json::{Value, json};
 
-/// Adds budgets, recovery, ceilings, and questions that more than one person must answer.
+/// Adds budgets, recovery, ceilings, a moderator, and questions that more than one
+/// person must answer.
 pub(super) fn govern(chance: &mut Chance, document: &mut Value) {
     if chance.permille(300) {
         document["budget"] = json!({"max_cost_cents": chance.between(2, 60)});
@@ -16,6 +17,9 @@ pub(super) fn govern(chance: &mut Chance, document: &mut Value) {
     for step in steps {
         if step.get("command").is_some() && chance.permille(150) {
             step["max_cost_cents"] = json!(chance.between(1, 4));
+        }
+        if chance.permille(200) {
+            step["moderation"] = json!(*chance.pick(&["input", "output", "both"]));
         }
         let Some(approval) = step.get_mut("approval") else { continue };
         if !approval.is_object() {

@@ -7,6 +7,7 @@ use crate::cli::schedules::Tick;
 use crate::cmd::work::script;
 use crate::hands;
 use crate::local::{self, Local};
+use crate::moderation;
 use crate::out::{Layout, Out};
 use crate::policies;
 use crate::visible;
@@ -38,7 +39,8 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
     let starting = Starting { default_agent: args.agent.clone().or(scripted) };
     let agents = hands::agents(&args.data, script);
     let policies = policies::source(&args.policies)?;
-    let local = Local::under(&args.data, agents, Claims::Own, policies).await?;
+    let moderator = moderation::moderator(args.moderation.as_ref())?;
+    let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;
     let done = look_after(args, &local, &starting, out).await;
     local.close().await;
     done.map(|()| Exit::Done)

@@ -9,6 +9,7 @@ use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, Usage};
+use crate::port::moderator::Phase;
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
@@ -307,6 +308,11 @@ fn work() -> BoxedStrategy<NodeEvent> {
         text().prop_map(Line::Text),
         (any::<u32>(), text())
             .prop_map(|(group, started)| Line::Process(Process { group, started })),
+        (text(), prepared()).prop_map(|(digest, prepared)| Line::Asked { digest, prepared }),
+        (any::<bool>(), text()).prop_map(|(out, digest)| {
+            let phase = if out { Phase::Output } else { Phase::Input };
+            Line::Cleared { phase, digest }
+        }),
     ];
     let retried = (any::<(u32, u64, bool)>(), text(), text(), usage()).prop_map(
         |((attempt, delay_ms, reask), cause, message, usage)| Retried {
@@ -388,9 +394,15 @@ fn end() -> BoxedStrategy<NodeEvent> {
         SkipCause::Failure,
         SkipCause::Decision,
     ];
-    let skip = (select(causes), text(), error(), usage(), option::of(run())).prop_map(
-        |(cause, reason, error, usage, carried)| Skip { cause, reason, error, usage, carried },
-    );
+    let skip = (select(causes), text(), error(), violations(), usage(), option::of(run()))
+        .prop_map(|(cause, reason, error, violations, usage, carried)| Skip {
+            cause,
+            reason,
+            error,
+            violations,
+            usage,
+            carried,
+        });
     prop_oneof![
         completed().prop_map(|completed| NodeEvent::Completed(Box::new(completed))),
         ending().prop_map(NodeEvent::Failed),

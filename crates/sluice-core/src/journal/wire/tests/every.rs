@@ -7,6 +7,7 @@ use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
 use crate::port::adapter::{Process, Usage};
+use crate::port::moderator::Phase;
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
@@ -201,6 +202,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         cause: SkipCause::Condition,
         reason: text("is false"),
         error: Some((text("timeout"), text("too long"))),
+        violations: Arc::default(),
         usage: usage(),
         carried: Some(RUN),
     };
@@ -350,6 +352,21 @@ fn bare_work() -> Vec<NodeEvent> {
         },
         NodeEvent::Retried(Box::new(retried)),
     ]
+}
+
+/// What the log says of the moderator. Apart from the others: the hash of those
+/// is known.
+pub(super) fn moderated() -> Vec<Event> {
+    let digest = || text("5e1f");
+    let prepared = dispatch().prepared;
+    let lines = [
+        Line::Asked { digest: digest(), prepared },
+        Line::Asked { digest: digest(), prepared: None },
+        Line::Cleared { phase: Phase::Input, digest: digest() },
+        Line::Cleared { phase: Phase::Output, digest: digest() },
+    ];
+    let log = |line| Event::Node(StepAt::whole(0), NodeEvent::Log { dispatch_no: 0, line });
+    lines.into_iter().map(log).collect()
 }
 
 fn bare_ends() -> Vec<NodeEvent> {

@@ -1,0 +1,173 @@
+use super::*;
+use sluice_core::port::moderator::Phase;
+use sluice_core::run::id::RunId;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A server that answers every request with the same bytes, and keeps what it was sent.
+struct Server {
+    address: String,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    async fn answering(response: impl Into<Vec<u8>>) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+        let address = format!("http://{}/judge", listener.local_addr().expect("it is bound"));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (kept, response) = (Arc::clone(&heard), response.into());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (kept, response) = (Arc::clone(&kept), response.clone());
+                tokio::spawn(async move {
+                    let _ = serve(stream, &response, &kept).await;
+                });
+            }
+        });
+        Server { address, heard }
+    }
+
+    async fn json(body: &str) -> Server {
+        Server::answering(http("200 OK", body)).await
+    }
+
+    async fn says(&self) -> Verdict {
+        asks(&self.address).await
+    }
+}
+
+fn http(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    response: &[u8],
+    kept: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&request).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
+                kept.lock().expect("nobody panics while holding it").push(text);
+                break;
+            }
+        }
+        if stream.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    if response.is_empty() {
+        std::future::pending::<()>().await;
+    }
+    stream.write_all(response).await
+}
+
+async fn asks(address: &str) -> Verdict {
+    let moderator = HttpModerator::patient(address, Duration::from_millis(500));
+    let moderator = moderator.expect("the address is one");
+    let (run, step, text) = (RunId(1), "a[2]".to_owned(), "say \"hello\"\n".to_owned());
+    moderator.check(&Subject { phase: Phase::Output, run, step, text }).await
+}
+
+fn unavailable(reason: &str) -> Verdict {
+    Verdict::Unavailable(reason.to_owned())
+}
+
+#[tokio::test]
+async fn it_is_sent_the_text_and_what_it_belongs_to() {
+    let server = Server::json(r#"{"flagged": false, "score": 0.1}"#).await;
+    assert_eq!(server.says().await, Verdict::Clear);
+    let heard = server.heard.lock().expect("nobody panics while holding it").clone();
+    let (head, body) = heard[0].split_once("\r\n\r\n").expect("it is a request");
+    assert!(head.starts_with("POST /judge HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    let body: Value = serde_json::from_str(body).expect("it is JSON");
+    let expected = json!({
+        "phase": "output", "run": "run_00000000000000000000000000000001", "step": "a[2]",
+        "text": "say \"hello\"\n",
+    });
+    assert_eq!(body, expected);
+}
+
+#[tokio::test]
+async fn what_it_finds_is_told() {
+    let server =
+        Server::json(r#"{"flagged": true, "reason": "rude", "categories": ["insult"], "x": 1}"#);
+    let decision = json!({"by": "http", "reason": "rude", "categories": ["insult"]});
+    assert_eq!(server.await.says().await, Verdict::Flagged(decision));
+    let server = Server::json(r#"{"flagged": true}"#).await;
+    assert_eq!(server.says().await, Verdict::Flagged(json!({"by": "http"})));
+}
+
+#[tokio::test]
+async fn any_other_status_is_no_clearance() {
+    for status in ["204 No Content", "301 Moved", "403 Forbidden", "500 Oops", "201 Created"] {
+        let server = Server::answering(http(status, r#"{"flagged": false}"#)).await;
+        let told = format!("the moderator answered {}", &status[..3]);
+        assert_eq!(server.says().await, unavailable(&told));
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let clear = Server::json(r#"{"flagged": false}"#).await;
+    let moved =
+        format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", clear.address);
+    let server = Server::answering(moved).await;
+    assert_eq!(server.says().await, unavailable("the moderator answered 302"));
+    assert!(clear.heard.lock().expect("nobody panics while holding it").is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_is_no_clearance() {
+    for body in ["", "null", "[]", "{}", r#"{"flagged": "no"}"#, r#"{"flagged": 0}"#, "{\"flagged"]
+    {
+        let server = Server::json(body).await;
+        let told = "the moderator's answer does not say whether it is flagged";
+        assert_eq!(server.says().await, unavailable(told), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_read_to_its_end() {
+    let body = format!(r#"{{"flagged": false, "x": "{}"}}"#, "x".repeat(VERDICT_BYTES_MAX));
+    let server = Server::json(&body).await;
+    let told = format!("the moderator's answer is over {VERDICT_BYTES_MAX} bytes");
+    assert_eq!(server.says().await, unavailable(&told));
+}
+
+#[tokio::test]
+async fn silence_is_no_clearance() {
+    let server = Server::answering("").await;
+    assert_eq!(server.says().await, unavailable("the moderator does not answer in time"));
+    let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"flagged\":";
+    let server = Server::answering(half).await;
+    let Verdict::Unavailable(_) = server.says().await else { panic!("it was no answer") };
+    let server = Server::answering("rubbish\r\n\r\n").await;
+    assert_eq!(server.says().await, unavailable("the moderator broke off"));
+}
+
+#[tokio::test]
+async fn nobody_there_is_no_clearance() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+    let address = format!("http://{}", listener.local_addr().expect("it is bound"));
+    drop(listener);
+    assert_eq!(asks(&address).await, unavailable("the moderator cannot be reached"));
+    // Plain text where a secret handshake is expected.
+    let server = Server::json(r#"{"flagged": false}"#).await;
+    let secure = server.address.replace("http://", "https://");
+    let Verdict::Unavailable(_) = asks(&secure).await else { panic!("it is not secure") };
+}
+
+#[test]
+fn an_address_is_checked_before_it_is_used() {
+    for bad in ["", "words.txt", "ftp://x/y", "http://", "file:///etc/passwd", "localhost:80"] {
+        assert!(HttpModerator::new(bad).is_err(), "{bad}");
+    }
+    assert!(HttpModerator::is_address("https://example.com/judge"));
+    assert!(!HttpModerator::is_address("words.txt"));
+}

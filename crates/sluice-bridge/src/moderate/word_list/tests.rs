@@ -1,0 +1,102 @@
+use super::*;
+use sluice_core::run::id::RunId;
+
+fn list(text: &str) -> WordList {
+    WordList::parse(text.as_bytes()).expect("the list can be read")
+}
+
+async fn says(list: &WordList, phase: Phase, text: &str) -> Verdict {
+    let (run, step, text) = (RunId(1), "a".to_owned(), text.to_owned());
+    list.check(&Subject { phase, run, step, text }).await
+}
+
+/// The line of the phrase that is found.
+async fn found(list: &WordList, phase: Phase, text: &str) -> Option<u64> {
+    match says(list, phase, text).await {
+        Verdict::Clear => None,
+        Verdict::Flagged(decision) => decision["line"].as_u64(),
+        Verdict::Unavailable(reason) => panic!("{reason}"),
+    }
+}
+
+#[tokio::test]
+async fn a_phrase_is_found_in_any_case_and_across_any_blanks() {
+    let list = list("Secret Plan\nÜBEL\n");
+    for text in ["the secret plan", "SECRET   PLAN!", "secret\n\tplan", "(Secret\u{a0}Plan)"] {
+        assert_eq!(found(&list, Phase::Input, text).await, Some(1), "{text}");
+    }
+    assert_eq!(found(&list, Phase::Output, "das übel").await, Some(2));
+    assert_eq!(found(&list, Phase::Output, "secret, plan").await, None);
+}
+
+#[tokio::test]
+async fn a_phrase_is_found_only_as_whole_words() {
+    let list = list("ban\nc++\n7");
+    for text in ["urban", "banana", "a bánd", "17", "x7y"] {
+        assert_eq!(found(&list, Phase::Input, text).await, None, "{text}");
+    }
+    for (text, line) in
+        [("ban", 1), ("urban ban.", 1), ("\"ban\"", 1), ("bans-ban", 1), ("c++", 2), ("c++x", 2)]
+    {
+        assert_eq!(found(&list, Phase::Input, text).await, Some(line), "{text}");
+    }
+    assert_eq!(found(&list, Phase::Input, "cc++").await, None);
+}
+
+#[tokio::test]
+async fn where_nobody_writes_blanks_a_phrase_is_found_anywhere() {
+    let list = list("坏词\nばか");
+    assert_eq!(found(&list, Phase::Input, "这是坏词啊").await, Some(1));
+    assert_eq!(found(&list, Phase::Input, "おばかさん").await, Some(2));
+}
+
+#[tokio::test]
+async fn what_is_not_seen_hides_nothing() {
+    let list = list("secret");
+    assert_eq!(found(&list, Phase::Input, "se\u{ad}cr\u{200b}et").await, Some(1));
+}
+
+#[tokio::test]
+async fn a_prefix_makes_a_phrase_count_for_one_side() {
+    let list = list("\u{feff}input: go in\r\n\n  output:go out \nboth ways\ninput:both");
+    assert_eq!(found(&list, Phase::Input, "go in").await, Some(1));
+    assert_eq!(found(&list, Phase::Output, "go in").await, None);
+    assert_eq!(found(&list, Phase::Output, "go out").await, Some(3));
+    assert_eq!(found(&list, Phase::Input, "go out").await, None);
+    assert_eq!(found(&list, Phase::Output, "both ways").await, Some(4));
+    let verdict = says(&list, Phase::Input, "go in").await;
+    let decision = json!({"by": "word_list", "phrase": "go in", "line": 1});
+    assert_eq!(verdict, Verdict::Flagged(decision));
+}
+
+#[tokio::test]
+async fn a_longer_phrase_does_not_hide_a_shorter_one() {
+    let list = list("a b c d\nb");
+    assert_eq!(found(&list, Phase::Input, "a b c").await, Some(2));
+}
+
+#[tokio::test]
+async fn a_hash_begins_a_phrase_like_any_other() {
+    let list = list("# secret");
+    assert_eq!(found(&list, Phase::Input, "# secret").await, Some(1));
+    assert_eq!(found(&list, Phase::Input, "secret").await, None);
+}
+
+#[tokio::test]
+async fn an_empty_list_has_nothing_against_anything() {
+    assert_eq!(found(&list(""), Phase::Input, "whatever").await, None);
+    assert_eq!(found(&list("\n  \n"), Phase::Input, "").await, None);
+}
+
+#[test]
+fn a_list_that_makes_no_sense_is_refused() {
+    let refused = |bytes: &[u8]| WordList::parse(bytes).map(drop).unwrap_err();
+    assert_eq!(refused(b"ok\ninput:\n"), BadList::NoPhrase(2));
+    assert_eq!(refused("ok\noutput: \u{200b}\n".as_bytes()), BadList::NoPhrase(2));
+    assert_eq!(refused(&[0xff, 0xfe]), BadList::NoText);
+    assert_eq!(refused("x".repeat(PHRASE_BYTES_MAX + 1).as_bytes()), BadList::LongPhrase(1));
+    assert_eq!(refused("x\n".repeat(PHRASES_MAX + 1).as_bytes()), BadList::TooMany);
+    let long = vec![b'\n'; WORD_LIST_BYTES_MAX + 1];
+    assert_eq!(refused(&long), BadList::TooLong);
+    assert!(WordList::parse("x".repeat(PHRASE_BYTES_MAX).as_bytes()).is_ok());
+}

@@ -1,0 +1,40 @@
+//! What the moderator is asked, and lets pass.
+
+use crate::journal::event::{Prepared, StepAt};
+use crate::port::moderator::Phase;
+use crate::run::state::Run;
+use crate::run::status::Waiting;
+use std::sync::Arc;
+
+impl Run {
+    /// The step stays queued until the moderator has answered. What was
+    /// prepared is kept: exactly what is judged is sent.
+    pub(super) fn asks_moderator(
+        &mut self,
+        at: StepAt,
+        digest: &str,
+        prepared: Option<&Arc<Prepared>>,
+    ) {
+        self.unlist(at);
+        self.index.checking.insert(at);
+        let state = self.state_mut(at);
+        state.asked = Some(digest.to_owned());
+        state.waiting = Some(Waiting::Queued);
+        if let Some(prepared) = prepared {
+            state.prepared = Some(Arc::clone(prepared));
+            state.reask = false;
+        }
+    }
+
+    /// The step goes back to where it was about to go.
+    pub(super) fn cleared(&mut self, at: StepAt, phase: Phase, digest: &str) {
+        if phase == Phase::Output || self.state(at).asked.is_none() {
+            return;
+        }
+        self.unlist(at);
+        let state = self.state_mut(at);
+        state.cleared = Some(digest.to_owned());
+        state.waiting = Some(Waiting::Queued);
+        self.list_queued(at);
+    }
+}

@@ -1,0 +1,125 @@
+//! A moderator whose verdicts a seed decides, and what must hold of them.
+//!
+//! INVARIANT: nothing is sent, shown or taken for a result that was not cleared.
+
+use crate::chance::{Chance, halves};
+use crate::world::World;
+use serde_json::{Value, json};
+use sluice_core::journal::envelope::Seen;
+use sluice_core::journal::event::{Event, NodeEvent, StepAt};
+use sluice_core::plan::step::Work;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::Request;
+use sluice_core::port::moderator::{Moderator, Phase, Subject, Verdict};
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Judges texts, now and then late or not at all.
+pub(crate) struct Censor(pub(crate) Arc<World>);
+
+impl Moderator for Censor {
+    fn check<'a>(&'a self, subject: &'a Subject) -> Later<'a, Verdict> {
+        Box::pin(async move {
+            let (luck, pause_ms) = {
+                let mut chance = self.0.chance();
+                (chance.below(100), chance.below(400))
+            };
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            match luck {
+                0..4 => std::future::pending().await,
+                4..12 => return Verdict::Unavailable("scripted".to_owned()),
+                _ => {}
+            }
+            if self.0.is_flagged(subject) {
+                return Verdict::Flagged(json!({"by": "censor"}));
+            }
+            self.0.journal().judged.clears(subject);
+            Verdict::Clear
+        })
+    }
+}
+
+impl World {
+    /// As a function of the text alone, so that asking again changes nothing.
+    fn is_flagged(&self, subject: &Subject) -> bool {
+        let [high, low] = halves(subject.run.0);
+        let text = subject
+            .text
+            .bytes()
+            .fold(7u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Chance::of(&[self.seed, 11, high, low, text]).permille(100)
+    }
+}
+
+/// What was cleared, by run and step.
+#[derive(Default)]
+pub(crate) struct Judged {
+    cleared: BTreeMap<(RunId, String, Phase), BTreeSet<String>>,
+}
+
+impl Judged {
+    fn clears(&mut self, subject: &Subject) {
+        let key = (subject.run, subject.step.clone(), subject.phase);
+        self.cleared.entry(key).or_default().insert(subject.text.clone());
+    }
+
+    fn is_cleared(&self, run: RunId, step: &str, phase: Phase, text: &str) -> bool {
+        let cleared = self.cleared.get(&(run, step.to_owned(), phase));
+        cleared.is_some_and(|texts| texts.iter().any(|one| one.contains(text)))
+    }
+
+    /// An adapter is asked to do something.
+    pub(crate) fn executes(&self, run: &Run, at: StepAt, request: &Request) -> Result<(), String> {
+        let moderated = run.step(at).moderation.covers(Phase::Input);
+        let (name, message) = (&request.step, &request.message);
+        if moderated && !self.is_cleared(run.id, name, Phase::Input, message) {
+            return Err(format!("nothing unchecked is sent: {message:?}"));
+        }
+        Ok(())
+    }
+
+    /// Something happened to a step.
+    pub(crate) fn event(&self, run: &Run, event: &Event) -> Result<(), String> {
+        let Event::Node(at, NodeEvent::Completed(completed)) = event else { return Ok(()) };
+        let agent = matches!(run.step(*at).work, Work::Command { .. } | Work::Lens(_));
+        if !agent || completed.carried.is_some() || !is_moderated(run, *at) {
+            return Ok(());
+        }
+        let text = completed.outcome.stdout.as_deref().unwrap_or_default();
+        match self.is_cleared(run.id, &run.name(*at), Phase::Output, text) {
+            true => Ok(()),
+            false => Err(format!("nothing unchecked counts: {text:?}")),
+        }
+    }
+
+    /// Readers are shown what came of an append.
+    pub(crate) fn shown(&self, run: &Run, seen: Vec<Seen>) -> Result<(), String> {
+        let deltas = seen.into_iter().filter_map(Seen::event);
+        for delta in deltas.filter(|one| one.kind == "node.stream.delta") {
+            let envelope: Value = serde_json::from_str(&delta.json).expect("it is JSON");
+            let payload = &envelope["payload"];
+            let name = payload["nodeId"].as_str().unwrap_or_default();
+            let text = payload["text"].as_str().unwrap_or_default();
+            if !run.find(name).is_some_and(|at| is_moderated(run, at)) {
+                continue;
+            }
+            // Parts that came together may have been cleared apart.
+            let mut parts = text.split_inclusive(|c: char| c.is_ascii_digit());
+            if let Some(part) =
+                parts.find(|part| !self.is_cleared(run.id, name, Phase::Output, part))
+            {
+                return Err(format!("nothing unchecked is shown: {part:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether what comes out of a step or instance is judged.
+fn is_moderated(run: &Run, at: StepAt) -> bool {
+    let whole = run.step(at).for_each.is_some() && at.item.is_none();
+    !whole && run.step(at).moderation.covers(Phase::Output)
+}

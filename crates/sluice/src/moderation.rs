@@ -1,0 +1,39 @@
+//! Who judges texts in this process: a word list, or somebody elsewhere.
+
+use crate::environment;
+use crate::input::Input;
+use crate::refused::{BAD_MODERATION, Refused};
+use crate::visible;
+use sluice_bridge::moderate::http::HttpModerator;
+use sluice_bridge::moderate::word_list::WordList;
+use sluice_core::port::moderator::Moderator;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+/// The moderator that an option or the environment names; none if neither does.
+pub(crate) fn moderator(option: Option<&OsString>) -> Result<Option<Arc<dyn Moderator>>, Refused> {
+    let named = option.cloned().or_else(environment::moderation);
+    named.map(|named| open(&named)).transpose()
+}
+
+fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
+    let address = named.to_str().filter(|word| HttpModerator::is_address(word));
+    if let Some(address) = address {
+        let remedy = "name an address such as `https://example.com/moderate`";
+        let moderator = HttpModerator::new(address);
+        let moderator = moderator.map_err(|error| refused(&error.to_string(), remedy))?;
+        return Ok(Arc::new(moderator));
+    }
+    let remedy = "name a word list, one phrase a line, or an address";
+    let input = Input::read(named).map_err(|file| {
+        let name = visible::brief(&file.name);
+        refused(&format!("the word list `{name}` cannot be read: {}", file.cause), remedy)
+    })?;
+    let list = WordList::parse(&input.bytes);
+    let list = list.map_err(|error| refused(&format!("`{}`: {error}", input.name), remedy))?;
+    Ok(Arc::new(list))
+}
+
+fn refused(message: &str, remedy: &str) -> Refused {
+    Refused::new(BAD_MODERATION, message.to_owned(), remedy)
+}
