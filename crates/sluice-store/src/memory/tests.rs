@@ -58,7 +58,7 @@ fn a_change_through_another_handle_is_noticed() {
     let other = one.beside();
     let mut changed = one.changed(1000);
     assert!(now(&mut changed).is_pending());
-    wait(one.append(first(run(1)))).unwrap();
+    wait(one.append(Arc::new(first(run(1))))).unwrap();
     assert!(now(&mut changed).is_pending(), "its own change");
     wait(other.renew(node(2), 10)).unwrap();
     assert!(now(&mut changed).is_ready());
