@@ -8,8 +8,8 @@ use sluice_core::port::authority::Authority as _;
 use sluice_core::port::ledger::Entry;
 use sluice_core::run::id::RunId;
 use sluice_govern::action::Action;
+use sluice_govern::ask;
 use sluice_govern::decision::{Constraints, Disposition};
-use sluice_govern::evaluate;
 use sluice_govern::facts::{Facts, Inputs, RunFacts, Subject, Verb, Worst};
 use sluice_govern::money::Money;
 use std::borrow::Cow;
@@ -53,16 +53,16 @@ impl Inner {
                 grant: None,
                 action: action(request),
             };
-            let decision = evaluate(&facts, authority.policies());
-            let verdict = match decision.disposition {
+            let said = ask(&facts, authority.policies());
+            let verdict = match said.disposition {
                 Disposition::Allow => return Ok(()),
-                Disposition::Block => decision.blocked_by.as_ref().map(|by| (by.gate, by.code)),
+                Disposition::Block => said.blocked_by.as_ref().map(|by| (by.gate, by.code)),
                 Disposition::Hold => Some(("approval_required", "start_needs_approval")),
             };
             let (gate, code) = verdict.unwrap_or(("policy_rules", "policy_blocked"));
-            let said = decision.gates.iter().find(|one| one.gate == gate);
-            let message = said.and_then(|one| one.message.clone()).unwrap_or_default();
-            (code, message, decision.policy_hash)
+            let one = said.gates.into_iter().find(|one| one.gate == gate);
+            let message = one.and_then(|one| one.message).unwrap_or_default();
+            (code, message, authority.policies().hash().to_owned())
         };
         let entry = Entry {
             at_ms: now_ms,

@@ -318,9 +318,10 @@ impl Inner {
     /// Appends the first frame. Once an answer was lost it is not left at that:
     /// the run may be there, and nobody would look after it.
     async fn create(&self, append: Append) -> Result<Created, StoreError> {
+        let append = Arc::new(append);
         let mut doubt = false;
         loop {
-            match self.store.append(append.clone()).await {
+            match self.store.append(Arc::clone(&append)).await {
                 Ok(Appended::Done { counts }) => {
                     let now_ms = self.clock.now_ms();
                     self.trust.learn(&append.guards, &counts, now_ms);

@@ -96,7 +96,7 @@ impl Resident {
             }
             // A refusal is the owner's to give: even without events it is appended at,
             // so that what is not ours any more, or has moved on, is noticed.
-            let append = self.append(decided, read, now_ms, status);
+            let append = Arc::new(self.append(decided, read, now_ms, status));
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
             let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
             #[cfg(feature = "sabotage")]
@@ -130,7 +130,7 @@ impl Resident {
                 return Standing::Lost;
             }
             self.engine.trust.stands_in_line(&self.run);
-            self.publish(hold, || frame(append));
+            self.publish(hold, || frame(Arc::unwrap_or_clone(append)));
             return if hold == Hold::Release { Standing::Released } else { Standing::Kept };
         }
     }
@@ -277,13 +277,13 @@ impl Resident {
 
     /// Appends, however long the store takes to be able to. Calls in flight go
     /// on meanwhile; what they come to is kept for the next turn.
-    async fn commit(&mut self, append: &Append) -> Committed {
+    async fn commit(&mut self, append: &Arc<Append>) -> Committed {
         let mut wait_ms = RETRY_MS.0;
         // Whether an answer was lost: what was sent then may yet be written.
         let mut doubt = false;
         loop {
             let store = Arc::clone(&self.engine.store);
-            let attempt = append.clone();
+            let attempt = Arc::clone(append);
             let appended = self.while_calling(async move { store.append(attempt).await }).await;
             match appended {
                 Ok(appended) => {
@@ -335,11 +335,11 @@ impl Resident {
     /// another owner may have, who decided the same at the same time.
     async fn still_ours(&mut self, append: &Append) -> Committed {
         let after = append.after + u64::from(append.count);
-        let fence = Append { after, ..self.empty() };
+        let fence = Arc::new(Append { after, ..self.empty() });
         let mut wait_ms = RETRY_MS.0;
         loop {
             let store = Arc::clone(&self.engine.store);
-            let attempt = fence.clone();
+            let attempt = Arc::clone(&fence);
             match self.while_calling(async move { store.append(attempt).await }).await {
                 Ok(Appended::Done { .. }) => return Committed::Done,
                 Ok(_) => return Committed::Left,
@@ -388,7 +388,7 @@ impl Resident {
         let now_ms = self.engine.clock.now_ms();
         let head = self.engine.head(&self.run, now_ms, Hold::Release, self.offspring());
         let append = Append { head: Some(head), ..self.empty() };
-        self.commit(&append).await
+        self.commit(&Arc::new(append)).await
     }
 
     /// An append that says nothing.

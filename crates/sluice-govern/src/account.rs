@@ -6,11 +6,13 @@
 //! and `over` (overruns booked, which close the cap).
 
 mod caps;
+mod name;
 mod period;
 mod settle;
 mod worst;
 
 pub use caps::{CapOn, RunCap, Spender, THRESHOLDS, caps_for, crossed};
+pub use name::Name;
 pub use period::Civil;
 pub use settle::{BadFigure, Settlement, settle};
 pub use worst::{Costing, Estimate, input_tokens, worst};
@@ -21,27 +23,27 @@ pub const REGISTRY: &str = "registry";
 
 /// Steps an agent has in flight.
 pub fn busy(agent: &str) -> String {
-    ["busy:", agent].concat()
+    Name::busy(agent).whole()
 }
 
 /// Dispatches of an agent in its sliding window.
 pub fn rate(agent: &str) -> String {
-    ["rate:", agent].concat()
+    Name::rate(agent).whole()
 }
 
 /// What is spent and reserved in an account.
 pub fn held(account: &str) -> String {
-    ["held:", account].concat()
+    Name::held(account).whole()
 }
 
 /// What is spent in an account.
 pub fn spent(account: &str) -> String {
-    ["spent:", account].concat()
+    Name::spent(account).whole()
 }
 
 /// Overruns booked in an account.
 pub fn over(account: &str) -> String {
-    ["over:", account].concat()
+    Name::over(account).whole()
 }
 
 /// Whether a threshold of an account was told of: 0 or 1.
@@ -66,5 +68,10 @@ pub fn of_agent(agent: &str, now_ms: u64) -> String {
 
 /// The account of an envelope in the period of a time.
 pub fn of_envelope(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
-    ["envelope/", name, "/", &period.key(now_ms)].concat()
+    let mut account = String::with_capacity("envelope//2026-11-15".len() + name.len());
+    account.push_str("envelope/");
+    account.push_str(name);
+    account.push('/');
+    period.push_key(&mut account, now_ms);
+    account
 }

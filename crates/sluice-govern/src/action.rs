@@ -10,7 +10,6 @@ use crate::money::Money;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// A dispatch as it would be sent. Its canonical JSON is what people agree to.
 /// Fields stand in alphabetical order: canonical JSON then needs no sorting.
@@ -63,10 +62,10 @@ impl Action<'_> {
         let mut out = String::with_capacity(512 + self.command.len());
         text(&mut out, "{\"agent\":", Some(self.agent));
         text(&mut out, ",\"command\":", Some(self.command));
-        value(&mut out, ",\"constraints\":", &self.constraints);
+        constraints(&mut out, &self.constraints);
         out.push_str(",\"cost_ceiling\":");
         match self.cost_ceiling {
-            Some(ceiling) => _ = write!(out, "{}", ceiling.micro_cents()),
+            Some(ceiling) => canonical::push_number(&mut out, ceiling.micro_cents()),
             None => out.push_str("null"),
         }
         text(&mut out, ",\"cwd\":", self.cwd);
@@ -110,12 +109,19 @@ fn text(out: &mut String, name: &str, value: Option<&str>) {
     out.push_str(name);
     match value {
         None => out.push_str("null"),
-        Some(plain) if is_plain(plain) => {
-            out.push('"');
-            out.push_str(plain);
-            out.push('"');
+        Some(text) => canonical::push_text(out, text),
+    }
+}
+
+/// Most bound nothing but the cost.
+fn constraints(out: &mut String, bounds: &Constraints) {
+    match bounds.max_cost {
+        Some(max_cost) if bounds.bounds_only_cost() => {
+            out.push_str(",\"constraints\":{\"max_cost\":");
+            canonical::push_number(out, max_cost.micro_cents());
+            out.push('}');
         }
-        Some(text) => out.push_str(&canonical::to_string(&text)),
+        _ => value(out, ",\"constraints\":", bounds),
     }
 }
 
@@ -135,11 +141,6 @@ fn value(out: &mut String, name: &str, value: &impl Serialize) {
     out.push_str(&canonical::to_string(value));
 }
 
-/// Whether a text is written as it is.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,11 +153,13 @@ mod tests {
             some in prop::option::of(".{0,5}"),
             env in prop::collection::vec((".{0,3}", ".{0,3}"), 0..3),
             cost in prop::option::of(any::<u64>()),
+            bare: bool,
         ) {
             let mut inputs = Map::new();
             inputs.insert(texts[0].clone(), texts[1].clone().into());
             inputs.insert(texts[1].clone(), serde_json::json!({"b": [1], "a": null}));
-            let tools = vec![texts[2].clone()];
+            let tools: Vec<String> = some.iter().chain(&texts[2..3]).cloned().collect();
+            let tools = if bare { Vec::new() } else { tools };
             let constraints = Constraints {
                 tools_deny: tools.clone(),
                 max_cost: cost.map(Money::from_micro_cents),

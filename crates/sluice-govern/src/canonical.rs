@@ -13,6 +13,33 @@ pub fn to_string(value: &impl Serialize) -> String {
     write(value, 0)
 }
 
+/// Writes a text behind what is written. Most have nothing to escape.
+pub(crate) fn push_text(out: &mut String, text: &str) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&to_string(&text));
+    }
+}
+
+/// Writes a number behind what is written.
+pub(crate) fn push_number(out: &mut String, mut number: u64) {
+    // As many as the largest number has.
+    let mut digits = [b'0'; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] += u8::try_from(number % 10).expect("a digit is small");
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[start..]).expect("digits are ASCII"));
+}
+
 /// `bytes` is a guess at the length, so that a long text grows in one place.
 fn write(value: &impl Serialize, bytes: usize) -> String {
     let mut writer = writer::Writer::with_capacity(bytes);
@@ -60,6 +87,24 @@ mod tests {
             sha256_hex(&json!({"a": 1}), 0),
             "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
         );
+    }
+
+    #[test]
+    fn a_text_is_written_as_json_writes_it() {
+        for text in ["", "plain é", "a\"b", "a\\b", "a\nb", "\u{7f}\u{1}"] {
+            let mut out = "x".to_owned();
+            push_text(&mut out, text);
+            assert_eq!(out, format!("x{}", json!(text)));
+        }
+    }
+
+    #[test]
+    fn a_number_is_written_as_json_writes_it() {
+        for number in [0, 7, 10, 1_790_000_000_123, u64::MAX] {
+            let mut out = "x".to_owned();
+            push_number(&mut out, number);
+            assert_eq!(out, format!("x{number}"));
+        }
     }
 
     #[derive(Serialize)]

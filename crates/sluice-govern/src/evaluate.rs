@@ -26,9 +26,26 @@ pub fn evaluate(facts: &Facts<'_>, policies: &Policies) -> Decision {
     decision
 }
 
-fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
+/// What the ten gates say, and nothing that is only for a record of it: for what
+/// is recorded only where it is refused.
+pub fn ask(facts: &Facts<'_>, policies: &Policies) -> Said {
     let mut case = Case::new(facts, policies);
-    let on_trial = facts.on_trial();
+    ask_all(&mut case)
+}
+
+/// What the gates say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// What is to be done.
+    pub disposition: Disposition,
+    /// Every gate, in order.
+    pub gates: Vec<Verdict>,
+    /// The gate that blocks.
+    pub blocked_by: Option<BlockedBy>,
+}
+
+fn ask_all(case: &mut Case<'_>) -> Said {
+    let on_trial = case.facts.on_trial();
     let mut gates = Vec::with_capacity(GATES.len());
     let mut blocked_by = None;
     for gate in &GATES {
@@ -36,7 +53,7 @@ fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
             gates.push(verdict(gate, Finding::skip()));
             continue;
         }
-        let finding = (gate.judge)(&mut case);
+        let finding = (gate.judge)(case);
         if finding.outcome == Outcome::Block && gate.trial == Trial::Observed && on_trial {
             gates.push(observed(gate, finding));
             continue;
@@ -58,6 +75,12 @@ fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
     } else {
         Disposition::Allow
     };
+    Said { disposition, gates, blocked_by }
+}
+
+fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
+    let mut case = Case::new(facts, policies);
+    let Said { disposition, gates, blocked_by } = ask_all(&mut case);
     let action = case.complete();
     let action_digest = action.digest();
     let seen = brief::seen(&case.seen);

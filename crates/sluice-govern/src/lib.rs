@@ -24,6 +24,6 @@ pub mod policy;
 pub mod registry;
 pub mod route;
 
-pub use evaluate::evaluate;
+pub use evaluate::{Said, ask, evaluate};
 pub use policy::Policies;
 pub use route::route;

@@ -274,7 +274,7 @@ impl Bench {
     }
 
     fn append(&self, append: Append) -> Appended {
-        self.told(self.store.append(append))
+        self.told(self.store.append(Arc::new(append)))
     }
 
     /// An append that must be done.

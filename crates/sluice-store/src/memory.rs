@@ -167,9 +167,10 @@ impl State {
 }
 
 impl Store for MemoryStore {
-    fn append(&self, append: Append) -> Answer<'_, Appended> {
+    fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         crate::assert_sound(&append);
         let checks = self.shared.checks;
+        let append = Arc::unwrap_or_clone(append);
         Box::pin(
             async move { Ok(self.write(|state, now_ms| state.append(checks, append, now_ms))) },
         )

@@ -112,7 +112,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, append: Append) -> Answer<'_, Appended> {
+    fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         crate::assert_sound(&append);
         let bytes = append::bytes(&append);
         Box::pin(self.writer.write(bytes, move |work| append::append(work, &append)))

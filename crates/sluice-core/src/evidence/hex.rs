@@ -7,10 +7,22 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends the digits of some bytes.
 pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() * 2);
     for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
+        out.extend_from_slice(&pair(*byte));
     }
+}
+
+/// The digits of as many bytes as there is room for, without a text of their own.
+pub(crate) fn pairs<'r, const N: usize>(room: &'r mut [[u8; 2]; N], bytes: &[u8; N]) -> &'r str {
+    for (two, byte) in room.iter_mut().zip(bytes) {
+        *two = pair(*byte);
+    }
+    std::str::from_utf8(room.as_flattened()).expect("digits are text")
+}
+
+fn pair(byte: u8) -> [u8; 2] {
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
 /// The digits of some bytes.
@@ -51,6 +63,7 @@ mod tests {
         let text = to_string(&bytes);
         assert!(text.starts_with("000102") && text.ends_with("fdfeff"));
         assert_eq!(parse::<256>(&text).unwrap().as_slice(), bytes);
+        assert_eq!(pairs(&mut [[0; 2]; 3], &[0, 0x9a, 0xff]), "009aff");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::evidence::hex;
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
 use std::fmt;
+use std::sync::Arc;
 
 /// An answer of the store.
 pub type Answer<'a, T> = Later<'a, Result<T, StoreError>>;
@@ -38,8 +39,9 @@ pub enum StoreError {
 /// The journal and everything that must change together with it.
 pub trait Store: Ledger + Slots + Lineage {
     /// Appends one frame to a run's journal. Appends that wait together are
-    /// committed together; each is answered by itself, after the commit.
-    fn append(&self, append: Append) -> Answer<'_, Appended>;
+    /// committed together; each is answered by itself, after the commit. It is
+    /// shared, since whoever appends keeps it until it is known to be durable.
+    fn append(&self, append: Arc<Append>) -> Answer<'_, Appended>;
 
     /// The newest snapshot and every frame after it, without what stands beside
     /// them; none if there is no such run.

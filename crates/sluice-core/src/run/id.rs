@@ -3,6 +3,7 @@
 //! The bits are those of a UUID of version 7. Time and chance come in as
 //! arguments.
 
+use crate::evidence::hex;
 use crate::port::Entropy;
 use std::fmt;
 
@@ -27,7 +28,9 @@ macro_rules! ids {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "_{:032x}"), self.0)
+                f.write_str(concat!($prefix, "_"))?;
+                // By hand: every dispatch names its run more than once.
+                f.write_str(hex::pairs(&mut [[0; 2]; 16], &self.0.to_be_bytes()))
             }
         }
 

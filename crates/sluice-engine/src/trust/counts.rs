@@ -2,7 +2,7 @@
 
 use super::held;
 use sluice_core::port::store::Guard;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Mutex;
 
 /// Most counters that are remembered. Beyond that all are forgotten: one that
@@ -14,7 +14,7 @@ const SLICES: u64 = 60;
 /// Counters by name.
 #[derive(Default)]
 pub(super) struct Counts {
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<HashMap<String, Known>>,
 }
 
 #[derive(Clone, Copy)]

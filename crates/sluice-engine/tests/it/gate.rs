@@ -99,18 +99,17 @@ impl Gate {
         if springs { trap.take() } else { None }
     }
 
-    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+    async fn append(&self, append: Arc<Append>) -> Result<Appended, StoreError> {
         let trap = self.sprung(&append);
         if let Some(Trap::Change(change)) = trap {
             self.store.change(*change).await?;
             return self.store.append(append).await;
         }
-        let guards = append.guards.clone();
-        let appended = self.store.append(append).await?;
+        let appended = self.store.append(Arc::clone(&append)).await?;
         if let (Appended::Done { counts }, Some((counter, most))) =
             (&appended, self.watched.lock().expect("nobody panics while holding it").as_mut())
         {
-            for (guard, count) in guards.iter().zip(counts) {
+            for (guard, count) in append.guards.iter().zip(counts) {
                 if guard.counter == *counter {
                     *most = (*most).max(*count);
                 }
@@ -147,7 +146,7 @@ impl Gate {
 }
 
 impl Store for Gate {
-    fn append(&self, append: Append) -> Answer<'_, Appended> {
+    fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         self.pass(Way::Write, || Box::pin(self.append(append)))
     }
 

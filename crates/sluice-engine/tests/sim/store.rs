@@ -117,8 +117,12 @@ impl FaultyStore {
 }
 
 /// Writes, and checks what was written.
-async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<Appended, StoreError> {
-    let copy = append.clone();
+async fn write(
+    inner: &MemoryStore,
+    world: &World,
+    append: Arc<Append>,
+) -> Result<Appended, StoreError> {
+    let copy = Arc::clone(&append);
     let appended = inner.append(append).await?;
     match &appended {
         Appended::Done { counts } => {
@@ -138,7 +142,7 @@ async fn write(inner: &MemoryStore, world: &World, append: Append) -> Result<App
 }
 
 impl Store for FaultyStore {
-    fn append(&self, append: Append) -> Answer<'_, Appended> {
+    fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         Box::pin(async move {
             self.ask(Fault::SlowWrite).await?;
             if self.world.strikes(Fault::CrashBeforeAppend) {

@@ -74,7 +74,7 @@ impl<'a> CapOn<'a> {
 ///
 /// An envelope of one run without a period takes the place of what that run's
 /// document says, so that an operator can raise it. With a period it is one more.
-pub fn caps_for<'a>(fabric: &'a Fabric, spender: &Spender<'a>) -> Vec<CapOn<'a>> {
+pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<CapOn<'f>> {
     let mut caps = Vec::new();
     let (run, now_ms) = (spender.runs.first().copied().unwrap_or_default(), spender.now_ms);
     if let Some((name, role)) = spender.role
@@ -106,7 +106,7 @@ pub fn caps_for<'a>(fabric: &'a Fabric, spender: &Spender<'a>) -> Vec<CapOn<'a>>
     for cap in spender.run_caps.iter().filter(|cap| !replaced(cap.run)) {
         caps.push(CapOn {
             whose: Whose::Envelope,
-            name: Cow::Borrowed(cap.name),
+            name: Cow::Owned(cap.name.to_owned()),
             account: of_run(cap.run),
             amount: cap.amount,
             accepted: Money::ZERO,

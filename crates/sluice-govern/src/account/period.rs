@@ -64,25 +64,22 @@ impl Civil {
         }
     }
 
-    fn date(self) -> String {
-        let mut text = self.year_and_month();
+    fn push_date(self, text: &mut String) {
+        self.push_year_and_month(text);
         text.push('-');
-        push_two(&mut text, self.day);
-        text
+        push_two(text, self.day);
     }
 
-    fn year_and_month(self) -> String {
+    fn push_year_and_month(self, text: &mut String) {
         // By hand: every cap of every dispatch has a name with a date in it.
-        let mut text = String::with_capacity(10);
         if self.year < 10_000 {
-            push_two(&mut text, small(self.year / 100));
-            push_two(&mut text, small(self.year % 100));
+            push_two(text, small(self.year / 100));
+            push_two(text, small(self.year % 100));
         } else {
             text.push_str(&self.year.to_string());
         }
         text.push('-');
-        push_two(&mut text, self.month);
-        text
+        push_two(text, self.month);
     }
 }
 
@@ -100,17 +97,24 @@ impl Period {
     /// The name of the period a time is in: `2026-11-15`, the Sunday a week
     /// begins with, `2026-11`, or `total`.
     pub fn key(self, now_ms: u64) -> String {
+        let mut text = String::with_capacity("2026-11-15".len());
+        self.push_key(&mut text, now_ms);
+        text
+    }
+
+    /// Writes that name behind a text.
+    pub(super) fn push_key(self, text: &mut String, now_ms: u64) {
         let today = Civil::at(now_ms);
         match self {
-            Period::Daily => today.date(),
+            Period::Daily => today.push_date(text),
             Period::Weekly => {
                 let day = now_ms / DAY_MS;
                 // The first days of 1970 belong to a week that began before it.
                 let sunday = day.saturating_sub(u64::from(today.days_since_sunday));
-                Civil::of_day(sunday, 0).date()
+                Civil::of_day(sunday, 0).push_date(text);
             }
-            Period::Monthly => today.year_and_month(),
-            Period::Total => "total".to_owned(),
+            Period::Monthly => today.push_year_and_month(text),
+            Period::Total => text.push_str("total"),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! way the decision was written.
 
 use super::{Decision, Disposition, Outcome, Verdict};
+use crate::canonical;
 use crate::decision::{Constraints, Figure};
 use crate::facts::Verb;
 use crate::gates::GATES;
@@ -17,7 +18,6 @@ use crate::registry::{Health, Posture};
 use crate::route::Route;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The field that says that a record is brief: what was compared at the gates,
@@ -39,119 +39,172 @@ pub struct Known<'k> {
     pub step: &'k str,
 }
 
-/// What policies saw, without what is known or usual.
-#[derive(Serialize, Deserialize)]
-struct Seen<'f> {
-    #[serde(default = "dispatch_step", skip_serializing_if = "is_dispatch")]
+/// What policies saw, without what is known or usual; see [`seen`].
+#[derive(Deserialize)]
+struct Seen {
+    #[serde(default = "dispatch_step")]
     verb: Verb,
-    who: Cow<'f, Principal>,
-    what: Cow<'f, Resource>,
-    by: Cow<'f, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    who: Principal,
+    what: Resource,
+    by: String,
     version: Option<u64>,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     depth: u32,
-    #[serde(default = "command", skip_serializing_if = "is_command")]
-    kind: Cow<'f, str>,
+    #[serde(default = "command")]
+    kind: String,
     attempt: u32,
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    capabilities: Cow<'f, [String]>,
-    #[serde(default, skip_serializing_if = "is_unlabelled")]
-    inputs: Cow<'f, InputsSeen>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
+    capabilities: Vec<String>,
+    #[serde(default)]
+    inputs: InputsSeen,
     cost: Option<u64>,
-    #[serde(default, skip_serializing_if = "is_bounded")]
+    #[serde(default)]
     posture: Posture,
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    tools: Cow<'f, [String]>,
+    #[serde(default)]
+    tools: Vec<String>,
 }
 
 const fn dispatch_step() -> Verb {
     Verb::DispatchStep
 }
 
-const fn command() -> Cow<'static, str> {
-    Cow::Borrowed(COMMAND)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_dispatch(verb: &Verb) -> bool {
-    *verb == Verb::DispatchStep
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_command(kind: &str) -> bool {
-    kind == COMMAND
-}
-
-fn is_nothing(list: &[String]) -> bool {
-    list.is_empty()
-}
-
-fn is_unlabelled(inputs: &InputsSeen) -> bool {
-    *inputs == InputsSeen::default()
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_bounded(posture: &Posture) -> bool {
-    *posture == Posture::BoundedAutonomous
+fn command() -> String {
+    COMMAND.to_owned()
 }
 
 /// What policies saw of a step, in short; none if it is about none, or if there
-/// is something to it that such a text has no word for.
+/// is something to it that such a text has no word for. By hand: every dispatch
+/// has one.
 pub(crate) fn seen(facts: &PolicyFacts) -> Option<String> {
     let step = facts.step.as_ref()?;
     if facts.short_of_money {
         return None;
     }
-    let seen = Seen {
-        verb: facts.verb,
-        who: Cow::Borrowed(&facts.who),
-        what: Cow::Borrowed(&facts.what),
-        by: Cow::Borrowed(&facts.run.initiator),
-        version: facts.run.version,
-        depth: facts.run.depth,
-        kind: Cow::Borrowed(&step.kind),
-        attempt: step.attempt,
-        capabilities: Cow::Borrowed(&step.capabilities),
-        inputs: Cow::Borrowed(&facts.inputs),
-        cost: facts.cost,
-        posture: facts.posture,
-        tools: Cow::Borrowed(&facts.tools),
-    };
-    let mut text = Vec::with_capacity(384);
-    serde_json::to_writer(&mut text, &seen).expect("facts are plain data");
-    Some(String::from_utf8(text).expect("JSON is text"))
+    let mut text = String::with_capacity(384);
+    text.push('{');
+    if facts.verb != Verb::DispatchStep {
+        field(&mut text, "verb", &facts.verb);
+    }
+    who(&mut text, &facts.who);
+    what(&mut text, &facts.what);
+    word(&mut text, "by", &facts.run.initiator);
+    if let Some(version) = facts.run.version {
+        number(&mut text, "version", version);
+    }
+    if facts.run.depth != 0 {
+        number(&mut text, "depth", facts.run.depth.into());
+    }
+    if step.kind != COMMAND {
+        word(&mut text, "kind", &step.kind);
+    }
+    number(&mut text, "attempt", step.attempt.into());
+    list(&mut text, "capabilities", &step.capabilities);
+    if facts.inputs != InputsSeen::default() {
+        field(&mut text, "inputs", &facts.inputs);
+    }
+    if let Some(cost) = facts.cost {
+        number(&mut text, "cost", cost);
+    }
+    if facts.posture != Posture::BoundedAutonomous {
+        field(&mut text, "posture", &facts.posture);
+    }
+    list(&mut text, "tools", &facts.tools);
+    text.push('}');
+    Some(text)
 }
 
-impl Seen<'_> {
+fn who(text: &mut String, who: &Principal) {
+    let Principal::Agent { name, role, trust, phase, status, model, capabilities } = who else {
+        return field(text, "who", who);
+    };
+    open(text, "who");
+    text.push_str("{\"agent\":{");
+    word(text, "name", name);
+    if let Some(role) = role {
+        word(text, "role", role);
+    }
+    number(text, "trust", (*trust).into());
+    word(text, "phase", phase);
+    word(text, "status", status);
+    if let Some(model) = model {
+        word(text, "model", model);
+    }
+    list(text, "capabilities", capabilities);
+    text.push_str("}}");
+}
+
+fn what(text: &mut String, what: &Resource) {
+    let Resource::Gateway { name, provider, environment, min_trust, capabilities } = what else {
+        return field(text, "what", what);
+    };
+    open(text, "what");
+    text.push_str("{\"gateway\":{");
+    word(text, "name", name);
+    if !provider.is_empty() {
+        word(text, "provider", provider);
+    }
+    word(text, "environment", environment);
+    number(text, "min_trust", (*min_trust).into());
+    list(text, "capabilities", capabilities);
+    text.push_str("}}");
+}
+
+/// The name of a field, and what stands between it and the one before.
+fn open(text: &mut String, name: &str) {
+    if !text.ends_with('{') {
+        text.push(',');
+    }
+    text.push('"');
+    text.push_str(name);
+    text.push_str("\":");
+}
+
+fn field(text: &mut String, name: &str, value: &impl Serialize) {
+    open(text, name);
+    push(text, value);
+}
+
+fn word(text: &mut String, name: &str, word: &str) {
+    open(text, name);
+    canonical::push_text(text, word);
+}
+
+fn number(text: &mut String, name: &str, number: u64) {
+    open(text, name);
+    canonical::push_number(text, number);
+}
+
+/// A list, if there is anything in it.
+fn list(text: &mut String, name: &str, list: &[String]) {
+    if !list.is_empty() {
+        field(text, name, &list);
+    }
+}
+
+impl Seen {
     fn whole(self, known: &Known<'_>) -> PolicyFacts {
         PolicyFacts {
             at: known.at_ms,
             verb: self.verb,
-            who: self.who.into_owned(),
-            what: self.what.into_owned(),
+            who: self.who,
+            what: self.what,
             run: RunSeen {
                 id: known.run.to_owned(),
                 workflow: known.workflow.to_owned(),
                 version: self.version,
-                initiator: self.by.into_owned(),
+                initiator: self.by,
                 depth: self.depth,
             },
             step: Some(StepSeen {
                 id: known.step.to_owned(),
-                kind: self.kind.into_owned(),
+                kind: self.kind,
                 attempt: self.attempt,
-                capabilities: self.capabilities.into_owned(),
+                capabilities: self.capabilities,
             }),
-            inputs: self.inputs.into_owned(),
+            inputs: self.inputs,
             cost: self.cost,
             posture: self.posture,
-            tools: self.tools.into_owned(),
+            tools: self.tools,
             short_of_money: false,
         }
     }
@@ -178,18 +231,13 @@ impl Decision {
     fn in_brief(&self, route: Option<&Route>) -> String {
         let mut text = String::with_capacity(640 + self.brief.len());
         text.push_str("{\"disposition\":\"allow\",\"passed\":{");
-        let start = text.len();
         for verdict in self.gates.iter().filter(|one| !follows(one, &self.facts)) {
-            if text.len() > start {
-                text.push(',');
-            }
-            text.push('"');
-            text.push_str(verdict.gate);
-            text.push_str("\":");
-            push(&mut text, &verdict.figures);
+            figures(&mut text, verdict);
         }
         text.push('}');
-        if self.constraints != usual(self.facts.cost) {
+        if !self.constraints.bounds_only_cost()
+            || self.constraints.max_cost != worst(self.facts.cost)
+        {
             text.push_str(",\"constraints\":");
             push(&mut text, &self.constraints);
         }
@@ -205,10 +253,7 @@ impl Decision {
         text.push_str(&self.brief);
         if let Some(route) = route {
             match route.layer_to(self.facts.what.name()) {
-                Some(layer) => {
-                    text.push_str(",\"layer\":");
-                    push(&mut text, &layer);
-                }
+                Some(layer) => field(&mut text, "layer", &layer),
                 None => {
                     text.push_str(",\"route\":");
                     push(&mut text, route);
@@ -230,6 +275,20 @@ impl Decision {
         }
         text
     }
+}
+
+fn figures(text: &mut String, verdict: &Verdict) {
+    open(text, verdict.gate);
+    text.push('{');
+    for (name, figure) in verdict.figures.all() {
+        match figure {
+            Figure::Number(figure) => number(text, name, *figure),
+            Figure::Word(figure) => word(text, name, figure),
+            Figure::Text(figure) => word(text, name, figure),
+            Figure::List(figure) => field(text, name, figure),
+        }
+    }
+    text.push('}');
 }
 
 fn push(text: &mut String, value: &impl Serialize) {
@@ -296,7 +355,7 @@ pub fn expand(record: Map<String, Value>, known: &Known<'_>) -> Map<String, Valu
     let facts = record
         .get("facts")
         .cloned()
-        .and_then(|facts| Some(serde_json::from_value::<Seen<'static>>(facts).ok()?.whole(known)));
+        .and_then(|facts| Some(serde_json::from_value::<Seen>(facts).ok()?.whole(known)));
     // What was erased cannot be put back.
     let Some(facts) = facts else { return record };
     let mut whole = Map::new();

@@ -37,6 +37,23 @@ impl Constraints {
         *self == Constraints::default()
     }
 
+    /// Whether it bounds nothing but, perhaps, the cost.
+    pub(crate) fn bounds_only_cost(&self) -> bool {
+        let Constraints {
+            environments,
+            tools_allow,
+            tools_deny,
+            data_access,
+            max_cost: _,
+            max_output_tokens,
+        } = self;
+        environments.is_empty()
+            && tools_allow.is_none()
+            && tools_deny.is_empty()
+            && data_access.is_none()
+            && max_output_tokens.is_none()
+    }
+
     /// What both allow.
     #[must_use]
     pub fn meet(&self, other: &Constraints) -> Constraints {

@@ -4,6 +4,7 @@ use super::{Bench, DONE, cases, entry, first, guard, node, plain, refused, run, 
 use sluice_core::evidence::entry::START;
 use sluice_core::port::store::{Append, Appended, Posted};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::thread::{ScopedJoinHandle, scope};
 
 cases![
@@ -86,7 +87,7 @@ fn a_refusal_does_not_touch_its_neighbours(bench: &Bench) {
                 first(run(caller)),
                 plain(run(caller), after),
             ];
-            let answers = appends.map(|append| bench.store.append(append));
+            let answers = appends.map(|append| bench.store.append(Arc::new(append)));
             let outcomes = wait_all(answers.into()).into_iter();
             let outcomes: Vec<Appended> =
                 outcomes.map(|outcome| outcome.expect("the store works")).collect();

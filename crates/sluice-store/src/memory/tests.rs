@@ -1,6 +1,7 @@
 use super::*;
 use crate::conformance::{self, Bench, DONE, SetClock, first, letter, node, plain, run, wait};
 use sluice_core::port::store::{Append, Appended, Posted};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 fn bench() -> Bench {
@@ -24,9 +25,9 @@ fn memory_is_a_store() {
 #[test]
 fn without_the_version_check_readers_see_ids_twice() {
     let store = without(Checks { version: false, ..Checks::default() });
-    wait(store.append(first(run(1)))).unwrap();
+    wait(store.append(Arc::new(first(run(1))))).unwrap();
     for _ in 0..2 {
-        assert_eq!(wait(store.append(plain(run(1), 1))).unwrap(), DONE);
+        assert_eq!(wait(store.append(Arc::new(plain(run(1), 1)))).unwrap(), DONE);
     }
     let frames = wait(store.frames(run(1), 0, 1000)).unwrap();
     assert_eq!(frames.iter().map(|frame| frame.first).collect::<Vec<_>>(), [1, 2, 2]);
@@ -35,16 +36,16 @@ fn without_the_version_check_readers_see_ids_twice() {
 #[test]
 fn without_the_epoch_check_anyone_appends() {
     let store = without(Checks { epoch: false, ..Checks::default() });
-    wait(store.append(first(run(1)))).unwrap();
+    wait(store.append(Arc::new(first(run(1))))).unwrap();
     let foreign = Append { node: node(2), epoch: 9, ..plain(run(1), 1) };
-    assert_eq!(wait(store.append(foreign)).unwrap(), DONE);
-    assert_eq!(wait(store.append(plain(run(1), 1))).unwrap(), Appended::Conflict);
+    assert_eq!(wait(store.append(Arc::new(foreign))).unwrap(), DONE);
+    assert_eq!(wait(store.append(Arc::new(plain(run(1), 1)))).unwrap(), Appended::Conflict);
 }
 
 #[test]
 fn without_deduplication_letters_come_twice() {
     let store = without(Checks { dedupe: false, ..Checks::default() });
-    wait(store.append(first(run(1)))).unwrap();
+    wait(store.append(Arc::new(first(run(1))))).unwrap();
     for _ in 0..2 {
         assert_eq!(wait(store.post(letter(run(1), "a"))).unwrap(), Posted::Done);
     }
@@ -57,7 +58,7 @@ fn a_change_through_another_handle_is_noticed() {
     let other = one.beside();
     let mut changed = one.changed(1000);
     assert!(now(&mut changed).is_pending());
-    wait(one.append(first(run(1)))).unwrap();
+    wait(one.append(Arc::new(first(run(1))))).unwrap();
     assert!(now(&mut changed).is_pending(), "its own change");
     wait(other.renew(node(2), 10)).unwrap();
     assert!(now(&mut changed).is_ready());

@@ -3,6 +3,7 @@
 use super::fault::describe;
 use super::migrate::migrate;
 use crate::limits::{BUSY_MS, LOG_BYTES_KEPT};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -100,6 +101,7 @@ pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     // Negative means KiB. Pages at the ends of tables are hot; the rest is left to
     // the system's own cache.
     connection.pragma_update(None, "cache_size", -8192)?;
+    settled_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     migrate(&connection)?;
     Ok(connection)
@@ -111,8 +113,16 @@ pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
     connection.pragma_update(None, "cache_size", -1024)?;
+    settled_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
+}
+
+/// Plans that do not look at what is bound. Else SQLite prepares a statement anew
+/// for every value, where a value could matter to a partial index.
+fn settled_plans(connection: &Connection) -> Result<(), OpenError> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Switches to the write-ahead log. The first of two processes that open a new

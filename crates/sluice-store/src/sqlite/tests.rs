@@ -22,7 +22,7 @@ fn opened(dir: &TempDir) -> SqliteStore {
 }
 
 fn append(store: &SqliteStore, append: Append) -> Appended {
-    wait(store.append(append)).unwrap()
+    wait(store.append(Arc::new(append))).unwrap()
 }
 
 /// A store whose directory lives as long as the returned guard list.
@@ -166,13 +166,15 @@ fn a_full_disk_refuses_and_recovers() {
     for _ in 0..3 {
         let guards = guards.clone();
         let large = Append { body: body.clone(), guards, ..plain(run(1), 1) };
-        assert_eq!(wait(store.append(large)).unwrap_err().to_string(), full);
+        assert_eq!(wait(store.append(Arc::new(large))).unwrap_err().to_string(), full);
     }
     assert_eq!(wait(store.load(run(1))).unwrap().unwrap().frames.len(), 1);
     // Those in the same transaction fail with it, and none is written.
-    let large = store.append(Append { body: body.clone(), ..plain(run(1), 1) });
-    let outcomes =
-        wait_all(vec![large, store.append(Append { body: body.clone(), ..plain(run(2), 1) })]);
+    let large = store.append(Arc::new(Append { body: body.clone(), ..plain(run(1), 1) }));
+    let outcomes = wait_all(vec![
+        large,
+        store.append(Arc::new(Append { body: body.clone(), ..plain(run(2), 1) })),
+    ]);
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))));
     store.writer.pages(1_000_000);
     // What was counted in between was forgotten with the rest.
@@ -302,7 +304,7 @@ fn appends_that_wait_together_are_committed_together() {
         append(&store, first(run(number)));
     }
     let before = store.figures();
-    let answers = (1..=64).map(|number| store.append(plain(run(number), 1))).collect();
+    let answers = (1..=64).map(|number| store.append(Arc::new(plain(run(number), 1)))).collect();
     assert!(wait_all(answers).into_iter().all(|outcome| outcome.unwrap() == DONE));
     let after = store.figures();
     assert_eq!(after.appends - before.appends, 64);
@@ -322,7 +324,7 @@ fn a_write_at_fault_does_not_hit_its_neighbours() {
     file.execute_batch(trigger).unwrap();
     let body = |number| if number == 10 { vec![0x0b, 0xad] } else { vec![7] };
     let sent = |number| Append { body: body(number), ..plain(run(number), 1) };
-    let outcomes = wait_all((1..=20).map(|number| store.append(sent(number))).collect());
+    let outcomes = wait_all((1..=20).map(|number| store.append(Arc::new(sent(number)))).collect());
     for (number, outcome) in (1..).zip(outcomes) {
         match outcome {
             Ok(appended) => assert_eq!((number == 10, appended), (false, DONE)),

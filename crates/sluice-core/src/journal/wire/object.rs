@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 /// What an event usually takes as JSON.
-const EVENT_BYTES: usize = 368;
+const EVENT_BYTES: usize = 440;
 
 /// A frame so far.
 pub(super) struct FrameWriter {

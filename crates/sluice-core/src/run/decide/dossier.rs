@@ -12,7 +12,7 @@ use crate::port::adapter::Quote;
 use crate::run::label::SourceClass;
 use crate::run::state::Grant;
 use sluice_govern::account::{
-    self, Costing, Estimate, RunCap, Spender, caps_for, input_tokens, worst,
+    Costing, Estimate, Name, RunCap, Spender, caps_for, input_tokens, worst,
 };
 use sluice_govern::action::Action;
 use sluice_govern::decision::Constraints;
@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the gates look at, gathered.
-pub(super) struct Dossier {
+pub(super) struct Dossier<'f> {
     pub(super) run: String,
     pub(super) name: String,
     pub(super) gateway: String,
@@ -36,7 +36,7 @@ pub(super) struct Dossier {
     /// What a member may use of the step's tools.
     pub(super) tools: Option<Vec<String>>,
     pub(super) estimate: Estimate,
-    pub(super) caps: Vec<Cap<'static>>,
+    pub(super) caps: Vec<Cap<'f>>,
     /// Overruns of each cap that somebody has accepted.
     pub(super) accepted: Vec<Money>,
     pub(super) grant: Option<(String, Constraints)>,
@@ -44,10 +44,10 @@ pub(super) struct Dossier {
 
 impl Turn<'_> {
     /// Gathers what the gates look at.
-    pub(super) fn dossier(&self, ready: &Ready, route: Option<&Route>, child: bool) -> Dossier {
+    pub(super) fn dossier(&self, ready: &Ready, route: Option<&Route>, child: bool) -> Dossier<'_> {
         let at = ready.at;
         let step = self.run.step(at);
-        let name = self.run.name(at);
+        let (run, name) = (self.run.id.to_string(), self.run.name(at));
         let agent_name = self.run.agent_of(at.step).unwrap_or_default();
         let agent = self.given.authority.agent(agent_name).filter(|_| !child);
         let gateway = route.and_then(|route| route.gateway.clone()).unwrap_or_default();
@@ -58,10 +58,10 @@ impl Turn<'_> {
             (Vec::new(), Vec::new())
         } else {
             let role = self.run.role_of(at.step).zip(role.as_ref());
-            self.caps(at, role, agent_name, &gateway).into_iter().unzip()
+            self.caps(at, &run, role, agent_name, &gateway).into_iter().unzip()
         };
         Dossier {
-            run: self.run.id.to_string(),
+            run,
             name,
             gateway,
             role,
@@ -79,7 +79,7 @@ impl Turn<'_> {
     pub(super) fn facts<'f>(
         &'f self,
         ready: &'f Ready,
-        dossier: &'f Dossier,
+        dossier: &'f Dossier<'_>,
         child: bool,
     ) -> Facts<'f> {
         let (run, authority) = (&*self.run, self.given.authority);
@@ -141,7 +141,7 @@ impl Turn<'_> {
         let rate = authority.agent(agent).and_then(|agent| agent.rate);
         rate.map_or(0, |rate| {
             let window_ms = u64::from(rate.window_s) * 1000;
-            clamped(self.guards.in_window(authority, &account::rate(agent), window_ms))
+            clamped(self.guards.in_window(authority, Name::rate(agent), window_ms))
         })
     }
 
@@ -232,10 +232,11 @@ impl Turn<'_> {
     fn caps(
         &self,
         at: StepAt,
+        id: &str,
         role: Option<(&str, &Role)>,
         agent: &str,
         gateway: &str,
-    ) -> Vec<(Cap<'static>, Money)> {
+    ) -> Vec<(Cap<'_>, Money)> {
         let authority = self.given.authority;
         let run = &*self.run;
         let capped = run.family_caps();
@@ -248,13 +249,14 @@ impl Turn<'_> {
             return Vec::new();
         }
         let above = run.started.parent.iter().map(|(run, _)| *run).chain(run.started.root);
-        let mut family = vec![run.id.to_string()];
-        for one in above.chain(capped.iter().map(|(run, _)| *run)).map(|run| run.to_string()) {
-            if !family.contains(&one) {
+        let others = above.chain(capped.iter().map(|(run, _)| *run)).filter(|one| *one != run.id);
+        let others: Vec<String> = others.map(|run| run.to_string()).collect();
+        let mut family = vec![id];
+        for one in &others {
+            if !family.contains(&one.as_str()) {
                 family.push(one);
             }
         }
-        let family: Vec<&str> = family.iter().map(String::as_str).collect();
         let names: Vec<(String, String)> =
             capped.iter().map(|(run, _)| (run.to_string(), format!("budget of {run}"))).collect();
         let run_caps = names.iter().zip(&capped).map(|((run, name), (_, amount))| RunCap {
@@ -274,10 +276,9 @@ impl Turn<'_> {
         };
         let caps = caps_for(authority.fabric(), &spender).into_iter().map(|cap| {
             let held = unsigned(self.held_by_others(at, &cap.account));
-            let over = self.guards.count(authority, &account::over(&cap.account));
+            let over = self.guards.count(authority, Name::over(&cap.account));
             let accepted = cap.accepted;
-            let cap = cap.counted(held, unsigned(over));
-            (Cap { name: cap.name.into_owned().into(), ..cap }, accepted)
+            (cap.counted(held, unsigned(over)), accepted)
         });
         caps.collect()
     }
@@ -285,7 +286,7 @@ impl Turn<'_> {
     /// What others hold in an account: what is sent again after a crash holds
     /// its own part already.
     fn held_by_others(&self, at: StepAt, account: &str) -> i64 {
-        let held = self.guards.count(self.given.authority, &account::held(account));
+        let held = self.guards.count(self.given.authority, Name::held(account));
         let own = self
             .in_flight_terms(at)
             .filter(|terms| terms.accounts.iter().any(|one| one.name == account));
@@ -293,7 +294,7 @@ impl Turn<'_> {
     }
 
     fn running_beside(&self, at: StepAt, agent: &str) -> u32 {
-        let running = self.guards.count(self.given.authority, &account::busy(agent));
+        let running = self.guards.count(self.given.authority, Name::busy(agent));
         let own = self.in_flight_terms(at).is_some_and(|terms| terms.slot.is_some());
         clamped(running.saturating_sub(i64::from(own)))
     }
@@ -314,7 +315,12 @@ impl Turn<'_> {
         Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
     }
 
-    fn action<'f>(&'f self, ready: &'f Ready, agent: &'f str, dossier: &'f Dossier) -> Action<'f> {
+    fn action<'f>(
+        &'f self,
+        ready: &'f Ready,
+        agent: &'f str,
+        dossier: &'f Dossier<'_>,
+    ) -> Action<'f> {
         let step = self.run.step(ready.at);
         let prepared = &ready.prepared;
         Action {

@@ -7,7 +7,7 @@ use crate::journal::event::{NodeEvent, StepAt, Wait};
 use crate::plan::step::Work;
 use crate::run::state::Run;
 use crate::run::status::Waiting;
-use sluice_govern::account;
+use sluice_govern::account::Name;
 use sluice_govern::decision::{BlockedBy, Decision};
 use sluice_govern::registry::{AgentStatus, Health, Held};
 
@@ -90,12 +90,12 @@ impl Turn<'_> {
         match gate.code.as_str() {
             "agent_busy" => {
                 let max = agent.and_then(|agent| agent.max_concurrent_steps);
-                let running = self.guards.count(authority, &account::busy(name));
+                let running = self.guards.count(authority, Name::busy(name));
                 max.is_some_and(|max| running >= i64::from(max))
             }
             "rate_limited" => agent.and_then(|agent| agent.rate).is_some_and(|rate| {
                 let window_ms = u64::from(rate.window_s) * 1000;
-                let count = self.guards.in_window(authority, &account::rate(name), window_ms);
+                let count = self.guards.in_window(authority, Name::rate(name), window_ms);
                 count >= i64::from(rate.limit)
             }),
             "gateway_unreachable" => {

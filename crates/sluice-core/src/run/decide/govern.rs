@@ -19,7 +19,7 @@ use crate::port::authority::Unasked;
 use crate::run::id::RunId;
 use crate::run::status::StepStatus;
 use serde_json::{Value, json};
-use sluice_govern::account;
+use sluice_govern::account::Name;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{Cap, Facts, Worst};
@@ -98,7 +98,7 @@ impl Turn<'_> {
 
     /// Marks a step as sent, with everything that is taken for it. What `due`
     /// then shows is sent.
-    fn send(&mut self, ready: Ready, judged: Judged) {
+    fn send(&mut self, ready: Ready, mut judged: Judged) {
         let at = ready.at;
         let step = self.run.step(at);
         let child = matches!(step.work, Work::Workflow(_));
@@ -114,7 +114,7 @@ impl Turn<'_> {
         if let Some(had) = had {
             self.give_back(&had);
         }
-        let terms = Arc::new(self.take(agent.as_deref(), &judged));
+        let terms = Arc::new(self.take(agent.as_deref(), &mut judged));
         let run = &*self.run;
         let dispatch = Dispatch {
             attempt: ready.attempt,
@@ -156,7 +156,7 @@ impl Turn<'_> {
     }
 
     /// Takes a slot, a place in the rate's window, and the money.
-    fn take(&mut self, agent: Option<&str>, judged: &Judged) -> Terms {
+    fn take(&mut self, agent: Option<&str>, judged: &mut Judged) -> Terms {
         let authority = self.given.authority;
         let reserved = match judged.worst {
             Worst::Known(money) => money,
@@ -166,37 +166,36 @@ impl Turn<'_> {
         let observes = row.is_some_and(|row| row.phase_at(self.given.now_ms) == Phase::Poc);
         for (account, amount, accepted) in &judged.caps {
             let max = (!observes).then(|| signed(*amount));
-            self.guards.take(account::held(account), signed(reserved), max);
+            self.guards.take(Name::held(account), signed(reserved), max);
             // An overrun that this process has not heard of closes the cap too.
             let max = (!observes).then(|| signed(*accepted));
-            self.guards.take(account::over(account), 0, max);
+            self.guards.take(Name::over(account), 0, max);
         }
         self.count_dispatch(agent);
         let registered = agent.filter(|name| authority.fabric().agents.contains_key(*name));
         if let (Some(name), Some(row)) = (registered, row) {
             let max = row.max_concurrent_steps.map(i64::from);
-            self.guards.take(account::busy(name), 1, max);
+            self.guards.take(Name::busy(name), 1, max);
         }
-        let accounts = judged
-            .caps
-            .iter()
-            .map(|(account, amount, _)| Account { name: account.clone(), cap: *amount });
+        let accounts = std::mem::take(&mut judged.caps)
+            .into_iter()
+            .map(|(account, amount, _)| Account { name: account, cap: amount });
         Terms {
             slot: registered.map(str::to_owned),
             reserved,
             accounts: accounts.collect(),
-            constraints: judged.decision.constraints.clone(),
-            model: judged.model.clone(),
+            constraints: std::mem::take(&mut judged.decision.constraints),
+            model: judged.model.take(),
             max_output_tokens: judged.max_output_tokens,
         }
     }
 
     fn give_back(&mut self, terms: &Terms) {
         for one in &terms.accounts {
-            self.guards.add(account::held(&one.name), -signed(terms.reserved));
+            self.guards.add(Name::held(&one.name), -signed(terms.reserved));
         }
         if let Some(agent) = &terms.slot {
-            self.guards.add(account::busy(agent), -1);
+            self.guards.add(Name::busy(agent), -1);
         }
     }
 
@@ -206,7 +205,7 @@ impl Turn<'_> {
         if let Some(rate) = rate {
             let window_ms = u64::from(rate.window_s) * 1000;
             let max = Some(i64::from(rate.limit));
-            self.guards.take_in(account::rate(name), 1, max, Some(window_ms));
+            self.guards.take_in(Name::rate(name), 1, max, Some(window_ms));
         }
     }
 
@@ -233,7 +232,7 @@ fn judged(
     decision: Decision,
     record: Record,
     caps: Vec<(String, Money)>,
-    dossier: Dossier,
+    dossier: Dossier<'_>,
 ) -> Judged {
     let caps = caps.into_iter().zip(dossier.accepted);
     Judged {

@@ -6,7 +6,7 @@
 
 use crate::port::authority::Authority;
 use crate::port::store::Guard;
-use sluice_govern::account;
+use sluice_govern::account::{self, Name};
 
 /// Changes of counters, gathered over a turn.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct Take {
 
 impl Guards {
     /// Adds to a counter without a bound.
-    pub(super) fn add(&mut self, counter: String, delta: i64) {
+    pub(super) fn add(&mut self, counter: Name<'_>, delta: i64) {
         let counted = self.at(counter);
         counted.plain = counted.plain.saturating_add(delta);
     }
@@ -47,19 +47,19 @@ impl Guards {
     /// What is added to a counter must leave it at this, or below; wherever, if
     /// there is no bound. Of two such beliefs about one counter the last one
     /// knows everything that was added.
-    pub(super) fn believe(&mut self, counter: String, max: Option<i64>) {
+    pub(super) fn believe(&mut self, counter: Name<'_>, max: Option<i64>) {
         self.at(counter).bound = max;
     }
 
     /// Takes from what a bound leaves.
-    pub(super) fn take(&mut self, counter: String, delta: i64, max: Option<i64>) {
+    pub(super) fn take(&mut self, counter: Name<'_>, delta: i64, max: Option<i64>) {
         self.take_in(counter, delta, max, None);
     }
 
     /// Takes from what a bound leaves in a window.
     pub(super) fn take_in(
         &mut self,
-        counter: String,
+        counter: Name<'_>,
         delta: i64,
         max: Option<i64>,
         window_ms: Option<u64>,
@@ -79,30 +79,32 @@ impl Guards {
     }
 
     /// A counter with what this turn has done to it so far.
-    pub(super) fn count(&self, authority: &dyn Authority, counter: &str) -> i64 {
-        authority.count(counter).saturating_add(self.change(counter))
+    pub(super) fn count(&self, authority: &dyn Authority, counter: Name<'_>) -> i64 {
+        match self.find(counter) {
+            None => authority.count(&counter.whole()),
+            Some(counted) => authority.count(&counted.counter).saturating_add(counted.change()),
+        }
     }
 
     /// The same of a sum over a window.
     pub(super) fn in_window(
         &self,
         authority: &dyn Authority,
-        counter: &str,
+        counter: Name<'_>,
         window_ms: u64,
     ) -> i64 {
-        authority.in_window(counter, window_ms).saturating_add(self.change(counter))
+        let change = self.find(counter).map_or(0, Counted::change);
+        authority.in_window(&counter.whole(), window_ms).saturating_add(change)
     }
 
-    fn change(&self, counter: &str) -> i64 {
-        let Some(counted) = self.counters.iter().find(|one| one.counter == counter) else {
-            return 0;
-        };
-        counted.plain.saturating_add(counted.taken.map_or(0, |take| take.delta))
+    fn find(&self, counter: Name<'_>) -> Option<&Counted> {
+        self.counters.iter().find(|one| counter.is(&one.counter))
     }
 
-    fn at(&mut self, counter: String) -> &mut Counted {
-        let found = self.counters.iter().position(|one| one.counter == counter);
+    fn at(&mut self, counter: Name<'_>) -> &mut Counted {
+        let found = self.counters.iter().position(|one| counter.is(&one.counter));
         let at = found.unwrap_or_else(|| {
+            let counter = counter.whole();
             self.counters.push(Counted { counter, plain: 0, bound: None, taken: None });
             self.counters.len() - 1
         });
@@ -139,6 +141,11 @@ impl Guards {
 }
 
 impl Counted {
+    /// All that the turn does to it.
+    fn change(&self) -> i64 {
+        self.plain.saturating_add(self.taken.map_or(0, |take| take.delta))
+    }
+
     /// What is given back and taken of one counter is one change, where it does
     /// not go down: then its bound is looked at just the same.
     fn join(&mut self) {

@@ -11,14 +11,14 @@ use crate::money::Money;
 use crate::port::adapter::Usage;
 use crate::run::evolve::money::Landing;
 use serde_json::{Map, Value, json};
-use sluice_govern::account::{self, THRESHOLDS};
+use sluice_govern::account::{self, Name, THRESHOLDS};
 
 impl Turn<'_> {
     /// A dispatch has come to its end.
     pub(super) fn landed(&mut self, landing: &Landing) {
         let Landing { at, dispatch_no, terms, usage } = landing;
         if let Some(agent) = &terms.slot {
-            self.guards.add(account::busy(agent), -1);
+            self.guards.add(Name::busy(agent), -1);
         }
         if let Some(usage) = usage {
             self.settle(*at, *dispatch_no, terms, usage.cost);
@@ -60,12 +60,12 @@ impl Turn<'_> {
         let settled = account::settle(countable(terms.reserved), countable(cost));
         let settled = settled.expect("what is countable is counted");
         for one in &terms.accounts {
-            self.guards.add(account::held(&one.name), settled.held_delta);
-            self.guards.add(account::spent(&one.name), settled.spent_delta);
+            self.guards.add(Name::held(&one.name), settled.held_delta);
+            self.guards.add(Name::spent(&one.name), settled.spent_delta);
         }
         if settled.over_delta > 0 {
             for one in &terms.accounts {
-                self.guards.add(account::over(&one.name), settled.over_delta);
+                self.guards.add(Name::over(&one.name), settled.over_delta);
             }
             if !terms.accounts.is_empty() {
                 let accounts: Vec<&str> =
@@ -85,15 +85,15 @@ impl Turn<'_> {
     /// Tells of every share of a cap that is reached and was not told of.
     fn tell_thresholds(&mut self, one: &Account) {
         let authority = self.given.authority;
-        let spent = self.guards.count(authority, &account::spent(&one.name));
+        let spent = self.guards.count(authority, Name::spent(&one.name));
         let spent = u64::try_from(spent).unwrap_or(0);
         let reached = account::crossed(one.cap, Money::ZERO, Money::from_micro_cents(spent));
         for percent in reached {
             let told = account::told(&one.name, percent);
-            if self.guards.count(authority, &told) > 0 {
+            if self.guards.count(authority, Name::of(&told)) > 0 {
                 continue;
             }
-            self.guards.take(told, 1, Some(1));
+            self.guards.take(Name::of(&told), 1, Some(1));
             self.alert(json!({
                 "kind": "threshold", "account": one.name, "percent": percent,
                 "spent": usd(Money::from_micro_cents(spent)), "cap": usd(one.cap),
@@ -111,7 +111,7 @@ impl Turn<'_> {
         };
         let next = THRESHOLDS.into_iter().map(share).find(|share| *share > spent);
         let max = next.map(|next| i64::try_from(next - 1).unwrap_or(i64::MAX));
-        self.guards.believe(account::spent(&one.name), max);
+        self.guards.believe(Name::spent(&one.name), max);
     }
 
     pub(super) fn alert(&mut self, figures: Value) {

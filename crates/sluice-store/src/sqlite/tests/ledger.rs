@@ -99,7 +99,10 @@ fn what_was_rolled_back_is_in_no_chain_and_no_window() {
         ..plain(run(1), 1)
     };
     for _ in 0..3 {
-        assert!(matches!(wait(store.append(spoken.clone())), Err(StoreError::Unavailable(_))));
+        assert!(matches!(
+            wait(store.append(Arc::new(spoken.clone()))),
+            Err(StoreError::Unavailable(_))
+        ));
     }
     store.writer.pages(1_000_000);
     assert_eq!(append(&store, spoken), Appended::Done { counts: vec![1] });
@@ -170,7 +173,7 @@ fn what_is_erased_is_not_in_the_file() {
 fn a_frame_with_too_few_hashes_is_a_broken_caller() {
     let dir = tempfile::tempdir().unwrap();
     let append = Append { count: 2, ..hashed(first(run(1))) };
-    drop(opened(&dir).append(append));
+    drop(opened(&dir).append(Arc::new(append)));
 }
 
 #[test]
