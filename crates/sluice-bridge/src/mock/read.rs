@@ -38,6 +38,7 @@ const FIELDS: &[&str] = &[
     "kind",
     "artifact_kind",
     "media",
+    "metadata",
     "session",
 ];
 
@@ -88,6 +89,7 @@ struct Draft {
     kind: Option<String>,
     artifact_kind: Option<String>,
     media: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     session: Option<String>,
 }
 
@@ -119,6 +121,7 @@ impl Draft {
             kind: self.kind,
             artifact_kind: self.artifact_kind,
             media: self.media,
+            metadata: self.metadata,
             usage: self.usage,
             session: self.session,
         };
@@ -180,6 +183,7 @@ impl Reader<'_> {
             "kind" => draft.kind = self.text(node),
             "artifact_kind" => draft.artifact_kind = self.text(node),
             "media" => draft.media = self.media(node),
+            "metadata" => draft.metadata = self.object(node),
             "session" => draft.session = self.text(node),
             key => {
                 let message = format!("unknown field `{}`", clip(key));

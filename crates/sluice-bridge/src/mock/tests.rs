@@ -85,6 +85,7 @@ a:
   kind: image
   artifact_kind: png
   media: {url: "https://example.com/a.png", mime: image/png}
+  metadata: {seed: 7}
   session: s1
 "#;
     let answer = at_once(script, &dispatch("a", 1));
@@ -109,6 +110,11 @@ a:
                 Object {
                     "url": String("https://example.com/a.png"),
                     "mime": String("image/png"),
+                },
+            ),
+            metadata: Some(
+                {
+                    "seed": Number(7),
                 },
             ),
             usage: Usage {

@@ -184,6 +184,8 @@ pub struct Answer {
     pub artifact_kind: Option<String>,
     /// Pictures, sound and other files, for lens envelopes.
     pub media: Option<Value>,
+    /// What else is to be known of it, for lens envelopes.
+    pub metadata: Option<Map<String, Value>>,
     /// What it cost.
     pub usage: Usage,
     /// The conversation, to go on with later.

@@ -161,7 +161,8 @@ fn encode_answer(answer: &Answer) -> Value {
     });
     json!({
         "error": error, "text": answer.text, "outputs": answer.outputs, "kind": answer.kind,
-        "artifact_kind": answer.artifact_kind, "media": answer.media, "session": answer.session,
+        "artifact_kind": answer.artifact_kind, "media": answer.media, "metadata": answer.metadata,
+        "session": answer.session,
         "model": answer.usage.model, "input_tokens": answer.usage.input_tokens,
         "output_tokens": answer.usage.output_tokens,
         "thinking_tokens": answer.usage.thinking_tokens,
@@ -189,6 +190,7 @@ fn decode_answer(value: &Value) -> Option<Answer> {
         kind: text("kind"),
         artifact_kind: text("artifact_kind"),
         media: given("media").cloned(),
+        metadata: given("metadata").and_then(Value::as_object).cloned(),
         usage: Usage {
             model: text("model"),
             input_tokens: number("input_tokens"),

@@ -76,6 +76,10 @@ pub fn output_text(answer: &Answer) -> String {
         gather(value, &mut texts);
     }
     answer.media.iter().for_each(|media| gather(media, &mut texts));
+    for (name, value) in answer.metadata.iter().flatten() {
+        texts.push(name.clone());
+        gather(value, &mut texts);
+    }
     texts.join("\n")
 }
 

@@ -107,7 +107,7 @@ impl Turn<'_> {
             output,
             data,
             media: answer.media,
-            metadata: None,
+            metadata: answer.metadata.map(Value::Object),
         };
         let violations = check_output(contract, &envelope);
         if let Some(failure) = Failure::of(Code::OutputContractViolation, violations) {

@@ -13,6 +13,7 @@ fn commands() -> Vec<Command> {
         kind: Some("image".to_owned()),
         artifact_kind: Some("png".to_owned()),
         media: Some(json!({"url": "u"})),
+        metadata: json!({"seed": 7}).as_object().cloned(),
         usage: Usage {
             model: Some("m".to_owned()),
             input_tokens: 1,
