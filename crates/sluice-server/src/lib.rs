@@ -1,0 +1,1 @@
+//! What can be asked of Sluice, and over the network.
