@@ -16,6 +16,7 @@ mod count;
 mod entry;
 mod erase;
 mod fault;
+mod inspect;
 mod ledger;
 mod letter;
 mod lineage;
@@ -32,6 +33,7 @@ mod slot;
 mod writer;
 
 pub use connect::OpenError;
+pub use inspect::{Inspection, copy, inspect};
 
 use node::Locks;
 use reader::{Desk, Readers};
