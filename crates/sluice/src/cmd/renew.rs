@@ -3,7 +3,6 @@
 use super::work::Bench;
 use crate::Exit;
 use crate::out::Out;
-use crate::refused::{self, Refused};
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 use sluice_core::journal::event::Origin;
@@ -13,6 +12,7 @@ use sluice_core::run::start::Carried;
 use sluice_core::run::state::Run;
 use sluice_core::suggest::suggest;
 use sluice_engine::start::Start;
+use sluice_server::refused::{self, Refused};
 
 /// A new run in the making.
 pub(super) struct Renewal<'a> {

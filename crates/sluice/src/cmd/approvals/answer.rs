@@ -4,13 +4,13 @@
 use crate::Exit;
 use crate::cli::approvals::{By, Choose};
 use crate::cmd::told::{self, Told};
-use crate::find;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
 use serde_json::{Map, Value};
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::state::Run;
 use sluice_govern::decision::Constraints;
+use sluice_server::service::find;
 
 /// An answer.
 pub(super) struct Answer {
@@ -61,7 +61,7 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
         Decision::Abort => "given up",
     };
     let step = run.approvals.get(&approval).map(|asked| run.name(asked.at)).unwrap_or_default();
-    let step = crate::visible::brief(&step);
+    let step = sluice_core::visible::brief(&step);
     let root = run.started.root.unwrap_or(run.id);
     let again = Again::of(&by.data, None);
     let next = match told {
@@ -75,7 +75,7 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
     let open = now.approvals.get(&approval).filter(|asked| asked.resolution.is_none());
     if let Some(asked) = open.filter(|_| told != Told::Sent && decision == Decision::Approve) {
         let (votes, quorum) = (asked.votes.len(), asked.quorum);
-        let who = crate::visible::brief(&who);
+        let who = sluice_core::visible::brief(&who);
         out.print(&format!(
             "{who} agrees to {step}; {votes} of {quorum}, others must agree too\n"
         ))?;

@@ -5,13 +5,13 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::approvals::List;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::Run;
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;

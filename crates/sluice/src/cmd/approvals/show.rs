@@ -4,11 +4,9 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::approvals::Show;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use crate::visible;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::event::{ApprovalSource, Resolution};
@@ -16,6 +14,8 @@ use sluice_core::outputs::schema::FieldSchema;
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::{Approval, Run};
+use sluice_core::visible;
+use sluice_server::service::find;
 use std::fmt::Write as _;
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {

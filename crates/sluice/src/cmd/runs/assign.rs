@@ -4,12 +4,12 @@ use crate::Exit;
 use crate::cli::runs::Assign;
 use crate::cmd::renew;
 use crate::cmd::told::{self, Told as Became};
-use crate::find;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
-use crate::visible;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
+use sluice_core::visible;
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Assign, out: &mut Out) -> anyhow::Result<Exit> {
     let told = &args.told;

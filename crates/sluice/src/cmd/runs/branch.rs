@@ -1,17 +1,17 @@
 //! `sluice runs branch`: a new run from a checkpoint of another.
 
 use crate::Exit;
-use crate::checkpoint;
 use crate::cli::runs::Branch;
 use crate::cmd::renew::{self, Renewal};
 use crate::cmd::work::Bench;
-use crate::find;
 use crate::out::Out;
-use crate::refused::Refused;
 use serde_json::{Map, Value};
 use sluice_core::run::start::Carried;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
+use sluice_server::refused::Refused;
+use sluice_server::service::checkpoint;
+use sluice_server::service::find;
 use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Branch, out: &mut Out) -> anyhow::Result<Exit> {

@@ -4,13 +4,13 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::runs::List;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::store::{Filter, RunRow};
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;

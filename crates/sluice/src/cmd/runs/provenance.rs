@@ -5,18 +5,18 @@ mod mermaid;
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::runs::{Provenance, Shape, Way};
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::refused::{self, Refused};
 use crate::table::Table;
-use crate::visible;
 use serde_json::json;
 use sluice_core::run::id::RunId;
 use sluice_core::run::provenance::Place;
 use sluice_core::run::state::Run;
 use sluice_core::suggest::suggest;
+use sluice_core::visible;
 use sluice_engine::provenance::{Ask, Direction, Trace};
+use sluice_server::refused::{self, Refused};
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;

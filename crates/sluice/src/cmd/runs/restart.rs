@@ -4,13 +4,13 @@ use crate::Exit;
 use crate::cli::runs::Restart;
 use crate::cmd::renew::{self, Renewal};
 use crate::cmd::work::Bench;
-use crate::find;
 use crate::live::confirm;
 use crate::out::Out;
-use crate::refused::{NOT_CONFIRMED, NOTHING_FAILED, RUN_NOT_ENDED, Refused};
 use crate::table::Table;
 use sluice_core::run::start::Carried;
 use sluice_core::run::state::Run;
+use sluice_server::refused::{NOT_CONFIRMED, NOTHING_FAILED, RUN_NOT_ENDED, Refused};
+use sluice_server::service::find;
 use std::collections::BTreeSet;
 
 pub(super) async fn run(args: &Restart, out: &mut Out) -> anyhow::Result<Exit> {

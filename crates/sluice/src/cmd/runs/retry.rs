@@ -4,11 +4,11 @@ use crate::Exit;
 use crate::cli::runs::Retry;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
-use crate::find;
 use crate::out::Out;
-use crate::refused::Refused;
 use sluice_core::run::command::{Command, Refusal};
 use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_server::refused::Refused;
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };

@@ -1,15 +1,15 @@
 //! `sluice runs rewind`: back to a checkpoint in the same run.
 
 use crate::Exit;
-use crate::checkpoint;
 use crate::cli::runs::Rewind;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
-use crate::find;
 use crate::out::Out;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
+use sluice_server::service::checkpoint;
+use sluice_server::service::find;
 use std::collections::BTreeSet;
 
 pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
