@@ -4,11 +4,14 @@
 //! INVARIANT: a service sees one store and nothing else. Each organisation has a
 //! store of its own, so no question can reach another's.
 
+pub mod approvals;
 pub mod checkpoint;
+pub mod course;
 pub mod document;
 pub mod find;
 pub mod policies;
 pub mod registry;
+pub mod runs;
 pub mod versions;
 
 use sluice_core::port::store::Store;

@@ -6,6 +6,8 @@ use sluice_core::port::store::{Filter, RunRow, Store};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_core::suggest::suggest;
+use sluice_core::visible;
 use sluice_engine::error::LoadError;
 use std::ops::RangeInclusive;
 
@@ -114,6 +116,20 @@ pub async fn load_if_readable(service: &Service, run: RunId) -> Done<Option<Run>
 /// A run that is there.
 pub async fn load(service: &Service, run: RunId) -> Done<Run> {
     service.engine.load(run).await.map_err(refused::load)
+}
+
+/// Refuses a step that a run does not have, instances included.
+pub fn step(run: &Run, name: &str) -> Result<(), Refused> {
+    if run.find(name).is_some() {
+        return Ok(());
+    }
+    let steps = run.definition.plan.steps.iter().map(|step| step.id.as_str());
+    let remedy = match suggest(name, steps) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`sluice runs show {}` lists its steps", run.id),
+    };
+    let message = format!("{} has no step `{}`", run.id, visible::brief(name));
+    Err(Refused::new("unknown_step", message, remedy))
 }
 
 /// The ids that begin with `text`, with or without their prefix.

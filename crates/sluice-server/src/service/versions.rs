@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 /// A document that becomes a version.
 #[derive(Debug, Clone)]
 pub struct Document {
+    /// As it was handed over.
     pub input: Input,
     /// Its name inside, as far as it can be read.
     name: Option<String>,
@@ -24,6 +25,7 @@ pub struct Document {
 }
 
 impl Document {
+    /// Reads its name and version, as far as they can be read.
     pub fn new(input: Input) -> Document {
         let (name, version) = named(&input.lossy()).unwrap_or_default();
         Document { input, name, version }
