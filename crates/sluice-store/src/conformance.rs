@@ -20,6 +20,7 @@ mod append;
 mod beside;
 mod create;
 mod crowd;
+mod deliver;
 mod entry;
 mod erase;
 mod guard;
@@ -116,6 +117,7 @@ pub fn suite() -> Vec<Case> {
         erase::CASES,
         beside::CASES,
         trigger::CASES,
+        deliver::CASES,
         memo::CASES,
         crowd::CASES,
     ]
