@@ -22,6 +22,7 @@ mod create;
 mod crowd;
 mod entry;
 mod erase;
+mod feed;
 mod guard;
 mod letter;
 mod list;
@@ -115,6 +116,7 @@ pub fn suite() -> Vec<Case> {
         seal::CASES,
         erase::CASES,
         beside::CASES,
+        feed::CASES,
         trigger::CASES,
         memo::CASES,
         crowd::CASES,
@@ -211,6 +213,7 @@ pub fn first(run: RunId) -> Append {
     let create = Create {
         workflow: "review".to_owned(),
         version: None,
+        initiator: "ada".to_owned(),
         started_at_ms: 900,
         parent: None,
         key: None,

@@ -16,6 +16,7 @@ mod count;
 mod entry;
 mod erase;
 mod fault;
+mod feed;
 mod ledger;
 mod letter;
 mod lineage;

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_beside.sql"),
     include_str!("migrations/0004_triggers.sql"),
     include_str!("migrations/0005_memo.sql"),
+    include_str!("migrations/0006_initiator.sql"),
 ];
 
 const CHECKSUMS: &str = "
