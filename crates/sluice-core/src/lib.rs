@@ -41,6 +41,7 @@ pub mod team;
 pub mod template;
 pub mod value;
 pub mod violation;
+pub mod visible;
 pub mod word;
 pub mod yaml;
 

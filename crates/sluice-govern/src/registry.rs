@@ -16,6 +16,7 @@ mod policy;
 mod price;
 mod role;
 mod schedule;
+mod token;
 mod workflow;
 
 pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
@@ -30,6 +31,7 @@ pub use price::Price;
 pub(crate) use role::meet;
 pub use role::{NOTHING, Role, TrustedContext};
 pub use schedule::{Missed, Overlap, Schedule};
+pub use token::Token;
 pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};
@@ -66,13 +68,15 @@ pub enum Kind {
     Memory,
     /// A standing instruction of the platform or the owner.
     Instruction,
+    /// A token, or a session opened with one.
+    Token,
     /// A switch for everything; its only name is `all`.
     Switch,
 }
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
@@ -87,6 +91,7 @@ impl Kind {
         Kind::Envelope,
         Kind::Policy,
         Kind::Schedule,
+        Kind::Token,
         Kind::Switch,
     ];
 
@@ -107,6 +112,7 @@ impl Kind {
             Kind::Note => "note",
             Kind::Memory => "memory",
             Kind::Instruction => "instruction",
+            Kind::Token => "token",
             Kind::Switch => "switch",
         }
     }

@@ -1,8 +1,7 @@
 //! A document and the documents that it refers to, which lie beside it.
 
-use crate::input::Input;
-use crate::refused::{Refused, unreadable};
-use crate::versions;
+use crate::input;
+use crate::refused::unreadable;
 use sluice_core::code::Code;
 use sluice_core::diagnostic::{Diagnostic, Problems};
 use sluice_core::doc::{self, Checked, Format, Registry};
@@ -14,6 +13,9 @@ use sluice_core::rows;
 use sluice_core::yaml;
 use sluice_engine::definition::Stored;
 use sluice_govern::registry::{Kind as RowKind, Row, WorkflowVersion};
+use sluice_server::refused::Refused;
+use sluice_server::service::document::Input;
+use sluice_server::service::versions;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -52,7 +54,7 @@ enum Place {
 impl Beside {
     fn read(&self, rows: &[Row]) -> Result<Input, Refused> {
         match &self.place {
-            Place::File(path) => Input::read(path.as_os_str()).map_err(|file| unreadable(&file)),
+            Place::File(path) => input::read(path.as_os_str()).map_err(|file| unreadable(&file)),
             Place::Row(name) => versions::input(rows, name),
         }
     }
@@ -166,7 +168,7 @@ fn list(input: &Input) -> Vec<Beside> {
 /// A document's own name and version. Whether it is right is looked at when it
 /// is needed.
 fn named(path: PathBuf) -> Option<Beside> {
-    let input = Input::read(path.as_os_str()).ok()?;
+    let input = input::read(path.as_os_str()).ok()?;
     let text = input.text().ok()?;
     let root = yaml::parse(text, &mut Problems::default())?;
     let Kind::Text(name) = &root.get("name")?.kind else { return None };

@@ -25,13 +25,14 @@ mod workflows;
 use crate::Exit;
 use crate::cli::{self, Command, Reader};
 use crate::draw;
-use crate::input::Input;
+use crate::input;
 use crate::local;
 use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::Registry;
 use sluice_govern::registry::Kind;
+use sluice_server::service::document::Input;
 
 pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
@@ -69,7 +70,7 @@ fn registry(
     out: &mut Out,
 ) -> anyhow::Result<Option<Registry>> {
     let Some(name) = &args.file else { return Ok(Some(Registry::default())) };
-    let input = match Input::read(name) {
+    let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;

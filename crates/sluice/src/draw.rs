@@ -1,13 +1,13 @@
 //! Problems as people see them: the code, the place, the line, the remedy.
 
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
-use crate::refused::Refused;
-use crate::visible;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::builder::styling::AnsiColor;
 use sluice_core::code::Severity;
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::span::Span;
+use sluice_core::visible;
+use sluice_server::refused::Refused;
 use std::borrow::Cow;
 use std::ops::Range;
 

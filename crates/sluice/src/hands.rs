@@ -1,7 +1,6 @@
 //! Who does the work in this process: the shell, and a script if one is named.
 
 use crate::cli::run::Data;
-use crate::input::Input;
 use crate::local;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
@@ -11,6 +10,7 @@ use sluice_core::port::adapter::{
     Adapter, Call, Capabilities, Execution, Health, Process, Quote, Request,
 };
 use sluice_engine::agents::Agents;
+use sluice_server::service::document::Input;
 use std::sync::Arc;
 
 /// The agent that answers from a script.

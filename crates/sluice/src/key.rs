@@ -4,12 +4,12 @@
 //! owner can read; its public half stands in every seal, and in a file of its
 //! own that may be given to anybody.
 
-use crate::refused::{Refused, SEAL_UNUSABLE};
 use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::port::Entropy as _;
 use sluice_engine::sealer::{Sealer, Witness};
 use sluice_engine::world::SystemEntropy;
+use sluice_server::refused::{Refused, SEAL_UNUSABLE};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -12,11 +12,8 @@ mod screen;
 use crate::Exit;
 use crate::cli::run::View;
 use crate::environment;
-use crate::find;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
-use crate::refused;
-use crate::visible;
 use ask::Prompt;
 use family::Family;
 use screen::Screen;
@@ -26,10 +23,13 @@ use sluice_core::port::Entropy as _;
 use sluice_core::run::command::{Command, Decision, Refusal, Resolve};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::{Pause, Run};
+use sluice_core::visible;
 use sluice_engine::error::CommandError;
 use sluice_engine::tail::Reader;
 use sluice_engine::watch::Tip;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_server::refused;
+use sluice_server::service::find;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, stderr, stdin};
 use std::sync::Arc;
@@ -344,7 +344,7 @@ impl<'a> Live<'a> {
         match self.follow.local.engine.command(run, command, &key("resolve")).await {
             Ok(_) => Ok(Ok(())),
             Err(CommandError::Refused(refusal)) => Ok(Err(refusal)),
-            Err(error) => Err(refused::command(run, error)),
+            Err(error) => Err(refused::command(run, error).into()),
         }
     }
 

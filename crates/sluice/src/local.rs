@@ -3,11 +3,11 @@
 use crate::cli::run::{Data, Name};
 use crate::environment;
 use crate::key;
-use crate::refused::{self, DATA_UNUSABLE, Refused};
-use crate::visible;
+use crate::refused::by_store;
 use anyhow::Context as _;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
+use sluice_core::visible;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
@@ -15,10 +15,13 @@ use sluice_engine::engine::Ground;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_server::refused::{DATA_UNUSABLE, Refused};
+use sluice_server::service::Service;
 use sluice_store::memory::MemoryStore;
 use sluice_store::sqlite::SqliteStore;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,9 +86,14 @@ pub(crate) fn roles(said: &[String]) -> Vec<String> {
 }
 
 /// An engine on a data directory.
-pub(crate) struct Local {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) engine: Arc<Engine>,
+pub(crate) struct Local(Service);
+
+impl Deref for Local {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.0
+    }
 }
 
 impl Local {
@@ -134,8 +142,8 @@ impl Local {
             moderator,
         };
         let config = Config { claims, ..Config::default() };
-        let engine = Engine::open(ground, config).await.map_err(refused::open)?;
-        Ok(Local { store, engine: Arc::new(engine) })
+        let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
+        Ok(Local(Service { store, engine: Arc::new(engine) }))
     }
 
     /// Opens a data directory that is there, to look and to note things down.
@@ -153,7 +161,7 @@ impl Local {
 /// The store of a data directory, and nobody at work on it.
 pub(crate) fn store(dir: &Path) -> Result<Arc<dyn Store>, Refused> {
     let opened = SqliteStore::open(dir, Arc::new(SystemClock));
-    Ok(Arc::new(opened.map_err(|error| Refused::by_store(dir, &error))?))
+    Ok(Arc::new(opened.map_err(|error| by_store(dir, &error))?))
 }
 
 /// Refuses a data directory that nobody has run anything in: it would be made

@@ -2,12 +2,10 @@
 
 mod amount;
 mod beside;
-mod checkpoint;
 mod cli;
 mod cmd;
 mod draw;
 mod environment;
-mod find;
 mod hands;
 mod input;
 mod key;
@@ -20,11 +18,9 @@ mod problem;
 mod refused;
 mod registry;
 mod table;
-mod versions;
-mod visible;
 
 use out::Out;
-use refused::Refused;
+use sluice_server::refused::{Failure, Refused};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -56,7 +52,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let (drawn, exit) = match error.downcast_ref::<Refused>() {
+            let (drawn, exit) = match refusal(&error) {
                 Some(refused) => (draw::refused(refused), Exit::Refused),
                 None => (draw::error(&error), Exit::Failed),
             };
@@ -64,5 +60,13 @@ fn main() -> ExitCode {
             let _ = out.note(&drawn);
             exit.into()
         }
+    }
+}
+
+/// What was refused, if that is what the error says.
+fn refusal(error: &anyhow::Error) -> Option<&Refused> {
+    match error.downcast_ref::<Failure>() {
+        Some(Failure::Refused(refused)) => Some(refused),
+        _ => error.downcast_ref::<Refused>(),
     }
 }

@@ -1,12 +1,12 @@
 //! Who judges texts in this process: a word list, or somebody elsewhere.
 
 use crate::environment;
-use crate::input::Input;
-use crate::refused::{BAD_MODERATION, Refused};
-use crate::visible;
+use crate::input;
 use sluice_bridge::moderate::http::HttpModerator;
 use sluice_bridge::moderate::word_list::WordList;
 use sluice_core::port::moderator::Moderator;
+use sluice_core::visible;
+use sluice_server::refused::{BAD_MODERATION, Refused};
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
         return Ok(Arc::new(moderator));
     }
     let remedy = "name a word list, one phrase a line, or an address";
-    let input = Input::read(named).map_err(|file| {
+    let input = input::read(named).map_err(|file| {
         let name = visible::brief(&file.name);
         refused(&format!("the word list `{name}` cannot be read: {}", file.cause), remedy)
     })?;

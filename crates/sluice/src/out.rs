@@ -4,10 +4,10 @@
 //! it. A reader that goes away (`| head -1`) is no error: the rest is dropped and
 //! the command ends as it would have.
 
-use crate::visible;
 use anstream::AutoStream;
 use anyhow::Context;
 use serde::Serialize;
+use sluice_core::visible;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Stderr, Stdout, Write};
 

@@ -1,12 +1,12 @@
-//! Sets of policies: those that are stored, and those in files.
+//! Sets of policies in files.
 
-use crate::input::Input;
+use crate::input;
 use crate::problem::Unreadable;
-use crate::refused::{POLICIES_REFUSED, Refused, unreadable};
+use crate::refused::unreadable;
 use sluice_core::limits::DOCUMENT_BYTES_MAX;
 use sluice_engine::trust::PolicySource;
-use sluice_govern::policy::{DEFAULT, Policies};
-use sluice_govern::registry::{PolicySet, Row, policy_files};
+use sluice_server::refused::{POLICIES_REFUSED, Refused};
+use sluice_server::service::policies::{Files, load};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,53 +15,6 @@ use std::sync::Arc;
 const ENDING: &str = "cedar";
 /// Most files that are read out of a directory.
 const FILES_MAX: usize = 1000;
-
-/// Names and texts.
-pub(crate) type Files = Vec<(String, String)>;
-
-/// The set in force: what is stored, else the one that ships.
-pub(crate) fn active(rows: &[Row]) -> Result<Files, Refused> {
-    let stored = stored(rows, PolicySet::Active)?;
-    if stored.is_empty() {
-        let (name, text) = DEFAULT;
-        return Ok(vec![(name.to_owned(), text.to_owned())]);
-    }
-    Ok(stored)
-}
-
-/// A set as it is stored.
-pub(crate) fn stored(rows: &[Row], set: PolicySet) -> Result<Files, Refused> {
-    policy_files(rows, set).map_err(|why| {
-        Refused::new(POLICIES_REFUSED, why, "apply the file that the policy came from again")
-    })
-}
-
-/// Loads a set, or says everything that is wrong with it.
-pub(crate) fn load(files: &Files) -> Result<Policies, Refused> {
-    Policies::load(files).map_err(|errors| {
-        let notes = errors.iter().map(ToString::to_string).collect();
-        let remedy = "put the policies right; `sluice policies init` writes a set that works";
-        Refused::new(POLICIES_REFUSED, "the policies cannot be used", remedy).with_notes(notes)
-    })
-}
-
-/// Refuses rows whose policies would not be usable.
-pub(crate) fn usable(there: &[Row], after: &[Row]) -> Result<(), Refused> {
-    let (old, new) = (stored(there, PolicySet::Active)?, stored(after, PolicySet::Active)?);
-    if new.is_empty() && !old.is_empty() {
-        let message = "no active policy would be left";
-        let remedy = "put other policies in their place; `sluice policies init` writes a set";
-        return Err(Refused::new(POLICIES_REFUSED, message, remedy));
-    }
-    if new != old {
-        load(&new)?;
-    }
-    let shadow = stored(after, PolicySet::Shadow)?;
-    if !shadow.is_empty() && shadow != stored(there, PolicySet::Shadow)? {
-        load(&shadow)?;
-    }
-    Ok(())
-}
 
 /// Where the rules of a run come from: the files that are named, or the registry.
 pub(crate) fn source(paths: &[OsString]) -> Result<PolicySource, Refused> {
@@ -106,7 +59,7 @@ pub(crate) fn directory(dir: &Path) -> Result<Vec<PathBuf>, Refused> {
 
 /// One file: its name without the way to it, and its text.
 pub(crate) fn one(path: &Path) -> Result<(String, String), Refused> {
-    let input = Input::read(path.as_os_str()).map_err(|file| unreadable(&file))?;
+    let input = input::read(path.as_os_str()).map_err(|file| unreadable(&file))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let refused = |why: &str| {
         let message = format!("`{}` {why}", input.name);

@@ -1,6 +1,6 @@
 //! Tables for people: columns as wide as what is in them.
 
-use crate::visible;
+use sluice_core::visible;
 use unicode_width::UnicodeWidthStr as _;
 
 /// Rows under a heading. What is put in is made harmless.

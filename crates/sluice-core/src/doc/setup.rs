@@ -69,6 +69,7 @@ pub const fn section(kind: Kind) -> &'static str {
         Kind::Note => "notes",
         Kind::Memory => "memories",
         Kind::Instruction => "instructions",
+        Kind::Token => "tokens",
         Kind::Switch => "switches",
     }
 }

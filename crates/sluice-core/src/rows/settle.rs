@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{
     Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, PolicyFile,
-    Price, Role, Row, Schedule, WorkflowVersion,
+    Price, Role, Row, Schedule, Token, WorkflowVersion,
 };
 
 /// Fields that commands and the engine keep. A file that does not write one
@@ -98,6 +98,7 @@ fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
         Kind::Policy => round::<PolicyFile>(body),
         Kind::Workflow => round::<WorkflowVersion>(body),
         Kind::Schedule => round::<Schedule>(body),
+        Kind::Token => round::<Token>(body),
         Kind::Library | Kind::Lens | Kind::Switch => Ok(body),
     }
 }

@@ -79,7 +79,12 @@ impl Fabric {
                 }
                 Ok(())
             }
-            Kind::Policy | Kind::Library | Kind::Workflow | Kind::Lens | Kind::Schedule => Ok(()),
+            Kind::Policy
+            | Kind::Library
+            | Kind::Workflow
+            | Kind::Lens
+            | Kind::Schedule
+            | Kind::Token => Ok(()),
         };
         if let Err(why) = read {
             if matches!(row.kind, Kind::Envelope | Kind::Role | Kind::Instruction) {

@@ -5,11 +5,11 @@ use crate::Exit;
 use crate::cli::registry::{Agents, Extend, Promote};
 use crate::cli::rows::One;
 use crate::out::Out;
-use crate::refused::{NOT_ON_TRIAL, Refused};
-use crate::registry::now_ms;
-use crate::visible;
 use serde_json::{Map, Value};
+use sluice_core::visible;
 use sluice_govern::registry::{Agent, AgentStatus, Kind, POC_MS, Phase};
+use sluice_server::refused::{NOT_ON_TRIAL, Refused};
+use sluice_server::service::registry::now_ms;
 
 pub(super) async fn run(command: &Agents, out: &mut Out) -> anyhow::Result<Exit> {
     match command {

@@ -3,21 +3,23 @@
 use super::rows::change_in;
 use super::{tell_people, tell_report, tell_unreadable};
 use crate::Exit;
-use crate::beside::Findings;
 use crate::cli::Reader;
 use crate::cli::registry::Apply;
-use crate::input::Input;
+use crate::input;
 use crate::out::Out;
-use crate::policies;
 use crate::problem::Unreadable;
-use crate::refused::{Refused, unreadable};
-use crate::registry::{Asked, Mode, Wanted, Wish};
-use crate::versions::{self, Document};
+use crate::refused::unreadable;
 use serde_json::json;
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::setup::{FileRow, Setup};
 use sluice_core::rows::{self, RowFault};
 use sluice_govern::registry::{Kind, PolicySet, Row};
+use sluice_server::refused::Done;
+use sluice_server::refused::Refused;
+use sluice_server::service::document::Findings;
+use sluice_server::service::document::Input;
+use sluice_server::service::registry::{Asked, Mode, Wanted, Wish};
+use sluice_server::service::versions::{self, Document};
 use std::path::Path;
 
 /// Kinds of rows that `--prune` leaves alone: what runs refer to, and what only
@@ -48,7 +50,7 @@ enum Rest {
 }
 
 impl Wish for Whole {
-    fn rows(&self, there: &[Row]) -> anyhow::Result<Wanted> {
+    fn rows(&self, there: &[Row]) -> Done<Wanted> {
         let mut put = self.rows.clone();
         put.extend(versions::rows(&self.documents, there)?);
         let mut remove = Vec::new();
@@ -77,7 +79,7 @@ impl Wish for Whole {
 
 /// Reads the file and all it names; nothing if one is refused, which is told.
 fn read(args: &Apply, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Whole>> {
-    let input = match Input::read(&args.file) {
+    let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;
@@ -105,8 +107,8 @@ fn read(args: &Apply, reader: Reader, out: &mut Out) -> anyhow::Result<Option<Wh
         }
     }
     if let Some(policy_dir) = &whole.setup.policy_dir {
-        for path in policies::directory(&dir.join(policy_dir))? {
-            let (name, text) = policies::one(&path)?;
+        for path in crate::policies::directory(&dir.join(policy_dir))? {
+            let (name, text) = crate::policies::one(&path)?;
             let body = json!({"text": text, "set": PolicySet::Active});
             // What the file itself says of a policy is nearer.
             if rows::find(&whole.rows, Kind::Policy, &name).is_none() {
@@ -129,7 +131,7 @@ fn take(
     let name = file.name.clone().unwrap_or_default();
     match file.kind {
         Kind::Policy => {
-            let (_, text) = policies::one(&path)?;
+            let (_, text) = crate::policies::one(&path)?;
             let body = json!({"text": text, "set": file.set});
             whole.rows.push(Row { kind: Kind::Policy, name, body });
         }
@@ -152,7 +154,7 @@ fn take(
 
 /// A file that the setup names.
 fn named(path: &Path) -> Result<Input, Refused> {
-    Input::read(path.as_os_str()).map_err(|file: Unreadable| unreadable(&file))
+    input::read(path.as_os_str()).map_err(|file: Unreadable| unreadable(&file))
 }
 
 fn tell(

@@ -7,14 +7,15 @@ use crate::cli::registry::Budgets;
 use crate::cli::rows::{List, One, Rows};
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::refused::{ROW_UNREADABLE, Refused};
-use crate::registry::{self, now_ms};
 use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_core::money::Money;
 use sluice_core::port::ledger::Counter;
 use sluice_govern::account;
 use sluice_govern::registry::{Envelope, Kind, Row};
+use sluice_server::refused::{ROW_UNREADABLE, Refused};
+use sluice_server::service::registry;
+use sluice_server::service::registry::now_ms;
 
 pub(super) async fn run(command: &Budgets, out: &mut Out) -> anyhow::Result<Exit> {
     match command {

@@ -3,7 +3,7 @@
 use super::{tell_people, tell_unreadable};
 use crate::Exit;
 use crate::cli::{Eval, Reader};
-use crate::input::Input;
+use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::{Line, Unreadable};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use sluice_core::scope::names::Names;
 use sluice_core::span::Span;
 use sluice_core::value::Membership;
 use sluice_core::yaml;
+use sluice_server::service::document::Input;
 use std::ffi::OsString;
 
 /// What people read for the file name of the expression.
@@ -105,7 +106,7 @@ fn evaluate(args: &Eval) -> Result<Value, Refusal> {
 }
 
 fn names(file: &OsString) -> Result<Names, Refusal> {
-    let input = Input::read(file).map_err(Refusal::Unreadable)?;
+    let input = input::read(file).map_err(Refusal::Unreadable)?;
     let read = input.text().and_then(|text| {
         let mut problems = Problems::default();
         let root = yaml::parse(text, &mut problems);

@@ -7,12 +7,14 @@ use crate::cli::registry::{Gateways, Which};
 use crate::cli::rows::One;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
-use crate::registry::{self, Asked, Mode, Outcome};
 use serde_json::json;
 use sluice_core::port::Entropy as _;
 use sluice_core::port::store::Hash;
 use sluice_engine::world::SystemEntropy;
 use sluice_govern::registry::{Kind, Row};
+use sluice_server::refused::Done;
+use sluice_server::service::registry;
+use sluice_server::service::registry::{Asked, Mode, Outcome};
 
 /// The only name of a switch.
 const ALL: &str = "all";
@@ -36,7 +38,7 @@ pub(super) async fn run(command: &Gateways, out: &mut Out) -> anyhow::Result<Exi
 async fn turn(args: &Which, state: State, out: &mut Out) -> anyhow::Result<Exit> {
     let paused = state == State::Paused;
     let Some(name) = &args.name else {
-        let wish = |_: &[Row]| -> anyhow::Result<Asked> {
+        let wish = |_: &[Row]| -> Done<Asked> {
             let body = json!({"held": paused});
             let switch = Row { kind: Kind::Switch, name: ALL.to_owned(), body };
             Ok(Asked { put: vec![switch], remove: Vec::new() })
@@ -67,7 +69,7 @@ async fn token(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     let reader = args.by.json.reader();
     let changed = changed?;
     if matches!(changed, Outcome::Refused(_)) {
-        return registry::tell(&changed, reader, out);
+        return crate::registry::tell(&changed, reader, out);
     }
     match reader {
         Reader::Program => out.json(Layout::Line, &json!({"gateway": name, "token": token}))?,

@@ -6,10 +6,10 @@ use crate::cli::Reader;
 use crate::cli::rows::Show;
 use crate::cli::schedules::Lenses;
 use crate::out::{Layout, Out};
-use crate::registry;
-use crate::visible;
 use serde_json::Value;
+use sluice_core::visible;
 use sluice_govern::registry::Kind;
+use sluice_server::service::registry;
 
 pub(super) async fn run(command: &Lenses, out: &mut Out) -> anyhow::Result<Exit> {
     match command {

@@ -9,7 +9,7 @@ mod text;
 use super::{registry, tell_people, tell_unreadable};
 use crate::Exit;
 use crate::cli::{self, Reader, Shape};
-use crate::input::Input;
+use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(registry) = registry(&args.registry, reader, out)? else {
         return Ok(Exit::Refused);
     };
-    let input = match Input::read(&args.file) {
+    let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;

@@ -14,10 +14,10 @@ use crate::cli::Reader;
 use crate::cli::registry::Policies;
 use crate::cli::rows::List;
 use crate::out::Out;
-use crate::policies::{self, Files};
-use crate::refused::{POLICIES_REFUSED, Refused};
 use crate::registry::at_rest;
 use sluice_govern::registry::{Kind, PolicySet, Row};
+use sluice_server::refused::{POLICIES_REFUSED, Refused};
+use sluice_server::service::policies::{self, Files};
 use std::ffi::OsString;
 
 pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exit> {
@@ -55,6 +55,6 @@ fn files(named: &[OsString], there: &[Row]) -> Result<Files, Refused> {
             }
             Ok(files)
         }
-        paths => policies::read(paths),
+        paths => crate::policies::read(paths),
     }
 }

@@ -3,12 +3,12 @@
 use super::work::Bench;
 use crate::Exit;
 use crate::cli::run::Resume;
-use crate::find;
 use crate::local;
 use crate::out::Out;
-use crate::refused::{self, RUN_PAUSED, Refused};
 use sluice_core::run::command::Refusal;
 use sluice_core::run::state::Pause;
+use sluice_server::refused::{RUN_PAUSED, Refused};
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
     local::existing(&args.here.data)?;
@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
     }
     bench.has_hands_for(&run, |_, status| !status.is_settled())?;
     let taken = bench.local.engine.take_up(run.id).await;
-    taken.map_err(|error| refused::take(run.id, error))?;
+    taken.map_err(|error| crate::refused::take(run.id, error))?;
     out.note(&format!("{} goes on", run.id))?;
     bench.follow(run.id, run.version, out).await
 }

@@ -9,16 +9,18 @@ use crate::cli::rows::{By, List, Remove, Rows, Set, Show};
 use crate::cli::run::Data;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
-use crate::refused::Refused;
-use crate::registry::{self, Asked, Mode, Outcome, Wish, now_ms};
 use crate::table::Table;
-use crate::visible;
 use serde_json::{Map, Value, json};
 use sluice_core::doc::setup::{self, Setup, section};
 use sluice_core::rows::{find, kept};
+use sluice_core::visible;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
 use sluice_govern::registry::{Kind, Row};
+use sluice_server::refused::Done;
+use sluice_server::refused::Refused;
+use sluice_server::service::registry;
+use sluice_server::service::registry::{Asked, Mode, Outcome, Wish, now_ms};
 
 pub(super) async fn run(kind: Kind, command: &Rows, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
@@ -58,13 +60,13 @@ pub(super) async fn change_in(
         local.close().await;
         let tried = tried?;
         if mode == Mode::Look || matches!(tried, Outcome::Refused(_)) {
-            return registry::tell(&tried, reader, out);
+            return crate::registry::tell(&tried, reader, out);
         }
     }
     let local = Local::open(&by.data, Agents::new(), Claims::None).await?;
     let changed = registry::change(&local, &who, mode, wish).await;
     local.close().await;
-    registry::tell(&changed?, reader, out)
+    crate::registry::tell(&changed?, reader, out)
 }
 
 /// A change of one row that is there.
@@ -73,7 +75,7 @@ pub(super) fn patch<'a>(
     name: &'a str,
     patch: impl Fn(&mut Map<String, Value>) -> Result<(), Refused> + 'a,
 ) -> impl Wish + 'a {
-    move |there: &[Row]| -> anyhow::Result<Asked> {
+    move |there: &[Row]| -> Done<Asked> {
         let mut row = registry::row(there, kind, name)?.clone();
         if let Value::Object(body) = &mut row.body {
             patch(body)?;
@@ -139,7 +141,7 @@ pub(super) fn tell(row: &Row, reader: Reader, out: &mut Out) -> anyhow::Result<(
 
 pub(super) async fn set(kind: Kind, args: &Set, out: &mut Out) -> anyhow::Result<Exit> {
     let name = args.row.name.as_str();
-    let wish = |there: &[Row]| -> anyhow::Result<Asked> {
+    let wish = |there: &[Row]| -> Done<Asked> {
         let before = find(there, kind, name).and_then(|row| row.body.as_object());
         let mut body = before.cloned().unwrap_or_default();
         // What is kept is left as it is unless it is set.
@@ -174,7 +176,7 @@ fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row>, R
 
 pub(super) async fn remove(kind: Kind, args: &Remove, out: &mut Out) -> anyhow::Result<Exit> {
     let name = args.row.name.as_str();
-    let wish = |there: &[Row]| -> anyhow::Result<Asked> {
+    let wish = |there: &[Row]| -> Done<Asked> {
         let row = registry::row(there, kind, name)?;
         Ok(Asked { put: Vec::new(), remove: vec![(kind, row.name.clone())] })
     };

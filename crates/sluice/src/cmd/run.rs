@@ -7,19 +7,20 @@ use crate::Exit;
 use crate::beside::{self, Documents};
 use crate::cli::Reader;
 use crate::cli::run::Run;
-use crate::find;
 use crate::hands;
-use crate::input::Input;
+use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
-use crate::refused::{self, DOCUMENT_CHANGED, Refused};
 use crate::registry::at_rest;
-use crate::versions;
-use crate::visible;
 use sluice_core::plan::Plan;
 use sluice_core::suggest::suggest;
+use sluice_core::visible;
 use sluice_engine::start::{Start, StartedRun};
 use sluice_govern::registry::{Kind, Row};
+use sluice_server::refused::{self, DOCUMENT_CHANGED, Refused};
+use sluice_server::service::document::Input;
+use sluice_server::service::find;
+use sluice_server::service::versions;
 use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
@@ -123,7 +124,7 @@ fn input(args: &Run, rows: &[Row]) -> Result<Result<Input, Unreadable>, Refused>
     // No workflow has a name like a path.
     let name = |file: &Unreadable| !file.name.contains(['/', '.', '\\']);
     let registered = rows.iter().any(|row| row.kind == Kind::Workflow);
-    match Input::read(&args.file) {
+    match input::read(&args.file) {
         Err(file) if registered && missing(&file) && name(&file) => {
             versions::input(rows, &file.name).map(Ok)
         }

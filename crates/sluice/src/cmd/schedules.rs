@@ -10,14 +10,15 @@ use crate::cli::rows::{List, One, Show};
 use crate::cli::schedules::{Schedules, Slots};
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::registry::{self, now_ms};
 use crate::table::Table;
-use crate::visible;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::slots::Slot;
 use sluice_core::schedule::Timing;
+use sluice_core::visible;
 use sluice_govern::registry::{Kind, Row, Schedule};
+use sluice_server::service::registry;
+use sluice_server::service::registry::now_ms;
 
 /// Slots that `show` shows.
 const SHOWN: usize = 20;

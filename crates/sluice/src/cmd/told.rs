@@ -1,14 +1,14 @@
 //! Commands to a run, wherever it is.
 
-use crate::find;
 use crate::live::key;
 use crate::local::Local;
 use crate::out::Out;
-use crate::refused;
 use sluice_core::run::command::Command;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_engine::error::Delivered;
+use sluice_server::refused;
+use sluice_server::service::find;
 use std::time::Duration;
 
 /// How long the process that runs it may take to do as it was told.

@@ -4,11 +4,11 @@ use super::{count, registry, tell_people, tell_unreadable};
 use crate::Exit;
 use crate::cli::{Reader, Validate};
 use crate::draw;
-use crate::input::Input;
+use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
-use crate::visible;
 use sluice_core::doc::{self, Checked, Format, Registry};
+use sluice_core::visible;
 use std::ffi::OsStr;
 
 pub(super) fn run(args: &Validate, out: &mut Out) -> anyhow::Result<Exit> {
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Validate, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn one(name: &OsStr, registry: &Registry, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
-    let input = match Input::read(name) {
+    let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;

@@ -6,13 +6,11 @@ use crate::cli::Reader;
 use crate::cli::run::Here;
 use crate::cli::runs::Place;
 use crate::hands;
-use crate::input::Input;
+use crate::input;
 use crate::live::{self, Follow, Part};
 use crate::local::{self, Again, Local};
 use crate::moderation;
 use crate::out::Out;
-use crate::policies;
-use crate::refused::Refused;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::RunId;
@@ -20,6 +18,7 @@ use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
+use sluice_server::refused::Refused;
 use std::sync::Arc;
 
 /// A data directory, opened to work in it.
@@ -62,7 +61,7 @@ impl<'a> Bench<'a> {
     }
 
     async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
-        let policies = policies::source(&here.policies)?;
+        let policies = crate::policies::source(&here.policies)?;
         let moderator = moderation::moderator(here.moderation.as_ref())?;
         let local = Local::under(&here.data, agents.clone(), claims, policies, moderator).await?;
         let who = local::who(&here.name);
@@ -118,7 +117,7 @@ impl<'a> Bench<'a> {
 
 /// Reads a script; nothing if it is refused, which is told.
 pub(super) fn script(name: &std::ffi::OsStr, out: &mut Out) -> anyhow::Result<Option<Script>> {
-    let input = match Input::read(name) {
+    let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, Reader::Person, out)?;

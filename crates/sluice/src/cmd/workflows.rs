@@ -5,12 +5,13 @@ use super::tell_unreadable;
 use crate::Exit;
 use crate::cli::registry::{Put, Workflows};
 use crate::cli::rows::Show;
-use crate::input::Input;
+use crate::input;
 use crate::out::Out;
-use crate::registry::{Asked, Wanted, Wish};
-use crate::versions::{self, Document};
 use sluice_core::rows;
 use sluice_govern::registry::{Kind, Row};
+use sluice_server::refused::Done;
+use sluice_server::service::registry::{Asked, Wanted, Wish};
+use sluice_server::service::versions::{self, Document};
 
 pub(super) async fn run(command: &Workflows, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
@@ -31,7 +32,7 @@ async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
 struct Versions(Vec<Document>);
 
 impl Wish for Versions {
-    fn rows(&self, there: &[Row]) -> anyhow::Result<Wanted> {
+    fn rows(&self, there: &[Row]) -> Done<Wanted> {
         let put = versions::rows(&self.0, there)?;
         let refused = versions::check(&self.0, &rows::with(there, &put, &[]))?;
         if !refused.is_empty() {
@@ -42,7 +43,7 @@ impl Wish for Versions {
 }
 
 async fn put(args: &Put, out: &mut Out) -> anyhow::Result<Exit> {
-    let input = match Input::read(&args.file) {
+    let input = match input::read(&args.file) {
         Ok(input) => input,
         Err(unreadable) => {
             tell_unreadable(&unreadable, args.by.json.reader(), out)?;

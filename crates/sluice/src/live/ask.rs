@@ -2,7 +2,6 @@
 
 use crate::local;
 use crate::out::Out;
-use crate::visible;
 use serde_json::{Map, Value};
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::outputs::schema::FieldSchema;
@@ -10,6 +9,7 @@ use sluice_core::plan::step::Work;
 use sluice_core::run::command::{Decision, Refusal, Resolve};
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::Run;
+use sluice_core::visible;
 use std::io::BufRead as _;
 use tokio::sync::mpsc;
 

@@ -6,7 +6,6 @@ use crate::Exit;
 use crate::amount;
 use crate::local::Again;
 use crate::out::{Layout, Out, harmless};
-use crate::visible;
 use serde_json::Value;
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::port::Clock as _;
@@ -14,6 +13,7 @@ use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_core::visible;
 use sluice_engine::world::SystemClock;
 use std::fmt::Write as _;
 

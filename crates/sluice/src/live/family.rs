@@ -1,8 +1,6 @@
 //! A run and the runs it started, as far as they have not ended.
 
-use crate::find::{self, UNFINISHED};
 use crate::local::Local;
-use crate::refused;
 use sluice_core::plan::step::Work;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, RunRow};
@@ -11,6 +9,7 @@ use sluice_core::run::state::Run;
 use sluice_core::run::status::{RunStatus, StepStatus};
 use sluice_engine::engine::TakeError;
 use sluice_engine::world::SystemClock;
+use sluice_server::service::find::{self, UNFINISHED};
 use std::collections::VecDeque;
 
 /// Most runs of a family that are looked at in one go.
@@ -72,7 +71,7 @@ impl Family {
             Ok(()) => self.taken_up = true,
             // Somebody was faster.
             Err(TakeError::Held(_) | TakeError::Stopping) => {}
-            Err(error) => return Err(refused::take(row.run, error)),
+            Err(error) => return Err(crate::refused::take(row.run, error)),
         }
         Ok(())
     }

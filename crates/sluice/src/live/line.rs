@@ -1,10 +1,10 @@
 //! What happened to a step, in one line.
 
 use crate::amount;
-use crate::visible;
 use serde_json::Value;
 use sluice_core::journal::envelope::Shown;
 use sluice_core::money::Money;
+use sluice_core::visible;
 
 /// How wide the word before the step is.
 const WORD: usize = 11;

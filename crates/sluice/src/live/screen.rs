@@ -1,13 +1,13 @@
 //! The view that is drawn again and again, in place.
 
 use crate::amount;
-use crate::visible;
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::{Projection, project};
 use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
+use sluice_core::visible;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use terminal_size::{Height, Width};

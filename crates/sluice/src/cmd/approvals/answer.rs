@@ -4,21 +4,14 @@
 use crate::Exit;
 use crate::cli::approvals::{By, Choose};
 use crate::cmd::told::{self, Told};
-use crate::find;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
-use serde_json::{Map, Value};
-use sluice_core::run::command::{Command, Decision, Resolve};
+use serde_json::Map;
+use sluice_core::run::command::Decision;
 use sluice_core::run::state::Run;
-use sluice_govern::decision::Constraints;
-
-/// An answer.
-pub(super) struct Answer {
-    pub(super) decision: Decision,
-    pub(super) comment: Option<String>,
-    pub(super) values: Map<String, Value>,
-    pub(super) constraints: Option<Constraints>,
-}
+use sluice_server::auth::Caller;
+use sluice_server::service::approvals::{self, Answer};
+use sluice_server::service::find;
 
 /// An answer that is only a choice.
 pub(super) async fn choose(
@@ -36,22 +29,15 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
     let local = Local::look(&by.data).await?;
     let (run, approval) = find::approval(&local, id).await?;
     let decision = answer.decision;
-    let resolve = Resolve {
-        approval,
-        decision,
-        by: local::who(&by.name),
-        comment: answer.comment,
-        values: answer.values,
-        roles: local::roles(&by.role),
-        constraints: answer.constraints,
-    };
-    let (who, before) = (resolve.by.clone(), run.approvals[&approval].votes.len());
+    let who = local::who(&by.name);
+    let caller = Caller::owner(&who, local::roles(&by.role));
+    let before = run.approvals[&approval].votes.len();
     // Closed, or with one answer more where several are needed.
     let closed = |run: &Run| {
         let asked = run.approvals.get(&approval);
         asked.is_some_and(|asked| asked.resolution.is_some() || asked.votes.len() > before)
     };
-    let command = Command::Resolve(Box::new(resolve));
+    let command = approvals::command(approval, answer, &caller);
     let told = told::tell(&local, run.id, command, closed, out).await?;
     let word = match decision {
         Decision::Approve => "approved",
@@ -61,7 +47,7 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
         Decision::Abort => "given up",
     };
     let step = run.approvals.get(&approval).map(|asked| run.name(asked.at)).unwrap_or_default();
-    let step = crate::visible::brief(&step);
+    let step = sluice_core::visible::brief(&step);
     let root = run.started.root.unwrap_or(run.id);
     let again = Again::of(&by.data, None);
     let next = match told {
@@ -75,7 +61,7 @@ pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> an
     let open = now.approvals.get(&approval).filter(|asked| asked.resolution.is_none());
     if let Some(asked) = open.filter(|_| told != Told::Sent && decision == Decision::Approve) {
         let (votes, quorum) = (asked.votes.len(), asked.quorum);
-        let who = crate::visible::brief(&who);
+        let who = sluice_core::visible::brief(&who);
         out.print(&format!(
             "{who} agrees to {step}; {votes} of {quorum}, others must agree too\n"
         ))?;

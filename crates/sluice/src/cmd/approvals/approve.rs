@@ -1,14 +1,15 @@
 //! `sluice approvals approve`.
 
-use super::answer::{self, Answer};
+use super::answer;
 use crate::Exit;
 use crate::cli::approvals::Approve;
 use crate::out::Out;
-use crate::refused::Refused;
 use serde_json::{Map, Value};
 use sluice_core::money::Money;
 use sluice_core::run::command::Decision;
 use sluice_govern::decision::Constraints;
+use sluice_server::refused::Refused;
+use sluice_server::service::approvals::Answer;
 
 pub(super) async fn run(args: &Approve, out: &mut Out) -> anyhow::Result<Exit> {
     // The text is read as what the step declares, like an agent's answer.

@@ -1,35 +1,26 @@
 //! `sluice approvals list`.
 
-use super::show::object;
 use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::approvals::List;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
-use sluice_core::run::id::ApprovalId;
-use sluice_core::run::state::Run;
+use sluice_server::service::approvals;
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
-    let mut open: Vec<(Run, ApprovalId)> = Vec::new();
-    for row in find::unfinished(&local).await? {
-        let Some(run) = find::load_if_readable(&local, row.run).await? else {
-            out.note(&format!("{} cannot be read and is left out", row.run))?;
-            continue;
-        };
-        let asked = run.approvals.iter().filter(|(_, asked)| asked.resolution.is_none());
-        let ids: Vec<ApprovalId> = asked.map(|(id, _)| *id).collect();
-        open.extend(ids.into_iter().map(|id| (run.clone(), id)));
+    let (open, unreadable) = approvals::open(&local).await?;
+    for run in unreadable {
+        out.note(&format!("{run} cannot be read and is left out"))?;
     }
     local.close().await;
-    open.sort_by_key(|(_, id)| *id);
     match args.json.reader() {
         Reader::Program => {
-            let data: Vec<Value> = open.iter().map(|(run, id)| object(run, *id)).collect();
+            let data: Vec<Value> =
+                open.iter().map(|(run, id)| approvals::shown(run, *id)).collect();
             out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
         }
         Reader::Person if open.is_empty() => out.note("nothing waits for an answer")?,

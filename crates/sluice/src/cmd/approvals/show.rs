@@ -4,18 +4,17 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::approvals::Show;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use crate::visible;
 use serde_json::{Value, json};
-use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::event::{ApprovalSource, Resolution};
 use sluice_core::outputs::schema::FieldSchema;
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::{Approval, Run};
+use sluice_core::visible;
+use sluice_server::service::{approvals, find};
 use std::fmt::Write as _;
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
@@ -23,43 +22,10 @@ pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let (run, id) = find::approval(&local, &args.approval.id).await?;
     local.close().await;
     match args.json.reader() {
-        Reader::Program => out.json(Layout::Line, &object(&run, id))?,
+        Reader::Program => out.json(Layout::Line, &approvals::shown(&run, id))?,
         Reader::Person => out.print(&text(&run, id))?,
     }
     Ok(Exit::Done)
-}
-
-/// A question, for programs.
-pub(super) fn object(run: &Run, id: ApprovalId) -> Value {
-    let asked = &run.approvals[&id];
-    json!({
-        "approval_id": id.to_string(),
-        "run_id": run.id.to_string(),
-        "workflow": run.started.workflow,
-        "node_id": run.name(asked.at),
-        "source": asked.source.as_str(),
-        "summary": asked.summary,
-        "approvers": asked.approvers,
-        "status": asked.resolution.map_or("pending", Resolution::as_str),
-        "requested_at": timestamp(asked.requested_at_ms),
-        "expires_at": timestamp(asked.expires_at_ms),
-        "by": asked.by,
-        "comment": asked.comment,
-        "digest": asked.digest(),
-        "action": asked.action.as_ref().map(|one| &one.action),
-        "reasons": asked.action.as_ref().map(|one| &one.reasons),
-        "changes": changes(asked),
-        "quorum": asked.quorum,
-        "votes": asked.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
-        "not_initiator": asked.not_initiator,
-    })
-}
-
-fn changes(asked: &Approval) -> Vec<Value> {
-    let changes = asked.action.iter().flat_map(|one| &one.changes);
-    let shown =
-        changes.map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
-    shown.collect()
 }
 
 /// The exact action, and what differs from what was agreed to before.

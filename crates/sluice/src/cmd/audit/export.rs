@@ -3,10 +3,8 @@
 use super::seal::newest;
 use crate::Exit;
 use crate::cli::audit::Export;
-use crate::find;
 use crate::local::Local;
 use crate::out::Out;
-use crate::refused::{NOT_SEALED, Refused};
 use anyhow::Context as _;
 use serde_json::Value;
 use sluice_core::canonical;
@@ -19,6 +17,8 @@ use sluice_core::port::store::{Frame, Hash, Store};
 use sluice_core::run::id::RunId;
 use sluice_govern::policy;
 use sluice_govern::registry::{PolicySet, policy_files};
+use sluice_server::refused::{NOT_SEALED, Refused};
+use sluice_server::service::find;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

@@ -4,10 +4,10 @@ use crate::Exit;
 use crate::cli::audit::Seal;
 use crate::local::Local;
 use crate::out::Out;
-use crate::refused::{NOT_SEALED, Refused};
 use anyhow::Context as _;
 use sluice_core::port::ledger::SealRow;
 use sluice_core::port::store::Store;
+use sluice_server::refused::{NOT_SEALED, Refused};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 

@@ -3,12 +3,9 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::audit::Verify;
-use crate::find;
 use crate::key;
 use crate::local;
 use crate::out::{Layout, Out};
-use crate::refused::{Refused, SEAL_UNREADABLE};
-use crate::visible;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use sluice_core::evidence::key::PublicKey;
@@ -17,6 +14,9 @@ use sluice_core::evidence::seal::Seal;
 use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
 use sluice_core::port::store::{Filter, Store};
 use sluice_core::run::id::RunId;
+use sluice_core::visible;
+use sluice_server::refused::{Refused, SEAL_UNREADABLE};
+use sluice_server::service::find;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! What the drawings have in common: a line about each step, an arrow for each dependency.
 
-use crate::visible;
 use sluice_core::edge::test::Test;
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::{EdgeCondition, Step, Work};
+use sluice_core::visible;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest condition shown in a drawing, in characters.

@@ -3,10 +3,10 @@
 use super::arrows::{condition, does, one_line};
 use super::{id, picture};
 use crate::cmd::count;
-use crate::visible;
 use sluice_core::plan::Plan;
 use sluice_core::plan::policy::{Family, OnFailure};
 use sluice_core::plan::step::{Approval, ForEach, Items, Step, Work};
+use sluice_core::visible;
 use std::fmt::Write as _;
 
 /// Longest line about a step, in characters.

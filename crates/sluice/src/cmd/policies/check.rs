@@ -5,11 +5,11 @@ use crate::cli::Reader;
 use crate::cli::registry::Check;
 use crate::cmd::count;
 use crate::out::{Layout, Out};
-use crate::policies::{self, Files};
 use crate::registry::at_rest;
 use serde_json::{Value, json};
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::PolicySet;
+use sluice_server::service::policies::{self, Files};
 
 pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
     let mut sets: Vec<(&str, Files)> = Vec::new();
@@ -21,7 +21,7 @@ pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
             sets.push(("shadow", shadow));
         }
     } else {
-        sets.push(("files", policies::read(&args.paths)?));
+        sets.push(("files", crate::policies::read(&args.paths)?));
     }
     let mut exit = Exit::Done;
     for (name, files) in &sets {

@@ -7,11 +7,11 @@ use crate::cli::Reader;
 use crate::cli::registry::Diff;
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::policies;
 use crate::registry::at_rest;
-use crate::visible;
 use serde_json::{Value, json};
+use sluice_core::visible;
 use sluice_govern::policy::{Policies, Rule};
+use sluice_server::service::policies;
 use std::collections::BTreeMap;
 use std::slice;
 

@@ -3,10 +3,10 @@
 use crate::Exit;
 use crate::cli::registry::Init;
 use crate::out::Out;
-use crate::refused::{FILE_EXISTS, Refused};
-use crate::visible;
 use anyhow::Context as _;
+use sluice_core::visible;
 use sluice_govern::policy::DEFAULT;
+use sluice_server::refused::{FILE_EXISTS, Refused};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 

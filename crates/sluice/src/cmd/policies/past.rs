@@ -1,16 +1,16 @@
 //! What was decided before, out of the journals.
 
 use crate::cli::registry::Past;
-use crate::find;
 use crate::local::Local;
-use crate::policies;
-use crate::refused;
-use crate::registry::now_ms;
 use serde_json::Value;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::store::{Filter, RunRow};
 use sluice_core::run::id::RunId;
 use sluice_govern::policy::{Policies, PolicyFacts};
+use sluice_server::refused;
+use sluice_server::service::find;
+use sluice_server::service::policies;
+use sluice_server::service::registry::now_ms;
 use std::collections::BTreeMap;
 
 /// Runs read at once.

@@ -4,17 +4,17 @@ use crate::Exit;
 use crate::cli::registry::Shadow;
 use crate::cmd::rows::change;
 use crate::out::Out;
-use crate::policies;
-use crate::registry::Asked;
 use serde_json::json;
 use sluice_core::rows;
 use sluice_govern::registry::{Kind, PolicyFile, PolicySet, Row};
+use sluice_server::refused::Done;
+use sluice_server::service::registry::Asked;
 use std::slice;
 
 pub(super) async fn run(args: &Shadow, out: &mut Out) -> anyhow::Result<Exit> {
     let off = args.set == "off";
-    let files = if off { Vec::new() } else { policies::read(slice::from_ref(&args.set))? };
-    let wish = |there: &[Row]| -> anyhow::Result<Asked> {
+    let files = if off { Vec::new() } else { crate::policies::read(slice::from_ref(&args.set))? };
+    let wish = |there: &[Row]| -> Done<Asked> {
         let put: Vec<Row> = files.iter().map(|(name, text)| shadowed(name, text)).collect();
         let old = there.iter().filter(|row| is_shadow(row));
         let gone = old.filter(|row| rows::find(&put, row.kind, &row.name).is_none());

@@ -6,7 +6,7 @@ use crate::Exit;
 use crate::cli::registry::Test;
 use crate::local::Local;
 use crate::out::Out;
-use crate::policies;
+use sluice_server::service::policies;
 
 pub(super) async fn run(args: &Test, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;

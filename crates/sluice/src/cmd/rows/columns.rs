@@ -58,7 +58,7 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
         Kind::Lens => &[("HEAD", "head"), ("VERSIONS", "ids")],
         // Schedules and budgets have commands of their own to list them.
-        Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Switch => &[],
+        Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Token | Kind::Switch => &[],
     }
 }
 

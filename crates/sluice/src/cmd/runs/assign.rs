@@ -2,21 +2,20 @@
 
 use crate::Exit;
 use crate::cli::runs::Assign;
-use crate::cmd::renew;
 use crate::cmd::told::{self, Told as Became};
-use crate::find;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
-use crate::visible;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
+use sluice_core::visible;
+use sluice_server::service::{course, find};
 
 pub(super) async fn run(args: &Assign, out: &mut Out) -> anyhow::Result<Exit> {
     let told = &args.told;
     let local = Local::look(&told.data).await?;
     let run = find::run(&local, &told.run.id).await?.run;
     let before = find::load(&local, run).await?;
-    let step = renew::position(&before, &args.step)?;
+    let step = course::position(&before, &args.step)?;
     let whom = args.whom.clone();
     let assign = Command::Assign { by: local::who(&told.name), step, whom };
     let assigned = |run: &Run| run.steps[step as usize].assigned.is_some();

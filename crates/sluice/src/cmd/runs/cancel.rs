@@ -3,11 +3,11 @@
 use crate::Exit;
 use crate::cli::runs::Cancel;
 use crate::cmd::told;
-use crate::find;
 use crate::local::{self, Local};
 use crate::out::Out;
 use sluice_core::run::command::Command;
 use sluice_core::run::status::RunStatus;
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Cancel, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.told.data).await?;

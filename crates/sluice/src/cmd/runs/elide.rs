@@ -4,10 +4,8 @@ use super::erase::not_ended;
 use super::unused;
 use crate::Exit;
 use crate::cli::runs::Elide;
-use crate::find;
 use crate::local::{self, Local};
 use crate::out::Out;
-use crate::refused::{RUN_UNREADABLE, Refused};
 use sluice_core::evidence::elision::{self, Left};
 use sluice_core::journal::wire;
 use sluice_core::port::Clock as _;
@@ -15,6 +13,8 @@ use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::port::store::{Filter, Hash, RunRow};
 use sluice_core::run::id::RunId;
 use sluice_engine::world::SystemClock;
+use sluice_server::refused::{RUN_UNREADABLE, Refused};
+use sluice_server::service::find;
 use std::collections::BTreeSet;
 
 /// Bytes of frames read at once.

@@ -3,10 +3,8 @@
 use super::unused;
 use crate::Exit;
 use crate::cli::runs::Erase;
-use crate::find;
 use crate::local::{self, Local};
 use crate::out::Out;
-use crate::refused::{EVENT_UNKNOWN, RUN_NOT_ENDED, RUN_UNREADABLE, Refused};
 use sluice_core::evidence::erasure;
 use sluice_core::journal::wire;
 use sluice_core::port::Clock as _;
@@ -14,6 +12,8 @@ use sluice_core::port::ledger::{Erased, Erasure};
 use sluice_core::port::store::{Frame, Hash, RunRow, Store};
 use sluice_core::run::id::RunId;
 use sluice_engine::world::SystemClock;
+use sluice_server::refused::{EVENT_UNKNOWN, RUN_NOT_ENDED, RUN_UNREADABLE, Refused};
+use sluice_server::service::find;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of frames read at once.

@@ -3,15 +3,15 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::runs::Export;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::refused;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::plan::Plan;
 use sluice_core::run::projection::{Projection, project};
+use sluice_server::refused;
+use sluice_server::service::find;
 
 /// Everything about a run.
 #[derive(Serialize)]

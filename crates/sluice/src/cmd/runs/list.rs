@@ -4,13 +4,13 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::runs::List;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
-use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::store::{Filter, RunRow};
+use sluice_server::service::find;
+use sluice_server::service::runs::RunShown;
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let next = rows.last().filter(|_| full).map(|row| row.run.to_string());
     match args.json.reader() {
         Reader::Program => {
-            let data: Vec<Value> = rows.iter().map(object).collect();
+            let data: Vec<Value> = rows.iter().map(|row| json!(RunShown::from(row))).collect();
             out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": next}}))?;
         }
         Reader::Person if rows.is_empty() => out.note("no runs")?,
@@ -43,19 +43,6 @@ pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
-}
-
-fn object(row: &RunRow) -> Value {
-    json!({
-        "run_id": row.run.to_string(),
-        "workflow": row.workflow,
-        "version": row.version,
-        "status": row.status,
-        "started_at": timestamp(row.started_at_ms),
-        "completed_at": row.ended_at_ms.map(timestamp),
-        "parent_run_id": row.parent.map(|parent| parent.to_string()),
-        "owner": row.owner.map(|owner| owner.to_string()),
-    })
 }
 
 fn table(rows: &[RunRow]) -> String {

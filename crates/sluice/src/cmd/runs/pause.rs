@@ -3,11 +3,11 @@
 use crate::Exit;
 use crate::cli::runs::Told;
 use crate::cmd::told::{self, Told as Became};
-use crate::find;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::{Pause, Run};
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Told, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;

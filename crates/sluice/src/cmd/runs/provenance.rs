@@ -5,25 +5,22 @@ mod mermaid;
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::runs::{Provenance, Shape, Way};
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::refused::{self, Refused};
 use crate::table::Table;
-use crate::visible;
 use serde_json::json;
 use sluice_core::run::id::RunId;
 use sluice_core::run::provenance::Place;
-use sluice_core::run::state::Run;
-use sluice_core::suggest::suggest;
 use sluice_engine::provenance::{Ask, Direction, Trace};
+use sluice_server::refused;
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;
     let id = find::run(&local, &args.run.id).await?.run;
     let run = find::load(&local, id).await?;
     if let Some(step) = &args.step {
-        known(&run, step)?;
+        find::step(&run, step)?;
     }
     let direction = match args.direction {
         Way::Up => Direction::Up,
@@ -53,19 +50,6 @@ pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit
         out.note("there is more: further runs, or some that cannot be read")?;
     }
     Ok(Exit::Done)
-}
-
-fn known(run: &Run, step: &str) -> Result<(), Refused> {
-    if run.find(step).is_some() {
-        return Ok(());
-    }
-    let steps = run.definition.plan.steps.iter().map(|step| step.id.as_str());
-    let remedy = match suggest(step, steps) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("`sluice runs show {}` lists its steps", run.id),
-    };
-    let message = format!("{} has no step `{}`", run.id, visible::brief(step));
-    Err(Refused::new("unknown_step", message, remedy))
 }
 
 /// A step, with its run where that is another one.

@@ -4,21 +4,16 @@ use crate::Exit;
 use crate::cli::runs::Retry;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
-use crate::find;
 use crate::out::Out;
-use crate::refused::Refused;
-use sluice_core::run::command::{Command, Refusal};
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::run::status::StepStatus;
+use sluice_server::service::{course, find};
 
 pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
-    if before.status != RunStatus::Failed {
-        return Err(Refused::by_run(run, &Refusal::NotFailed(before.status)).into());
-    }
+    let retry = course::retry(&before, &bench.who)?;
     bench.has_hands_for(&before, |_, status| status != StepStatus::Completed)?;
-    let retry = Command::Retry { by: bench.who.clone() };
     let reopened = before.reopened;
     let told = told::tell(&bench.local, run, retry, |run| run.reopened > reopened, out).await?;
     if args.place.detach || told != Told::Here {

@@ -1,25 +1,19 @@
 //! `sluice runs rewind`: back to a checkpoint in the same run.
 
 use crate::Exit;
-use crate::checkpoint;
 use crate::cli::runs::Rewind;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
-use crate::find;
 use crate::out::Out;
-use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
-use sluice_core::run::status::StepStatus;
-use std::collections::BTreeSet;
+use sluice_server::service::{course, find};
 
 pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
-    let then = checkpoint::at(&bench.local, &before, args.to).await?;
-    let keep = kept(&then, &before);
+    let (rewind, keep) = course::rewind(&bench.local, &before, args.to, &bench.who).await?;
     bench.has_hands_for(&before, |position, _| !keep.contains(&position))?;
-    let rewind = Command::Rewind { by: bench.who.clone(), keep };
     let generations = generations(&before);
     let moved = |run: &Run| self::generations(run) > generations;
     let told = told::tell(&bench.local, run, rewind, moved, out).await?;
@@ -36,18 +30,6 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
     }
     out.note(&format!("{run} is back at checkpoint {to}"))?;
     bench.follow(run, before.version, out).await
-}
-
-/// The steps that were done at the checkpoint and have not been done anew since.
-fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
-    let steps = (0u32..).zip(then.steps.iter().zip(&now.steps));
-    steps
-        .filter(|(_, (then, now))| {
-            let done = matches!(then.status, StepStatus::Completed | StepStatus::Skipped);
-            done && then.generation == now.generation
-        })
-        .map(|(position, _)| position)
-        .collect()
 }
 
 fn generations(run: &Run) -> u64 {

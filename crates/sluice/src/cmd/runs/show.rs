@@ -2,17 +2,17 @@
 
 use crate::Exit;
 use crate::amount;
-use crate::checkpoint::{self, Checkpoint};
 use crate::cli::Reader;
 use crate::cli::runs::Show;
-use crate::find;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use crate::visible;
 use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::{Projection, project};
 use sluice_core::run::state::Run;
+use sluice_core::visible;
+use sluice_server::service::checkpoint::{self, Checkpoint};
+use sluice_server::service::find;
 use std::fmt::Write as _;
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {

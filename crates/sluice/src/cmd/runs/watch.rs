@@ -2,10 +2,10 @@
 
 use crate::Exit;
 use crate::cli::runs::Watch;
-use crate::find;
 use crate::live::{self, Follow, Part};
 use crate::local::{Again, Local};
 use crate::out::Out;
+use sluice_server::service::find;
 
 pub(super) async fn run(args: &Watch, out: &mut Out) -> anyhow::Result<Exit> {
     let local = Local::look(&args.data).await?;

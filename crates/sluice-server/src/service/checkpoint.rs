@@ -1,31 +1,33 @@
 //! The places in a run's journal that one can go back to.
 
-use crate::local::Local;
-use crate::refused::{self, CHECKPOINT_UNKNOWN, Refused};
+use super::Service;
+use crate::refused::{self, CHECKPOINT_UNKNOWN, Done, Refused};
 use serde_json::Value;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::run::state::Run;
 
 /// A step that was completed or skipped.
-pub(crate) struct Checkpoint {
+pub struct Checkpoint {
     /// From 1.
-    pub(crate) number: usize,
+    pub number: usize,
     /// The event that made it.
-    pub(crate) event: u64,
-    pub(crate) at_ms: u64,
-    pub(crate) step: String,
+    pub event: u64,
+    /// When.
+    pub at_ms: u64,
+    /// Which step.
+    pub step: String,
     /// `completed` or `skipped`.
-    pub(crate) word: &'static str,
+    pub word: &'static str,
     /// Whether the step went back to pending later.
-    pub(crate) undone: bool,
+    pub undone: bool,
 }
 
 /// All checkpoints of a run, oldest first.
-pub(crate) async fn list(local: &Local, run: &Run) -> anyhow::Result<Vec<Checkpoint>> {
+pub async fn list(service: &Service, run: &Run) -> Done<Vec<Checkpoint>> {
     let mut found: Vec<Checkpoint> = Vec::new();
     let mut after = 0;
     while after < run.version {
-        let page = local.engine.events(run, after).await.map_err(refused::load)?;
+        let page = service.engine.events(run, after).await.map_err(refused::load)?;
         let Some(last) = page.last() else { break };
         after = last.id();
         for event in page.into_iter().filter_map(Seen::event) {
@@ -54,16 +56,16 @@ pub(crate) async fn list(local: &Local, run: &Run) -> anyhow::Result<Vec<Checkpo
 }
 
 /// The run as it was at a checkpoint; 0 is its beginning.
-pub(crate) async fn at(local: &Local, run: &Run, number: usize) -> anyhow::Result<Run> {
+pub async fn at(service: &Service, run: &Run, number: usize) -> Done<Run> {
     let event = match number.checked_sub(1) {
         None => 1,
         Some(position) => {
-            let all = list(local, run).await?;
+            let all = list(service, run).await?;
             let one = all.get(position).ok_or_else(|| unknown(run, number, all.len()))?;
             one.event
         }
     };
-    local.engine.load_at(run.id, event).await.map_err(refused::load)
+    service.engine.load_at(run.id, event).await.map_err(refused::load)
 }
 
 fn unknown(run: &Run, number: usize, last: usize) -> Refused {

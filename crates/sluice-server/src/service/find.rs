@@ -1,11 +1,13 @@
 //! Runs and questions by a beginning of their ids.
 
-use crate::local::Local;
-use crate::refused::{self, APPROVAL_UNKNOWN, ID_AMBIGUOUS, RUN_UNKNOWN, Refused};
+use super::Service;
+use crate::refused::{self, APPROVAL_UNKNOWN, Done, ID_AMBIGUOUS, RUN_UNKNOWN, Refused};
 use sluice_core::port::store::{Filter, RunRow, Store};
 use sluice_core::run::id::{ApprovalId, RunId};
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_core::suggest::suggest;
+use sluice_core::visible;
 use sluice_engine::error::LoadError;
 use std::ops::RangeInclusive;
 
@@ -17,7 +19,7 @@ const PAGE: usize = 1000;
 const ENDED_MAX: usize = 1000;
 
 /// The statuses of runs that have not ended.
-pub(crate) const UNFINISHED: [RunStatus; 5] = [
+pub const UNFINISHED: [RunStatus; 5] = [
     RunStatus::Queued,
     RunStatus::Running,
     RunStatus::Paused,
@@ -26,12 +28,12 @@ pub(crate) const UNFINISHED: [RunStatus; 5] = [
 ];
 
 /// The run whose id is `text`, or the only one whose id begins so.
-pub(crate) async fn run(local: &Local, text: &str) -> anyhow::Result<RunRow> {
-    run_in(&*local.store, text).await
+pub async fn run(service: &Service, text: &str) -> Done<RunRow> {
+    run_in(&*service.store, text).await
 }
 
 /// The same, where only the store is open.
-pub(crate) async fn run_in(store: &dyn Store, text: &str) -> anyhow::Result<RunRow> {
+pub async fn run_in(store: &dyn Store, text: &str) -> Done<RunRow> {
     let unknown = || {
         let remedy = "`sluice runs list` shows the runs there are";
         Refused::new(RUN_UNKNOWN, format!("there is no run `{text}`"), remedy)
@@ -49,19 +51,19 @@ pub(crate) async fn run_in(store: &dyn Store, text: &str) -> anyhow::Result<RunR
 }
 
 /// A question and the run that asks it.
-pub(crate) async fn approval(local: &Local, text: &str) -> anyhow::Result<(Run, ApprovalId)> {
+pub async fn approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> {
     let unknown = || {
         let remedy = "`sluice approvals list` shows the open ones";
         Refused::new(APPROVAL_UNKNOWN, format!("there is no approval `{text}`"), remedy)
     };
     let (from, to) = range(text, "apr_").ok_or_else(unknown)?;
     let wanted = ApprovalId(from)..=ApprovalId(to);
-    let mut found = among(local, unfinished(local).await?, &wanted).await?;
+    let mut found = among(service, unfinished(service).await?, &wanted).await?;
     if found.is_empty() {
         let filter = Filter { limit: ENDED_MAX, ..Filter::default() };
-        let mut rows = local.store.list(filter).await?;
+        let mut rows = service.store.list(filter).await?;
         rows.retain(|row| row.status.is_terminal());
-        found = among(local, rows, &wanted).await?;
+        found = among(service, rows, &wanted).await?;
     }
     match found.len() {
         0 => Err(unknown().into()),
@@ -73,13 +75,13 @@ pub(crate) async fn approval(local: &Local, text: &str) -> anyhow::Result<(Run, 
 /// The questions of some runs with ids in a range. A run that cannot be read
 /// does not hide the questions of others.
 async fn among(
-    local: &Local,
+    service: &Service,
     rows: Vec<RunRow>,
     wanted: &RangeInclusive<ApprovalId>,
-) -> anyhow::Result<Vec<(Run, ApprovalId)>> {
+) -> Done<Vec<(Run, ApprovalId)>> {
     let mut found = Vec::new();
     for row in rows {
-        let Some(run) = load_if_readable(local, row.run).await? else { continue };
+        let Some(run) = load_if_readable(service, row.run).await? else { continue };
         let ids: Vec<ApprovalId> = run.approvals.range(wanted.clone()).map(|(id, _)| *id).collect();
         found.extend(ids.into_iter().map(|id| (run.clone(), id)));
     }
@@ -87,13 +89,13 @@ async fn among(
 }
 
 /// Every run that has not ended, newest first.
-pub(crate) async fn unfinished(local: &Local) -> anyhow::Result<Vec<RunRow>> {
+pub async fn unfinished(service: &Service) -> Done<Vec<RunRow>> {
     let mut rows: Vec<RunRow> = Vec::new();
     loop {
         let before = rows.last().map(|row| row.run);
         let statuses = UNFINISHED.to_vec();
         let page = Filter { statuses, before, limit: PAGE, ..Filter::default() };
-        let page = local.store.list(page).await?;
+        let page = service.store.list(page).await?;
         let last = page.len() < PAGE;
         rows.extend(page);
         if last {
@@ -103,8 +105,8 @@ pub(crate) async fn unfinished(local: &Local) -> anyhow::Result<Vec<RunRow>> {
 }
 
 /// A run that is there; none if its journal makes no sense.
-pub(crate) async fn load_if_readable(local: &Local, run: RunId) -> anyhow::Result<Option<Run>> {
-    match local.engine.load(run).await {
+pub async fn load_if_readable(service: &Service, run: RunId) -> Done<Option<Run>> {
+    match service.engine.load(run).await {
         Ok(run) => Ok(Some(run)),
         Err(LoadError::Poison { .. }) => Ok(None),
         Err(error) => Err(refused::load(error)),
@@ -112,8 +114,22 @@ pub(crate) async fn load_if_readable(local: &Local, run: RunId) -> anyhow::Resul
 }
 
 /// A run that is there.
-pub(crate) async fn load(local: &Local, run: RunId) -> anyhow::Result<Run> {
-    local.engine.load(run).await.map_err(refused::load)
+pub async fn load(service: &Service, run: RunId) -> Done<Run> {
+    service.engine.load(run).await.map_err(refused::load)
+}
+
+/// Refuses a step that a run does not have, instances included.
+pub fn step(run: &Run, name: &str) -> Result<(), Refused> {
+    if run.find(name).is_some() {
+        return Ok(());
+    }
+    let steps = run.definition.plan.steps.iter().map(|step| step.id.as_str());
+    let remedy = match suggest(name, steps) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`sluice runs show {}` lists its steps", run.id),
+    };
+    let message = format!("{} has no step `{}`", run.id, visible::brief(name));
+    Err(Refused::new("unknown_step", message, remedy))
 }
 
 /// The ids that begin with `text`, with or without their prefix.

@@ -1,23 +1,23 @@
 //! Workflows in the registry: versions that never change.
 
-use crate::beside::Findings;
-use crate::input::Input;
-use crate::refused::{ROW_UNKNOWN, Refused, VERSION_TAKEN};
-use crate::visible;
+use super::document::{Findings, Input};
+use crate::refused::{ROW_UNKNOWN, ROW_UNREADABLE, Refused, VERSION_TAKEN};
 use serde_json::json;
 use sluice_core::diagnostic::Problems;
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::node::Kind as NodeKind;
 use sluice_core::rows;
 use sluice_core::suggest::suggest;
+use sluice_core::visible;
 use sluice_core::yaml;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 use std::collections::BTreeMap;
 
 /// A document that becomes a version.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
-    pub(crate) input: Input,
+pub struct Document {
+    /// As it was handed over.
+    pub input: Input,
     /// Its name inside, as far as it can be read.
     name: Option<String>,
     /// The version it says it is.
@@ -25,7 +25,8 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    pub(crate) fn new(input: Input) -> Document {
+    /// Reads its name and version, as far as they can be read.
+    pub fn new(input: Input) -> Document {
         let (name, version) = named(&input.lossy()).unwrap_or_default();
         Document { input, name, version }
     }
@@ -43,7 +44,7 @@ fn named(text: &str) -> Option<(Option<String>, Option<u64>)> {
 }
 
 /// The rows that documents become beside those there are.
-pub(crate) fn rows(documents: &[Document], there: &[Row]) -> Result<Vec<Row>, Refused> {
+pub fn rows(documents: &[Document], there: &[Row]) -> Result<Vec<Row>, Refused> {
     let mut put: Vec<Row> = Vec::new();
     let mut seen: BTreeMap<&str, &Document> = BTreeMap::new();
     for document in documents {
@@ -101,7 +102,7 @@ fn row(document: &Document, name: &str, there: &[Row]) -> Result<Option<Row>, Re
 }
 
 /// The versions of a workflow that there are.
-pub(crate) fn versions<'r>(there: &'r [Row], name: &str) -> impl Iterator<Item = u64> + use<'r> {
+pub fn versions<'r>(there: &'r [Row], name: &str) -> impl Iterator<Item = u64> + use<'r> {
     let name = name.to_owned();
     let split = rows::names(there, Kind::Workflow).filter_map(WorkflowVersion::split);
     split.filter(move |(one, _)| *one == name).map(|(_, version)| version)
@@ -109,7 +110,7 @@ pub(crate) fn versions<'r>(there: &'r [Row], name: &str) -> impl Iterator<Item =
 
 /// Checks documents against the rows as they will be. Answers what was found in
 /// those that are refused.
-pub(crate) fn check(documents: &[Document], after: &[Row]) -> Result<Vec<Findings>, Refused> {
+pub fn check(documents: &[Document], after: &[Row]) -> Result<Vec<Findings>, Refused> {
     let registry = registry(Registry::default(), after)?;
     let mut refused = Vec::new();
     for document in documents {
@@ -124,15 +125,15 @@ pub(crate) fn check(documents: &[Document], after: &[Row]) -> Result<Vec<Finding
 }
 
 /// What documents may refer to: a registry that was named, and rows beside it.
-pub(crate) fn registry(named: Registry, rows: &[Row]) -> Result<Registry, Refused> {
+pub fn registry(named: Registry, rows: &[Row]) -> Result<Registry, Refused> {
     named.with_rows(rows).map_err(|why| {
         let remedy = "apply the file that the row came from again";
-        Refused::new(crate::refused::ROW_UNREADABLE, why, remedy)
+        Refused::new(ROW_UNREADABLE, why, remedy)
     })
 }
 
 /// A version that is named `name` or `name@version`, as a document.
-pub(crate) fn input(there: &[Row], reference: &str) -> Result<Input, Refused> {
+pub fn input(there: &[Row], reference: &str) -> Result<Input, Refused> {
     let row = find(there, reference)?;
     let text = row.body["text"].as_str().unwrap_or_default();
     let ending = row.body["format"].as_str().map(|format| format!(".{format}.yaml"));
@@ -141,7 +142,7 @@ pub(crate) fn input(there: &[Row], reference: &str) -> Result<Input, Refused> {
 }
 
 /// The row of a workflow; without a version, its newest.
-pub(crate) fn find<'r>(there: &'r [Row], reference: &str) -> Result<&'r Row, Refused> {
+pub fn find<'r>(there: &'r [Row], reference: &str) -> Result<&'r Row, Refused> {
     let newest = || {
         let version = versions(there, reference).max()?;
         rows::find(there, Kind::Workflow, &WorkflowVersion::row(reference, version))

@@ -10,7 +10,7 @@ const SHOWN_CHARS_MAX: usize = 400;
 
 /// The character to show for `c`: one column wide when it stands for one that
 /// cannot be shown. A tab stays, for the drawn source alone knows its width.
-pub(crate) fn substitute(c: char) -> char {
+pub fn substitute(c: char) -> char {
     match c {
         '\t' => c,
         // The Control Pictures block follows ASCII's order.
@@ -22,7 +22,7 @@ pub(crate) fn substitute(c: char) -> char {
 }
 
 /// Whether a character is shown as nothing, or changes how its neighbours are shown.
-pub(crate) fn hides(c: char) -> bool {
+pub fn hides(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}' // C1 controls: U+009B begins an escape sequence
         | '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' // invisible
@@ -32,7 +32,7 @@ pub(crate) fn hides(c: char) -> bool {
 }
 
 /// One line of text, shown whole.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
+pub fn line(text: &str) -> Cow<'_, str> {
     let harmless = |c: char| c != '\t' && substitute(c) == c;
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);
@@ -41,12 +41,12 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
 }
 
 /// One line of text, cut when nobody would read so much.
-pub(crate) fn brief(text: &str) -> Cow<'_, str> {
+pub fn brief(text: &str) -> Cow<'_, str> {
     clipped(text, SHOWN_CHARS_MAX)
 }
 
 /// One line of at most `chars_max` characters; `…` says that there was more.
-pub(crate) fn clipped(text: &str, chars_max: usize) -> Cow<'_, str> {
+pub fn clipped(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {
         None => line(text),
         Some((end, _)) => Cow::Owned(format!("{}…", line(&text[..end]))),

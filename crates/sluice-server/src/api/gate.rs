@@ -1,0 +1,275 @@
+//! What every request passes before its handler, and every answer after it.
+//!
+//! In this order: an id, room, the route, who asks, the rate, the permission, the
+//! body, the time. A panic of a handler is an answer too.
+
+use super::problem::{
+    CSRF_REFUSED, FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, RATE_LIMITED,
+    REQUEST_TIMEOUT, Rejection, STOPPING, UNAUTHENTICATED,
+};
+use super::route::{Incoming, Need, Route, too_large};
+use crate::app::App;
+use crate::auth::permission::Permission;
+use crate::auth::{Caller, secret};
+use crate::house::House;
+use crate::limits::URI_BYTES_MAX;
+use crate::refused::Refused;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, request};
+use axum::response::Response;
+use futures_util::FutureExt as _;
+use http_body_util::{BodyExt as _, Limited};
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The cookie of a session.
+pub const COOKIE: &str = "sluice_session";
+/// What a page of ours sends with every change.
+pub const CSRF: &str = "x-csrf-token";
+/// The id of a request, in its answer.
+const REQUEST_ID: &str = "x-request-id";
+
+/// Whom a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub IpAddr);
+
+/// A request by its route: what is common to all.
+pub async fn pass(
+    app: App,
+    route: Arc<Route>,
+    path: Vec<(&'static str, String)>,
+    request: Request,
+) -> Response {
+    let request_id = new_id(&app);
+    let passed = AssertUnwindSafe(through(&app, &route, path, request, &request_id));
+    let response = match passed.catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Ok(Err(rejection)) => rejection.into_response(&request_id),
+        Err(_) => {
+            tracing::error!(request_id, path = route.path, "a handler panicked");
+            Rejection::internal().into_response(&request_id)
+        }
+    };
+    finish(response, &request_id)
+}
+
+/// A request that no route is there for.
+pub fn nowhere(app: &App, methods: &[Method]) -> Response {
+    let request_id = new_id(app);
+    let refused = if methods.is_empty() {
+        Refused::new(NOT_FOUND, "there is nothing here", "/api/docs lists what there is")
+    } else {
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        let remedy = format!("use one of: {}", names.join(", "));
+        Refused::new(METHOD_NOT_ALLOWED, "not by this method", remedy)
+    };
+    let mut response = Rejection::from(refused).into_response(&request_id);
+    if !methods.is_empty() {
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        if let Ok(allow) = HeaderValue::from_str(&names.join(", ")) {
+            response.headers_mut().insert(header::ALLOW, allow);
+        }
+    }
+    finish(response, &request_id)
+}
+
+fn new_id(app: &App) -> String {
+    format!("req_{:016x}", app.entropy().bits())
+}
+
+/// Headers of every answer.
+fn finish(mut response: Response, request_id: &str) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn through(
+    app: &App,
+    route: &Route,
+    path: Vec<(&'static str, String)>,
+    request: Request,
+    request_id: &str,
+) -> Result<Response, Rejection> {
+    let (head, body) = request.into_parts();
+    let length = head.uri.path_and_query().map_or(0, |uri| uri.as_str().len());
+    if length > URI_BYTES_MAX {
+        return Err(super::ask::bad("the address is too long").into());
+    }
+    if app.stop().is_cancelled() && route.need != Need::Nothing {
+        let message = "this process is about to end";
+        return Err(Rejection::later(STOPPING, message, Duration::from_secs(2)));
+    }
+    let _room = room(app, route)?;
+    let who = match route.need {
+        Need::Nothing => None,
+        _ => Some(who(app, &head).await?),
+    };
+    if let Some((_, caller)) = &who {
+        app.admit(&caller.token)
+            .map_err(|after| Rejection::later(RATE_LIMITED, "this token asks too often", after))?;
+        permitted(route.need, caller)?;
+    }
+    let patience = Duration::from_millis(app.settings().request_ms);
+    let body = tokio::time::timeout(patience, whole(app, body)).await.map_err(|_| late())??;
+    let incoming = Incoming {
+        app: app.clone(),
+        who,
+        uri: head.uri,
+        path,
+        headers: head.headers,
+        body,
+        request_id: request_id.to_owned(),
+    };
+    let answering = route.answer(incoming);
+    if route.lasting {
+        return Ok(answering.await);
+    }
+    tokio::time::timeout(patience, answering).await.map_err(|_| late())
+}
+
+/// Room for one more request. Those that nobody needs to be known for are
+/// cheap, and must be answered also when there is none.
+fn room(app: &App, route: &Route) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Rejection> {
+    if route.lasting || route.need == Need::Nothing {
+        return Ok(None);
+    }
+    Arc::clone(app.in_flight()).try_acquire_owned().map(Some).map_err(|_| {
+        Rejection::later(OVERLOADED, "too much is being asked at once", Duration::from_secs(1))
+    })
+}
+
+fn late() -> Rejection {
+    let message = "it took too long; whether it was done is not known";
+    Rejection::later(REQUEST_TIMEOUT, message, Duration::from_secs(1))
+}
+
+/// Whoever asks: by a bearer token, else by the cookie of a session.
+async fn who(app: &App, head: &request::Parts) -> Result<(Arc<House>, Caller), Rejection> {
+    let nobody = || {
+        let remedy = "send `Authorization: Bearer TOKEN`; `sluice tokens create` makes one";
+        Refused::new(UNAUTHENTICATED, "no token that counts", remedy)
+    };
+    let bearer = bearer(&head.headers);
+    let secret = match (bearer, cookie(&head.headers)) {
+        (Some(secret), _) => secret,
+        (None, Some(secret)) => {
+            same_site(head, secret)?;
+            secret
+        }
+        (None, None) => return Err(nobody().into()),
+    };
+    let from = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+    let found = app
+        .identify(secret, from)
+        .await
+        .map_err(|after| Rejection::later(RATE_LIMITED, "too many secrets that are none", after))?;
+    // A secret in a cookie is one of a session, and one in a header is not.
+    let found = found.filter(|(_, caller)| caller.session == bearer.is_none());
+    Ok(found.ok_or_else(nobody)?)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let sent = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, secret) = sent.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
+}
+
+/// The secret of a session.
+pub fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let sent = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let mut ours = pairs.filter(|(name, _)| name.trim() == COOKIE).map(|(_, secret)| secret.trim());
+    ours.next()
+}
+
+/// Refuses a change that a page of somebody else makes with our cookie.
+fn same_site(head: &request::Parts, secret: &str) -> Result<(), Rejection> {
+    if matches!(head.method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    let sent = head.headers.get(CSRF).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if secret::same(sent, &secret::csrf(secret)) {
+        return Ok(());
+    }
+    let remedy = "send the `csrf_token` that `/api/v1/session` tells as `X-CSRF-Token`";
+    Err(Refused::new(CSRF_REFUSED, "the change does not come from our page", remedy).into())
+}
+
+fn permitted(need: Need, caller: &Caller) -> Result<(), Rejection> {
+    match need {
+        Need::Permission(permission) if !caller.may(permission) => {
+            Err(forbidden(permission).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A permission that is missing.
+pub fn forbidden(permission: Permission) -> Refused {
+    let message = format!("this needs the permission `{}`", permission.as_str());
+    let remedy = "use a token of a role that has it, or ask an admin for one";
+    Refused::new(FORBIDDEN, message, remedy)
+}
+
+/// The whole body, if it is not too long.
+async fn whole(app: &App, body: Body) -> Result<Bytes, Rejection> {
+    let bytes_max = app.settings().body_bytes;
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(too_large(bytes_max).into())
+        }
+        Err(_) => Err(super::ask::bad("the body broke off").into()),
+    }
+}
+
+/// The values of a path that fits a route's.
+pub fn matches(route: &Route, uri: &Uri) -> Option<Vec<(&'static str, String)>> {
+    let mut values = Vec::new();
+    let mut given = uri.path().split('/');
+    for part in route.path.split('/') {
+        let one = given.next()?;
+        match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+            Some(name) => values.push((name, decoded(one)?)),
+            None if part == one => {}
+            None => return None,
+        }
+    }
+    given.next().is_none().then_some(values)
+}
+
+/// One part of a path. An empty one, one that is no text or one that holds a
+/// control character names nothing.
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    (!text.is_empty() && !text.chars().any(char::is_control)).then_some(text)
+}

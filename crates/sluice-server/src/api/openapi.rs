@@ -1,0 +1,157 @@
+//! The API's own description: OpenAPI 3.1, made from the table of routes.
+
+use super::BASE;
+use super::problem::Problem;
+use super::route::{Answers, MakeSchema, Need, Route};
+use crate::auth::permission::Role;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The description of these routes.
+pub fn document(routes: &[Route]) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let problem = generator.subschema_for::<Problem>().to_value();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes {
+        let told = operation(route, &mut generator);
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_ascii_lowercase()] = told;
+    }
+    let mut schemas = generator.take_definitions(true);
+    schemas.insert("Meta".to_owned(), meta());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sluice",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A governed, durable workflow engine for AI agents.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": {"Problem": {
+                "description": "What went wrong",
+                "content": {"application/problem+json": {"schema": problem}},
+            }},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": super::gate::COOKIE},
+            },
+        },
+    })
+}
+
+fn meta() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "request_id": {"type": "string"},
+            "next_cursor": {"type": "string"},
+        },
+        "required": ["request_id"],
+    })
+}
+
+fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let mut parameters: Vec<Value> = route.names().map(path_parameter).collect();
+    if let Some(make) = route.query {
+        parameters.extend(query_parameters(make, generator));
+    }
+    let mut told = json!({
+        "operationId": operation_id(route),
+        "summary": route.about,
+        "tags": [tag(route.path)],
+        "parameters": parameters,
+        "responses": responses(route, generator),
+    });
+    match route.need {
+        Need::Nothing => told["security"] = json!([]),
+        Need::Token => told["security"] = json!([{"token": []}, {"session": []}]),
+        Need::Permission(permission) => {
+            told["security"] = json!([{"token": []}, {"session": []}]);
+            told["x-permission"] = permission.as_str().into();
+            let roles = Role::ALL.iter().filter(|role| role.permissions().has(permission));
+            told["x-roles"] = roles.map(|role| role.as_str()).collect();
+        }
+    }
+    if let Some(make) = route.body {
+        let schema = make(generator).to_value();
+        told["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": schema}}});
+    }
+    told
+}
+
+fn path_parameter(name: &str) -> Value {
+    let schema = json!({"type": "string", "minLength": 1});
+    json!({"name": name, "in": "path", "required": true, "schema": schema})
+}
+
+/// The fields of a query, each a parameter of its own.
+fn query_parameters(make: MakeSchema, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let schema = make(generator);
+    let named = schema.as_value()["$ref"].as_str().and_then(|name| name.rsplit('/').next());
+    let whole = named.and_then(|name| generator.definitions().get(name).cloned());
+    let whole = whole.unwrap_or_else(|| schema.to_value());
+    let required = |name: &str| {
+        let list = whole["required"].as_array();
+        list.is_some_and(|list| list.iter().any(|one| one == name))
+    };
+    let Some(fields) = whole["properties"].as_object() else { return Vec::new() };
+    let parameter = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        let about = schema.as_object_mut().and_then(|schema| schema.shift_remove("description"));
+        let mut one = json!({"name": name, "in": "query", "required": required(name)});
+        one["schema"] = schema;
+        if let Some(about) = about {
+            one["description"] = about;
+        }
+        one
+    };
+    fields.iter().map(parameter).collect()
+}
+
+fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let wrapped = |data: Value| {
+        json!({
+            "type": "object",
+            "properties": {"data": data, "meta": {"$ref": "#/components/schemas/Meta"}},
+            "required": ["data", "meta"],
+        })
+    };
+    let (media, schema) = match route.answers {
+        Answers::Data(make) => ("application/json", wrapped(make(generator).to_value())),
+        Answers::Page(make) => {
+            let items = make(generator).to_value();
+            ("application/json", wrapped(json!({"type": "array", "items": items})))
+        }
+        Answers::Json(make) => ("application/json", make(generator).to_value()),
+        Answers::Text(media) => (media, json!({"type": "string"})),
+    };
+    let mut all = Map::new();
+    let good = json!({"description": "As asked", "content": {media: {"schema": schema}}});
+    all.insert(route.status.to_string(), good);
+    all.insert("default".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
+    Value::Object(all)
+}
+
+/// `GET /api/v1/runs/{run}/state` is `get_runs_run_state`.
+pub fn operation_id(route: &Route) -> String {
+    let path = route.path.strip_prefix(BASE).unwrap_or(route.path);
+    let words = path.split(['/', '.', '-']).filter(|part| !part.is_empty());
+    let words = words.map(|part| part.trim_matches(['{', '}']));
+    let method = route.method.as_str().to_ascii_lowercase();
+    std::iter::once(method.as_str()).chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn tag(path: &str) -> &str {
+    let path = path.strip_prefix(BASE).unwrap_or(path);
+    path.split('/').find(|part| !part.is_empty()).unwrap_or("server")
+}

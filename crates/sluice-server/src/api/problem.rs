@@ -1,0 +1,179 @@
+//! What went wrong, as RFC 9457 problems.
+//!
+//! INVARIANT: causes are logged, never sent. What a client is told of a failure
+//! of ours is its code and the request's id.
+
+use crate::refused::{self, Failure, Refused};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Nobody, or somebody whose token counts no more.
+pub const UNAUTHENTICATED: &str = "unauthenticated";
+/// Somebody who may not.
+pub const FORBIDDEN: &str = "forbidden";
+/// A change from a page that is not ours.
+pub const CSRF_REFUSED: &str = "csrf_refused";
+/// There is no such thing.
+pub const NOT_FOUND: &str = "not_found";
+/// It is there, but not for this method.
+pub const METHOD_NOT_ALLOWED: &str = "method_not_allowed";
+/// The body is not what the route takes.
+pub const UNSUPPORTED_MEDIA_TYPE: &str = "unsupported_media_type";
+/// The body is too long.
+pub const BODY_TOO_LARGE: &str = "body_too_large";
+/// Too many requests by this token.
+pub const RATE_LIMITED: &str = "rate_limited";
+/// Too many requests by everybody.
+pub const OVERLOADED: &str = "overloaded";
+/// It took too long.
+pub const REQUEST_TIMEOUT: &str = "request_timeout";
+/// The store does not answer.
+pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+/// The server stops.
+pub const STOPPING: &str = "stopping";
+/// A defect of ours.
+pub const INTERNAL: &str = "internal_error";
+
+/// A problem as it is sent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Problem {
+    /// Where the code is explained.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What is wrong.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// Stable, for programs.
+    pub code: String,
+    /// What to do about it.
+    pub detail: String,
+    /// One for each thing that is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// The request's own id.
+    pub request_id: String,
+}
+
+/// Something that is not done, on its way out.
+#[derive(Debug)]
+pub struct Rejection {
+    refused: Refused,
+    retry_after: Option<Duration>,
+}
+
+impl Rejection {
+    /// Come again later.
+    pub fn later(code: &'static str, message: &str, after: Duration) -> Rejection {
+        let remedy = "try again after the time in `Retry-After`";
+        Rejection { refused: Refused::new(code, message, remedy), retry_after: Some(after) }
+    }
+
+    /// Of a defect of ours.
+    pub fn internal() -> Rejection {
+        let remedy = "the server's log says more under the request's id";
+        Refused::new(INTERNAL, "something went wrong here", remedy).into()
+    }
+
+    /// The response.
+    pub fn into_response(self, request_id: &str) -> Response {
+        let Refused { code, message, notes, remedy } = self.refused;
+        let status = status(code);
+        let problem = Problem {
+            kind: format!("/api/docs/errors/{code}"),
+            title: message,
+            status: status.as_u16(),
+            code: code.to_owned(),
+            detail: remedy,
+            errors: notes,
+            request_id: request_id.to_owned(),
+        };
+        let body = serde_json::to_vec(&problem).expect("a problem is plain JSON");
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        let json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, json);
+        if status == StatusCode::UNAUTHORIZED {
+            let bearer = HeaderValue::from_static("Bearer realm=\"sluice\"");
+            headers.insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        if let Some(after) = self.retry_after {
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        response
+    }
+}
+
+impl From<Refused> for Rejection {
+    fn from(refused: Refused) -> Rejection {
+        Rejection { refused, retry_after: None }
+    }
+}
+
+impl From<Failure> for Rejection {
+    fn from(failure: Failure) -> Rejection {
+        match failure {
+            Failure::Refused(refused) => refused.into(),
+            Failure::Store(error) => {
+                tracing::error!(%error, "the store failed");
+                let message = "what was asked for could not be read or written";
+                Rejection::later(STORE_UNAVAILABLE, message, Duration::from_secs(2))
+            }
+            Failure::Stopping => {
+                let message = "this process is about to end";
+                Rejection::later(STOPPING, message, Duration::from_secs(2))
+            }
+        }
+    }
+}
+
+/// The status of a code. A code that is about what was sent is 400, and about
+/// what a document says 422.
+pub fn status(code: &str) -> StatusCode {
+    match code {
+        super::ask::BAD_REQUEST | refused::ID_AMBIGUOUS => StatusCode::BAD_REQUEST,
+        UNAUTHENTICATED => StatusCode::UNAUTHORIZED,
+        FORBIDDEN | CSRF_REFUSED | refused::CHANGE_REFUSED | "not_approver" | "self_approval" => {
+            StatusCode::FORBIDDEN
+        }
+        NOT_FOUND
+        | refused::RUN_UNKNOWN
+        | refused::APPROVAL_UNKNOWN
+        | refused::ROW_UNKNOWN
+        | refused::CHECKPOINT_UNKNOWN
+        | refused::EVENT_UNKNOWN
+        | "unknown_step" => StatusCode::NOT_FOUND,
+        METHOD_NOT_ALLOWED => StatusCode::METHOD_NOT_ALLOWED,
+        BODY_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
+        UNSUPPORTED_MEDIA_TYPE => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        refused::ROW_IN_USE
+        | refused::VERSION_TAKEN
+        | refused::KEY_CONFLICT
+        | refused::RUN_NOT_ENDED
+        | refused::RUN_OWNED
+        | refused::RUN_PAUSED
+        | refused::NOTHING_FAILED
+        | refused::REGISTRY_BUSY
+        | refused::DOCUMENT_CHANGED
+        | refused::NOT_SEALED
+        | refused::NOT_ON_TRIAL
+        | "run_ended"
+        | "run_not_paused"
+        | "run_not_failed"
+        | "step_not_blocked"
+        | "approval_resolved"
+        | "answered_already"
+        | "completion_late"
+        | "nothing_to_rewind" => StatusCode::CONFLICT,
+        RATE_LIMITED => StatusCode::TOO_MANY_REQUESTS,
+        OVERLOADED | REQUEST_TIMEOUT | STORE_UNAVAILABLE | STOPPING => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        INTERNAL | refused::RUN_UNREADABLE => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::UNPROCESSABLE_ENTITY,
+    }
+}

@@ -1,0 +1,54 @@
+//! From a request to its route.
+
+use super::gate::{self, matches};
+use super::route::Route;
+use crate::app::App;
+use axum::extract::Request;
+use axum::http::Method;
+use axum::response::Response;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All routes, by how many parts their paths have.
+///
+/// INVARIANT: a path is taken as it is sent. There is no second spelling of one:
+/// no trailing slash, no empty part, no case folding, no `..`.
+#[derive(Clone)]
+pub struct Router {
+    app: App,
+    by_length: Arc<BTreeMap<usize, Vec<Arc<Route>>>>,
+}
+
+impl Router {
+    /// A router over these.
+    pub fn new(app: App, routes: Vec<Route>) -> Router {
+        let mut by_length: BTreeMap<usize, Vec<Arc<Route>>> = BTreeMap::new();
+        for route in routes {
+            by_length.entry(parts(route.path)).or_default().push(Arc::new(route));
+        }
+        // What is spelt out is meant before what is any name.
+        for routes in by_length.values_mut() {
+            routes.sort_by_key(|route| route.names().count());
+        }
+        Router { app, by_length: Arc::new(by_length) }
+    }
+
+    /// Answers a request.
+    pub async fn answer(self, request: Request) -> Response {
+        let mut methods = Vec::new();
+        let routes = self.by_length.get(&parts(request.uri().path()));
+        for route in routes.into_iter().flatten() {
+            let Some(values) = matches(route, request.uri()) else { continue };
+            let head = request.method() == Method::HEAD && route.method == Method::GET;
+            if route.method == *request.method() || head {
+                return gate::pass(self.app.clone(), Arc::clone(route), values, request).await;
+            }
+            methods.push(route.method.clone());
+        }
+        gate::nowhere(&self.app, &methods)
+    }
+}
+
+fn parts(path: &str) -> usize {
+    path.split('/').count()
+}

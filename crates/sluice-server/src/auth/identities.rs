@@ -1,0 +1,99 @@
+//! The tokens of an organisation, ready to be looked up.
+
+use super::Caller;
+use super::permission::{Permission, Permissions, Role};
+use super::secret::{self, Digest};
+use sluice_core::evidence::hex;
+use sluice_govern::registry::{Kind, Row, Token};
+use std::collections::{BTreeMap, HashMap};
+
+/// How many parents a token may have above each other.
+pub const ANCESTORS_MAX: usize = 8;
+
+/// Tokens by the hash of their secrets, as of one epoch of the registry.
+#[derive(Debug, Default)]
+pub struct Identities {
+    /// The epoch.
+    pub epoch: u64,
+    by_digest: HashMap<Digest, String>,
+    by_id: BTreeMap<String, Token>,
+}
+
+impl Identities {
+    /// Reads the tokens among rows. One that cannot be read lets nobody in.
+    pub fn read(epoch: u64, rows: &[Row]) -> Identities {
+        let mut all = Identities { epoch, ..Identities::default() };
+        for row in rows.iter().filter(|row| row.kind == Kind::Token) {
+            let token = serde_json::from_value::<Token>(row.body.clone()).ok();
+            let Some(token) = token else { continue };
+            let Some(digest) = hex::parse(&token.sha256) else { continue };
+            all.by_digest.insert(digest, row.name.clone());
+            all.by_id.insert(row.name.clone(), token);
+        }
+        all
+    }
+
+    /// Whoever has this secret, if it still counts.
+    pub fn find(&self, digest: &Digest, now_ms: u64) -> Option<Caller> {
+        let id = self.by_digest.get(digest)?;
+        let (token, permissions) = self.standing(id, now_ms)?;
+        let roles = token.roles.iter().chain(&token.groups).cloned().collect();
+        Some(Caller {
+            name: token.principal.clone(),
+            token: id.clone(),
+            permissions,
+            roles,
+            session: token.session,
+        })
+    }
+
+    /// A token that counts, and what it may ask for: at most what every token
+    /// above it may.
+    pub fn standing(&self, id: &str, now_ms: u64) -> Option<(&Token, Permissions)> {
+        let first = self.by_id.get(id)?;
+        let (mut token, mut permissions) = (first, Permissions::all());
+        for _ in 0..=ANCESTORS_MAX {
+            if token.expires_at_ms.is_some_and(|at| at <= now_ms) {
+                return None;
+            }
+            permissions = permissions.and(granted(token));
+            match &token.parent {
+                None => return Some((first, permissions)),
+                Some(parent) => token = self.by_id.get(parent)?,
+            }
+        }
+        None
+    }
+
+    /// All tokens, by their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Token)> {
+        self.by_id.iter().map(|(id, token)| (id.as_str(), token))
+    }
+}
+
+/// What a token says it may do. A role or scope that nobody knows gives nothing.
+pub fn granted(token: &Token) -> Permissions {
+    let roles = token.roles.iter().filter_map(|word| Role::parse(word));
+    let all: Permissions = roles.flat_map(|role| role.permissions().iter()).collect();
+    match &token.scopes {
+        None => all,
+        Some(scopes) => {
+            let scopes = scopes.iter().filter_map(|word| Permission::parse(word));
+            all.and(scopes.collect())
+        }
+    }
+}
+
+/// A row of a token.
+pub fn row(id: &str, token: &Token) -> Row {
+    let body = serde_json::to_value(token).expect("a token is an object");
+    Row { kind: Kind::Token, name: id.to_owned(), body }
+}
+
+/// The hash of a secret that was just made, as a row keeps it.
+pub fn hash(secret: &str) -> String {
+    secret::digest(secret).as_ref().map(secret::shown).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! One organisation as the server holds it.
+
+use crate::auth::identities::Identities;
+use crate::limits::{IDENTITIES_STALE_MS, STARTS_MAX};
+use crate::service::Service;
+use sluice_core::port::ledger::Rows;
+use sluice_core::port::store::StoreError;
+use sluice_engine::start::Start;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// An organisation: its name, its service, and copies of what is asked for all
+/// the time.
+pub struct House {
+    name: String,
+    service: Service,
+    identities: Mutex<Arc<Identities>>,
+    looked_at_ms: AtomicU64,
+    rows: Mutex<Arc<Rows>>,
+    starts: Mutex<(u64, BTreeMap<String, Start>)>,
+}
+
+impl House {
+    /// Opens an organisation.
+    pub async fn open(name: &str, service: Service) -> Result<House, StoreError> {
+        let rows = service.store.registry(None).await?;
+        let identities = Identities::read(rows.epoch, &rows.rows);
+        Ok(House {
+            name: name.to_owned(),
+            service,
+            identities: Mutex::new(Arc::new(identities)),
+            looked_at_ms: AtomicU64::new(0),
+            starts: Mutex::default(),
+            rows: Mutex::new(Arc::new(rows)),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What can be asked of it.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Its tokens, as far as is known here.
+    pub fn identities(&self) -> Arc<Identities> {
+        Arc::clone(&held(&self.identities))
+    }
+
+    /// Looks whether tokens have changed, unless that was done just now.
+    pub async fn refresh(&self, now_ms: u64) {
+        let last = self.looked_at_ms.load(Ordering::Acquire);
+        if now_ms.abs_diff(last) < IDENTITIES_STALE_MS {
+            return;
+        }
+        self.looked_at_ms.store(now_ms, Ordering::Release);
+        self.refresh_now().await;
+    }
+
+    /// The same, however short ago it was done.
+    pub async fn refresh_now(&self) {
+        if let Err(error) = self.rows().await {
+            tracing::warn!(%error, organisation = self.name, "tokens cannot be looked up");
+        }
+    }
+
+    /// The rows as they are, read again only when they have changed.
+    pub async fn rows(&self) -> Result<Arc<Rows>, StoreError> {
+        let counter = sluice_core::port::ledger::Counter::plain("registry");
+        let epoch = self.service.store.counts(vec![counter]).await?;
+        let known = Arc::clone(&held(&self.rows));
+        if epoch.first().is_some_and(|epoch| u64::try_from(*epoch) == Ok(known.epoch)) {
+            return Ok(known);
+        }
+        let rows = Arc::new(self.service.store.registry(None).await?);
+        *held(&self.identities) = Arc::new(Identities::read(rows.epoch, &rows.rows));
+        *held(&self.rows) = Arc::clone(&rows);
+        Ok(rows)
+    }
+
+    /// A workflow that was made ready under this epoch, without arguments.
+    pub fn ready(&self, epoch: u64, workflow: &str) -> Option<Start> {
+        let starts = held(&self.starts);
+        if starts.0 != epoch {
+            return None;
+        }
+        starts.1.get(workflow).cloned()
+    }
+
+    /// Keeps a workflow ready while the registry stays as it is.
+    pub fn keep(&self, epoch: u64, workflow: &str, ready: Start) {
+        let mut starts = held(&self.starts);
+        if starts.0 != epoch || starts.1.len() >= STARTS_MAX {
+            *starts = (epoch, BTreeMap::new());
+        }
+        starts.1.insert(workflow.to_owned(), ready);
+    }
+}
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().expect("nobody panics while holding it")
+}

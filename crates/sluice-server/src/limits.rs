@@ -1,0 +1,47 @@
+//! Every bound of the server, in one place. Those an operator may change are in
+//! [`crate::app::Settings`], with these as what they are when nothing is said.
+
+/// Longest body of a request, in bytes.
+pub const BODY_BYTES: usize = 2 * 1024 * 1024;
+/// Longest query or path, in bytes.
+pub const URI_BYTES_MAX: usize = 8 * 1024;
+/// Deepest nesting of a JSON body.
+pub const JSON_DEPTH_MAX: usize = 64;
+/// How long a request may take until it is answered.
+pub const REQUEST_MS: u64 = 30_000;
+/// How long a client may take to send the head of a request.
+pub const HEAD_MS: u64 = 10_000;
+/// Most connections at once.
+pub const CONNECTIONS: usize = 4096;
+/// Most requests that are worked on at once; more are told to come again.
+pub const IN_FLIGHT: usize = 512;
+/// Requests a second for each token.
+pub const RATE_PER_SECOND: u32 = 200;
+/// Requests at once for each token, beyond its rate.
+pub const RATE_BURST: u32 = 400;
+/// Failed sign-ins a minute for each address, before more are refused unseen.
+pub const STRANGERS_PER_MINUTE: u32 = 60;
+/// Most live streams at once.
+pub const STREAMS: usize = 4096;
+/// How long one who reads a stream may not take anything before being dropped.
+pub const SLOW_READER_MS: u64 = 30_000;
+/// How often a stream on which nothing happens says that it lives.
+pub const HEARTBEAT_MS: u64 = 15_000;
+/// Bytes of a stream that are written at once.
+pub const STREAM_CHUNK_BYTES: usize = 64 * 1024;
+/// Most rows of a page.
+pub const PAGE_MAX: u16 = 500;
+/// Rows of a page when nobody says.
+pub const PAGE: u16 = 50;
+/// How long what is under way may take to end when the server stops.
+pub const DRAIN_MS: u64 = 10_000;
+/// How long a session lasts.
+pub const SESSION_MS: u64 = 12 * 60 * 60 * 1000;
+/// How stale what is known of tokens may be when another process changes them.
+pub const IDENTITIES_STALE_MS: u64 = 250;
+/// Most workflows that are kept ready to start.
+pub const STARTS_MAX: usize = 256;
+/// Most organisations that one process serves.
+pub const ORGANISATIONS_MAX: usize = 64;
+/// How long tokens live at most, if they are to end at all: ten years.
+pub const TOKEN_MS_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1000;

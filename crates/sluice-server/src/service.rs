@@ -1,0 +1,28 @@
+//! What can be asked of one organisation, whoever carries the question: HTTP, an
+//! agent over MCP, or the command line on its own data directory.
+//!
+//! INVARIANT: a service sees one store and nothing else. Each organisation has a
+//! store of its own, so no question can reach another's.
+
+pub mod approvals;
+pub mod checkpoint;
+pub mod course;
+pub mod document;
+pub mod find;
+pub mod policies;
+pub mod registry;
+pub mod runs;
+pub mod versions;
+
+use sluice_core::port::store::Store;
+use sluice_engine::Engine;
+use std::sync::Arc;
+
+/// One organisation: where its runs are kept, and who works on them.
+#[derive(Clone)]
+pub struct Service {
+    /// Where its runs and rows are.
+    pub store: Arc<dyn Store>,
+    /// Who works on them here.
+    pub engine: Arc<Engine>,
+}

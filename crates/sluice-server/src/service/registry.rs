@@ -1,0 +1,283 @@
+//! Rows of the registry of a data directory: read, and changed all together or
+//! not at all.
+//!
+//! INVARIANT: what was checked is what is written. A change is refused by the
+//! store if another one came since the rows were read; then everything is read,
+//! compared and checked again.
+
+use super::document::Findings;
+use super::{Service, policies};
+use crate::refused::{
+    CHANGE_REFUSED, Done, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
+    VERSION_TAKEN,
+};
+use serde_json::json;
+use sluice_core::doc::setup::section;
+use sluice_core::port::Clock as _;
+use sluice_core::port::ledger::{Change, Changed, Entry, Rows};
+use sluice_core::rows::{self, Difference, RowFault};
+use sluice_core::suggest::suggest;
+use sluice_core::visible;
+use sluice_engine::world::SystemClock;
+use sluice_govern::decision::Disposition;
+use sluice_govern::facts::Verb;
+use sluice_govern::policy::{self, InputsSeen, PolicyFacts, Principal, Resource, RunSeen};
+use sluice_govern::registry::{Kind, Posture, Row};
+
+/// How often a change is tried when others come first.
+const TRIES: usize = 16;
+
+/// Rows as somebody wants them.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Rows that are written.
+    pub put: Vec<Row>,
+    /// Rows that go.
+    pub remove: Vec<(Kind, String)>,
+}
+
+/// What somebody wants, or what is wrong with the documents that say it.
+pub enum Wanted {
+    /// These rows.
+    Rows(Asked),
+    /// Nothing can be read from the documents.
+    Refused(Vec<Findings>),
+}
+
+/// What somebody wants of the rows there are.
+pub trait Wish {
+    /// What they should become.
+    fn rows(&self, there: &[Row]) -> Done<Wanted>;
+
+    /// Says where faults stand; those of other rows are given back.
+    fn place(&self, faults: Vec<RowFault>) -> (Vec<Findings>, Vec<RowFault>) {
+        (Vec::new(), faults)
+    }
+}
+
+impl<F: Fn(&[Row]) -> Done<Asked>> Wish for F {
+    fn rows(&self, there: &[Row]) -> Done<Wanted> {
+        self(there).map(Wanted::Rows)
+    }
+}
+
+/// Whether a change is made or only looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is made.
+    Write,
+    /// It is looked at.
+    Look,
+}
+
+/// What became of a change.
+pub enum Outcome {
+    /// The rows are so, or would be.
+    Done {
+        /// What changed.
+        differences: Vec<Difference>,
+        /// The epoch that began with it.
+        epoch: u64,
+        /// Whether it was written.
+        mode: Mode,
+    },
+    /// The documents are refused.
+    Refused(Vec<Findings>),
+}
+
+/// The time.
+pub fn now_ms() -> u64 {
+    SystemClock.now_ms()
+}
+
+/// The row of a kind and name; a refusal if there is none.
+pub fn row<'r>(there: &'r [Row], kind: Kind, name: &str) -> Result<&'r Row, Refused> {
+    rows::find(there, kind, name).ok_or_else(|| {
+        let shown = visible::brief(name);
+        let message = format!("there is no {} `{shown}`", kind.as_str());
+        let near = suggest(name, rows::names(there, kind));
+        let remedy = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("`sluice {} list` shows those there are", section(kind)),
+        };
+        Refused::new(ROW_UNKNOWN, message, remedy)
+    })
+}
+
+/// Changes rows to what is wished.
+pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) -> Done<Outcome> {
+    for _ in 0..TRIES {
+        let there = service.store.registry(None).await?;
+        let asked = match wish.rows(&there.rows)? {
+            Wanted::Rows(asked) => asked,
+            Wanted::Refused(findings) => return Ok(Outcome::Refused(findings)),
+        };
+        let after = settled(&there.rows, &asked)?;
+        let differences = rows::diff(&there.rows, &after);
+        if let Some(findings) = check(&there.rows, &after, &asked, wish)? {
+            return Ok(Outcome::Refused(findings));
+        }
+        if differences.is_empty() {
+            return Ok(Outcome::Done { differences, epoch: there.epoch, mode });
+        }
+        policies::usable(&there.rows, &after)?;
+        permitted(service, &there.rows, &differences, who).await?;
+        if mode == Mode::Look {
+            return Ok(Outcome::Done { differences, epoch: there.epoch, mode });
+        }
+        if let Some(epoch) = write(service, &there, &differences, who).await? {
+            return Ok(Outcome::Done { differences, epoch, mode });
+        }
+    }
+    let message = "others kept changing the registry at the same time";
+    Err(Refused::new(REGISTRY_BUSY, message, "try again").into())
+}
+
+/// The rows as they will be.
+fn settled(there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
+    let now_ms = now_ms();
+    let mut put = Vec::new();
+    for row in &asked.put {
+        let before = rows::find(there, row.kind, &row.name);
+        if let [version, ..] = rows::changed_versions(row, before)[..] {
+            let (lens, version) = (visible::brief(&row.name), visible::brief(version));
+            let message = format!(
+                "version `{version}` of the lens `{lens}` is there already, with another content"
+            );
+            let remedy = "a version never changes: write what is new under another id";
+            return Err(Refused::new(VERSION_TAKEN, message, remedy));
+        }
+        let settled = rows::settle(row.clone(), before, now_ms).map_err(|why| {
+            let message = format!("the {} `{}` makes no sense: {why}", row.kind.as_str(), row.name);
+            Refused::new(ROW_UNREADABLE, message, "write the row anew")
+        })?;
+        put.push(settled);
+    }
+    Ok(rows::with(there, &put, &asked.remove))
+}
+
+/// Looks for what rows say of each other. What was wrong before is not held
+/// against a change that has nothing to do with it.
+fn check(
+    there: &[Row],
+    after: &[Row],
+    asked: &Asked,
+    wish: &impl Wish,
+) -> Result<Option<Vec<Findings>>, Refused> {
+    let known = rows::faults(there);
+    let mut faults = rows::faults(after);
+    faults.retain(|fault| !known.contains(fault));
+    if faults.is_empty() {
+        return Ok(None);
+    }
+    let (findings, others) = wish.place(faults);
+    if !findings.is_empty() {
+        return Ok(Some(findings));
+    }
+    let own = |fault: &&RowFault| rows::find(&asked.put, fault.kind, &fault.name).is_some();
+    let notes = others.iter().map(|fault| {
+        let (kind, name, path) = (fault.kind.as_str(), &fault.name, fault.path.join("."));
+        format!("{kind} `{name}`, {path}: {}", fault.message)
+    });
+    let notes = notes.collect();
+    let refused = match others.iter().find(own) {
+        Some(fault) => {
+            let remedy = fault.hint.clone();
+            let remedy = remedy.unwrap_or_else(|| "put the row there first".to_owned());
+            Refused::new(fault.code.as_str(), "the row does not fit the others", remedy)
+        }
+        None => {
+            let remedy = "change those rows first, or in the same file";
+            Refused::new(ROW_IN_USE, "other rows still need what would go", remedy)
+        }
+    };
+    Err(refused.with_notes(notes))
+}
+
+/// Asks the policies in force whether the rows may be changed. A no is recorded.
+async fn permitted(
+    service: &Service,
+    there: &[Row],
+    differences: &[Difference],
+    who: &str,
+) -> Done<()> {
+    let active = policies::load(&policies::active(there)?)?;
+    let at = now_ms();
+    let mut notes = Vec::new();
+    let mut entries = Vec::new();
+    for one in differences {
+        let what = format!("{}/{}", one.kind.as_str(), one.name);
+        let said = policy::replay(&active, &facts(at, who, &what));
+        let why = match said.disposition {
+            Disposition::Allow => continue,
+            Disposition::Block => said.because.unwrap_or_default(),
+            Disposition::Hold => "a policy wants a person to agree first".to_owned(),
+        };
+        notes.push(format!("{what}: {why}"));
+        entries.push(Entry {
+            at_ms: at,
+            category: "governance",
+            what: "change_refused".to_owned(),
+            actor: who.to_owned(),
+            resource_type: one.kind.as_str().to_owned(),
+            resource_id: one.name.clone(),
+            event: None,
+            detail: json!({"why": why, "matched": said.matched, "policyHash": active.hash()}),
+        });
+    }
+    if notes.is_empty() {
+        return Ok(());
+    }
+    service.store.record(service.engine.node(), entries).await?;
+    let message = format!("policies do not let {} change this", visible::brief(who));
+    let remedy = "`sluice policies list` shows the policies in force";
+    Err(Refused::new(CHANGE_REFUSED, message, remedy).with_notes(notes).into())
+}
+
+/// What policies see of a change by a person.
+fn facts(at: u64, who: &str, what: &str) -> PolicyFacts {
+    PolicyFacts {
+        at,
+        verb: Verb::ChangeConfig,
+        who: Principal::User { name: who.to_owned() },
+        what: Resource::Row(what.to_owned()),
+        run: RunSeen {
+            id: String::new(),
+            workflow: String::new(),
+            version: None,
+            initiator: who.to_owned(),
+            depth: 0,
+        },
+        step: None,
+        inputs: InputsSeen::default(),
+        cost: None,
+        posture: Posture::default(),
+        tools: Vec::new(),
+        short_of_money: false,
+    }
+}
+
+/// Writes the differences; no epoch if another change came first.
+async fn write(
+    service: &Service,
+    there: &Rows,
+    differences: &[Difference],
+    who: &str,
+) -> Done<Option<u64>> {
+    let put = differences.iter().filter_map(|one| {
+        let body = one.after.clone()?;
+        Some(Row { kind: one.kind, name: one.name.clone(), body })
+    });
+    let gone = differences.iter().filter(|one| one.after.is_none());
+    let change = Change {
+        expect: Some(there.epoch),
+        put: put.collect(),
+        remove: gone.map(|one| (one.kind, one.name.clone())).collect(),
+        node: service.engine.node(),
+        entries: rows::entries(differences, who, now_ms()),
+    };
+    match service.store.change(change).await? {
+        Changed::Done { epoch } => Ok(Some(epoch)),
+        Changed::Stale { .. } => Ok(None),
+    }
+}
