@@ -10,6 +10,10 @@ pub const CLAIM_MAX: usize = 1000;
 pub const LETTERS_MAX: usize = 1000;
 /// Most entries answered at once.
 pub const ENTRIES_MAX: usize = 10_000;
+/// Most counters answered at once.
+pub const COUNTERS_MAX: usize = 10_000;
+/// Most frames of the feed answered at once.
+pub const FEED_FRAMES_MAX: usize = 4096;
 /// Most seals answered at once.
 pub const SEALS_MAX: usize = 1000;
 /// Most frames, and most entries, that one seal passes; the rest is left to the next.

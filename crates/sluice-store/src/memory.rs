@@ -8,6 +8,7 @@ mod append;
 mod claim;
 mod count;
 mod deliver;
+mod feed;
 mod ledger;
 mod read;
 mod seal;
@@ -85,8 +86,8 @@ struct State {
     /// Where each writer's chain of entries ends.
     chains: BTreeMap<NodeId, (u64, Hash)>,
     seals: Vec<Sealing>,
-    /// The newest version after each frame, and its hash, in the order of appends.
-    order: Vec<(RunId, u64, Option<Hash>)>,
+    /// Every frame there is, in the order of appends.
+    order: Vec<Ordered>,
     keys: BTreeMap<String, KeyRow>,
     /// What became of slots, by schedule and time.
     slots: BTreeMap<(String, u64), Slot>,
@@ -100,6 +101,17 @@ struct State {
     leases: BTreeMap<NodeId, u64>,
 }
 
+/// A frame in the order of appends.
+struct Ordered {
+    run: RunId,
+    /// Its place among the run's frames.
+    frame: usize,
+    /// The run's version after it.
+    version: u64,
+    /// The hash of its last event.
+    hash: Option<Hash>,
+}
+
 struct KeyRow {
     run: RunId,
     fingerprint: Hash,
@@ -110,6 +122,7 @@ struct KeyRow {
 struct Record {
     workflow: String,
     workflow_version: Option<u64>,
+    initiator: String,
     started_at_ms: u64,
     parent: Option<RunId>,
     fingerprint: Option<Hash>,

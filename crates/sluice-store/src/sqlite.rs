@@ -17,6 +17,7 @@ mod deliver;
 mod entry;
 mod erase;
 mod fault;
+mod feed;
 mod ledger;
 mod letter;
 mod lineage;

@@ -3,9 +3,10 @@
 
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
+use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::ledger::{
-    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
-    Sealing, Unsealed,
+    Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
+    Sealed, Sealing, Unsealed,
 };
 use sluice_core::port::lineage::{Lineage, Taker};
 use sluice_core::port::memo::Memo;
@@ -201,6 +202,10 @@ impl Ledger for Gate {
         self.pass(Way::Read, || self.store.counts(counters))
     }
 
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
+        self.pass(Way::Read, || self.store.counters(after, before, limit))
+    }
+
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
         self.pass(Way::Rules, || self.store.registry(at))
     }
@@ -297,5 +302,15 @@ impl Lineage for Gate {
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
         self.pass(Way::Read, || self.store.taken(run))
+    }
+}
+
+impl Feed for Gate {
+    fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
+        self.pass(Way::Read, || self.store.feed(after, bytes_max))
+    }
+
+    fn feed_end(&self) -> Answer<'_, u64> {
+        self.pass(Way::Read, || self.store.feed_end())
     }
 }

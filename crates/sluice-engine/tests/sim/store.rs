@@ -4,9 +4,10 @@ use crate::fault::Fault;
 use crate::world::World;
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
+use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::ledger::{
-    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
-    Sealing, Unsealed,
+    Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
+    Sealed, Sealing, Unsealed,
 };
 use sluice_core::port::lineage::{Lineage, Taker};
 use sluice_core::port::memo::Memo;
@@ -287,6 +288,10 @@ impl Ledger for FaultyStore {
         self.reading(self.inner.counts(counters))
     }
 
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
+        self.reading(self.inner.counters(after, before, limit))
+    }
+
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
         self.reading(self.inner.registry(at))
     }
@@ -383,5 +388,15 @@ impl Lineage for FaultyStore {
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
         self.reading(self.inner.taken(run))
+    }
+}
+
+impl Feed for FaultyStore {
+    fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
+        self.reading(self.inner.feed(after, bytes_max))
+    }
+
+    fn feed_end(&self) -> Answer<'_, u64> {
+        self.reading(self.inner.feed_end())
     }
 }

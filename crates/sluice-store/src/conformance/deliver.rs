@@ -76,10 +76,10 @@ fn an_event_is_for_a_webhook_once(bench: &Bench) {
 
 fn what_is_due_is_taken_by_one(bench: &Bench) {
     ahead(bench, "a", None, 1, &[30, 10, 20, 40]);
-    assert_eq!(take(bench, 9, 100, 10), []);
+    assert!(take(bench, 9, 100, 10).is_empty());
     assert_eq!(take(bench, 30, 100, 2), [10, 20]);
     assert_eq!(take(bench, 30, 100, 2), [30]);
-    assert_eq!(take(bench, 30, 100, 2), []);
+    assert!(take(bench, 30, 100, 2).is_empty());
     assert_eq!(at(bench, "a").due_ms, Some(40));
     // Whoever took them may have died.
     assert_eq!(take(bench, 100, 200, 10), [40, 30, 10, 20]);
