@@ -142,6 +142,12 @@ pub(crate) enum Command {
     /// Workflows that are started by themselves
     #[command(subcommand, after_help = "Example:\n  sluice schedules list")]
     Schedules(Schedules),
+    /// Whom events are sent to
+    #[command(subcommand, after_help = "Example:\n  sluice webhooks list")]
+    Webhooks(Rows),
+    /// Doors through which others start runs
+    #[command(subcommand, after_help = "Example:\n  sluice hooks list")]
+    Hooks(Rows),
 }
 
 impl Command {
