@@ -4,6 +4,7 @@ use crate::agents::Agents;
 use crate::config::{Claims, Config};
 use crate::definition::{Definitions, Stored};
 use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
+use crate::feed::{Feed, FeedReader};
 use crate::judge::Judge;
 use crate::limits::PAGE_BYTES;
 use crate::load::{Folded, blobs_of, replay, stored};
@@ -73,6 +74,7 @@ pub(crate) struct Inner {
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
     pub(crate) watches: Watches,
+    pub(crate) feed: Feed,
     /// What streams share.
     pub(crate) streams: Budget,
     /// Room for runs in memory.
@@ -138,6 +140,7 @@ impl Engine {
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),
+            feed: Feed::new(),
             streams: Budget::default(),
             room: Arc::new(Semaphore::new(config.residents_max)),
             stop: CancellationToken::new(),
@@ -225,6 +228,17 @@ impl Engine {
         Reader::open(Arc::clone(&self.inner), run, after).await
     }
 
+    /// Reads the events of all runs from a place in the store's order on, or from
+    /// now on: first what is there, then what comes.
+    pub async fn feed(&self, after: Option<u64>) -> Result<FeedReader, StoreError> {
+        FeedReader::open(Arc::clone(&self.inner), after).await
+    }
+
+    /// How many follow all runs.
+    pub fn feed_readers(&self) -> usize {
+        self.inner.feed.readers()
+    }
+
     /// A definition by the hash of its stored form.
     pub async fn definition(&self, hash: Hash) -> Result<Result<Stored, String>, LoadError> {
         stored(&*self.inner.store, &self.inner.definitions, hash).await
@@ -299,6 +313,11 @@ impl Inner {
             Claims::Own => self.family().contains(&run),
             Claims::None => false,
         }
+    }
+
+    /// Completes when this process is as good as dead.
+    pub(crate) fn gone(&self) -> CancellationToken {
+        self.dead.clone()
     }
 
     /// Runs a task until it ends or this process is as good as dead.

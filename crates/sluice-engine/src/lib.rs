@@ -9,6 +9,7 @@ pub mod config;
 pub mod definition;
 pub mod engine;
 pub mod error;
+pub mod feed;
 pub mod limits;
 pub mod provenance;
 pub mod registered;

@@ -21,6 +21,17 @@ pub const LOOK_AWAY_MS: u64 = 250;
 /// How often a reader looks by itself at a run that this process works on.
 pub const LOOK_HERE_MS: u64 = 5000;
 
+/// Most frames of all runs that are kept for those who follow them all.
+pub const FEED_FRAMES_MAX: usize = 4096;
+/// Most bytes of envelopes that are kept for them.
+pub const FEED_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Most frames that one of them is given at once.
+pub const FEED_BATCH_MAX: usize = 256;
+/// Most runs whose names are remembered for them.
+pub const FEED_RUNS_MAX: usize = 8192;
+/// How often what other processes have appended is looked for, if nobody tells.
+pub const FEED_LOOK_MS: u64 = 250;
+
 /// Most runs whose journals a walk along values reads.
 pub const TRACED_RUNS_MAX: usize = 200;
 /// Most crossings that a walk along values finds.

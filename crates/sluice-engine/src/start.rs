@@ -267,6 +267,7 @@ impl Inner {
         let create = Create {
             workflow: plan.name.clone(),
             version: plan.version,
+            initiator: request.initiator.clone(),
             started_at_ms: now_ms,
             parent: request.parent.as_ref().map(|(run, _)| *run),
             key,
@@ -326,6 +327,7 @@ impl Inner {
                     let now_ms = self.clock.now_ms();
                     self.trust.learn(&append.guards, &counts, now_ms);
                     self.grown.store(true, Ordering::Relaxed);
+                    self.feed.grown();
                     return Ok(Created::New);
                 }
                 Ok(Appended::Refused { counter, count }) if !doubt => {

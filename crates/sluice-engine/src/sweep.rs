@@ -39,7 +39,7 @@ impl Inner {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => {}
-                () = self.store.changed(self.config.sweep_ms) => {}
+                () = self.store.changed(self.config.sweep_ms) => self.feed.grown(),
                 () = tokio::time::sleep(Duration::from_millis(self.config.sweep_ms)) => {}
             }
         }

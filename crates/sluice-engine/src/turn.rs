@@ -295,6 +295,7 @@ impl Resident {
                             let free = self.engine.trust.learn(&append.guards, &counts, now_ms);
                             self.engine.trust.remember(&append.memos);
                             self.engine.wake(free);
+                            self.engine.feed.grown();
                             Committed::Done
                         }
                         _ if doubt && self.is_written(append).await => Committed::Left,

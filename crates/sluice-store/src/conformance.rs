@@ -20,8 +20,10 @@ mod append;
 mod beside;
 mod create;
 mod crowd;
+mod deliver;
 mod entry;
 mod erase;
+mod feed;
 mod guard;
 mod letter;
 mod list;
@@ -115,7 +117,9 @@ pub fn suite() -> Vec<Case> {
         seal::CASES,
         erase::CASES,
         beside::CASES,
+        feed::CASES,
         trigger::CASES,
+        deliver::CASES,
         memo::CASES,
         crowd::CASES,
     ]
@@ -211,6 +215,7 @@ pub fn first(run: RunId) -> Append {
     let create = Create {
         workflow: "review".to_owned(),
         version: None,
+        initiator: "ada".to_owned(),
         started_at_ms: 900,
         parent: None,
         key: None,

@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod limits;
 pub mod memory;
 pub mod sqlite;
+mod text;
 mod window;
 
 use serde_json::Value;

@@ -10,6 +10,10 @@ pub const CLAIM_MAX: usize = 1000;
 pub const LETTERS_MAX: usize = 1000;
 /// Most entries answered at once.
 pub const ENTRIES_MAX: usize = 10_000;
+/// Most counters answered at once.
+pub const COUNTERS_MAX: usize = 10_000;
+/// Most frames of the feed answered at once.
+pub const FEED_FRAMES_MAX: usize = 4096;
 /// Most seals answered at once.
 pub const SEALS_MAX: usize = 1000;
 /// Most frames, and most entries, that one seal passes; the rest is left to the next.
@@ -45,6 +49,9 @@ pub const LOG_PAGES_MAX: i64 = 4_096;
 pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
 /// Every so many frames of a run, one is put into the index.
 pub const FRAMES_PER_MARK: u64 = 64;
+
+/// Deliveries that are over, and are kept of a webhook.
+pub const DELIVERIES_KEPT: usize = 1000;
 
 /// Slots that are kept of a schedule.
 pub const SLOTS_KEPT: usize = 1000;

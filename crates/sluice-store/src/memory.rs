@@ -7,6 +7,8 @@
 mod append;
 mod claim;
 mod count;
+mod deliver;
+mod feed;
 mod ledger;
 mod read;
 mod seal;
@@ -84,17 +86,30 @@ struct State {
     /// Where each writer's chain of entries ends.
     chains: BTreeMap<NodeId, (u64, Hash)>,
     seals: Vec<Sealing>,
-    /// The newest version after each frame, and its hash, in the order of appends.
-    order: Vec<(RunId, u64, Option<Hash>)>,
+    /// Every frame there is, in the order of appends.
+    order: Vec<Ordered>,
     keys: BTreeMap<String, KeyRow>,
     /// What became of slots, by schedule and time.
     slots: BTreeMap<(String, u64), Slot>,
+    /// What is sent to webhooks, by name.
+    webhooks: BTreeMap<String, deliver::Posted>,
     /// How many values a run took from another: by source, then taker.
     takings: BTreeMap<(RunId, RunId), u64>,
     /// What agents answered, newest first.
     memos: BTreeMap<String, VecDeque<Memo>>,
     /// When the lease of a node ends.
     leases: BTreeMap<NodeId, u64>,
+}
+
+/// A frame in the order of appends.
+struct Ordered {
+    run: RunId,
+    /// Its place among the run's frames.
+    frame: usize,
+    /// The run's version after it.
+    version: u64,
+    /// The hash of its last event.
+    hash: Option<Hash>,
 }
 
 struct KeyRow {
@@ -107,6 +122,7 @@ struct KeyRow {
 struct Record {
     workflow: String,
     workflow_version: Option<u64>,
+    initiator: String,
     started_at_ms: u64,
     parent: Option<RunId>,
     fingerprint: Option<Hash>,

@@ -15,6 +15,7 @@ mod key;
 mod live;
 mod local;
 mod moderation;
+mod organisation;
 mod out;
 mod picture;
 mod policies;

@@ -14,6 +14,10 @@ pub trait Ledger: Send + Sync {
     /// What counters are now; zero for one that was never changed.
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>>;
 
+    /// Plain counters that are not zero and whose names lie between two, both left
+    /// out, by name. Only so many at once: the next page begins after the last.
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>>;
+
     /// The rows there are, or were at an earlier epoch. By kind, then name.
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows>;
 
@@ -59,6 +63,15 @@ impl Counter {
     pub fn plain(name: impl Into<String>) -> Counter {
         Counter { name: name.into(), window_ms: None }
     }
+}
+
+/// What a counter is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// Its name.
+    pub name: String,
+    /// What it is now.
+    pub count: i64,
 }
 
 /// The rows of the registry.

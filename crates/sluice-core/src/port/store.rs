@@ -9,6 +9,8 @@
 //! the answer is given.
 
 use super::Later;
+use super::deliveries::Deliveries;
+use super::feed::Feed;
 use super::ledger::{Entry, Ledger};
 use super::lineage::{Lineage, Taking};
 use super::memo::Memo;
@@ -37,7 +39,7 @@ pub enum StoreError {
 }
 
 /// The journal and everything that must change together with it.
-pub trait Store: Ledger + Slots + Lineage {
+pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries {
     /// Appends one frame to a run's journal. Appends that wait together are
     /// committed together; each is answered by itself, after the commit. It is
     /// shared, since whoever appends keeps it until it is known to be durable.
@@ -202,6 +204,8 @@ pub struct Create {
     pub workflow: String,
     /// Its version, if it has one.
     pub version: Option<u64>,
+    /// Who started it.
+    pub initiator: String,
     /// When it was started.
     pub started_at_ms: u64,
     /// The run that started it.
@@ -369,6 +373,15 @@ pub struct Filter {
     pub statuses: Vec<RunStatus>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
+    /// Only runs that this one started: a person, a token, `schedule:…`.
+    pub initiator: Option<String>,
+    /// Only runs started at or after this time.
+    pub since_ms: Option<u64>,
+    /// Only runs started before this time.
+    pub until_ms: Option<u64>,
+    /// Only runs whose workflow or initiator has this in it, or whose id begins
+    /// so, with or without `run_`. Letters of ASCII count in either case.
+    pub text: Option<String>,
     /// Only children of this run.
     pub parent: Option<RunId>,
     /// Only runs older than this one, for the next page.
@@ -386,6 +399,8 @@ pub struct RunRow {
     pub workflow: String,
     /// Its version.
     pub version: Option<u64>,
+    /// Who started it; empty where that was not kept yet.
+    pub initiator: String,
     /// The status as of the last head written.
     pub status: RunStatus,
     /// When it was started.

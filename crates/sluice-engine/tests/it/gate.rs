@@ -2,9 +2,11 @@
 //! answers to itself, and that looks at a counter after every append.
 
 use sluice_core::port::Later;
+use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
+use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::ledger::{
-    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
-    Sealing, Unsealed,
+    Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
+    Sealed, Sealing, Unsealed,
 };
 use sluice_core::port::lineage::{Lineage, Taker};
 use sluice_core::port::memo::Memo;
@@ -200,6 +202,10 @@ impl Ledger for Gate {
         self.pass(Way::Read, || self.store.counts(counters))
     }
 
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
+        self.pass(Way::Read, || self.store.counters(after, before, limit))
+    }
+
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
         self.pass(Way::Rules, || self.store.registry(at))
     }
@@ -252,6 +258,43 @@ impl Slots for Gate {
     }
 }
 
+impl Deliveries for Gate {
+    fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
+        self.pass(Way::Read, || self.store.delivering(webhook))
+    }
+
+    fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
+        self.pass(Way::Write, || self.store.deliver(ahead))
+    }
+
+    fn take_due(
+        &self,
+        webhook: String,
+        by_ms: u64,
+        until_ms: u64,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.pass(Way::Write, || self.store.take_due(webhook, by_ms, until_ms, limit))
+    }
+
+    fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
+        self.pass(Way::Write, || self.store.delivered(done))
+    }
+
+    fn deliveries(
+        &self,
+        webhook: String,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.pass(Way::Read, || self.store.deliveries(webhook, before, limit))
+    }
+
+    fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
+        self.pass(Way::Write, || self.store.forget_deliveries(webhook))
+    }
+}
+
 impl Lineage for Gate {
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
         self.pass(Way::Read, || self.store.takers(run, after, limit))
@@ -259,5 +302,15 @@ impl Lineage for Gate {
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
         self.pass(Way::Read, || self.store.taken(run))
+    }
+}
+
+impl Feed for Gate {
+    fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
+        self.pass(Way::Read, || self.store.feed(after, bytes_max))
+    }
+
+    fn feed_end(&self) -> Answer<'_, u64> {
+        self.pass(Way::Read, || self.store.feed_end())
     }
 }

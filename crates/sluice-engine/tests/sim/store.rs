@@ -3,9 +3,11 @@
 use crate::fault::Fault;
 use crate::world::World;
 use sluice_core::port::Later;
+use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
+use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::ledger::{
-    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
-    Sealing, Unsealed,
+    Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
+    Sealed, Sealing, Unsealed,
 };
 use sluice_core::port::lineage::{Lineage, Taker};
 use sluice_core::port::memo::Memo;
@@ -286,6 +288,10 @@ impl Ledger for FaultyStore {
         self.reading(self.inner.counts(counters))
     }
 
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
+        self.reading(self.inner.counters(after, before, limit))
+    }
+
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
         self.reading(self.inner.registry(at))
     }
@@ -338,6 +344,43 @@ impl Slots for FaultyStore {
     }
 }
 
+impl Deliveries for FaultyStore {
+    fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
+        self.reading(self.inner.delivering(webhook))
+    }
+
+    fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
+        self.writing(self.inner.deliver(ahead))
+    }
+
+    fn take_due(
+        &self,
+        webhook: String,
+        by_ms: u64,
+        until_ms: u64,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.writing(self.inner.take_due(webhook, by_ms, until_ms, limit))
+    }
+
+    fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
+        self.writing(self.inner.delivered(done))
+    }
+
+    fn deliveries(
+        &self,
+        webhook: String,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.reading(self.inner.deliveries(webhook, before, limit))
+    }
+
+    fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
+        self.writing(self.inner.forget_deliveries(webhook))
+    }
+}
+
 impl Lineage for FaultyStore {
     fn takers(&self, run: RunId, after: Option<RunId>, limit: usize) -> Answer<'_, Vec<Taker>> {
         self.reading(self.inner.takers(run, after, limit))
@@ -345,5 +388,15 @@ impl Lineage for FaultyStore {
 
     fn taken(&self, run: RunId) -> Answer<'_, u64> {
         self.reading(self.inner.taken(run))
+    }
+}
+
+impl Feed for FaultyStore {
+    fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
+        self.reading(self.inner.feed(after, bytes_max))
+    }
+
+    fn feed_end(&self) -> Answer<'_, u64> {
+        self.reading(self.inner.feed_end())
     }
 }

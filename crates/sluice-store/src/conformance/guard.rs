@@ -16,6 +16,7 @@ cases![
     a_run_whose_creation_is_refused_is_not_there,
     a_stale_append_changes_no_counter,
     counters_do_not_overflow,
+    counters_are_read_by_name_in_pages,
 ];
 
 fn done<const N: usize>(counts: [i64; N]) -> Appended {
@@ -115,4 +116,29 @@ fn counters_do_not_overflow(bench: &Bench) {
     assert_eq!(guarded(bench, &guards), done([i64::MAX, i64::MAX, i64::MIN]));
     assert_eq!(guarded(bench, &[guard("b", -1, None)]), done([i64::MIN]));
     assert_eq!(guarded(bench, &[guard("a", 1, Some(i64::MAX - 1))]), refused("a", i64::MAX));
+}
+
+fn counters_are_read_by_name_in_pages(bench: &Bench) {
+    let names = ["a|2", "a|1", "b", "a|10", "a", "a|3", "a}", "é"];
+    let guards: Vec<Guard> =
+        (1..).zip(names).map(|(count, name)| guard(name, count, None)).collect();
+    let windowed = Guard { window_ms: Some(60_000), ..guard("a|4", 1, None) };
+    bench.done(Append { guards: [guards, vec![windowed]].concat(), ..first(run(1)) });
+    bench.done(Append { guards: vec![guard("a|3", -6, None)], ..plain(run(1), 1) });
+    let read = |after: &str, before: &str, limit| -> Vec<(String, i64)> {
+        let read = bench.store.counters(after.to_owned(), before.to_owned(), limit);
+        bench.told(read).into_iter().map(|count| (count.name, count.count)).collect()
+    };
+    let named = |counts: &[(&str, i64)]| -> Vec<(String, i64)> {
+        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    };
+    let all = named(&[("a|1", 2), ("a|10", 4), ("a|2", 1)]);
+    assert_eq!(read("a|", "a}", 100), all, "neither end, no zero, no window");
+    assert_eq!(read("a|", "a}", usize::MAX), all);
+    assert_eq!(read("a|", "a}", 2), all[..2]);
+    assert_eq!(read("a|10", "a}", 2), all[2..]);
+    assert_eq!(read("a}", "b", 9), []);
+    assert_eq!(read("a|", "a}", 0), []);
+    assert_eq!((read("b", "a", 9), read("b", "b", 9)), (vec![], vec![]));
+    assert_eq!(read("b", "\u{ff}", 9), named(&[("é", 8)]));
 }

@@ -10,6 +10,9 @@ cases![
     lists_filter_by_status,
     lists_filter_by_workflow_and_parent,
     lists_filter_by_everything_at_once,
+    lists_filter_by_initiator_and_time,
+    lists_find_text_in_names_and_at_the_beginning_of_ids,
+    text_stands_for_itself_alone,
     lists_come_in_pages,
     lists_are_bounded,
     lists_show_owners_that_live,
@@ -74,6 +77,10 @@ fn lists_filter_by_everything_at_once(bench: &Bench) {
         run: None,
         statuses: vec![RunStatus::Running, RunStatus::Paused],
         workflow: Some("even".to_owned()),
+        initiator: Some("ada".to_owned()),
+        since_ms: Some(900),
+        until_ms: Some(901),
+        text: Some("VEN".to_owned()),
         parent: Some(run(1)),
         before: Some(run(12)),
         limit: 5,
@@ -81,6 +88,75 @@ fn lists_filter_by_everything_at_once(bench: &Bench) {
     assert_eq!(numbers(bench, filter.clone()), [10]);
     assert_eq!(numbers(bench, Filter { run: Some(run(10)), ..filter.clone() }), [10]);
     assert_eq!(numbers(bench, Filter { run: Some(run(8)), ..filter }), Vec::<u128>::new());
+}
+
+/// A run that somebody started at some time.
+fn by(bench: &Bench, number: u128, workflow: &str, initiator: &str, started_at_ms: u64) {
+    let append = first(run(number));
+    let create = append.create.clone().map(|create| Create {
+        workflow: workflow.to_owned(),
+        initiator: initiator.to_owned(),
+        started_at_ms,
+        ..create
+    });
+    bench.done(Append { create, ..append });
+}
+
+fn lists_filter_by_initiator_and_time(bench: &Bench) {
+    by(bench, 1, "review", "ada", 100);
+    by(bench, 2, "review", "schedule:nightly", 200);
+    by(bench, 3, "build", "ada", 300);
+    by(bench, 4, "build", "Ada", 250);
+    let of = |initiator: &str| {
+        numbers(bench, Filter { initiator: Some(initiator.to_owned()), ..Filter::default() })
+    };
+    assert_eq!((of("ada"), of("schedule:nightly"), of("ad")), (vec![3, 1], vec![2], vec![]));
+    let between = |since_ms: Option<u64>, until_ms: Option<u64>| {
+        numbers(bench, Filter { since_ms, until_ms, ..Filter::default() })
+    };
+    assert_eq!(between(Some(200), None), [4, 3, 2]);
+    assert_eq!(between(Some(201), None), [4, 3]);
+    assert_eq!(between(None, Some(250)), [2, 1]);
+    assert_eq!(between(Some(200), Some(300)), [4, 2]);
+    assert_eq!(between(Some(300), Some(300)), Vec::<u128>::new());
+    assert_eq!(bench.row(run(2)).initiator, "schedule:nightly");
+}
+
+/// Runs that have a text in them.
+fn with(bench: &Bench, text: &str) -> Vec<u128> {
+    numbers(bench, Filter { text: Some(text.to_owned()), ..Filter::default() })
+}
+
+fn lists_find_text_in_names_and_at_the_beginning_of_ids(bench: &Bench) {
+    by(bench, 0x0a << 120, "Nightly-Review", "ada", 100);
+    by(bench, 0x0b << 120, "build", "schedule:nightly", 200);
+    by(bench, (0x0b << 120) + 1, "build", "Bob", 300);
+    let (a, b) = (0x0a << 120, 0x0b << 120);
+    assert_eq!(with(bench, "nightly"), [b, a]);
+    assert_eq!(with(bench, "NIGHTLY-r"), [a]);
+    assert_eq!(with(bench, "bob"), [b + 1]);
+    assert_eq!(with(bench, "0b"), [b + 1, b]);
+    assert_eq!(with(bench, "run_0A00"), [a]);
+    assert_eq!(with(bench, &run(b).to_string()), [b]);
+    assert_eq!(with(bench, ""), [b + 1, b, a], "nothing is in everything");
+    for none in ["run_", "b0", "xyz", "nightly review", "run_0a0\0"] {
+        assert_eq!(with(bench, none), Vec::<u128>::new(), "{none}");
+    }
+    // Together with the others, and page by page.
+    let filter = Filter { text: Some("build".to_owned()), limit: 1, ..Filter::default() };
+    assert_eq!(numbers(bench, filter.clone()), [b + 1]);
+    assert_eq!(numbers(bench, Filter { before: Some(run(b + 1)), ..filter }), [b]);
+}
+
+fn text_stands_for_itself_alone(bench: &Bench) {
+    for (number, name) in (1..).zip(["a%b", "a_b", r"a\b", "axb", "a'b", "a\"b", "straße"]) {
+        by(bench, number, name, "", 100);
+    }
+    for (number, text) in (1..).zip(["%", "_", "\\", "X", "'", "\"", "ß"]) {
+        assert_eq!(with(bench, text), [number], "{text}");
+    }
+    assert_eq!(with(bench, "a_b' OR 1=1 --"), Vec::<u128>::new());
+    assert_eq!(with(bench, &"a".repeat(100_000)), Vec::<u128>::new());
 }
 
 fn lists_come_in_pages(bench: &Bench) {

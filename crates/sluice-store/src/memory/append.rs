@@ -1,6 +1,6 @@
 //! Appends and letters.
 
-use super::{Checks, KeyRow, Record, State};
+use super::{Checks, KeyRow, Ordered, Record, State};
 use sluice_core::port::store::{
     Append, Appended, Create, Frame, Hash, Hold, Letter, NodeId, Posted,
 };
@@ -82,7 +82,8 @@ impl State {
         if append.count > 0 {
             let first = append.after + 1;
             let hash = append.chain.last_chunk().copied().map(Hash);
-            self.order.push((append.run, append.after + u64::from(append.count), hash));
+            let (run, version) = (append.run, append.after + u64::from(append.count));
+            self.order.push(Ordered { run, frame: record.frames.len(), version, hash });
             let Append { count, body, beside, chain, .. } = append;
             record.frames.push(Frame { first, count, body, beside, chain });
         }
@@ -121,6 +122,7 @@ impl State {
         let record = Record {
             workflow: create.workflow,
             workflow_version: create.version,
+            initiator: create.initiator,
             started_at_ms: create.started_at_ms,
             parent: create.parent,
             fingerprint,

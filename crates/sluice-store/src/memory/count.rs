@@ -1,10 +1,12 @@
 //! Counters.
 
 use super::State;
+use crate::limits::COUNTERS_MAX;
 use crate::window::Window;
-use sluice_core::port::ledger::Counter;
+use sluice_core::port::ledger::{Count, Counter};
 use sluice_core::port::store::{Appended, Guard};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 impl State {
     /// The first guard that refuses. Guards on one counter see each other.
@@ -48,6 +50,16 @@ impl State {
     pub(super) fn counts(&self, counters: &[Counter], now_ms: u64) -> Vec<i64> {
         let count = |counter: &Counter| self.counter(&counter.name, counter.window_ms, now_ms);
         counters.iter().map(count).collect()
+    }
+
+    pub(super) fn between(&self, after: &str, before: &str, limit: usize) -> Vec<Count> {
+        if after >= before {
+            return Vec::new();
+        }
+        let names = (Bound::Excluded(after), Bound::Excluded(before));
+        let counters = self.counters.range::<str, _>(names).filter(|(_, count)| **count != 0);
+        let shown = counters.map(|(name, count)| Count { name: name.clone(), count: *count });
+        shown.take(limit.min(COUNTERS_MAX)).collect()
     }
 
     fn counter(&self, name: &str, window_ms: Option<u64>, now_ms: u64) -> i64 {

@@ -4,8 +4,8 @@ use super::{MemoryStore, State};
 use crate::REGISTRY;
 use crate::limits::MEMOS_KEPT_MAX;
 use sluice_core::port::ledger::{
-    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
-    Sealing, Unsealed,
+    Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
+    Sealed, Sealing, Unsealed,
 };
 use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Answer, NodeId};
@@ -14,6 +14,10 @@ use sluice_govern::registry::Row;
 impl Ledger for MemoryStore {
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
         Box::pin(async move { Ok(self.read(|state, now_ms| state.counts(&counters, now_ms))) })
+    }
+
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
+        Box::pin(async move { Ok(self.read(|state, _| state.between(&after, &before, limit))) })
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {

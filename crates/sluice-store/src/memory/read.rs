@@ -2,6 +2,7 @@
 
 use super::{Record, State};
 use crate::limits::LETTERS_MAX;
+use crate::text;
 use sluice_core::port::store::{Filter, Frame, Inbox, Loaded, Received, RunRow};
 use sluice_core::run::id::RunId;
 
@@ -48,6 +49,10 @@ impl State {
                 && (filter.statuses.is_empty() || filter.statuses.contains(&record.status))
                 && filter.workflow.as_ref().is_none_or(|name| *name == record.workflow)
                 && filter.parent.is_none_or(|parent| record.parent == Some(parent))
+                && filter.initiator.as_ref().is_none_or(|name| *name == record.initiator)
+                && filter.since_ms.is_none_or(|since_ms| since_ms <= record.started_at_ms)
+                && filter.until_ms.is_none_or(|until_ms| until_ms > record.started_at_ms)
+                && filter.text.as_ref().is_none_or(|text| record.has(**run, text))
         };
         let rows = self.runs.iter().rev().filter(shown).take(crate::page(filter.limit));
         rows.map(|(run, record)| self.row(*run, record, now_ms)).collect()
@@ -58,6 +63,7 @@ impl State {
             run,
             workflow: record.workflow.clone(),
             version: record.workflow_version,
+            initiator: record.initiator.clone(),
             status: record.status,
             started_at_ms: record.started_at_ms,
             ended_at_ms: record.ended_at_ms,
@@ -65,5 +71,15 @@ impl State {
             owner: record.owner.filter(|owner| self.is_live(*owner, now_ms)),
             due_at_ms: record.due_at_ms,
         }
+    }
+}
+
+impl Record {
+    /// Whether a text is in what is known of the run.
+    fn has(&self, run: RunId, text: &str) -> bool {
+        let ids = text::ids_beginning(text);
+        text::is_in(text, &self.workflow)
+            || text::is_in(text, &self.initiator)
+            || ids.is_some_and(|(least, most)| (least..=most).contains(&run))
     }
 }

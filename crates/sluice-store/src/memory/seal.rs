@@ -47,12 +47,12 @@ impl State {
 
     fn heads(&self, upto: &mut SealMark, limit: usize) -> Vec<(RunId, u64, Hash)> {
         let mut heads: BTreeMap<RunId, (u64, Hash)> = BTreeMap::new();
-        for (run, version, hash) in tail(&self.order, upto.frames).take(SEAL_ROWS_MAX) {
-            if let Some(hash) = hash {
-                if heads.len() >= limit && !heads.contains_key(run) {
+        for frame in tail(&self.order, upto.frames).take(SEAL_ROWS_MAX) {
+            if let Some(hash) = frame.hash {
+                if heads.len() >= limit && !heads.contains_key(&frame.run) {
                     break;
                 }
-                heads.insert(*run, (*version, *hash));
+                heads.insert(frame.run, (frame.version, hash));
             }
             upto.frames += 1;
         }
@@ -118,7 +118,7 @@ impl State {
 }
 
 /// What comes after a place, where places count from 1.
-fn tail<T>(all: &[T], after: u64) -> std::slice::Iter<'_, T> {
+pub(super) fn tail<T>(all: &[T], after: u64) -> std::slice::Iter<'_, T> {
     let after = usize::try_from(after).unwrap_or(usize::MAX);
     all.get(after..).unwrap_or_default().iter()
 }

@@ -91,8 +91,8 @@ fn insert_run(work: &mut Work<'_>, append: &Append, create: &Create) -> Result<K
         insert_key(work, append, key)?;
     }
     let sql = "INSERT INTO run (id, workflow, version, status, started_at, parent, fingerprint,
-                                owner, epoch)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1)";
+                                owner, epoch, initiator)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9)";
     work.connection.prepare_cached(sql)?.execute(params![
         run_bytes(append.run),
         create.workflow,
@@ -102,6 +102,7 @@ fn insert_run(work: &mut Work<'_>, append: &Append, create: &Create) -> Result<K
         create.parent.map(run_bytes),
         create.key.as_ref().map(|key| key.fingerprint.0),
         node_bytes(append.node),
+        create.initiator,
     ])?;
     let num = work.connection.last_insert_rowid();
     let sql = "INSERT INTO tip VALUES (?1, 0, 0, 0)";

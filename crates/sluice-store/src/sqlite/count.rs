@@ -6,10 +6,10 @@
 
 use super::column::{int, uint};
 use super::fault::Fault;
-use crate::limits::REMEMBERED_MAX;
+use crate::limits::{COUNTERS_MAX, REMEMBERED_MAX};
 use crate::window::{Slice, Window};
 use rusqlite::{Connection, OptionalExtension as _, params};
-use sluice_core::port::ledger::Counter;
+use sluice_core::port::ledger::{Count, Counter};
 use sluice_core::port::store::{Appended, Guard};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -256,6 +256,22 @@ pub(super) fn counts(
         Some(window_ms) => Ok(window(&moment, &counter.name, window_ms)?.sum(now_ms)),
     };
     counters.iter().map(count).collect()
+}
+
+/// Plain counters that are not zero, between two names, as far as it was committed.
+pub(super) fn between(
+    connection: &Connection,
+    after: &str,
+    before: &str,
+    limit: usize,
+) -> Result<Vec<Count>, Fault> {
+    let sql = "SELECT name, count FROM counter
+               WHERE name > ?1 AND name < ?2 AND count <> 0 ORDER BY name LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let limit = int(limit.min(COUNTERS_MAX) as u64);
+    let read = |row: &rusqlite::Row<'_>| Ok(Count { name: row.get(0)?, count: row.get(1)? });
+    let counters = statement.query_map(params![after, before, limit], read)?;
+    Ok(counters.collect::<Result<_, _>>()?)
 }
 
 /// A plain counter as it is stored.

@@ -3,8 +3,8 @@
 use super::reader::Desk;
 use super::{SqliteStore, count, entry, erase, memo, registry, seal};
 use sluice_core::port::ledger::{
-    Change, Changed, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow, Sealed,
-    Sealing, Unsealed,
+    Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
+    Sealed, Sealing, Unsealed,
 };
 use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Answer, NodeId};
@@ -16,6 +16,11 @@ impl Ledger for SqliteStore {
             count::counts(&desk.connection, &counters, now_ms)
         };
         Box::pin(self.readers.read(counts))
+    }
+
+    fn counters(&self, after: String, before: String, limit: usize) -> Answer<'_, Vec<Count>> {
+        let counters = move |desk: &Desk| count::between(&desk.connection, &after, &before, limit);
+        Box::pin(self.readers.read(counters))
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {

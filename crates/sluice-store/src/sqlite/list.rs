@@ -4,9 +4,11 @@ use super::claim::is_live;
 use super::column::{int, node_id, run_bytes, run_id, status, uint};
 use super::fault::Fault;
 use super::reader::Desk;
+use crate::text;
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 use sluice_core::port::store::{Filter, NodeId, RunRow};
+use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 
@@ -39,7 +41,7 @@ fn query(
     limit: usize,
 ) -> Result<Vec<RunRow>, Fault> {
     let mut sql = "SELECT id, workflow, version, status, started_at, ended_at, parent, owner,
-                   due_at FROM run WHERE TRUE"
+                   due_at, initiator FROM run WHERE TRUE"
         .to_owned();
     let mut values: Vec<Value> = Vec::new();
     let mut wanted = |condition: &str, value: Option<Value>| {
@@ -53,7 +55,20 @@ fn query(
     wanted(" AND id < ?", filter.before.map(id));
     wanted(" AND parent = ?", filter.parent.map(id));
     wanted(" AND workflow = ?", filter.workflow.clone().map(Value::Text));
+    wanted(" AND initiator = ?", filter.initiator.clone().map(Value::Text));
+    wanted(" AND started_at >= ?", filter.since_ms.map(|ms| Value::Integer(int(ms))));
+    wanted(" AND started_at < ?", filter.until_ms.map(|ms| Value::Integer(int(ms))));
     wanted(" AND status = ?", only.map(|status| Value::Text(status.as_str().to_owned())));
+    if let Some(text) = &filter.text {
+        // Not LIKE: here a text has no letters that stand for others, and no bound.
+        let lower = Value::Text(text.to_ascii_lowercase());
+        wanted(" AND (instr(lower(workflow), ?)", Some(lower.clone()));
+        wanted(" OR instr(lower(initiator), ?)", Some(lower));
+        // The least id comes after the greatest where no id begins so.
+        let (least, most) = text::ids_beginning(text).unwrap_or((RunId(1), RunId(0)));
+        wanted(" OR id BETWEEN ?", Some(id(least)));
+        wanted(" AND ?)", Some(id(most)));
+    }
     wanted(" ORDER BY id DESC LIMIT ?", Some(Value::Integer(int(limit as u64))));
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
@@ -75,6 +90,7 @@ fn read(row: &Row<'_>) -> Result<RunRow, Fault> {
         parent: row.get::<_, Option<[u8; 16]>>(6)?.map(run_id),
         owner: row.get::<_, Option<[u8; 16]>>(7)?.map(node_id),
         due_at_ms: row.get::<_, Option<i64>>(8)?.map(uint),
+        initiator: row.get(9)?,
     })
 }
 

@@ -1,5 +1,6 @@
 mod kill;
 mod ledger;
+mod many;
 mod old;
 
 use super::*;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::conformance::hashed;
+use sluice_core::port::feed::Feed as _;
 use sluice_core::port::ledger::Ledger as _;
 
 /// A database as the first version left it: two runs whose frames take turns,
@@ -53,6 +54,13 @@ fn an_old_database_keeps_its_frames() {
     assert_eq!(heads, [(run(10), 6)]);
     let guarded = Append { guards: vec![guard("c", 1, Some(7))], ..plain(run(20), 3) };
     assert_eq!(append(&store, guarded), refused("c", 7));
+    // All runs together leave out what no journal leads to. Nobody knows who
+    // started them.
+    let fed = wait(store.feed(0, usize::MAX)).unwrap();
+    assert_eq!(fed.iter().map(|placed| placed.place).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 7]);
+    assert_eq!(fed.iter().filter(|placed| placed.run == run(20)).count(), 2);
+    let rows = wait(store.list(Filter::default())).unwrap();
+    assert_eq!(rows.iter().map(|row| row.initiator.as_str()).collect::<Vec<_>>(), ["", ""]);
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! Every journal at once: frames as they lie in the table.
+
+use super::SqliteStore;
+use super::column::{int, run_id, uint};
+use super::fault::Fault;
+use crate::limits::FEED_FRAMES_MAX;
+use rusqlite::Connection;
+use sluice_core::port::feed::{Feed, Placed};
+use sluice_core::port::store::{Answer, Frame};
+
+impl Feed for SqliteStore {
+    fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
+        Box::pin(self.readers.read(move |desk| feed(&desk.connection, after, bytes_max)))
+    }
+
+    fn feed_end(&self) -> Answer<'_, u64> {
+        Box::pin(self.readers.read(|desk| feed_end(&desk.connection)))
+    }
+}
+
+/// One process writes at a time, and numbers only grow: what becomes visible
+/// later has a greater one.
+fn feed(connection: &Connection, after: u64, bytes_max: usize) -> Result<Vec<Placed>, Fault> {
+    // In this order, so that frames are read along their key. A frame that no
+    // journal leads to has no run.
+    let sql = "SELECT frame.seq, run.id, first, count, chain, frame.body, beside.body
+               FROM frame CROSS JOIN run ON run.num = frame.run
+               LEFT JOIN beside ON beside.seq = frame.seq
+               WHERE frame.seq > ?1 ORDER BY frame.seq LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([int(after), int(FEED_FRAMES_MAX as u64)])?;
+    let (mut page, mut bytes) = (Vec::new(), 0usize);
+    while let Some(row) = rows.next()? {
+        let frame = Frame {
+            first: uint(row.get(2)?),
+            count: row.get(3)?,
+            chain: row.get(4)?,
+            body: row.get(5)?,
+            beside: row.get::<_, Option<Vec<u8>>>(6)?.unwrap_or_default(),
+        };
+        bytes = bytes.saturating_add(frame.body.len() + frame.beside.len());
+        if bytes > bytes_max && !page.is_empty() {
+            break;
+        }
+        page.push(Placed { place: uint(row.get(0)?), run: run_id(row.get(1)?), frame });
+    }
+    Ok(page)
+}
+
+fn feed_end(connection: &Connection) -> Result<u64, Fault> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM frame";
+    Ok(uint(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?))
+}
