@@ -12,6 +12,7 @@ pub mod strict;
 
 mod approvals;
 mod events;
+mod payloads;
 mod runs;
 mod server;
 mod session;
@@ -32,6 +33,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(runs::routes());
     all.extend(events::routes());
     all.extend(approvals::routes());
+    all.extend(payloads::routes());
     all.extend(tokens::routes());
     all
 }

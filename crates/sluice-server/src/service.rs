@@ -8,11 +8,15 @@ pub mod approvals;
 pub mod checkpoint;
 pub mod course;
 pub mod document;
+pub mod elide;
+pub mod erase;
+pub mod export;
 pub mod find;
 pub mod policies;
 pub mod registry;
 pub mod runs;
 pub mod start;
+pub mod unused;
 pub mod versions;
 
 use sluice_core::port::store::Store;

@@ -59,7 +59,8 @@ mod tests {
     #[test]
     fn a_written_time_is_read_back() {
         use sluice_core::journal::envelope::timestamp;
-        for time in [0, 1, 951_782_400_000, 1_709_164_800_001, 1_793_404_799_999, 4_102_444_800_000] {
+        for time in [0, 1, 951_782_400_000, 1_709_164_800_001, 1_793_404_799_999, 4_102_444_800_000]
+        {
             assert_eq!(ms(&timestamp(time)), Some(time), "{}", timestamp(time));
         }
         for odd in ["", "2026-01-01", "2026-13-01T00:00:00.000Z", "2026-01-01T00:00:00.000+"] {

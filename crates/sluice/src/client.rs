@@ -122,7 +122,7 @@ impl Client {
         let mut cursor: Option<String> = None;
         loop {
             let query: Vec<(&str, String)> =
-                cursor.into_iter().map(|cursor| ("cursor", cursor)).collect();
+                cursor.take().into_iter().map(|cursor| ("cursor", cursor)).collect();
             let page = self.get(path, &query).await?;
             cursor.clone_from(&page.next_cursor);
             rows.extend(page.read::<Vec<Value>>()?);
@@ -280,7 +280,8 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_server_keeps_its_code_and_its_notes() {
-        let body = br#"{"type":"x","title":"the values do not fit","status":422,"code":"invalid_values",
+        let body =
+            br#"{"type":"x","title":"the values do not fit","status":422,"code":"invalid_values",
             "detail":"give each","errors":["a: no","b: no"],"request_id":"r"}"#;
         let told = problem(StatusCode::UNPROCESSABLE_ENTITY, body);
         assert_eq!((told.code.as_str(), told.remedy.as_str()), ("invalid_values", "give each"));

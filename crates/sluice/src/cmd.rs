@@ -9,6 +9,7 @@ mod budgets;
 mod completions;
 mod config;
 mod doctor;
+mod errand;
 mod eval;
 mod gateways;
 mod lenses;

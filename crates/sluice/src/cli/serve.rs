@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8484")]
-    pub(crate) listen: SocketAddr,
+    /// Where to listen; by default what SLUICE_LISTEN says, else 127.0.0.1:8484
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
     /// Listen also where others reach it; have something in front that speaks TLS
     #[arg(long)]
     pub(crate) allow_remote: bool,

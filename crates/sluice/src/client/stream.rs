@@ -204,11 +204,10 @@ mod tests {
     fn frames_are_read_wherever_they_are_cut() {
         let whole = Lines::default().take(TEXT.as_bytes()).unwrap();
         assert_eq!(whole.len(), 3);
-        let first = Sent::Event {
-            id: 1,
-            kind: "run.started".to_owned(),
-            json: "{\"a\":\"é\"}".to_owned(),
-        };
+        let first =
+            Sent::Event {
+                id: 1, kind: "run.started".to_owned(), json: "{\"a\":\"é\"}".to_owned()
+            };
         assert_eq!(whole[0], first);
         assert_eq!(whole[1], Sent::Elided("2 to 5 were elided".to_owned()));
         for cut in 0..TEXT.len() {

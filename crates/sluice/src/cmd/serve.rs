@@ -3,11 +3,13 @@
 use super::work::script;
 use crate::Exit;
 use crate::cli::serve::Serve;
+use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
 use crate::local::Local;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
+use sluice_core::visible;
 use sluice_engine::config::Claims;
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -29,7 +31,7 @@ const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
-    let listener = listen(args).await?;
+    let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
         None => None,
@@ -38,12 +40,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = Settings {
-        secure_cookies: args.secure_cookies,
-        cors_origins: args.cors_origin.clone(),
-        ..Settings::default()
-    };
-    let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
+    let app = App::new(settings(), Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let mut open = Open { args, script, app: app.clone(), locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
@@ -92,26 +89,56 @@ impl Open<'_> {
         let data = organisation::data(&self.args.data, name);
         let shell = if self.args.shell { Shell::On } else { Shell::Off };
         let agents = hands::served(&data, self.script.clone(), shell);
-        let policies = crate::policies::source(&self.args.policies)?;
+        let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
         let scripted = self.script.is_some().then(|| hands::MOCK.to_owned());
-        local.engine.keep_schedules(Starting { default_agent: scripted });
+        local.engine.keep_schedules(Starting { default_agent: config::agent().or(scripted) });
         Ok(local)
     }
 }
 
+/// What an operator has set.
+fn settings() -> Settings {
+    let config = config::get();
+    let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
+    let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
+    Settings {
+        body_bytes: number(Name::BodyBytes),
+        request_ms: config.number(Name::RequestTimeoutMs),
+        rate_per_second: rate(Name::RatePerSecond),
+        rate_burst: rate(Name::RateBurst),
+        connections: number(Name::ConnectionsMax),
+        in_flight: number(Name::InFlightMax),
+        streams: number(Name::ReadersMax),
+        cors_origins: config.words(Name::CorsOrigins).to_vec(),
+        secure_cookies: config.is_on(Name::SecureCookies),
+        drain_ms: config.number(Name::DrainMs),
+        ..Settings::default()
+    }
+}
+
 /// Listens where it was said, if that is near enough.
-async fn listen(args: &Serve) -> anyhow::Result<TcpListener> {
-    if !args.listen.ip().is_loopback() && !args.allow_remote {
-        let message =
-            format!("{} can be reached by others, and tokens would go unhidden", args.listen);
+async fn listen() -> anyhow::Result<TcpListener> {
+    let config = config::get();
+    let said = config.text(Name::Listen).unwrap_or_default();
+    let mut found = tokio::net::lookup_host(said).await.map_err(|error| {
+        let message = format!("`{}` is nowhere to listen: {error}", visible::brief(said));
+        Refused::new(LISTEN_REFUSED, message, "name an address with `--listen ADDR`")
+    })?;
+    let Some(address) = found.next() else {
+        let message = format!("`{}` is nowhere to listen", visible::brief(said));
+        let remedy = "name an address with `--listen ADDR`";
+        return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
+    };
+    if !address.ip().is_loopback() && !config.is_on(Name::AllowRemote) {
+        let message = format!("{address} can be reached by others, and tokens would go unhidden");
         let remedy =
             "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
         return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
     }
-    TcpListener::bind(args.listen).await.map_err(|error| {
-        let message = format!("cannot listen at {}: {error}", args.listen);
+    TcpListener::bind(address).await.map_err(|error| {
+        let message = format!("cannot listen at {address}: {error}");
         let remedy = "choose another address with `--listen ADDR`, or end who has it";
         Refused::new(LISTEN_REFUSED, message, remedy).into()
     })

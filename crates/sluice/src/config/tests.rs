@@ -18,7 +18,8 @@ fn in_dir(text: &str) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn a_flag_is_stronger_than_the_environment_and_that_than_the_file() {
-    let (_dir, path) = in_dir("agent = \"of-file\"\nlisten = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"\n");
+    let (_dir, path) =
+        in_dir("agent = \"of-file\"\nlisten = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"\n");
     let sources = Sources {
         file: Some(path.clone()),
         variables: given(&[("SLUICE_AGENT", "of-env"), ("SLUICE_LISTEN", "127.0.0.1:2")]),
@@ -103,7 +104,10 @@ fn values_that_make_no_sense_are_refused_wherever_they_stand() {
 #[test]
 fn a_secret_is_never_shown() {
     let literal = Secret::Literal("slk_1234567890".to_owned());
-    assert!(!format!("{literal} {literal:?} {}", Value::Secret(literal.clone()).to_json()).contains("slk_"));
+    assert!(
+        !format!("{literal} {literal:?} {}", Value::Secret(literal.clone()).to_json())
+            .contains("slk_")
+    );
     assert_eq!(literal.resolve().unwrap(), "slk_1234567890");
     let (dir, path) = in_dir("slk_from_file\n");
     assert_eq!(Secret::File(path).resolve().unwrap(), "slk_from_file");
@@ -121,9 +125,9 @@ fn a_variable_that_is_no_setting_is_noticed() {
 
 #[test]
 fn a_directory_that_is_named_is_meant_and_not_the_server() {
-    let variables = || given(&[("SLUICE_URL", "http://127.0.0.1:7400/"), ("SLUICE_DATA", "d")]);
+    let variables = || given(&[("SLUICE_URL", "http://127.0.0.1:8484/"), ("SLUICE_DATA", "d")]);
     let config = Config::load(&Sources { variables: variables(), ..Sources::default() }).unwrap();
-    assert_eq!(config.server(), Some("http://127.0.0.1:7400"));
+    assert_eq!(config.server(), Some("http://127.0.0.1:8484"));
     let flags = given(&[("data", "e")]);
     let sources = Sources { variables: variables(), flags, ..Sources::default() };
     assert_eq!(Config::load(&sources).unwrap().server(), None);

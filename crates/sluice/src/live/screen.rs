@@ -172,7 +172,9 @@ fn step(node: &Node, wide: usize, now_ms: u64) -> Row {
 /// Why a step is where it is, where that is not plain.
 fn remark(node: &Node) -> Option<String> {
     let text = match node.status {
-        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => node.error_message.as_ref()?,
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
+            node.error_message.as_ref()?
+        }
         StepStatus::Retrying => node.error_message.as_ref()?,
         StepStatus::Skipped => node.skip_reason.as_ref()?,
         _ => return None,
