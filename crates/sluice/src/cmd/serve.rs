@@ -3,6 +3,7 @@
 use super::work::script;
 use crate::Exit;
 use crate::cli::serve::Serve;
+use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
 use crate::local::Local;
 use crate::moderation;
@@ -29,7 +30,7 @@ const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
-    let listener = listen(args).await?;
+    let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
         None => None,
@@ -38,11 +39,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = Settings {
-        secure_cookies: args.secure_cookies,
-        cors_origins: args.cors_origin.clone(),
-        ..Settings::default()
-    };
+    let settings = settings(args);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let mut open = Open { args, script, app: app.clone(), locals: BTreeMap::new() };
     open.look(out).await?;
@@ -92,29 +89,48 @@ impl Open<'_> {
         let data = organisation::data(&self.args.data, name);
         let shell = if self.args.shell { Shell::On } else { Shell::Off };
         let agents = hands::served(&data, self.script.clone(), shell);
-        let policies = crate::policies::source(&self.args.policies)?;
+        let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
-        let scripted = self.script.is_some().then(|| hands::MOCK.to_owned());
-        local.engine.keep_schedules(Starting { default_agent: scripted });
+        let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
+        local.engine.keep_schedules(Starting { default_agent: config::agent().or_else(scripted) });
         Ok(local)
     }
 }
 
+/// What the operator has set.
+fn settings(args: &Serve) -> Settings {
+    let config = config::get();
+    let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
+    let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
+    Settings {
+        body_bytes: number(Name::BodyBytes),
+        request_ms: config.number(Name::RequestTimeoutMs),
+        rate_per_second: rate(Name::RatePerSecond),
+        rate_burst: rate(Name::RateBurst),
+        connections: number(Name::ConnectionsMax),
+        streams: number(Name::ReadersMax),
+        cors_origins: config.words(Name::CorsOrigins).to_vec(),
+        secure_cookies: args.secure_cookies,
+        ..Settings::default()
+    }
+}
+
 /// Listens where it was said, if that is near enough.
-async fn listen(args: &Serve) -> anyhow::Result<TcpListener> {
-    if !args.listen.ip().is_loopback() && !args.allow_remote {
-        let message =
-            format!("{} can be reached by others, and tokens would go unhidden", args.listen);
+async fn listen() -> anyhow::Result<TcpListener> {
+    let said = config::get().text(Name::Listen).unwrap_or_default();
+    let bound = TcpListener::bind(said).await.map_err(|error| {
+        let message = format!("cannot listen at {said}: {error}");
+        let remedy = "choose another address with `--listen ADDR`, or end who has it";
+        Refused::new(LISTEN_REFUSED, message, remedy)
+    })?;
+    if !bound.local_addr()?.ip().is_loopback() && !config::get().is_on(Name::AllowRemote) {
+        let message = format!("{said} can be reached by others, and tokens would go unhidden");
         let remedy =
             "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
         return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
     }
-    TcpListener::bind(args.listen).await.map_err(|error| {
-        let message = format!("cannot listen at {}: {error}", args.listen);
-        let remedy = "choose another address with `--listen ADDR`, or end who has it";
-        Refused::new(LISTEN_REFUSED, message, remedy).into()
-    })
+    Ok(bound)
 }
 
 fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()> {
