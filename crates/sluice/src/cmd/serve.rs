@@ -9,6 +9,8 @@ use crate::local::Local;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
+use sluice_bridge::outbound::Outbound;
+use sluice_bridge::outbound::allow::AllowList;
 use sluice_engine::config::Claims;
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -17,6 +19,8 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
 use sluice_server::refused::Refused;
+use sluice_server::webhooks::pace::Pace;
+use sluice_server::webhooks::{self, Post};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,7 +45,13 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     };
     let settings = settings(args);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
-    let mut open = Open { args, script, app: app.clone(), locals: BTreeMap::new() };
+    let post = Post {
+        outbound: Arc::new(Outbound::new(allowed()?)),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(|| Box::new(SystemEntropy)),
+        pace: Pace::default(),
+    };
+    let mut open = Open { args, script, app: app.clone(), post, locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
     let router = Router::new(app.clone(), api::routes());
@@ -62,6 +72,7 @@ struct Open<'a> {
     args: &'a Serve,
     script: Option<sluice_bridge::mock::Script>,
     app: App,
+    post: Post,
     locals: BTreeMap<String, Local>,
 }
 
@@ -79,7 +90,8 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            self.app.add(House::open(&name, service).await?);
+            let house = self.app.add(House::open(&name, service).await?);
+            tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
         Ok(())
@@ -114,6 +126,15 @@ fn settings(args: &Serve) -> Settings {
         secure_cookies: args.secure_cookies,
         ..Settings::default()
     }
+}
+
+/// Private places that may be called all the same.
+fn allowed() -> Result<AllowList, Refused> {
+    let words = config::get().words(Name::OutboundAllow);
+    AllowList::parse(words.iter().map(String::as_str)).map_err(|error| {
+        let remedy = "`outbound.allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
+        Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
+    })
 }
 
 /// Listens where it was said, if that is near enough.
