@@ -13,10 +13,12 @@ pub mod strict;
 mod approvals;
 mod events;
 mod payloads;
+mod rows;
 mod runs;
 mod server;
 mod session;
 mod tokens;
+mod triggers;
 mod workflows;
 
 use route::Route;
@@ -34,6 +36,8 @@ pub fn routes() -> Vec<Route> {
     all.extend(events::routes());
     all.extend(approvals::routes());
     all.extend(payloads::routes());
+    all.extend(rows::routes());
+    all.extend(triggers::routes());
     all.extend(tokens::routes());
     all
 }

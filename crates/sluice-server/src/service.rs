@@ -14,6 +14,7 @@ pub mod export;
 pub mod find;
 pub mod policies;
 pub mod registry;
+pub mod rows;
 pub mod runs;
 pub mod start;
 pub mod unused;

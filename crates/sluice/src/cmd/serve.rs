@@ -9,7 +9,8 @@ use crate::local::Local;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
-use sluice_core::visible;
+use sluice_bridge::outbound::Outbound;
+use sluice_bridge::outbound::allow::AllowList;
 use sluice_engine::config::Claims;
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -18,6 +19,8 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
 use sluice_server::refused::Refused;
+use sluice_server::webhooks::pace::Pace;
+use sluice_server::webhooks::{self, Post};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,8 +43,15 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let app = App::new(settings(), Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
-    let mut open = Open { args, script, app: app.clone(), locals: BTreeMap::new() };
+    let settings = settings();
+    let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
+    let post = Post {
+        outbound: Arc::new(Outbound::new(allowed()?)),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(|| Box::new(SystemEntropy)),
+        pace: Pace::default(),
+    };
+    let mut open = Open { args, script, app: app.clone(), post, locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
     let router = Router::new(app.clone(), api::routes());
@@ -62,6 +72,7 @@ struct Open<'a> {
     args: &'a Serve,
     script: Option<sluice_bridge::mock::Script>,
     app: App,
+    post: Post,
     locals: BTreeMap<String, Local>,
 }
 
@@ -79,7 +90,8 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            self.app.add(House::open(&name, service).await?);
+            let house = self.app.add(House::open(&name, service).await?);
+            tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
         Ok(())
@@ -92,13 +104,13 @@ impl Open<'_> {
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
-        let scripted = self.script.is_some().then(|| hands::MOCK.to_owned());
-        local.engine.keep_schedules(Starting { default_agent: config::agent().or(scripted) });
+        let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
+        local.engine.keep_schedules(Starting { default_agent: config::agent().or_else(scripted) });
         Ok(local)
     }
 }
 
-/// What an operator has set.
+/// What the operator has set.
 fn settings() -> Settings {
     let config = config::get();
     let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
@@ -118,30 +130,30 @@ fn settings() -> Settings {
     }
 }
 
+/// Private places that may be called all the same.
+fn allowed() -> Result<AllowList, Refused> {
+    let words = config::get().words(Name::OutboundAllow);
+    AllowList::parse(words.iter().map(String::as_str)).map_err(|error| {
+        let remedy = "`outbound.allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
+        Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
+    })
+}
+
 /// Listens where it was said, if that is near enough.
 async fn listen() -> anyhow::Result<TcpListener> {
-    let config = config::get();
-    let said = config.text(Name::Listen).unwrap_or_default();
-    let mut found = tokio::net::lookup_host(said).await.map_err(|error| {
-        let message = format!("`{}` is nowhere to listen: {error}", visible::brief(said));
-        Refused::new(LISTEN_REFUSED, message, "name an address with `--listen ADDR`")
+    let said = config::get().text(Name::Listen).unwrap_or_default();
+    let bound = TcpListener::bind(said).await.map_err(|error| {
+        let message = format!("cannot listen at {said}: {error}");
+        let remedy = "choose another address with `--listen ADDR`, or end who has it";
+        Refused::new(LISTEN_REFUSED, message, remedy)
     })?;
-    let Some(address) = found.next() else {
-        let message = format!("`{}` is nowhere to listen", visible::brief(said));
-        let remedy = "name an address with `--listen ADDR`";
-        return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
-    };
-    if !address.ip().is_loopback() && !config.is_on(Name::AllowRemote) {
-        let message = format!("{address} can be reached by others, and tokens would go unhidden");
+    if !bound.local_addr()?.ip().is_loopback() && !config::get().is_on(Name::AllowRemote) {
+        let message = format!("{said} can be reached by others, and tokens would go unhidden");
         let remedy =
             "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
         return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
     }
-    TcpListener::bind(address).await.map_err(|error| {
-        let message = format!("cannot listen at {address}: {error}");
-        let remedy = "choose another address with `--listen ADDR`, or end who has it";
-        Refused::new(LISTEN_REFUSED, message, remedy).into()
-    })
+    Ok(bound)
 }
 
 fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()> {

@@ -34,8 +34,8 @@ impl Kind {
                 "a path or an address such as `https://example.com/judge`".to_owned()
             }
             Kind::Text => "a text".to_owned(),
-            Kind::Address => "an address and a port, such as `127.0.0.1:8484`".to_owned(),
-            Kind::Url => "an address such as `http://127.0.0.1:8484`".to_owned(),
+            Kind::Address => "an address and a port, such as `127.0.0.1:7400`".to_owned(),
+            Kind::Url => "an address such as `http://127.0.0.1:7400`".to_owned(),
             Kind::Secret => "`env:NAME`, `file:PATH`, or the secret itself".to_owned(),
             Kind::Words => "a list of texts".to_owned(),
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
@@ -100,7 +100,7 @@ settings! {
         "who judges texts: a word list, or an address";
     SealFile "seal_file", Kind::Path, None, Some("seal-file"),
         "where every seal is copied to";
-    Listen "listen", Kind::Address, Some("127.0.0.1:8484"), Some("listen"),
+    Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
         "where `sluice serve` listens";
     AllowRemote "allow_remote", Kind::Switch, Some("false"), Some("allow-remote"),
         "let `sluice serve` listen beyond this machine; put TLS in front of it";

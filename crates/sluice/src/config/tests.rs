@@ -125,9 +125,9 @@ fn a_variable_that_is_no_setting_is_noticed() {
 
 #[test]
 fn a_directory_that_is_named_is_meant_and_not_the_server() {
-    let variables = || given(&[("SLUICE_URL", "http://127.0.0.1:8484/"), ("SLUICE_DATA", "d")]);
+    let variables = || given(&[("SLUICE_URL", "http://127.0.0.1:7400/"), ("SLUICE_DATA", "d")]);
     let config = Config::load(&Sources { variables: variables(), ..Sources::default() }).unwrap();
-    assert_eq!(config.server(), Some("http://127.0.0.1:8484"));
+    assert_eq!(config.server(), Some("http://127.0.0.1:7400"));
     let flags = given(&[("data", "e")]);
     let sources = Sources { variables: variables(), flags, ..Sources::default() };
     assert_eq!(Config::load(&sources).unwrap().server(), None);
