@@ -19,6 +19,12 @@ pub(crate) fn moderation() -> Option<OsString> {
     std::env::var_os("SLUICE_MODERATION").filter(|value| !value.is_empty())
 }
 
+/// `SLUICE_MODERATION_TOKEN`: where the token for a moderator at an address is
+/// found: `env:NAME` or `file:PATH`.
+pub(crate) fn moderation_token() -> Option<String> {
+    std::env::var("SLUICE_MODERATION_TOKEN").ok().filter(|value| !value.is_empty())
+}
+
 /// `USER`: in whose name things are done, unless `--as` says.
 pub(crate) fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|name| !name.trim().is_empty())

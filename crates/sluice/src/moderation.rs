@@ -4,7 +4,9 @@ use crate::environment;
 use crate::input;
 use sluice_bridge::moderate::http::HttpModerator;
 use sluice_bridge::moderate::word_list::WordList;
+use sluice_bridge::secret::Secret;
 use sluice_core::port::moderator::Moderator;
+use sluice_core::secret::{BadReference, SecretRef};
 use sluice_core::visible;
 use sluice_server::refused::{BAD_MODERATION, Refused};
 use std::ffi::{OsStr, OsString};
@@ -22,7 +24,7 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
         let remedy = "name an address such as `https://example.com/moderate`";
         let moderator = HttpModerator::new(address);
         let moderator = moderator.map_err(|error| refused(&error.to_string(), remedy))?;
-        return Ok(Arc::new(moderator));
+        return Ok(Arc::new(with_token(moderator)?));
     }
     let remedy = "name a word list, one phrase a line, or an address";
     let input = input::read(named).map_err(|file| {
@@ -32,6 +34,17 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
     let list = WordList::parse(&input.bytes);
     let list = list.map_err(|error| refused(&format!("`{}`: {error}", input.name), remedy))?;
     Ok(Arc::new(list))
+}
+
+/// The same moderator, told who asks, if a token for it is configured.
+fn with_token(moderator: HttpModerator) -> Result<HttpModerator, Refused> {
+    let Some(reference) = environment::moderation_token() else { return Ok(moderator) };
+    let remedy = "set SLUICE_MODERATION_TOKEN to `env:NAME` or `file:PATH`";
+    let bad = |why: &str| refused(&format!("SLUICE_MODERATION_TOKEN: {why}"), remedy);
+    let reference: SecretRef =
+        reference.parse().map_err(|why: BadReference| bad(&why.to_string()))?;
+    let token = Secret::read(&reference).map_err(|why| bad(&why.to_string()))?;
+    moderator.with_token(&token).map_err(|why| bad(&why.to_string()))
 }
 
 fn refused(message: &str, remedy: &str) -> Refused {
