@@ -4,10 +4,15 @@ mod agents;
 mod apply;
 mod approvals;
 mod audit;
+mod backup;
 mod budgets;
+mod completions;
+mod config;
+mod doctor;
 mod eval;
 mod gateways;
 mod lenses;
+mod organisations;
 mod plan;
 mod policies;
 mod renew;
@@ -17,6 +22,8 @@ mod run;
 mod runs;
 mod schedules;
 mod schema;
+mod serve;
+mod tokens;
 mod told;
 mod validate;
 mod work;
@@ -32,6 +39,7 @@ use crate::problem::{Report, Unreadable};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::Registry;
 use sluice_govern::registry::Kind;
+use sluice_server::refused::Refused;
 use sluice_server::service::document::Input;
 
 pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
@@ -40,6 +48,9 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(args, out),
         Command::Schema(args) => schema::run(args, out),
         Command::Eval(args) => eval::run(args, out),
+        Command::Serve(args) => local::wait(serve::run(args, out)),
+        Command::Tokens(command) => local::wait(tokens::run(command, out)),
+        Command::Organisations(command) => local::wait(organisations::run(command, out)),
         Command::Run(args) => local::wait(run::run(args, out)),
         Command::Resume(args) => local::wait(resume::run(args, out)),
         Command::Runs(command) => local::wait(runs::run(command, out)),
@@ -61,6 +72,22 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Schedules(command) => local::wait(schedules::run(command, out)),
         Command::Webhooks(command) => local::wait(rows::run(Kind::Webhook, command, out)),
         Command::Hooks(command) => local::wait(rows::run(Kind::Hook, command, out)),
+        Command::Doctor(args) => local::wait(doctor::run(args, out)),
+        Command::Backup(args) => backup::run(args, out),
+        Command::Config(command) => config::run(command, out),
+        Command::Completions(args) => completions::run(args, out),
+    }
+}
+
+/// The command when its settings are refused: a doctor says so, others do not begin.
+pub(crate) fn without_settings(
+    command: &Command,
+    refused: Refused,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    match command {
+        Command::Doctor(args) => doctor::without_settings(args, &refused, out),
+        _ => Err(refused.into()),
     }
 }
 
