@@ -2,12 +2,6 @@
 //! setting; those are read in `config`. (`NO_COLOR` and its kin are read by the
 //! library that writes colours.)
 
-/// `SLUICE_MODERATION_TOKEN`: where the token for a moderator at an address is
-/// found: `env:NAME` or `file:PATH`.
-pub(crate) fn moderation_token() -> Option<String> {
-    std::env::var("SLUICE_MODERATION_TOKEN").ok().filter(|value| !value.is_empty())
-}
-
 /// `USER`: in whose name things are done, unless `--as` says.
 pub(crate) fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|name| !name.trim().is_empty())

@@ -6,7 +6,6 @@ use sluice_bridge::moderate::http::HttpModerator;
 use sluice_bridge::moderate::word_list::WordList;
 use sluice_bridge::secret::Secret;
 use sluice_core::port::moderator::Moderator;
-use sluice_core::secret::{BadReference, SecretRef};
 use sluice_core::visible;
 use sluice_server::refused::{BAD_MODERATION, Refused};
 use std::ffi::{OsStr, OsString};
@@ -39,13 +38,9 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
 
 /// The same moderator, told who asks, if a token for it is configured.
 fn with_token(moderator: HttpModerator) -> Result<HttpModerator, Refused> {
-    let Some(reference) = environment::moderation_token() else { return Ok(moderator) };
-    let remedy = "set SLUICE_MODERATION_TOKEN to `env:NAME` or `file:PATH`";
-    let bad = |why: &str| refused(&format!("SLUICE_MODERATION_TOKEN: {why}"), remedy);
-    let reference: SecretRef =
-        reference.parse().map_err(|why: BadReference| bad(&why.to_string()))?;
-    let token = Secret::read(&reference).map_err(|why| bad(&why.to_string()))?;
-    moderator.with_token(&token).map_err(|why| bad(&why.to_string()))
+    let Some(token) = config::get().moderation_token()? else { return Ok(moderator) };
+    let remedy = "a token is one word";
+    moderator.with_token(&Secret::new(token)).map_err(|why| refused(&why.to_string(), remedy))
 }
 
 fn refused(message: &str, remedy: &str) -> Refused {
