@@ -12,10 +12,12 @@ pub mod strict;
 
 mod approvals;
 mod events;
+mod rows;
 mod runs;
 mod server;
 mod session;
 mod tokens;
+mod triggers;
 mod workflows;
 
 use route::Route;
@@ -32,6 +34,8 @@ pub fn routes() -> Vec<Route> {
     all.extend(runs::routes());
     all.extend(events::routes());
     all.extend(approvals::routes());
+    all.extend(rows::routes());
+    all.extend(triggers::routes());
     all.extend(tokens::routes());
     all
 }

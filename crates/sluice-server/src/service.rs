@@ -11,6 +11,7 @@ pub mod document;
 pub mod find;
 pub mod policies;
 pub mod registry;
+pub mod rows;
 pub mod runs;
 pub mod start;
 pub mod versions;
