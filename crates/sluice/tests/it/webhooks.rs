@@ -19,19 +19,78 @@ fn example() -> World {
 #[test]
 fn webhooks_and_hooks_are_listed_changed_and_removed() {
     let world = example();
-    check(&world, &["webhooks", "list"], expect![[r#""#]]);
-    check(&world, &["hooks", "list"], expect![[r#""#]]);
-    check(&world, &["webhooks", "show", "pager"], expect![[r#""#]]);
-    let off = ["webhooks", "set", "pager", "enabled=false", "events=[*]"];
-    check(&world, &off, expect![[r#""#]]);
+    check(
+        &world,
+        &["webhooks", "list"],
+        expect![[r#"
+        stdout:
+        NAME  URL  EVENTS  WORKFLOWS  SECRET
+        pager  https://example.com/sluice  run.failed, run.timed_out, approval.requested, budget.alert  credit-check  env:PAGER_SECRET  enabled
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["hooks", "list"],
+        expect![[r#"
+        stdout:
+        NAME  WORKFLOW  ARGS  SECRET
+        orders  credit-check  customer=order.customer  env:ORDERS_SECRET  enabled
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["webhooks", "show", "pager"],
+        expect![[r#"
+        stdout:
+        webhook pager
+          url  https://example.com/sluice
+          events  run.failed, run.timed_out, approval.requested, budget.alert
+          workflows  credit-check
+          secret  env:PAGER_SECRET
+          enabled  enabled
+        exit 0
+    "#]],
+    );
+    let off = ["webhooks", "set", "pager", "enabled=false", "events=[\"*\"]"];
+    check(
+        &world,
+        &off,
+        expect![[r#"
+            stdout:
+            ~ webhook pager: events changed, enabled true -> false
+            exit 0
+        "#]],
+    );
     // A file that does not say so does not turn it on again.
     let config = root().join("examples/webhooks/config.yaml");
     world.printed(&["apply", "-f", config.to_str().unwrap()]);
     assert_eq!(world.json(&["webhooks", "show", "pager", "--json"])["enabled"], false);
-    check(&world, &["workflows", "remove", "credit-check@2"], expect![[r#""#]]);
+    check(
+        &world,
+        &["workflows", "remove", "credit-check@2"],
+        expect![[r#"
+        stderr:
+        error[row_in_use]: other rows still need what would go
+         |
+         = note: hook `orders`, workflow: there is no workflow `credit-check` in the registry
+         = note: webhook `pager`, workflows.0: there is no workflow `credit-check` in the registry
+         = help: change those rows first, or in the same file
+        exit 2
+    "#]],
+    );
     world.printed(&["webhooks", "remove", "pager"]);
     world.printed(&["hooks", "remove", "orders"]);
-    check(&world, &["webhooks", "list"], expect![[r#""#]]);
+    check(
+        &world,
+        &["webhooks", "list"],
+        expect![[r#"
+        stderr:
+        no webhooks
+        exit 0
+    "#]],
+    );
 }
 
 #[test]
@@ -47,9 +106,42 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(!told.contains("hunter2"), "{told}");
     }
-    check(&world, &["webhooks", "set", "pager", "secret=hunter2hunter2"], expect![[r#""#]]);
-    check(&world, &["webhooks", "set", "pager", "events=[run.faild]"], expect![[r#""#]]);
-    check(&world, &["hooks", "set", "orders", "workflow=nothing"], expect![[r#""#]]);
+    check(
+        &world,
+        &["webhooks", "set", "pager", "secret=hunter2hunter2"],
+        expect![[r#"
+        stderr:
+        error[bad_value]: this is no webhook `pager`
+         |
+         = note: secret: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here (put it into a variable or a file that only the server can read)
+         = help: docs/errors/bad_value.md says what to do
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["webhooks", "set", "pager", "events=[run.faild]"],
+        expect![[r#"
+        stderr:
+        error[bad_value]: this is no webhook `pager`
+         |
+         = note: events[0]: there is no event `run.faild` (did you mean `run.failed`?)
+         = help: docs/errors/bad_value.md says what to do
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["hooks", "set", "orders", "workflow=nothing"],
+        expect![[r#"
+        stderr:
+        error[unknown_row]: the row does not fit the others
+         |
+         = note: hook `orders`, workflow: there is no workflow `nothing` in the registry
+         = help: register it: `workflows: [FILE]` in the setup, or `sluice workflows put FILE`
+        exit 2
+    "#]],
+    );
 }
 
 #[test]
