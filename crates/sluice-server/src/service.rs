@@ -5,10 +5,13 @@
 //! store of its own, so no question can reach another's.
 
 pub mod approvals;
+pub mod audit;
+pub mod backtest;
 pub mod checkpoint;
 pub mod course;
 pub mod document;
 pub mod find;
+pub mod past;
 pub mod policies;
 pub mod registry;
 pub mod rows;
