@@ -33,5 +33,6 @@ mod tidy;
 mod usage;
 mod validate;
 mod vectors;
+mod webhooks;
 mod workflows;
 mod world;
