@@ -11,6 +11,7 @@ pub mod bind;
 pub mod choice;
 pub mod code;
 pub mod contract;
+pub mod cost;
 pub mod diagnostic;
 pub mod doc;
 pub mod duration;
