@@ -10,6 +10,8 @@ pub mod limits;
 pub mod mock;
 pub mod moderate;
 pub mod normalise;
+pub mod outbound;
+pub mod secret;
 pub mod shell;
 
 #[cfg(test)]

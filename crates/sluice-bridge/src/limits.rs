@@ -31,10 +31,33 @@ pub const WORD_LIST_BYTES_MAX: usize = 1024 * 1024;
 pub const PHRASES_MAX: usize = 10_000;
 /// Longest answer of a moderator that is read, in bytes.
 pub const VERDICT_BYTES_MAX: usize = 64 * 1024;
-/// How long a moderator elsewhere may take to be reached.
-pub const MODERATOR_CONNECT_MS: u64 = 3_000;
-/// And to answer.
+/// How long a moderator elsewhere may take to answer.
 pub const MODERATOR_ANSWER_MS: u64 = 10_000;
+
+/// Most entries on the list of what may be called beside the public network.
+pub const ALLOWED_MAX: usize = 1_000;
+/// Most addresses of one name that are looked at.
+pub const ADDRESSES_MAX: usize = 16;
+/// How often one is sent on before it is an error.
+pub const REDIRECTS_MAX: usize = 5;
+/// How long somebody elsewhere may take to be reached.
+pub const CONNECT_MS: u64 = 3_000;
+/// Longest body that is sent to somebody elsewhere, in bytes.
+pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most ports to which connections are kept for the next call.
+pub const PORTS_MAX: usize = 32;
+/// Most idle connections to one host.
+pub const POOL_IDLE_MAX: usize = 4;
+/// How long a connection stays open for the next call.
+pub const POOL_IDLE_MS: u64 = 30_000;
+
+/// Longest secret, in bytes.
+pub const SECRET_BYTES_MAX: usize = 64 * 1024;
+/// Shortest secret that is looked for in texts, in bytes: shorter ones would take
+/// words out of them.
+pub const SCRUBBED_BYTES_MIN: usize = 8;
+/// Most secrets that are looked for.
+pub const SCRUBBED_MAX: usize = 1_000;
 
 /// How long a cancelled command may take to end by itself.
 pub const GRACE_MS: u64 = 2_000;

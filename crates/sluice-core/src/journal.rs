@@ -6,4 +6,4 @@ pub mod envelope;
 pub mod event;
 pub mod wire;
 
-mod name;
+pub mod name;

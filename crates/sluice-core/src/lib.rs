@@ -4,7 +4,7 @@
 //! or a socket. Everything that varies comes in as an argument, so the same
 //! text gives the same plan and the same hash on every machine.
 
-pub use sluice_govern::{canonical, money};
+pub use sluice_govern::{canonical, money, secret};
 
 pub mod args;
 pub mod bind;

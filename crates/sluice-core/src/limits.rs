@@ -124,6 +124,9 @@ pub const PACKET_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Most parts of a child's result whose origin its parent is told.
 pub const CHILD_ORIGINS_MAX: usize = 10_000;
 
+/// Most names of events that a webhook lists.
+pub const WEBHOOK_EVENTS_MAX: usize = 64;
+
 /// Shortest time between two slots of a schedule, in milliseconds.
 pub const EVERY_MS_MIN: u64 = 1000;
 /// How far back slots that nobody was there for are gone through, in milliseconds.

@@ -6,6 +6,7 @@
 
 pub mod adapter;
 pub mod authority;
+pub mod deliveries;
 pub mod feed;
 pub mod ledger;
 pub mod lineage;

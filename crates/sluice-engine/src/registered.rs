@@ -16,8 +16,17 @@ use std::collections::VecDeque;
 pub fn start(rows: &[Row], workflow: &str, args: Map<String, Value>) -> Result<Start, StartError> {
     let registry = Registry::default().with_rows(rows).map_err(StartError::Unresolved)?;
     let (plan, text) = plan(rows, &registry, workflow)?;
+    let mut start = start_plan(rows, plan, &text)?;
+    start.args = args;
+    Ok(start)
+}
+
+/// A start of a plan made from a document that is not registered, with everything
+/// it refers to as it is registered now, and without arguments.
+pub fn start_plan(rows: &[Row], plan: Plan, document: &str) -> Result<Start, StartError> {
+    let registry = Registry::default().with_rows(rows).map_err(StartError::Unresolved)?;
     let mut wanted: VecDeque<String> = references(&plan).collect();
-    let mut start = Start::new(Stored::new(plan, &text), args);
+    let mut start = Start::new(Stored::new(plan, document), Map::new());
     while let Some(reference) = wanted.pop_front() {
         if start.children.contains_key(&reference) {
             continue;

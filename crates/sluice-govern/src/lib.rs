@@ -23,6 +23,7 @@ pub mod money;
 pub mod policy;
 pub mod registry;
 pub mod route;
+pub mod secret;
 
 pub use evaluate::{Said, ask, evaluate};
 pub use policy::Policies;

@@ -17,6 +17,7 @@ mod price;
 mod role;
 mod schedule;
 mod token;
+mod webhook;
 mod workflow;
 
 pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
@@ -32,6 +33,7 @@ pub(crate) use role::meet;
 pub use role::{NOTHING, Role, TrustedContext};
 pub use schedule::{Missed, Overlap, Schedule};
 pub use token::Token;
+pub use webhook::{Hook, Webhook};
 pub use workflow::WorkflowVersion;
 
 use serde::{Deserialize, Serialize};
@@ -68,6 +70,10 @@ pub enum Kind {
     Memory,
     /// A standing instruction of the platform or the owner.
     Instruction,
+    /// Somebody elsewhere whom events are sent to.
+    Webhook,
+    /// A door through which somebody elsewhere starts runs.
+    Hook,
     /// A token, or a session opened with one.
     Token,
     /// A switch for everything; its only name is `all`.
@@ -76,7 +82,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
@@ -91,6 +97,8 @@ impl Kind {
         Kind::Envelope,
         Kind::Policy,
         Kind::Schedule,
+        Kind::Webhook,
+        Kind::Hook,
         Kind::Token,
         Kind::Switch,
     ];
@@ -112,6 +120,8 @@ impl Kind {
             Kind::Note => "note",
             Kind::Memory => "memory",
             Kind::Instruction => "instruction",
+            Kind::Webhook => "webhook",
+            Kind::Hook => "hook",
             Kind::Token => "token",
             Kind::Switch => "switch",
         }

@@ -7,9 +7,16 @@ pub mod problem;
 pub mod reply;
 pub mod route;
 pub mod router;
+pub mod shape;
 pub mod strict;
 
-mod run_list;
+mod approvals;
+mod events;
+mod runs;
+mod server;
+mod session;
+mod tokens;
+mod workflows;
 
 use route::Route;
 
@@ -19,6 +26,12 @@ pub const BASE: &str = "/api/v1";
 /// Every route there is.
 pub fn routes() -> Vec<Route> {
     let mut all = Vec::new();
-    all.extend(run_list::routes());
+    all.extend(server::routes());
+    all.extend(session::routes());
+    all.extend(workflows::routes());
+    all.extend(runs::routes());
+    all.extend(events::routes());
+    all.extend(approvals::routes());
+    all.extend(tokens::routes());
     all
 }

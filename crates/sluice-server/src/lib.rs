@@ -3,8 +3,11 @@
 pub mod api;
 pub mod app;
 pub mod auth;
+pub mod hooks;
 pub mod house;
 pub mod limits;
 pub mod refused;
 pub mod serve;
 pub mod service;
+pub mod signature;
+pub mod webhooks;

@@ -43,5 +43,33 @@ pub const IDENTITIES_STALE_MS: u64 = 250;
 pub const STARTS_MAX: usize = 256;
 /// Most organisations that one process serves.
 pub const ORGANISATIONS_MAX: usize = 64;
+/// How far from now a request to a hook may have been signed, in seconds.
+pub const HOOK_WINDOW_S: u64 = 300;
+/// Most signatures of one request that are looked at.
+pub const SIGNATURES_MAX: usize = 4;
+/// Most webhooks of an organisation that are sent to; others are told to be too many.
+pub const WEBHOOKS_MAX: usize = 64;
+/// How often it is looked whether webhooks were set or removed.
+pub const WEBHOOKS_LOOK_MS: u64 = 500;
+/// Deliveries of a webhook that may wait before it goes no further along the feed.
+pub const DELIVERIES_WAITING_MAX: u64 = 512;
+/// Deliveries of a webhook that are sent at once.
+pub const DELIVERIES_AT_ONCE: usize = 8;
+/// Frames a webhook passes, none of them for it, before its place is noted.
+pub const PLACES_UNNOTED_MAX: u64 = 4096;
+/// Events of a webhook that are kept at hand for their first try, in bytes.
+pub const FRESH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How often a delivery is tried.
+pub const DELIVERY_TRIES: u32 = 8;
+/// How long after the first try the second comes; then three times as long each time.
+pub const DELIVERY_RETRY_MS: u64 = 10_000;
+/// The longest wait between two tries.
+pub const DELIVERY_RETRY_MS_MAX: u64 = 30 * 60 * 1000;
+/// How long a receiver may take to answer.
+pub const DELIVERY_MS: u64 = 10_000;
+/// How long after that a delivery that nobody has noted the end of is tried again.
+pub const DELIVERY_SLACK_MS: u64 = 30_000;
+/// Longest answer of a receiver that is read, in bytes. What it says does not matter.
+pub const DELIVERY_ANSWER_BYTES: usize = 64 * 1024;
 /// How long tokens live at most, if they are to end at all: ten years.
 pub const TOKEN_MS_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1000;

@@ -12,6 +12,7 @@ pub mod find;
 pub mod policies;
 pub mod registry;
 pub mod runs;
+pub mod start;
 pub mod versions;
 
 use sluice_core::port::store::Store;

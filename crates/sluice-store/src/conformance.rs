@@ -20,6 +20,7 @@ mod append;
 mod beside;
 mod create;
 mod crowd;
+mod deliver;
 mod entry;
 mod erase;
 mod feed;
@@ -118,6 +119,7 @@ pub fn suite() -> Vec<Case> {
         beside::CASES,
         feed::CASES,
         trigger::CASES,
+        deliver::CASES,
         memo::CASES,
         crowd::CASES,
     ]

@@ -50,5 +50,8 @@ pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
 /// Every so many frames of a run, one is put into the index.
 pub const FRAMES_PER_MARK: u64 = 64;
 
+/// Deliveries that are over, and are kept of a webhook.
+pub const DELIVERIES_KEPT: usize = 1000;
+
 /// Slots that are kept of a schedule.
 pub const SLOTS_KEPT: usize = 1000;

@@ -7,6 +7,7 @@
 mod append;
 mod claim;
 mod count;
+mod deliver;
 mod feed;
 mod ledger;
 mod read;
@@ -90,6 +91,8 @@ struct State {
     keys: BTreeMap<String, KeyRow>,
     /// What became of slots, by schedule and time.
     slots: BTreeMap<(String, u64), Slot>,
+    /// What is sent to webhooks, by name.
+    webhooks: BTreeMap<String, deliver::Posted>,
     /// How many values a run took from another: by source, then taker.
     takings: BTreeMap<(RunId, RunId), u64>,
     /// What agents answered, newest first.

@@ -13,6 +13,7 @@ mod claim;
 mod column;
 mod connect;
 mod count;
+mod deliver;
 mod entry;
 mod erase;
 mod fault;

@@ -7,6 +7,7 @@ pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedules;
+pub(crate) mod serve;
 
 use approvals::Approvals;
 use audit::Audit;
@@ -17,6 +18,7 @@ use rows::Rows;
 use run::{Resume, Run};
 use runs::Runs;
 use schedules::{Lenses, Schedules};
+use serve::{Organisations, Serve, Tokens};
 use std::ffi::OsString;
 
 /// A governed, durable workflow engine for AI agents.
@@ -73,6 +75,17 @@ pub(crate) enum Command {
         --mock examples/mocks/vendor-review.yaml"
     )]
     Run(Box<Run>),
+    /// Serve the API, and do the work of all runs here
+    #[command(after_help = "The first start makes a token of an admin and writes it to \
+        `admin.token` in the data directory.\n\nExample:\n  \
+        sluice serve --data /var/lib/sluice --listen 127.0.0.1:8484")]
+    Serve(Box<Serve>),
+    /// Who may ask for what over the network
+    #[command(subcommand, after_help = "Example:\n  sluice tokens list")]
+    Tokens(Tokens),
+    /// Organisations, each with a store of its own
+    #[command(subcommand, after_help = "Example:\n  sluice organisations list")]
+    Organisations(Organisations),
     /// Take an unfinished run up here
     #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
         sluice resume run_0198c7d2")]
@@ -129,6 +142,12 @@ pub(crate) enum Command {
     /// Workflows that are started by themselves
     #[command(subcommand, after_help = "Example:\n  sluice schedules list")]
     Schedules(Schedules),
+    /// Whom events are sent to
+    #[command(subcommand, after_help = "Example:\n  sluice webhooks list")]
+    Webhooks(Rows),
+    /// Doors through which others start runs
+    #[command(subcommand, after_help = "Example:\n  sluice hooks list")]
+    Hooks(Rows),
 }
 
 impl Command {

@@ -8,6 +8,7 @@ mod budgets;
 mod eval;
 mod gateways;
 mod lenses;
+mod organisations;
 mod plan;
 mod policies;
 mod renew;
@@ -17,6 +18,8 @@ mod run;
 mod runs;
 mod schedules;
 mod schema;
+mod serve;
+mod tokens;
 mod told;
 mod validate;
 mod work;
@@ -40,6 +43,9 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(args, out),
         Command::Schema(args) => schema::run(args, out),
         Command::Eval(args) => eval::run(args, out),
+        Command::Serve(args) => local::wait(serve::run(args, out)),
+        Command::Tokens(command) => local::wait(tokens::run(command, out)),
+        Command::Organisations(command) => local::wait(organisations::run(command, out)),
         Command::Run(args) => local::wait(run::run(args, out)),
         Command::Resume(args) => local::wait(resume::run(args, out)),
         Command::Runs(command) => local::wait(runs::run(command, out)),
@@ -59,6 +65,8 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Workflows(command) => local::wait(workflows::run(command, out)),
         Command::Lenses(command) => local::wait(lenses::run(command, out)),
         Command::Schedules(command) => local::wait(schedules::run(command, out)),
+        Command::Webhooks(command) => local::wait(rows::run(Kind::Webhook, command, out)),
+        Command::Hooks(command) => local::wait(rows::run(Kind::Hook, command, out)),
     }
 }
 

@@ -28,6 +28,26 @@ pub(crate) fn agents(data: &Data, script: Option<Script>) -> Agents {
         .with_fallback(mock)
 }
 
+/// The agents of a server: the shell is there only if the operator says so.
+pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell) -> Agents {
+    match (shell, script) {
+        (Shell::On, script) => agents(data, script),
+        (Shell::Off, None) => Agents::new(),
+        (Shell::Off, Some(script)) => {
+            let mock = Arc::new(MockAdapter::new(script));
+            let named = Agents::new().with(MOCK, Arc::clone(&mock) as Arc<dyn Adapter>);
+            named.with_fallback(mock)
+        }
+    }
+}
+
+/// Whether steps may run commands on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shell {
+    On,
+    Off,
+}
+
 /// Reads a script.
 pub(crate) fn script(input: &Input) -> Result<Script, Vec<Diagnostic>> {
     Script::parse(input.text()?)

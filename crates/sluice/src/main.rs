@@ -12,6 +12,7 @@ mod key;
 mod live;
 mod local;
 mod moderation;
+mod organisation;
 mod out;
 mod policies;
 mod problem;

@@ -7,9 +7,13 @@
 //! INVARIANT: anything but a 200 with such an answer is no clearance: another
 //! status, a redirect, a body that is too long or says nothing.
 
-use crate::limits::{MODERATOR_ANSWER_MS, MODERATOR_CONNECT_MS, VERDICT_BYTES_MAX};
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Client, Response, StatusCode, Url, redirect};
+use crate::limits::{MODERATOR_ANSWER_MS, VERDICT_BYTES_MAX};
+use crate::outbound::allow::AllowList;
+use crate::outbound::error::OutboundError;
+use crate::outbound::{Outbound, Request};
+use crate::secret::Secret;
+use reqwest::Url;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use serde_json::{Map, Value, json};
 use sluice_core::port::Later;
 use sluice_core::port::moderator::{Moderator, Subject, Verdict};
@@ -21,16 +25,22 @@ pub enum BadAddress {
     /// It is none.
     #[error("`{0}` is not an address of a moderator: it begins with `http://` or `https://`")]
     NotOne(String),
-    /// No connection can be made here.
-    #[error("connections cannot be made here: {0}")]
-    NoClient(String),
+    /// It is one, but not to be called.
+    #[error("the moderator {0}")]
+    Refused(String),
+    /// Its token cannot be sent.
+    #[error("the moderator's token has characters that cannot be sent")]
+    BadToken,
 }
 
 /// Somebody to ask.
 #[derive(Debug)]
 pub struct HttpModerator {
-    client: Client,
-    url: Url,
+    outbound: Outbound,
+    url: String,
+    patience: Duration,
+    /// What is said to prove who asks.
+    authorization: Option<HeaderValue>,
 }
 
 impl HttpModerator {
@@ -39,7 +49,7 @@ impl HttpModerator {
         word.starts_with("http://") || word.starts_with("https://")
     }
 
-    /// Asks at an address.
+    /// Asks at an address. The operator names it, and so opens it.
     pub fn new(address: &str) -> Result<HttpModerator, BadAddress> {
         HttpModerator::patient(address, Duration::from_millis(MODERATOR_ANSWER_MS))
     }
@@ -48,20 +58,21 @@ impl HttpModerator {
     pub fn patient(address: &str, patience: Duration) -> Result<HttpModerator, BadAddress> {
         let bad = || BadAddress::NotOne(address.to_owned());
         let url = Url::parse(address).map_err(|_| bad())?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        if !HttpModerator::is_address(url.as_str()) || !url.has_host() {
             return Err(bad());
         }
-        // Whoever was first is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .connect_timeout(Duration::from_millis(MODERATOR_CONNECT_MS).min(patience))
-            .timeout(patience)
-            .user_agent(concat!("sluice/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| BadAddress::NoClient(error.to_string()))?;
-        Ok(HttpModerator { client, url })
+        let outbound = Outbound::new(AllowList::none().and(&url));
+        outbound.check(address).map_err(|refusal| BadAddress::Refused(refusal.to_string()))?;
+        Ok(HttpModerator { outbound, url: address.to_owned(), patience, authorization: None })
+    }
+
+    /// The same, with a token that it knows the engine by.
+    pub fn with_token(mut self, token: &Secret) -> Result<HttpModerator, BadAddress> {
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+        let mut value = value.map_err(|_| BadAddress::BadToken)?;
+        value.set_sensitive(true);
+        self.authorization = Some(value);
+        Ok(self)
     }
 
     async fn ask(&self, subject: &Subject) -> Result<Verdict, String> {
@@ -69,14 +80,22 @@ impl HttpModerator {
             "phase": subject.phase, "run": subject.run.to_string(), "step": subject.step,
             "text": subject.text,
         });
-        let request = self.client.post(self.url.clone());
-        let request =
-            request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json");
-        let response = request.body(question.to_string()).send().await.map_err(unreachable)?;
-        if response.status() != StatusCode::OK {
-            return Err(format!("the moderator answered {}", response.status().as_u16()));
+        let json = HeaderValue::from_static("application/json");
+        let question = question.to_string().into_bytes();
+        let mut request = Request::post(&self.url, question, self.patience, VERDICT_BYTES_MAX)
+            .header(CONTENT_TYPE, json.clone())
+            .header(ACCEPT, json);
+        if let Some(value) = &self.authorization {
+            request = request.header(AUTHORIZATION, value.clone());
         }
-        verdict(&body(response).await?)
+        let answer = self.outbound.send(&request).await.map_err(|error| match error {
+            OutboundError::TooLong(most) => format!("the moderator's answer is over {most} bytes"),
+            other => format!("the moderator {other}"),
+        })?;
+        if answer.status != 200 {
+            return Err(format!("the moderator answered {}", answer.status));
+        }
+        verdict(&answer.body)
     }
 }
 
@@ -84,30 +103,6 @@ impl Moderator for HttpModerator {
     fn check<'a>(&'a self, subject: &'a Subject) -> Later<'a, Verdict> {
         Box::pin(async move { self.ask(subject).await.unwrap_or_else(Verdict::Unavailable) })
     }
-}
-
-/// The address is left out: it may hold a password.
-#[expect(clippy::needless_pass_by_value, reason = "it stands where errors are mapped")]
-fn unreachable(error: reqwest::Error) -> String {
-    let what = if error.is_timeout() {
-        "does not answer in time"
-    } else if error.is_connect() {
-        "cannot be reached"
-    } else {
-        "broke off"
-    };
-    format!("the moderator {what}")
-}
-
-async fn body(mut response: Response) -> Result<Vec<u8>, String> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > VERDICT_BYTES_MAX {
-            return Err(format!("the moderator's answer is over {VERDICT_BYTES_MAX} bytes"));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 fn verdict(body: &[u8]) -> Result<Verdict, String> {

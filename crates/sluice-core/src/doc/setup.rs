@@ -10,6 +10,7 @@ mod prompt;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod webhook;
 mod written;
 
 use crate::diagnostic::{Diagnostic, Problem, Problems};
@@ -69,6 +70,8 @@ pub const fn section(kind: Kind) -> &'static str {
         Kind::Note => "notes",
         Kind::Memory => "memories",
         Kind::Instruction => "instructions",
+        Kind::Webhook => "webhooks",
+        Kind::Hook => "hooks",
         Kind::Token => "tokens",
         Kind::Switch => "switches",
     }

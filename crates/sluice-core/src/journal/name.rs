@@ -45,6 +45,38 @@ words! { Resolution {
     Abort = "abort",
 } }
 
+/// The names of all events.
+pub const NAMES: [&str; 28] = [
+    "run.started",
+    "run.status.changed",
+    "run.completed",
+    "run.failed",
+    "run.cancelled",
+    "run.timed_out",
+    "run.recovered",
+    "node.queued",
+    "node.waiting",
+    "node.started",
+    "node.stream.delta",
+    "node.log",
+    "node.retried",
+    "node.completed",
+    "node.failed",
+    "node.timed_out",
+    "node.cancelled",
+    "node.skipped",
+    "node.blocked",
+    "node.invalidated",
+    "node.provenance",
+    "moderation.flagged",
+    "contract.violated",
+    "governance.decided",
+    "approval.requested",
+    "approval.reminded",
+    "approval.resolved",
+    "budget.alert",
+];
+
 impl Event {
     /// The event's name.
     pub fn name(&self) -> &'static str {

@@ -9,6 +9,7 @@
 //! the answer is given.
 
 use super::Later;
+use super::deliveries::Deliveries;
 use super::feed::Feed;
 use super::ledger::{Entry, Ledger};
 use super::lineage::{Lineage, Taking};
@@ -38,7 +39,7 @@ pub enum StoreError {
 }
 
 /// The journal and everything that must change together with it.
-pub trait Store: Ledger + Slots + Lineage + Feed {
+pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries {
     /// Appends one frame to a run's journal. Appends that wait together are
     /// committed together; each is answered by itself, after the commit. It is
     /// shared, since whoever appends keeps it until it is known to be durable.

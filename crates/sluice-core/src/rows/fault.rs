@@ -5,8 +5,8 @@ use crate::code::Code;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Row, Schedule, Scope,
-    WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Hook, Instruction, Kind, MemoryProfile, Row, Schedule,
+    Scope, Webhook, WorkflowVersion,
 };
 use std::collections::BTreeMap;
 
@@ -40,6 +40,8 @@ pub fn faults(rows: &[Row]) -> Vec<RowFault> {
             Kind::Deployment => look.deployment(row),
             Kind::Envelope => look.envelope(row),
             Kind::Schedule => look.schedule(row),
+            Kind::Hook => look.hook(row),
+            Kind::Webhook => look.webhook(row),
             Kind::Memory => look.memory(row),
             Kind::Instruction => look.instruction(row),
             _ => {}
@@ -122,8 +124,40 @@ impl Look<'_> {
     }
 
     fn schedule(&mut self, row: &Row) {
-        let Some(schedule) = read::<Schedule>(row) else { return };
-        let wanted = schedule.workflow.as_str();
+        if let Some(schedule) = read::<Schedule>(row) {
+            self.workflow(row, &["workflow"], &schedule.workflow);
+        }
+    }
+
+    fn hook(&mut self, row: &Row) {
+        if let Some(hook) = read::<Hook>(row) {
+            self.workflow(row, &["workflow"], &hook.workflow);
+        }
+    }
+
+    fn webhook(&mut self, row: &Row) {
+        let Some(webhook) = read::<Webhook>(row) else { return };
+        for (at, workflow) in webhook.workflows.iter().enumerate() {
+            let path = ["workflows", &at.to_string()];
+            // Runs are told apart by their workflow's name alone.
+            match workflow.split_once('@') {
+                None => self.workflow(row, &path, workflow),
+                Some((name, _)) => self.found.push(RowFault {
+                    kind: row.kind,
+                    name: row.name.clone(),
+                    path: path.map(str::to_owned).to_vec(),
+                    code: Code::UnknownRow,
+                    message: format!(
+                        "a webhook follows all versions of a workflow, not `{workflow}`"
+                    ),
+                    hint: Some(format!("write `{name}`")),
+                }),
+            }
+        }
+    }
+
+    /// Notes a workflow, perhaps one version of it, that is not registered.
+    fn workflow(&mut self, row: &Row, path: &[&str], wanted: &str) {
         let there = || names(self.rows, Kind::Workflow).filter_map(WorkflowVersion::split);
         let known = there()
             .any(|(name, version)| name == wanted || WorkflowVersion::row(name, version) == wanted);
@@ -139,7 +173,7 @@ impl Look<'_> {
         self.found.push(RowFault {
             kind: row.kind,
             name: row.name.clone(),
-            path: vec!["workflow".to_owned()],
+            path: path.iter().map(|part| (*part).to_owned()).collect(),
             code: Code::UnknownRow,
             message: format!("there is no workflow `{wanted}` in the registry"),
             hint: Some(hint),

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, PolicyFile,
-    Price, Role, Row, Schedule, Token, WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Hook, Instruction, Kind, MemoryProfile, Note, PolicyFile,
+    Price, Role, Row, Schedule, Token, Webhook, WorkflowVersion,
 };
 
 /// Fields that commands and the engine keep. A file that does not write one
@@ -17,6 +17,7 @@ pub const fn kept(kind: Kind) -> &'static [&'static str] {
         Kind::Gateway => &["paused", "token_sha256", "instance_id"],
         Kind::Envelope => &["accepted_overrun_cents"],
         Kind::Schedule => &["enabled", "since_ms"],
+        Kind::Webhook | Kind::Hook => &["enabled"],
         _ => &[],
     }
 }
@@ -98,6 +99,8 @@ fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
         Kind::Policy => round::<PolicyFile>(body),
         Kind::Workflow => round::<WorkflowVersion>(body),
         Kind::Schedule => round::<Schedule>(body),
+        Kind::Webhook => round::<Webhook>(body),
+        Kind::Hook => round::<Hook>(body),
         Kind::Token => round::<Token>(body),
         Kind::Library | Kind::Lens | Kind::Switch => Ok(body),
     }

@@ -2,6 +2,7 @@
 //! answers to itself, and that looks at a counter after every append.
 
 use sluice_core::port::Later;
+use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
@@ -254,6 +255,43 @@ impl Slots for Gate {
 
     fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
         self.pass(Way::Write, || self.store.mark(marks))
+    }
+}
+
+impl Deliveries for Gate {
+    fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
+        self.pass(Way::Read, || self.store.delivering(webhook))
+    }
+
+    fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
+        self.pass(Way::Write, || self.store.deliver(ahead))
+    }
+
+    fn take_due(
+        &self,
+        webhook: String,
+        by_ms: u64,
+        until_ms: u64,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.pass(Way::Write, || self.store.take_due(webhook, by_ms, until_ms, limit))
+    }
+
+    fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
+        self.pass(Way::Write, || self.store.delivered(done))
+    }
+
+    fn deliveries(
+        &self,
+        webhook: String,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.pass(Way::Read, || self.store.deliveries(webhook, before, limit))
+    }
+
+    fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
+        self.pass(Way::Write, || self.store.forget_deliveries(webhook))
     }
 }
 

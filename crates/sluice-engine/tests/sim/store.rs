@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::world::World;
 use sluice_core::port::Later;
+use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
@@ -340,6 +341,43 @@ impl Slots for FaultyStore {
 
     fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
         self.writing(self.inner.mark(marks))
+    }
+}
+
+impl Deliveries for FaultyStore {
+    fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
+        self.reading(self.inner.delivering(webhook))
+    }
+
+    fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
+        self.writing(self.inner.deliver(ahead))
+    }
+
+    fn take_due(
+        &self,
+        webhook: String,
+        by_ms: u64,
+        until_ms: u64,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.writing(self.inner.take_due(webhook, by_ms, until_ms, limit))
+    }
+
+    fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
+        self.writing(self.inner.delivered(done))
+    }
+
+    fn deliveries(
+        &self,
+        webhook: String,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        self.reading(self.inner.deliveries(webhook, before, limit))
+    }
+
+    fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
+        self.writing(self.inner.forget_deliveries(webhook))
     }
 }
 

@@ -84,6 +84,8 @@ impl Fabric {
             | Kind::Workflow
             | Kind::Lens
             | Kind::Schedule
+            | Kind::Webhook
+            | Kind::Hook
             | Kind::Token => Ok(()),
         };
         if let Err(why) = read {

@@ -5,7 +5,7 @@ use super::permission::{Permission, Permissions, Role};
 use super::secret::{self, Digest};
 use sluice_core::evidence::hex;
 use sluice_govern::registry::{Kind, Row, Token};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How many parents a token may have above each other.
 pub const ANCESTORS_MAX: usize = 8;
@@ -63,6 +63,24 @@ impl Identities {
             }
         }
         None
+    }
+
+    /// A token and all that were made with it, directly or not; none if there is
+    /// no such token.
+    pub fn family(&self, id: &str) -> Option<BTreeSet<String>> {
+        self.by_id.get(id)?;
+        let mut family = BTreeSet::from([id.to_owned()]);
+        loop {
+            let known = family.len();
+            let child = |one: &&String| {
+                self.by_id[*one].parent.as_ref().is_some_and(|parent| family.contains(parent))
+            };
+            let children: Vec<String> = self.by_id.keys().filter(child).cloned().collect();
+            family.extend(children);
+            if family.len() == known {
+                return Some(family);
+            }
+        }
     }
 
     /// All tokens, by their ids.

@@ -11,6 +11,7 @@ use crate::refused::{
     CHANGE_REFUSED, Done, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
     VERSION_TAKEN,
 };
+use crate::webhooks::begin;
 use serde_json::json;
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
@@ -125,7 +126,14 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
         if mode == Mode::Look {
             return Ok(Outcome::Done { differences, epoch: there.epoch, mode });
         }
+        let feed_end = service.store.feed_end().await?;
         if let Some(epoch) = write(service, &there, &differences, who).await? {
+            let (store, before) = (&*service.store, &there.rows);
+            // The rows are so by now: a webhook that is not told where it begins
+            // begins when it is next looked after.
+            if let Err(error) = begin::follow(store, before, &after, feed_end).await {
+                tracing::warn!(%error, "webhooks could not be told where they begin");
+            }
             return Ok(Outcome::Done { differences, epoch, mode });
         }
     }

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_triggers.sql"),
     include_str!("migrations/0005_memo.sql"),
     include_str!("migrations/0006_initiator.sql"),
+    include_str!("migrations/0007_webhooks.sql"),
 ];
 
 const CHECKSUMS: &str = "

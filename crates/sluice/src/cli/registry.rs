@@ -231,7 +231,7 @@ pub(crate) struct Init {
     pub(crate) dir: PathBuf,
 }
 
-fn duration(text: &str) -> Result<u64, String> {
+pub(super) fn duration(text: &str) -> Result<u64, String> {
     sluice_core::duration::parse(text).map_err(|fault| fault.message)
 }
 

@@ -37,6 +37,8 @@ fn help_names_every_command() {
           workflows     Workflows that can be run by name
           lenses        Prompts with contracts that workflows can use by name
           schedules     Workflows that are started by themselves
+          webhooks      Whom events are sent to
+          hooks         Doors through which others start runs
           help          Print this message or the help of the given subcommand(s)
 
         Options:
@@ -69,7 +71,8 @@ fn every_command_helps_with_an_example() {
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
     let audit = ["verify", "export", "tail", "seal"].map(|word| format!("audit {word}"));
     let rows = ["list", "show", "set", "remove"];
-    let nouns = ["agents", "gateways", "roles", "deployments", "budgets", "prices"];
+    let nouns =
+        ["agents", "gateways", "roles", "deployments", "budgets", "prices", "webhooks", "hooks"];
     let rows = nouns.iter().flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
     let more = [
         "apply",

@@ -168,6 +168,22 @@ fn an_address_is_checked_before_it_is_used() {
     for bad in ["", "words.txt", "ftp://x/y", "http://", "file:///etc/passwd", "localhost:80"] {
         assert!(HttpModerator::new(bad).is_err(), "{bad}");
     }
+    assert!(HttpModerator::new("https://ada:hunter2@example.com/judge").is_err());
     assert!(HttpModerator::is_address("https://example.com/judge"));
     assert!(!HttpModerator::is_address("words.txt"));
+}
+
+#[tokio::test]
+async fn a_token_is_sent_and_never_shown() {
+    let server = Server::json(r#"{"flagged": false}"#).await;
+    let moderator = HttpModerator::new(&server.address).expect("the address is one");
+    let moderator = moderator.with_token(&Secret::new("hunter2")).expect("it can be sent");
+    assert!(!format!("{moderator:?}").contains("hunter2"));
+    let (run, step, text) = (RunId(1), "a".to_owned(), "hello".to_owned());
+    let verdict = moderator.check(&Subject { phase: Phase::Input, run, step, text }).await;
+    assert_eq!(verdict, Verdict::Clear);
+    let heard = server.heard.lock().expect("nobody panics while holding it").clone();
+    assert!(heard[0].contains("authorization: Bearer hunter2\r\n"), "{}", heard[0]);
+    let bad = HttpModerator::new(&server.address).expect("the address is one");
+    assert!(bad.with_token(&Secret::new("a\nb")).is_err());
 }

@@ -284,3 +284,35 @@ fn what_prompts_are_made_of_has_bounds() {
         "#]],
     );
 }
+
+#[test]
+fn webhooks_say_where_what_and_with_which_secret() {
+    check(
+        r#"
+        webhooks:
+          pager: {url: "https://example.com/sluice?x=1", events: [run.failed, budget.alert], secret: "env:PAGER"}
+          all: {url: "http://127.0.0.1:9000/", events: ["*"], workflows: [pay, "pay@1"], secret: "file:/run/secrets/all", enabled: false}
+        hooks:
+          orders: {workflow: pay, secret: "env:ORDERS", args: {order: "order.items[0].id", all: $}}
+        "#,
+        expect![[r#"
+        "#]],
+    );
+}
+
+#[test]
+fn webhooks_that_make_no_sense_are_refused_and_no_secret_is_repeated() {
+    check(
+        r#"
+        webhooks:
+          a: {url: "ftp://example.com/", events: [run.faild, run.failed], secret: hunter2hunter2}
+          b: {url: "https://ada:hunter2@example.com/", events: [], secret: "env:1X"}
+          c: {events: ["run.failed"], url: "https://example.com/"}
+        hooks:
+          d: {workflow: pay}
+          e: {workflow: pay, secret: "vault:x", args: {a: "..", b: "a b"}}
+        "#,
+        expect![[r#"
+        "#]],
+    );
+}

@@ -3,6 +3,7 @@
 use super::choices::{Address, ExecutionTarget};
 use super::prompt::{InstructionDoc, Memory, NoteDoc};
 use super::schedule::ScheduleRow;
+use super::webhook::{HookDoc, WebhookDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Table, Whole};
@@ -56,6 +57,10 @@ document! {
         optional "workflows" workflows: Vec<Spanned<String>>,
         /// Workflows that are started by themselves, by name.
         optional "schedules" schedules: Table<ScheduleRow>,
+        /// Whom events are sent to, by name.
+        optional "webhooks" webhooks: Table<WebhookDoc>,
+        /// Doors through which somebody elsewhere starts runs, by name.
+        optional "hooks" hooks: Table<HookDoc>,
     }
 }
 

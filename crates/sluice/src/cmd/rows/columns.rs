@@ -57,6 +57,16 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Policy => &[("SET", "set"), ("LINES", "lines")],
         Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
         Kind::Lens => &[("HEAD", "head"), ("VERSIONS", "ids")],
+        Kind::Webhook => &[
+            ("URL", "url"),
+            ("EVENTS", "events"),
+            ("WORKFLOWS", "workflows"),
+            ("SECRET", "secret"),
+            ("", "enabled"),
+        ],
+        Kind::Hook => {
+            &[("WORKFLOW", "workflow"), ("ARGS", "args"), ("SECRET", "secret"), ("", "enabled")]
+        }
         // Schedules and budgets have commands of their own to list them.
         Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Token | Kind::Switch => &[],
     }

@@ -1,0 +1,250 @@
+//! Which addresses are not for strangers to name.
+//!
+//! Whoever may write a URL could otherwise have the engine call what only the
+//! engine's machine can reach: a database on loopback, a neighbour in the same
+//! network, the cloud's keeper of credentials.
+//!
+//! INVARIANT: what is not known to be a public unicast address is closed. An
+//! address that carries another one inside (mapped, 6to4, Teredo, NAT64, ISATAP)
+//! is as closed as the one inside it.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Why an address is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// `0.0.0.0` and its block, `::`.
+    Unspecified,
+    /// This machine.
+    Loopback,
+    /// A private network.
+    Private,
+    /// Shared between a carrier and its customers.
+    Shared,
+    /// The same wire.
+    LinkLocal,
+    /// Where clouds hand out credentials.
+    Metadata,
+    /// Many at once.
+    Multicast,
+    /// For examples.
+    Documentation,
+    /// Set aside for something else.
+    Reserved,
+}
+
+impl Closed {
+    /// Whether naming the host opens it. Where credentials are handed out, and
+    /// what nobody serves on, takes an address or a network on the list: whoever
+    /// rules a name's zone could otherwise point it there.
+    pub fn opens_by_name(self) -> bool {
+        matches!(self, Closed::Loopback | Closed::Private | Closed::Shared)
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Closed::Unspecified => "unspecified",
+            Closed::Loopback => "loopback",
+            Closed::Private => "private",
+            Closed::Shared => "carrier-shared",
+            Closed::LinkLocal => "link-local",
+            Closed::Metadata => "cloud metadata",
+            Closed::Multicast => "multicast",
+            Closed::Documentation => "documentation",
+            Closed::Reserved => "reserved",
+        })
+    }
+}
+
+/// Why an address is closed; none if it is public.
+pub fn closed(address: IpAddr) -> Option<Closed> {
+    match address.to_canonical() {
+        IpAddr::V4(address) => closed_v4(address),
+        IpAddr::V6(address) => closed_v6(address),
+    }
+}
+
+/// Metadata services that stand in no block of their own, or in a public one.
+const METADATA_V4: [Ipv4Addr; 4] = [
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
+const METADATA_V6: [Ipv6Addr; 2] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+];
+
+fn closed_v4(address: Ipv4Addr) -> Option<Closed> {
+    if METADATA_V4.contains(&address) {
+        return Some(Closed::Metadata);
+    }
+    Some(match address.octets() {
+        [0, ..] => Closed::Unspecified,
+        [127, ..] => Closed::Loopback,
+        [10, ..] | [192, 168, ..] => Closed::Private,
+        [172, b, ..] if b & 0xf0 == 16 => Closed::Private,
+        [100, b, ..] if b & 0xc0 == 64 => Closed::Shared,
+        [169, 254, ..] => Closed::LinkLocal,
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Closed::Documentation,
+        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => Closed::Reserved,
+        [224..=239, ..] => Closed::Multicast,
+        [240..=255, ..] => Closed::Reserved,
+        _ => return None,
+    })
+}
+
+fn closed_v6(address: Ipv6Addr) -> Option<Closed> {
+    if METADATA_V6.contains(&address) {
+        return Some(Closed::Metadata);
+    }
+    if address.is_unspecified() {
+        return Some(Closed::Unspecified);
+    }
+    if address.is_loopback() {
+        return Some(Closed::Loopback);
+    }
+    let part = address.segments();
+    let isatap = matches!(part[4], 0 | 0x200) && part[5] == 0x5efe;
+    if isatap && let Some(inner) = closed_v4(joined(part[6], part[7])) {
+        return Some(inner);
+    }
+    match part {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => closed_v4(joined(high, low)),
+        [0x2002, high, low, ..] => closed_v4(joined(high, low)),
+        // Teredo: who relays it, and, turned over, who is meant.
+        [0x2001, 0, high, low, .., client_high, client_low] => {
+            closed_v4(joined(high, low)).or_else(|| closed_v4(joined(!client_high, !client_low)))
+        }
+        [0x2001, 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..] => Some(Closed::Documentation),
+        [0x2001, 0..=0x1ff, ..] => Some(Closed::Reserved),
+        [0x2000..=0x3fff, ..] => None,
+        [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Some(Closed::Private),
+        [0xfe80..=0xfebf, ..] => Some(Closed::LinkLocal),
+        [0xff00..=0xffff, ..] => Some(Closed::Multicast),
+        // IPv4-compatible: long abandoned, and some systems still unwrap it.
+        [0, 0, 0, 0, 0, 0, high, low] => {
+            Some(closed_v4(joined(high, low)).unwrap_or(Closed::Reserved))
+        }
+        _ => Some(Closed::Reserved),
+    }
+}
+
+fn joined(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(address: &str) -> Option<Closed> {
+        closed(address.parse().expect("it is an address"))
+    }
+
+    #[test]
+    fn addresses_of_this_machine_and_its_neighbours_are_closed() {
+        let cases = [
+            ("0.0.0.0", Closed::Unspecified),
+            ("0.1.2.3", Closed::Unspecified),
+            ("127.0.0.1", Closed::Loopback),
+            ("127.255.255.254", Closed::Loopback),
+            ("10.0.0.1", Closed::Private),
+            ("172.16.0.1", Closed::Private),
+            ("172.31.255.255", Closed::Private),
+            ("192.168.1.1", Closed::Private),
+            ("100.64.0.1", Closed::Shared),
+            ("100.127.255.255", Closed::Shared),
+            ("169.254.0.1", Closed::LinkLocal),
+            ("169.254.169.254", Closed::Metadata),
+            ("100.100.100.200", Closed::Metadata),
+            ("192.0.0.192", Closed::Metadata),
+            ("168.63.129.16", Closed::Metadata),
+            ("192.0.0.8", Closed::Reserved),
+            ("192.0.2.1", Closed::Documentation),
+            ("198.51.100.1", Closed::Documentation),
+            ("203.0.113.1", Closed::Documentation),
+            ("198.18.0.1", Closed::Reserved),
+            ("192.88.99.1", Closed::Reserved),
+            ("224.0.0.1", Closed::Multicast),
+            ("240.0.0.1", Closed::Reserved),
+            ("255.255.255.255", Closed::Reserved),
+            ("::", Closed::Unspecified),
+            ("::1", Closed::Loopback),
+            ("fc00::1", Closed::Private),
+            ("fd12:3456::1", Closed::Private),
+            ("fec0::1", Closed::Private),
+            ("fe80::1", Closed::LinkLocal),
+            ("fd00:ec2::254", Closed::Metadata),
+            ("fd20:ce::254", Closed::Metadata),
+            ("ff02::1", Closed::Multicast),
+            ("2001:db8::1", Closed::Documentation),
+            ("3fff::1", Closed::Documentation),
+            ("2001:2::1", Closed::Reserved),
+            ("100::1", Closed::Reserved),
+            ("5f00::1", Closed::Reserved),
+        ];
+        for (address, why) in cases {
+            assert_eq!(judged(address), Some(why), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_inside_another_is_judged_too() {
+        let cases = [
+            ("::ffff:127.0.0.1", Closed::Loopback),
+            ("::ffff:169.254.169.254", Closed::Metadata),
+            ("::127.0.0.1", Closed::Loopback),
+            ("::10.0.0.1", Closed::Private),
+            ("::8.8.8.8", Closed::Reserved),
+            ("::ffff:0:127.0.0.1", Closed::Reserved),
+            ("64:ff9b::7f00:1", Closed::Loopback),
+            ("64:ff9b::a9fe:a9fe", Closed::Metadata),
+            ("64:ff9b:1::a00:1", Closed::Reserved),
+            ("2002:7f00:1::", Closed::Loopback),
+            ("2002:a9fe:a9fe::1", Closed::Metadata),
+            ("2002:c0a8:101::1", Closed::Private),
+            // Teredo by way of 65.54.227.120, for 127.0.0.1 and from 10.0.0.1.
+            ("2001:0:4136:e378:8000:63bf:80ff:fffe", Closed::Loopback),
+            ("2001:0:a00:1:8000:63bf:f7f7:f7f7", Closed::Private),
+            ("2606:4700::5efe:10.0.0.1", Closed::Private),
+            ("2606:4700::200:5efe:127.0.0.1", Closed::Loopback),
+        ];
+        for (address, why) in cases {
+            assert_eq!(judged(address), Some(why), "{address}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_open() {
+        let cases = [
+            "1.1.1.1",
+            "8.8.8.8",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.1",
+            "169.253.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.167.0.1",
+            "198.17.0.1",
+            "198.20.0.1",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+            "2002:808:808::1",
+        ];
+        for address in cases {
+            assert_eq!(judged(address), None, "{address}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where an answer sends the caller on to, and with what.
+//!
+//! INVARIANT: nothing that proves who asks is carried to another origin. What may
+//! be carried is a short list, so that a header nobody thought of stays behind.
+
+use super::error::{OutboundError, Refusal};
+use super::{Request, parse};
+use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
+use reqwest::{Method, StatusCode, Url};
+
+/// Headers that say nothing about who asks.
+const CARRIED: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE];
+
+/// What is asked at the next place.
+#[derive(Debug, Clone)]
+pub(super) struct Hop {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Hop {
+    /// What a request asks first.
+    pub(super) fn first(request: &Request) -> Result<Hop, OutboundError> {
+        Ok(Hop {
+            method: request.method.clone(),
+            url: parse(&request.url)?,
+            headers: request.headers.clone(),
+            body: request.body.clone(),
+        })
+    }
+
+    /// What is asked next, if the answer sends on.
+    pub(super) fn next(
+        self,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<Result<Hop, Hop>, OutboundError> {
+        if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(Err(self));
+        }
+        let Some(place) = headers.get(LOCATION) else { return Ok(Err(self)) };
+        let place = place.to_str().map_err(|_| Refusal::NoUrl)?;
+        let url = self.url.join(place).map_err(|_| Refusal::NoUrl)?;
+        let url = parse(url.as_str())?;
+        if self.url.scheme() == "https" && url.scheme() == "http" {
+            return Err(Refusal::Downgrade.into());
+        }
+        let mut hop = self;
+        let asks_anew = match status.as_u16() {
+            303 => hop.method != Method::HEAD,
+            301 | 302 => hop.method == Method::POST,
+            _ => false,
+        };
+        if asks_anew {
+            hop.method = Method::GET;
+            hop.body = Vec::new();
+            hop.headers.remove(CONTENT_TYPE);
+        }
+        if url.origin() != hop.url.origin() {
+            hop.headers = carried(&hop.headers);
+        }
+        hop.url = url;
+        Ok(Ok(hop))
+    }
+}
+
+fn carried(headers: &HeaderMap) -> HeaderMap {
+    CARRIED.iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone()))).collect()
+}

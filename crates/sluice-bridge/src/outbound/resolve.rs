@@ -1,0 +1,81 @@
+//! How a name becomes the addresses that are connected to.
+//!
+//! INVARIANT: the addresses that were judged are the ones that are connected to.
+//! The client has no other way to look up a name, so an answer that changes
+//! between the look and the call changes nothing.
+
+use super::address::{Closed, closed};
+use super::allow::AllowList;
+use super::error::{OutboundError, Refusal};
+use crate::limits::ADDRESSES_MAX;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use sluice_core::port::Later;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Who knows the addresses of names.
+pub trait Names: fmt::Debug + Send + Sync {
+    /// The addresses of a name.
+    fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// What this machine knows of names.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemNames;
+
+impl Names for SystemNames {
+    fn addresses<'a>(&'a self, name: &'a str) -> Later<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|socket| socket.ip()).take(ADDRESSES_MAX).collect())
+        })
+    }
+}
+
+/// Judges addresses for calls to one port.
+#[derive(Debug, Clone)]
+pub(super) struct Guard {
+    pub(super) allow: Arc<AllowList>,
+    pub(super) names: Arc<dyn Names>,
+    pub(super) port: u16,
+}
+
+impl Guard {
+    /// Why an address may not be called, if so.
+    pub(super) fn closed(&self, host: Option<&str>, address: IpAddr) -> Option<Closed> {
+        let to = SocketAddr::new(address, self.port);
+        closed(address).filter(|why| !self.allow.opens(host, to, *why))
+    }
+
+    /// The addresses of a name that may be called.
+    async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, OutboundError> {
+        let found = self.names.addresses(name).await.map_err(|_| OutboundError::Unreachable)?;
+        let mut first = None;
+        let mut open = Vec::new();
+        for address in found.into_iter().take(ADDRESSES_MAX) {
+            match self.closed(Some(name), address) {
+                None => open.push(SocketAddr::new(address, self.port)),
+                Some(why) => first = first.or(Some(why)),
+            }
+        }
+        match first {
+            Some(why) if open.is_empty() => {
+                Err(Refusal::Closed { host: name.to_owned(), why }.into())
+            }
+            _ if open.is_empty() => Err(OutboundError::Unreachable),
+            _ => Ok(open),
+        }
+    }
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.clone();
+        Box::pin(async move {
+            let open = guard.look_up(name.as_str()).await?;
+            Ok::<Addrs, _>(Box::new(open.into_iter()))
+        })
+    }
+}

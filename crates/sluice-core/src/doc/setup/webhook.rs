@@ -1,0 +1,169 @@
+//! What a setup may say of webhooks, outward and inward.
+
+use crate::code::Code;
+use crate::contract::url::is_url;
+use crate::diagnostic::Problem;
+use crate::doc::leaf::Table;
+use crate::doc::read::{Read, Reader, document};
+use crate::doc::schema::Defs;
+use crate::journal::name::NAMES;
+use crate::limits::WEBHOOK_EVENTS_MAX;
+use crate::node::Node;
+use crate::path::Path;
+use crate::secret::SecretRef;
+use crate::suggest::suggest;
+use crate::yaml::shorten;
+use serde_json::{Value, json};
+use sluice_govern::registry::Webhook;
+
+document! {
+    /// Somebody elsewhere whom events are sent to.
+    pub(crate) struct WebhookDoc {
+        /// Where they are sent: an `https` address, or an `http` one.
+        required "url" url: Target,
+        /// Which: names of events, or `*` for all but `node.stream.delta`.
+        required "events" events: Events,
+        /// Only of runs of these workflows; none named means any.
+        optional "workflows" workflows: Vec<String>,
+        /// What they are signed with: `env:NAME` or `file:PATH`.
+        required "secret" secret: Reference,
+        /// Whether anything is sent; left as it is unless written.
+        optional "enabled" enabled: bool,
+    }
+}
+
+document! {
+    /// A door through which somebody elsewhere starts runs of one workflow.
+    pub(crate) struct HookDoc {
+        /// A workflow of the registry: its name, or `name@version`.
+        required "workflow" workflow: String,
+        /// What requests are signed with: `env:NAME` or `file:PATH`.
+        required "secret" secret: Reference,
+        /// What the run is given: arguments by name, each the path of a value in the body (`order.items[0]`), or `$` for all of it.
+        optional "args" args: Table<BodyPath>,
+        /// Whether it is open; left as it is unless written.
+        optional "enabled" enabled: bool,
+    }
+}
+
+/// Where events can be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Target;
+
+impl Read for Target {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Target> {
+        let text = cx.text(node)?;
+        let authority = text.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if is_url(text) && !authority.contains('@') {
+            return Some(Target);
+        }
+        // What stands before an `@` may be a password, and is not repeated.
+        let (message, hint) = if authority.contains('@') {
+            (
+                "the address has a user or password in it".to_owned(),
+                "leave it out; requests are signed with `secret`",
+            )
+        } else {
+            (
+                format!("`{}` is no address", shorten(text)),
+                "write it like `https://example.com/hook`",
+            )
+        };
+        cx.add(Problem::new(Code::BadValue, node.span, message).with_hint(hint));
+        None
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "string", "format": "uri" })
+    }
+}
+
+/// Names of events.
+#[derive(Debug, Clone)]
+pub(crate) struct Events;
+
+impl Read for Events {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Events> {
+        let names = Vec::<EventName>::read(node, cx)?;
+        if node.item(0).is_none() || names.len() > WEBHOOK_EVENTS_MAX {
+            let message = format!("1 to {WEBHOOK_EVENTS_MAX} events are named, or `*`");
+            cx.add(Problem::new(Code::BadValue, node.span, message));
+        }
+        Some(Events)
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        Vec::<EventName>::schema(defs)
+    }
+}
+
+/// The name of an event.
+#[derive(Debug, Clone)]
+pub(crate) struct EventName;
+
+impl Read for EventName {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<EventName> {
+        let text = cx.text(node)?;
+        if text == Webhook::ALL || NAMES.contains(&text) {
+            return Some(EventName);
+        }
+        let message = format!("there is no event `{}`", shorten(text));
+        let hint = match suggest(text, NAMES.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "docs/guide/webhooks.md lists them; `*` stands for all".to_owned(),
+        };
+        cx.add(Problem::new(Code::BadValue, node.span, message).with_hint(hint));
+        None
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        let names: Vec<&str> = std::iter::once(Webhook::ALL).chain(NAMES).collect();
+        json!({ "enum": names })
+    }
+}
+
+/// Where a secret is found. What is none is not repeated: it may be the secret.
+#[derive(Debug, Clone)]
+pub(crate) struct Reference;
+
+impl Read for Reference {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Reference> {
+        if let Err(bad) = cx.text(node)?.parse::<SecretRef>() {
+            let problem = Problem::new(Code::BadValue, node.span, bad.to_string());
+            let hint = "put it into a variable or a file that only the server can read";
+            cx.add(problem.with_hint(hint));
+            return None;
+        }
+        Some(Reference)
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "string", "pattern": "^(env:[A-Za-z_][A-Za-z0-9_]*|file:.*\\S.*)$" })
+    }
+}
+
+/// The path of a value in a body.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyPath;
+
+impl Read for BodyPath {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<BodyPath> {
+        let text = cx.text(node)?;
+        if text == "$" {
+            return Some(BodyPath);
+        }
+        if let Err(fault) = Path::parse(text) {
+            let problem = Problem::new(Code::BadReference, node.span, fault.message);
+            cx.add(
+                problem.with_hint("write it like `order.items[0].id`, or `$` for the whole body"),
+            );
+            return None;
+        }
+        Some(BodyPath)
+    }
+
+    fn schema(_: &mut Defs) -> Value {
+        json!({ "type": "string" })
+    }
+}

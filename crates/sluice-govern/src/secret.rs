@@ -1,0 +1,124 @@
+//! Where a secret is found. What is stored, shown and exported is this, never the
+//! secret itself.
+//!
+//! INVARIANT: no message of a reference that cannot be read repeats it: it may be
+//! the secret.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Longest reference, in bytes.
+const REFERENCE_BYTES_MAX: usize = 4096;
+
+/// Where a secret is found.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum SecretRef {
+    /// In an environment variable of the process: `env:NAME`.
+    Env(String),
+    /// In a file: `file:PATH`.
+    File(String),
+}
+
+/// A text that refers to no secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadReference {
+    /// It may be a secret itself.
+    #[error(
+        "this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here"
+    )]
+    NotOne,
+    /// Not what a variable is called.
+    #[error("`env:` is followed by the name of a variable: letters, digits and `_`")]
+    Name,
+    /// Not where a file is.
+    #[error("`file:` is followed by a path")]
+    Path,
+}
+
+impl FromStr for SecretRef {
+    type Err = BadReference;
+
+    fn from_str(text: &str) -> Result<SecretRef, BadReference> {
+        if text.len() > REFERENCE_BYTES_MAX {
+            return Err(BadReference::NotOne);
+        }
+        if let Some(name) = text.strip_prefix("env:") {
+            let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let begins = name.chars().next().is_some_and(|c| !c.is_ascii_digit());
+            let fits = letters && begins;
+            return if fits {
+                Ok(SecretRef::Env(name.to_owned()))
+            } else {
+                Err(BadReference::Name)
+            };
+        }
+        if let Some(path) = text.strip_prefix("file:") {
+            let fits = !path.trim().is_empty() && !path.contains(char::is_control);
+            return if fits {
+                Ok(SecretRef::File(path.to_owned()))
+            } else {
+                Err(BadReference::Path)
+            };
+        }
+        Err(BadReference::NotOne)
+    }
+}
+
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SecretRef::Env(name) => write!(f, "env:{name}"),
+            SecretRef::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
+impl TryFrom<String> for SecretRef {
+    type Error = BadReference;
+
+    fn try_from(text: String) -> Result<SecretRef, BadReference> {
+        text.parse()
+    }
+}
+
+impl From<SecretRef> for String {
+    fn from(reference: SecretRef) -> String {
+        reference.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_reads_as_it_was_written() {
+        for text in ["env:HOOK_SECRET", "env:_x1", "file:/run/secrets/hook", "file:a b"] {
+            assert_eq!(text.parse::<SecretRef>().map(|read| read.to_string()).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_and_not_repeated() {
+        let words = [
+            "",
+            "hunter2hunter2",
+            "vault:x",
+            "ENV:X",
+            "env:",
+            "env:1X",
+            "env:A B",
+            "file:",
+            "file: ",
+            "file:\n",
+        ];
+        for text in words {
+            let told = text.parse::<SecretRef>().expect_err(text).to_string();
+            assert!(!told.contains("hunter2") && !told.contains("vault"), "{told}");
+        }
+        let read: Result<SecretRef, _> = serde_json::from_value("hunter2hunter2".into());
+        assert!(!read.expect_err("it is a secret").to_string().contains("hunter2"));
+    }
+}

@@ -1,0 +1,221 @@
+//! Live streams of events, resumable: Server-Sent Events.
+//!
+//! INVARIANT: what is sent was journalled, in the order of its ids. A client that
+//! comes again with the last id it saw misses nothing and sees nothing twice.
+
+use super::ask::{Ask, bad};
+use super::problem::{OVERLOADED, Rejection};
+use super::route::{Answers, Need, Route};
+use crate::app::App;
+use crate::auth::permission::Permission as P;
+use crate::house::House;
+use crate::limits::STREAM_CHUNK_BYTES;
+use crate::refused::{self, Done, Refused};
+use crate::service::find;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sluice_core::journal::envelope::Seen;
+use sluice_engine::tail::Reader;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+const MEDIA: &str = "text/event-stream; charset=utf-8";
+
+/// The routes of streams.
+pub(super) fn routes() -> Vec<Route> {
+    let read = Need::Permission(P::WorkflowRead);
+    let one = |path| {
+        let about = "Follow a run: what happened, then what happens";
+        Route::raw((Method::GET, path), read, about, Answers::Text("text/event-stream"), follow)
+            .lasting()
+    };
+    vec![one("/api/v1/runs/{run}/events"), one("/api/v1/execute/workflows/{run}/events")]
+}
+
+/// Where a stream begins.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    /// The last event that was seen; before the header `Last-Event-ID`.
+    #[serde(rename = "afterEventId")]
+    after_event_id: Option<String>,
+}
+
+/// The cursor: the query's, else the header's, else the beginning.
+fn cursor(query: &EventsQuery, headers: &HeaderMap) -> Result<u64, Refused> {
+    let header = headers.get("last-event-id").map(HeaderValue::to_str);
+    let said = match (&query.after_event_id, header) {
+        (Some(said), _) => said.as_str(),
+        (None, Some(Ok(said))) => said,
+        (None, Some(Err(_))) => "?",
+        (None, None) => return Ok(0),
+    };
+    let digits = !said.is_empty() && said.bytes().all(|byte| byte.is_ascii_digit());
+    let number = said.parse().ok().filter(|_| digits);
+    number.ok_or_else(|| bad("the cursor is the number of an event"))
+}
+
+async fn follow(ask: Ask<EventsQuery>) -> Done<Response> {
+    let after = cursor(&ask.query, &ask.headers)?;
+    let run = find::run(ask.service(), ask.path("run")).await?.run;
+    let Ok(place) = Arc::clone(ask.app.streams()).try_acquire_owned() else {
+        let rejection =
+            Rejection::later(OVERLOADED, "too many streams are open", Duration::from_secs(5));
+        return Ok(rejection.into_response(&ask.request_id));
+    };
+    let reader = ask.service().engine.reader(run, after).await.map_err(refused::load)?;
+    Ok(response(Live::new(&ask, place, Source::Run(Box::new(reader)))))
+}
+
+/// What is read.
+enum Source {
+    /// One run.
+    Run(Box<Reader>),
+}
+
+/// A stream and whoever reads it.
+struct Live {
+    app: App,
+    house: Arc<House>,
+    token: String,
+    source: Source,
+    /// What was read and not sent yet.
+    waiting: std::collections::VecDeque<Arc<Seen>>,
+    /// When something was last handed over.
+    sent_at: Instant,
+    ended: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Live {
+    fn new<Q>(ask: &Ask<Q>, place: OwnedSemaphorePermit, source: Source) -> Live {
+        Live {
+            app: ask.app.clone(),
+            house: Arc::clone(&ask.house),
+            token: ask.caller.token.clone(),
+            source,
+            waiting: std::collections::VecDeque::new(),
+            sent_at: Instant::now(),
+            ended: false,
+            _place: place,
+        }
+    }
+
+    /// The next bytes; none when the stream ends.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        // Whoever reads asks for more as soon as there is room. One who did not
+        // for so long is not served any more, and can come again.
+        let settings = self.app.settings();
+        let slow = Duration::from_millis(settings.slow_reader_ms);
+        if !self.waiting.is_empty() && self.sent_at.elapsed() > slow {
+            return self.end(": dropped: read too slowly; resume after the last id\n\n");
+        }
+        if self.waiting.is_empty() {
+            let heartbeat = Duration::from_millis(settings.heartbeat_ms);
+            let stop = self.app.stop().clone();
+            let Source::Run(reader) = &mut self.source;
+            let read = tokio::select! {
+                biased;
+                () = stop.cancelled() => None,
+                read = tokio::time::timeout(heartbeat, reader.next()) => Some(read),
+            };
+            match read {
+                None => return self.end(": the server stops; resume elsewhere\n\n"),
+                Some(Err(_)) => return self.heartbeat(),
+                Some(Ok(Ok(None))) => return None,
+                Some(Ok(Ok(Some(page)))) => self.waiting.extend(page),
+                Some(Ok(Err(error))) => {
+                    tracing::warn!(%error, "a stream cannot be read");
+                    return self.end(": the journal cannot be read now; resume later\n\n");
+                }
+            }
+        }
+        let mut text = String::new();
+        while text.len() < STREAM_CHUNK_BYTES {
+            let Some(seen) = self.waiting.pop_front() else { break };
+            frame(&mut text, &seen);
+        }
+        self.sent_at = Instant::now();
+        Some(text.into())
+    }
+
+    /// Says that the stream lives, if whoever reads it still may.
+    fn heartbeat(&mut self) -> Option<Bytes> {
+        self.sent_at = Instant::now();
+        if self.house.identities().standing(&self.token, self.app.now_ms()).is_none() {
+            return self.end(": the token counts no more\n\n");
+        }
+        Some(Bytes::from_static(b": heartbeat\n\n"))
+    }
+
+    fn end(&mut self, comment: &'static str) -> Option<Bytes> {
+        self.ended = true;
+        Some(Bytes::from_static(comment.as_bytes()))
+    }
+}
+
+/// One event. Its envelope is JSON in one line, so nothing in it ends a line.
+fn frame(text: &mut String, seen: &Seen) {
+    let written = match seen {
+        Seen::Event(event) => {
+            write!(text, "id: {}\nevent: {}\ndata: {}\n\n", event.id, event.kind, event.json)
+        }
+        Seen::Elided { first, last } => write!(text, ": {first} to {last} were elided\n\n"),
+    };
+    written.expect("a string takes everything");
+}
+
+fn response(live: Live) -> Response {
+    let chunks = stream::unfold(live, |mut live| async move {
+        let chunk = live.next().await?;
+        Some((Ok::<_, Infallible>(chunk), live))
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("keep-alive"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(query: Option<&str>, header: Option<&str>) -> Option<u64> {
+        let query = EventsQuery { after_event_id: query.map(str::to_owned) };
+        let mut headers = HeaderMap::new();
+        if let Some(header) = header {
+            headers.insert("last-event-id", header.parse().unwrap());
+        }
+        cursor(&query, &headers).ok()
+    }
+
+    #[test]
+    fn the_query_counts_before_the_header() {
+        assert_eq!(at(None, None), Some(0));
+        assert_eq!(at(None, Some("7")), Some(7));
+        assert_eq!(at(Some("3"), Some("7")), Some(3));
+        assert_eq!(at(Some("3"), Some("x")), Some(3));
+    }
+
+    #[test]
+    fn a_cursor_is_a_number_and_nothing_else() {
+        for odd in ["", "-1", "+1", "1.0", "x", "99999999999999999999", " 1"] {
+            assert_eq!(at(Some(odd), None), None, "{odd}");
+        }
+        assert_eq!(at(None, Some("x")), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! What the server says of itself: whether it lives, is ready, what it offers.
+
+use super::openapi;
+use super::problem::{STOPPING, STORE_UNAVAILABLE};
+use super::route::{Answers, Incoming, Need, Route};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+/// The routes of the server itself.
+pub(super) fn routes() -> Vec<Route> {
+    let get = |path| (Method::GET, path);
+    let health = Answers::Json(health_schema);
+    vec![
+        Route::open(get("/healthz"), Need::Nothing, "Whether the process lives", health, alive),
+        Route::open(get("/readyz"), Need::Nothing, "Whether it takes work", health, ready),
+        Route::open(
+            get("/api/v1/openapi.json"),
+            Need::Nothing,
+            "This description",
+            Answers::Json(|_| json_schema!({"type": "object"})),
+            description,
+        ),
+        Route::open(
+            get("/api/docs"),
+            Need::Nothing,
+            "The API for people",
+            Answers::Text("text/html"),
+            docs,
+        ),
+    ]
+}
+
+fn health_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {"status": {"type": "string"}, "why": {"type": "string"}},
+        "required": ["status"],
+    })
+}
+
+fn json(status: StatusCode, body: &Value) -> Response {
+    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    (status, [json], body.to_string()).into_response()
+}
+
+async fn alive(_: Incoming) -> Response {
+    json(StatusCode::OK, &json!({"status": "alive"}))
+}
+
+/// Ready: every organisation's store answers, and nothing keeps it from writing.
+async fn ready(incoming: Incoming) -> Response {
+    let not = |why: &str| {
+        json(StatusCode::SERVICE_UNAVAILABLE, &json!({"status": "not_ready", "why": why}))
+    };
+    if incoming.app.stop().is_cancelled() {
+        return not(STOPPING);
+    }
+    for house in incoming.app.houses() {
+        let trouble = house.service().engine.trouble().borrow().is_some();
+        if trouble || house.rows().await.is_err() {
+            return not(STORE_UNAVAILABLE);
+        }
+    }
+    json(StatusCode::OK, &json!({"status": "ready"}))
+}
+
+async fn description(_: Incoming) -> Response {
+    json(StatusCode::OK, &openapi::document(&super::routes()))
+}
+
+/// A page that lists the API: plain, without scripts.
+async fn docs(_: Incoming) -> Response {
+    let routes = super::routes();
+    let rows: String = routes.iter().map(line).collect();
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>Sluice API</title>\
+         <style>{STYLE}</style><h1>Sluice API</h1>\
+         <p>As OpenAPI 3.1: <a href=\"/api/v1/openapi.json\">openapi.json</a>. Send \
+         <code>Authorization: Bearer TOKEN</code>. Answers are <code>{{data, meta}}</code>; \
+         problems are <code>application/problem+json</code> with a <code>code</code>.</p>\
+         <table><thead><tr><th>Method<th>Path<th>What<th>Permission</thead><tbody>{rows}\
+         </tbody></table></html>"
+    );
+    let html = (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    let csp = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    (StatusCode::OK, [html, csp], page).into_response()
+}
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;\
+    padding:0 1rem;color-scheme:light dark}table{border-collapse:collapse;width:100%}\
+    td,th{text-align:left;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #8884}\
+    code{font:13px ui-monospace,monospace}";
+
+fn line(route: &Route) -> String {
+    let need = match route.need {
+        Need::Nothing => "none",
+        Need::Token => "any token",
+        Need::Permission(permission) => permission.as_str(),
+    };
+    let (method, path, about) = (&route.method, route.path, route.about);
+    format!("<tr><td>{method}<td><code>{path}</code><td>{about}<td>{need}")
+}

@@ -1,0 +1,299 @@
+//! Answers whose shape is described by hand: what the core serialises itself.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident($inner:ty) = $schema:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    )*};
+}
+
+shapes! {
+    /// A run as an inspector shows it.
+    RunState(Box<RawValue>) = run_state();
+    /// An event, in its envelope.
+    Event(Box<RawValue>) = event();
+    /// What a run is, and what it was started with.
+    RunDetail(Value) = run_detail();
+    /// One step, with everything the journal says of it.
+    StepDetail(Value) = step_detail();
+    /// Values that crossed from step to step.
+    Provenance(Value) = provenance();
+    /// A question to people.
+    Approval(Value) = approval();
+    /// An object of the registry.
+    RowShown(Value) = json_schema!({
+        "type": "object",
+        "properties": {"kind": {"type": "string"}, "id": {"type": "string"}},
+        "required": ["kind", "id"],
+    });
+    /// What changed, and what it was before.
+    Changes(Value) = json_schema!({
+        "type": "object",
+        "properties": {
+            "changes": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "change": {"type": "string", "enum": ["added", "changed", "removed"]},
+                    "kind": {"type": "string"},
+                    "name": {"type": "string"},
+                    "fields": {},
+                },
+                "required": ["change", "kind", "name", "fields"],
+            }},
+            "epoch": {"type": "integer"},
+            "dry_run": {"type": "boolean"},
+        },
+        "required": ["changes", "epoch", "dry_run"],
+    });
+    /// Any JSON.
+    Anything(Value) = json_schema!({});
+}
+
+fn run_state() -> Schema {
+    let number = |name: &str| (name.to_owned(), serde_json::json!({"type": "integer"}));
+    let mut fields: serde_json::Map<String, Value> = [
+        "input_tokens",
+        "output_tokens",
+        "pending_count",
+        "waiting_count",
+        "in_flight_count",
+        "executed_count",
+        "failed_count",
+        "recursion_depth",
+    ]
+    .into_iter()
+    .map(number)
+    .collect();
+    let rest = serde_json::json!({
+        "run_id": {"type": "string"},
+        "workflow": {"type": "string"},
+        "version": {"type": ["integer", "null"]},
+        "status": {"type": "string"},
+        "pause_reason": {"type": ["string", "null"]},
+        "degraded": {"type": "boolean"},
+        "outputs": {},
+        "error_code": {"type": ["string", "null"]},
+        "error_message": {"type": ["string", "null"]},
+        "started_at": {"type": "string"},
+        "completed_at": {"type": ["string", "null"]},
+        "duration_ms": {"type": ["integer", "null"]},
+        "cost": {"type": "number"},
+        "active_node_id": {"type": ["string", "null"]},
+        "is_running": {"type": "boolean"},
+        "parent_run_id": {"type": ["string", "null"]},
+        "provenance": {
+            "type": "object",
+            "properties": {"upstream": {"type": "integer"}, "downstream": {"type": "integer"}},
+            "required": ["upstream", "downstream"],
+        },
+        "node_results": {"type": "array", "items": node()},
+        "approvals": {"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "approval_id": {"type": "string"},
+                "node_id": {"type": "string"},
+                "source": {"type": "string"},
+                "summary": {"type": "string"},
+                "digest": {"type": ["string", "null"]},
+                "status": {"type": "string"},
+                "requested_at": {"type": "string"},
+                "expires_at": {"type": "string"},
+            },
+            "required": ["approval_id", "node_id", "source", "summary", "digest", "status",
+                "requested_at", "expires_at"],
+        }},
+    });
+    fields.extend(rest.as_object().cloned().unwrap_or_default());
+    let required: Vec<&String> = fields.keys().collect();
+    json_schema!({"type": "object", "properties": fields, "required": required})
+}
+
+fn node() -> Value {
+    let text = serde_json::json!({"type": ["string", "null"]});
+    let count = serde_json::json!({"type": "integer"});
+    let maybe = serde_json::json!({"type": ["integer", "null"]});
+    let fields = serde_json::json!({
+        "node_id": {"type": "string"},
+        "label": text,
+        "status": {"type": "string"},
+        "generation": count,
+        "waiting_reason": text,
+        "unblock_hint": text,
+        "attempts": count,
+        "dispatches": count,
+        "wave": count,
+        "agent": text,
+        "gateway": text,
+        "provider_route": {
+            "type": "object",
+            "properties": {"provider": text, "model": text},
+            "required": ["provider", "model"],
+        },
+        "inputs": {},
+        "prompt": text,
+        "stdout": text,
+        "output": {},
+        "outputs": {},
+        "error_code": text,
+        "error_message": text,
+        "contract_errors": {"type": "array", "items": {
+            "type": "object",
+            "properties": {"field": {"type": "string"}, "reason": {"type": "string"}},
+            "required": ["field", "reason"],
+        }},
+        "placeholder": text,
+        "skip_reason": text,
+        "started_at": text,
+        "completed_at": text,
+        "duration_ms": maybe,
+        "first_byte_ms": maybe,
+        "input_tokens": count,
+        "output_tokens": count,
+        "thinking_tokens": count,
+        "cost": {"type": "number"},
+    });
+    let required: Vec<String> =
+        fields.as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default();
+    let mut fields = fields;
+    fields["member"] = serde_json::json!({"type": "string"});
+    fields["prompt_layers"] = serde_json::json!({"type": "array", "items": {"type": "object"}});
+    serde_json::json!({"type": "object", "properties": fields, "required": required})
+}
+
+fn event() -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "eventId": {"type": "integer"},
+            "sequence": {"type": "integer"},
+            "type": {"type": "string"},
+            "runId": {"type": "string"},
+            "workflowId": {"type": "string"},
+            "timestamp": {"type": "string"},
+            "correlation": {"type": "object"},
+            "payload": {"type": "object"},
+        },
+        "required": ["eventId", "sequence", "type", "runId", "workflowId", "timestamp",
+            "correlation", "payload"],
+    })
+}
+
+fn run_detail() -> Schema {
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "run_id": {"type": "string"},
+            "workflow": {"type": "string"},
+            "version": {"type": ["integer", "null"]},
+            "status": {"type": "string"},
+            "started_at": {"type": "string"},
+            "completed_at": {"type": ["string", "null"]},
+            "parent_run_id": {"type": ["string", "null"]},
+            "root_run_id": {"type": ["string", "null"]},
+            "owner": {"type": ["string", "null"]},
+            "initiator": {"type": "string"},
+            "args": {"type": "object"},
+            "definition_hash": {"type": "string"},
+            "default_agent": {"type": ["string", "null"]},
+            "role_bindings": {"type": "object"},
+            "trace_id": {"type": "string"},
+            "origin": {"type": ["object", "null"]},
+            "last_event_id": {"type": "integer"},
+        },
+        "required": ["run_id", "workflow", "status", "started_at", "initiator", "args",
+            "definition_hash", "trace_id", "last_event_id"],
+    })
+}
+
+fn step_detail() -> Schema {
+    let events = serde_json::json!({"type": "array", "items": {"type": "object"}});
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "run_id": {"type": "string"},
+            "node": node(),
+            "attempts": events,
+            "decisions": events,
+            "logs": events,
+            "others": events,
+        },
+        "required": ["run_id", "node", "attempts", "decisions", "logs", "others"],
+    })
+}
+
+fn provenance() -> Schema {
+    let place = serde_json::json!({
+        "type": "object",
+        "properties": {"run_id": {"type": "string"}, "node_id": {"type": "string"}},
+        "required": ["run_id", "node_id"],
+    });
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "run_id": {"type": "string"},
+            "rows": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "source": place,
+                    "source_output_path": {"type": "string"},
+                    "target": place,
+                    "target_input_path": {"type": "string"},
+                    "transform": {"type": ["string", "null"]},
+                },
+                "required": ["source", "source_output_path", "target", "target_input_path",
+                    "transform"],
+            }},
+            "cut": {"type": "boolean"},
+        },
+        "required": ["run_id", "rows", "cut"],
+    })
+}
+
+fn approval() -> Schema {
+    let text = serde_json::json!({"type": ["string", "null"]});
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "approval_id": {"type": "string"},
+            "run_id": {"type": "string"},
+            "workflow": {"type": "string"},
+            "node_id": {"type": "string"},
+            "source": {"type": "string"},
+            "summary": {"type": "string"},
+            "approvers": {"type": "array", "items": {"type": "string"}},
+            "status": {"type": "string"},
+            "requested_at": {"type": "string"},
+            "expires_at": {"type": "string"},
+            "by": text,
+            "comment": text,
+            "digest": text,
+            "action": {},
+            "reasons": {"type": ["array", "null"], "items": {"type": "string"}},
+            "changes": {"type": "array", "items": {"type": "object"}},
+            "quorum": {"type": "integer"},
+            "votes": {"type": "array", "items": {"type": "string"}},
+            "not_initiator": {"type": "boolean"},
+        },
+        "required": ["approval_id", "run_id", "workflow", "node_id", "source", "summary",
+            "approvers", "status", "requested_at", "expires_at", "digest", "changes", "quorum",
+            "votes", "not_initiator"],
+    })
+}

@@ -1,0 +1,185 @@
+//! Runs are started: of registered workflows, and of documents.
+
+use super::document::Input;
+use super::versions;
+use crate::house::House;
+use crate::refused::{self, Done, Refused};
+use axum::http::HeaderMap;
+use serde_json::{Map, Value};
+use sluice_core::diagnostic::Diagnostic;
+use sluice_core::doc::{self, Format, Registry};
+use sluice_core::rows;
+use sluice_engine::registered;
+use sluice_engine::start::{Start, StartedRun};
+use sluice_govern::registry::{Kind, Row, WorkflowVersion};
+use std::collections::BTreeMap;
+
+/// A document that is refused, as a whole.
+pub const DOCUMENT_REFUSED: &str = "document_refused";
+/// Longest idempotency key, in bytes.
+const KEY_BYTES_MAX: usize = 256;
+
+/// What a run is started with, beside its document.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// The arguments.
+    pub args: Map<String, Value>,
+    /// Who does steps that name nobody.
+    pub default_agent: Option<String>,
+    /// Which agent stands for which role.
+    pub role_bindings: BTreeMap<String, String>,
+    /// The same key within a day means the same run.
+    pub key: Option<String>,
+    /// Who starts it.
+    pub initiator: String,
+    /// The trace it belongs to.
+    pub trace: Option<String>,
+}
+
+/// A key as it may be.
+pub fn key(key: Option<String>) -> Result<Option<String>, Refused> {
+    let fits = |key: &String| {
+        !key.is_empty() && key.len() <= KEY_BYTES_MAX && !key.chars().any(char::is_control)
+    };
+    if key.as_ref().is_none_or(fits) {
+        return Ok(key);
+    }
+    let message = format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes of plain text");
+    Err(Refused::new(crate::api::ask::BAD_REQUEST, message, "use another key"))
+}
+
+/// The trace id of a W3C `traceparent`, if there is one that makes sense.
+pub fn trace(headers: &HeaderMap) -> Option<String> {
+    let sent = headers.get("traceparent")?.to_str().ok()?;
+    let mut parts = sent.split('-');
+    let (version, trace) = (parts.next()?, parts.next()?);
+    let hexadecimal = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let fits = version.len() == 2 && version != "ff" && trace.len() == 32;
+    let zero = trace.bytes().all(|byte| byte == b'0');
+    (fits && hexadecimal(version) && hexadecimal(trace) && !zero).then(|| trace.to_owned())
+}
+
+/// Starts a registered workflow, `name` or `name@version`.
+pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<StartedRun> {
+    let rows = house.rows().await?;
+    let ready = match house.ready(rows.epoch, reference) {
+        Some(ready) => ready,
+        None => {
+            versions::find(&rows.rows, reference)?;
+            let ready = registered::start(&rows.rows, reference, Map::new());
+            let ready = ready.map_err(refused::start)?;
+            house.keep(rows.epoch, reference, ready.clone());
+            ready
+        }
+    };
+    begin(house, ready, wish).await
+}
+
+/// Starts a document that is not registered.
+pub async fn inline(
+    house: &House,
+    document: &str,
+    format: Option<&str>,
+    wish: Wish,
+) -> Done<StartedRun> {
+    let rows = house.rows().await?;
+    let (format, input) = input("document", document, format)?;
+    let registry = versions::registry(Registry::default(), &rows.rows)?;
+    let checked = doc::check(&input.bytes, format, &with_workflows(registry, &rows.rows));
+    let Some(plan) = checked.plan else {
+        return Err(refused_document(&checked.diagnostics).into());
+    };
+    let ready = registered::start_plan(&rows.rows, plan, document).map_err(refused::start)?;
+    begin(house, ready, wish).await
+}
+
+async fn begin(house: &House, mut start: Start, wish: Wish) -> Done<StartedRun> {
+    start.args = wish.args;
+    start.initiator = wish.initiator;
+    start.default_agent = wish.default_agent;
+    start.role_bindings = wish.role_bindings;
+    start.trace_id = wish.trace;
+    start.key = match wish.key.as_deref() {
+        Some("auto") => Some(start.auto_key()),
+        _ => wish.key,
+    };
+    house.service().engine.start(start).await.map_err(refused::start)
+}
+
+/// What a document may refer to: the registered workflows too.
+pub fn with_workflows(registry: Registry, there: &[Row]) -> Registry {
+    let split = rows::names(there, Kind::Workflow).filter_map(WorkflowVersion::split);
+    split.fold(registry, |registry, (name, version)| {
+        registry.with_workflow(name.to_owned(), Some(version))
+    })
+}
+
+/// A document out of a request: its format, and its text under a name that says so.
+pub fn input(
+    name: &str,
+    text: &str,
+    format: Option<&str>,
+) -> Result<(Option<Format>, Input), Refused> {
+    let (format, ending) = match format {
+        None => (None, ""),
+        Some("lobsterx") => (Some(Format::Lobsterx), ".lobsterx.yaml"),
+        Some("lens") => (Some(Format::Lens), ".lens.yaml"),
+        Some(_) => {
+            let message = "`format` is `lobsterx` or `lens`";
+            return Err(Refused::new(crate::api::ask::BAD_REQUEST, message, "leave it out"));
+        }
+    };
+    let input = Input { name: format!("{name}{ending}"), bytes: text.as_bytes().to_vec() };
+    Ok((format, input))
+}
+
+/// A document that is refused, with a note for each error.
+pub fn refused_document(diagnostics: &[Diagnostic]) -> Refused {
+    let errors = diagnostics.iter().filter(|one| one.is_error());
+    let notes = errors.map(|one| {
+        let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let (line, column, code) = (one.line, one.column, one.code.as_str());
+        format!("{line}:{column} {code}: {}{hint}", one.message)
+    });
+    let remedy = "`POST /api/v1/workflows/validate` lists every problem";
+    Refused::new(DOCUMENT_REFUSED, "the document is refused", remedy).with_notes(notes.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        headers.insert("traceparent", text.parse().unwrap());
+        trace(&headers)
+    }
+
+    #[test]
+    fn a_trace_goes_on_only_where_it_makes_sense() {
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        assert_eq!(of(&format!("00-{id}-00f067aa0ba902b7-01")).as_deref(), Some(id));
+        assert_eq!(trace(&HeaderMap::new()), None);
+        let zero = format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32));
+        for text in [
+            "",
+            "00",
+            "00-4bf9-00f067aa0ba902b7-01",
+            &zero,
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-1-1",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        assert_eq!(of(&format!("00-{}-00f067aa0ba902b7-01", id.to_uppercase())), None);
+    }
+
+    #[test]
+    fn a_key_is_short_plain_text() {
+        assert!(key(None).is_ok() && key(Some("order-7".to_owned())).is_ok());
+        for odd in [String::new(), "a\nb".to_owned(), "k".repeat(257)] {
+            assert!(key(Some(odd)).is_err());
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is sent to webhooks.
+
+use super::{MemoryStore, State};
+use crate::limits::DELIVERIES_KEPT;
+use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
+use sluice_core::port::store::Answer;
+use sluice_core::run::id::RunId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of one webhook.
+#[derive(Default)]
+pub(super) struct Posted {
+    place: Option<u64>,
+    /// The number of the last delivery.
+    last: u64,
+    by_number: BTreeMap<u64, Delivery>,
+    events: BTreeSet<(RunId, u64)>,
+}
+
+impl Deliveries for MemoryStore {
+    fn delivering(&self, webhook: String) -> Answer<'_, Delivering> {
+        Box::pin(async move {
+            Ok(self.read(|state, _| state.webhooks.get(&webhook).map(at).unwrap_or_default()))
+        })
+    }
+
+    fn deliver(&self, ahead: Ahead) -> Answer<'_, bool> {
+        Box::pin(async move { Ok(self.write(|state, _| state.deliver(ahead))) })
+    }
+
+    fn take_due(
+        &self,
+        webhook: String,
+        by_ms: u64,
+        until_ms: u64,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        Box::pin(async move {
+            Ok(self.write(|state, _| {
+                let Some(posted) = state.webhooks.get_mut(&webhook) else { return Vec::new() };
+                posted.take_due(by_ms, until_ms, crate::page(limit))
+            }))
+        })
+    }
+
+    fn delivered(&self, done: Vec<Delivery>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.write(|state, _| {
+                for delivery in done {
+                    if let Some(posted) = state.webhooks.get_mut(&delivery.webhook) {
+                        posted.note(delivery);
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+
+    fn deliveries(
+        &self,
+        webhook: String,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Delivery>> {
+        Box::pin(async move {
+            Ok(self.read(|state, _| {
+                let Some(posted) = state.webhooks.get(&webhook) else { return Vec::new() };
+                let until = before.unwrap_or(u64::MAX);
+                let newest = posted.by_number.range(..until).rev();
+                newest.map(|(_, one)| one.clone()).take(crate::page(limit)).collect()
+            }))
+        })
+    }
+
+    fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.write(|state, _| state.webhooks.remove(&webhook));
+            Ok(())
+        })
+    }
+}
+
+fn at(posted: &Posted) -> Delivering {
+    let due = || posted.by_number.values().filter_map(|one| one.next_ms);
+    Delivering { place: posted.place, waiting: due().count() as u64, due_ms: due().min() }
+}
+
+impl State {
+    fn deliver(&mut self, ahead: Ahead) -> bool {
+        let there = self.webhooks.get(&ahead.webhook).and_then(|posted| posted.place);
+        if there != ahead.from {
+            return false;
+        }
+        let posted = self.webhooks.entry(ahead.webhook).or_default();
+        posted.place = Some(ahead.to);
+        for delivery in ahead.put {
+            if posted.events.insert((delivery.run, delivery.event)) {
+                posted.last += 1;
+                let number = posted.last;
+                posted.by_number.insert(number, Delivery { number, ..delivery });
+            }
+        }
+        true
+    }
+}
+
+impl Posted {
+    fn take_due(&mut self, by_ms: u64, until_ms: u64, limit: usize) -> Vec<Delivery> {
+        let due = self.by_number.values().filter_map(|one| Some((one.next_ms?, one.number)));
+        let mut due: Vec<(u64, u64)> = due.filter(|(next_ms, _)| *next_ms <= by_ms).collect();
+        due.sort_unstable();
+        let mut taken = Vec::new();
+        for (_, number) in due.into_iter().take(limit) {
+            if let Some(one) = self.by_number.get_mut(&number) {
+                one.next_ms = Some(until_ms);
+                taken.push(one.clone());
+            }
+        }
+        taken
+    }
+
+    fn note(&mut self, delivery: Delivery) {
+        let Some(there) = self.by_number.get_mut(&delivery.number) else { return };
+        *there = delivery;
+        let over = self.by_number.values().filter(|one| one.next_ms.is_none());
+        let over: Vec<u64> = over.map(|one| one.number).collect();
+        for number in &over[..over.len().saturating_sub(DELIVERIES_KEPT)] {
+            if let Some(old) = self.by_number.remove(number) {
+                self.events.remove(&(old.run, old.event));
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `sluice serve`: the API, the streams and the work, until it is told to stop.
+
+use super::work::script;
+use crate::Exit;
+use crate::cli::serve::Serve;
+use crate::hands::{self, Shell};
+use crate::local::Local;
+use crate::moderation;
+use crate::organisation;
+use crate::out::Out;
+use sluice_engine::config::Claims;
+use sluice_engine::schedule::Starting;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_server::api;
+use sluice_server::api::router::Router;
+use sluice_server::app::{App, Settings};
+use sluice_server::house::House;
+use sluice_server::refused::Refused;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The address cannot be listened at.
+const LISTEN_REFUSED: &str = "listen_refused";
+/// How often new organisations are looked for, in milliseconds.
+const LOOK_MS: u64 = 2000;
+
+pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
+    let listener = listen(args).await?;
+    let address = listener.local_addr()?;
+    let script = match &args.mock {
+        None => None,
+        Some(name) => match script(name, out)? {
+            Some(script) => Some(script),
+            None => return Ok(Exit::Refused),
+        },
+    };
+    let settings = Settings {
+        secure_cookies: args.secure_cookies,
+        cors_origins: args.cors_origin.clone(),
+        ..Settings::default()
+    };
+    let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
+    let mut open = Open { args, script, app: app.clone(), locals: BTreeMap::new() };
+    open.look(out).await?;
+    greet(address, args, out)?;
+    let router = Router::new(app.clone(), api::routes());
+    let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
+    wait(&mut open, out).await?;
+    out.note("stopping: streams end, what is under way may finish")?;
+    app.stop().cancel();
+    let served = serving.await;
+    for local in open.locals.into_values() {
+        local.close().await;
+    }
+    served?;
+    Ok(Exit::Done)
+}
+
+/// The organisations that are served.
+struct Open<'a> {
+    args: &'a Serve,
+    script: Option<sluice_bridge::mock::Script>,
+    app: App,
+    locals: BTreeMap<String, Local>,
+}
+
+impl Open<'_> {
+    /// Opens the organisations that are there and not open yet.
+    async fn look(&mut self, out: &mut Out) -> anyhow::Result<()> {
+        for name in organisation::all(&self.args.data) {
+            if self.locals.contains_key(&name) {
+                continue;
+            }
+            let local = self.open(&name).await?;
+            let dir = organisation::directory(&self.args.data, &name);
+            if let Some(file) = organisation::first_token(&local, &dir).await? {
+                let file = file.display();
+                out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
+            }
+            let service = sluice_server::service::Service::clone(&local);
+            self.app.add(House::open(&name, service).await?);
+            self.locals.insert(name, local);
+        }
+        Ok(())
+    }
+
+    async fn open(&self, name: &str) -> anyhow::Result<Local> {
+        let data = organisation::data(&self.args.data, name);
+        let shell = if self.args.shell { Shell::On } else { Shell::Off };
+        let agents = hands::served(&data, self.script.clone(), shell);
+        let policies = crate::policies::source(&self.args.policies)?;
+        let moderator = moderation::moderator(self.args.moderation.as_ref())?;
+        let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
+        let scripted = self.script.is_some().then(|| hands::MOCK.to_owned());
+        local.engine.keep_schedules(Starting { default_agent: scripted });
+        Ok(local)
+    }
+}
+
+/// Listens where it was said, if that is near enough.
+async fn listen(args: &Serve) -> anyhow::Result<TcpListener> {
+    if !args.listen.ip().is_loopback() && !args.allow_remote {
+        let message =
+            format!("{} can be reached by others, and tokens would go unhidden", args.listen);
+        let remedy =
+            "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
+        return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
+    }
+    TcpListener::bind(args.listen).await.map_err(|error| {
+        let message = format!("cannot listen at {}: {error}", args.listen);
+        let remedy = "choose another address with `--listen ADDR`, or end who has it";
+        Refused::new(LISTEN_REFUSED, message, remedy).into()
+    })
+}
+
+fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()> {
+    let file = organisation::directory(&args.data, organisation::DEFAULT);
+    let file = file.join(organisation::ADMIN_FILE);
+    out.print(&format!("sluice serves at http://{address}\n"))?;
+    out.note(&format!(
+        "the API: http://{address}/api/docs\n\
+         try: curl -H \"Authorization: Bearer $(cat {})\" http://{address}/api/v1/workflows",
+        file.display()
+    ))?;
+    out.flush()
+}
+
+/// Waits to be told to stop; meanwhile new organisations are looked for.
+async fn wait(open: &mut Open<'_>, out: &mut Out) -> anyhow::Result<()> {
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut endings = signal(SignalKind::terminate())?;
+    loop {
+        tokio::select! {
+            biased;
+            _ = interrupts.recv() => return Ok(()),
+            _ = endings.recv() => return Ok(()),
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {
+                if let Err(error) = open.look(out).await {
+                    out.note(&format!("an organisation cannot be opened: {error:#}"))?;
+                }
+            }
+        }
+    }
+}
