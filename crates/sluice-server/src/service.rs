@@ -6,6 +6,7 @@
 
 pub mod approvals;
 pub mod checkpoint;
+pub mod cost;
 pub mod course;
 pub mod document;
 pub mod find;

@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 27] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -51,6 +51,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 27] = [
     "not_on_trial",
     "file_exists",
     "moderation_unusable",
+    "cost_too_wide",
 ];
 
 /// Every code there is, with what its page begins with.
