@@ -8,6 +8,7 @@ pub mod approvals;
 pub mod audit;
 pub mod backtest;
 pub mod checkpoint;
+pub mod cost;
 pub mod course;
 pub mod document;
 pub mod find;
