@@ -11,8 +11,11 @@ pub mod shape;
 pub mod strict;
 
 mod approvals;
+mod audit;
 mod events;
 mod payloads;
+mod policies;
+mod registry;
 mod rows;
 mod runs;
 mod server;
@@ -36,7 +39,10 @@ pub fn routes() -> Vec<Route> {
     all.extend(events::routes());
     all.extend(approvals::routes());
     all.extend(payloads::routes());
+    all.extend(audit::routes());
+    all.extend(policies::routes());
     all.extend(rows::routes());
+    all.extend(registry::routes());
     all.extend(triggers::routes());
     all.extend(tokens::routes());
     all

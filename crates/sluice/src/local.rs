@@ -144,6 +144,7 @@ impl Local {
             policies,
             sealer,
             moderator,
+            observer: None,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;

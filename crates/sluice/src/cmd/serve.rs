@@ -5,6 +5,7 @@ use crate::Exit;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
+use crate::key;
 use crate::local::Local;
 use crate::moderation;
 use crate::organisation;
@@ -90,7 +91,8 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            let house = self.app.add(House::open(&name, service).await?);
+            let house =
+                self.app.add(House::open(&name, service).await?.with_keys(key::public(&dir)));
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }

@@ -98,6 +98,8 @@ settings! {
         "policies that runs here are under, instead of the registry's";
     Moderation "moderation", Kind::PathOrUrl, None, Some("moderation"),
         "who judges texts: a word list, or an address";
+    ModerationToken "moderation_token", Kind::Secret, None, None,
+        "what a moderator at an address knows the caller by; a reference, never the token itself";
     SealFile "seal_file", Kind::Path, None, Some("seal-file"),
         "where every seal is copied to";
     Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
