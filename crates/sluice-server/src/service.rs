@@ -7,7 +7,6 @@
 pub mod approvals;
 pub mod audit;
 pub mod backtest;
-pub mod changes;
 pub mod checkpoint;
 pub mod cost;
 pub mod course;

@@ -7,7 +7,6 @@ use super::shape::{Changes, RowShown};
 use super::workflows::told;
 use crate::auth::permission::Permission as P;
 use crate::refused::Done;
-use crate::service::changes::{ALL, REDACTED, SECRET};
 use crate::service::registry::{self, Asked, Mode, now_ms};
 use crate::service::rows::{self, Manner};
 use axum::http::Method;
@@ -15,6 +14,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{Kind, Row};
+
+/// What stands for a secret that is never shown.
+const REDACTED: &str = "[redacted]";
+/// Fields whose values are never shown.
+const SECRET: [&str; 2] = ["secret", "token_sha256"];
+/// The only name of a switch.
+const ALL: &str = "all";
 
 /// The kinds that have routes: where all are, where one is, who may look, who
 /// may change.
@@ -85,17 +91,6 @@ const KINDS: [(Kind, &str, &str, P, P); 16] = [
     ),
 ];
 
-/// Who may change rows of a kind.
-pub(super) fn write_permission(kind: Kind) -> P {
-    let found = KINDS.iter().find(|(one, ..)| *one == kind);
-    match (kind, found) {
-        (Kind::Workflow, _) => P::WorkflowWrite,
-        (_, Some((.., write))) => *write,
-        // Whatever has no routes of its own is for those who may do everything.
-        (_, None) => P::TokenManage,
-    }
-}
-
 /// The routes of rows.
 pub(super) fn routes() -> Vec<Route> {
     let mut all = Vec::new();
@@ -129,27 +124,45 @@ pub(super) fn write_permission(kind: Kind) -> P {
     found.map_or(P::WorkflowWrite, |(.., write)| *write)
 }
 
-/// A row as a setup would write it.
-pub(super) fn written(kind: Kind, name: &str, body: &Map<String, Value>) -> Done<Vec<Row>> {
+/// A row as a setup would write it. What was never shown stays as it is there.
+pub(super) fn written(
+    there: &[Row],
+    kind: Kind,
+    name: &str,
+    body: &Map<String, Value>,
+) -> Done<Vec<Row>> {
     if kind == Kind::Switch {
         return Ok(vec![switch_row(name, body)?]);
+    }
+    let mut body = body.clone();
+    let before = sluice_core::rows::find(there, kind, name).map(|row| &row.body);
+    for field in SECRET.into_iter().filter(|field| body.get(*field) == Some(&REDACTED.into())) {
+        match before.and_then(|before| before.get(field)) {
+            // A token is kept by itself.
+            Some(value) if field != "token_sha256" => body.insert(field.to_owned(), value.clone()),
+            _ => body.shift_remove(field),
+        };
     }
     if kind == Kind::Gateway && body.contains_key("token_sha256") {
         return Err(bad("a gateway's token is made by the server").into());
     }
-    Ok(rows::wanted(&[], (kind, name), body, Manner::Whole)?.put)
+    Ok(rows::wanted(&[], (kind, name), &body, Manner::Whole)?.put)
 }
 
-/// A row without its secrets.
-fn shown(mut object: Value) -> RowShown {
-    if let Value::Object(fields) = &mut object {
+/// What a row says, without its secrets.
+pub(super) fn redacted(mut body: Value) -> Value {
+    if let Value::Object(fields) = &mut body {
         for field in SECRET {
             if let Some(value) = fields.get_mut(field) {
                 *value = REDACTED.into();
             }
         }
     }
-    RowShown(object)
+    body
+}
+
+fn shown(object: Value) -> RowShown {
+    RowShown(redacted(object))
 }
 
 async fn told_of(ask: &Ask, row: &Row) -> Done<RowShown> {

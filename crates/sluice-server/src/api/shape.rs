@@ -63,17 +63,6 @@ shapes! {
         },
         "required": ["changes", "epoch", "dry_run"],
     });
-    /// Everything about a run.
-    Exported(Box<RawValue>) = json_schema!({
-        "type": "object",
-        "properties": {
-            "definition": {"type": "object"},
-            "events": {"type": "array", "items": {"type": "object"}},
-            "elided": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-            "decisions": {"type": "array", "items": {"type": "object"}},
-            "projection": {"type": "object"},
-        },
-        "required": ["definition", "events", "decisions", "projection"],
     /// A line of the audit.
     AuditFact(Value) = json_schema!({
         "type": "object",
@@ -119,6 +108,18 @@ shapes! {
             "data": {"type": "array", "items": {"type": "object"}},
         },
         "required": ["decisions", "differ", "unknown", "data"],
+    });
+    /// Everything about a run.
+    Exported(Box<RawValue>) = json_schema!({
+        "type": "object",
+        "properties": {
+            "definition": {"type": "object"},
+            "events": {"type": "array", "items": {"type": "object"}},
+            "elided": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+            "decisions": {"type": "array", "items": {"type": "object"}},
+            "projection": {"type": "object"},
+        },
+        "required": ["definition", "events", "decisions", "projection"],
     });
     /// Any JSON.
     Anything(Value) = json_schema!({});
