@@ -12,7 +12,9 @@ pub mod strict;
 
 mod approvals;
 mod audit;
+mod cost;
 mod events;
+mod gateways;
 mod payloads;
 mod policies;
 mod registry;
@@ -40,10 +42,12 @@ pub fn routes() -> Vec<Route> {
     all.extend(approvals::routes());
     all.extend(payloads::routes());
     all.extend(audit::routes());
+    all.extend(cost::routes());
     all.extend(policies::routes());
     all.extend(rows::routes());
     all.extend(registry::routes());
     all.extend(triggers::routes());
+    all.extend(gateways::routes());
     all.extend(tokens::routes());
     all
 }

@@ -136,7 +136,10 @@ pub(super) fn written(
     }
     let mut body = body.clone();
     let before = sluice_core::rows::find(there, kind, name).map(|row| &row.body);
-    for field in SECRET.into_iter().filter(|field| body.get(*field) == Some(&REDACTED.into())) {
+    for field in SECRET {
+        if body.get(field) != Some(&REDACTED.into()) {
+            continue;
+        }
         match before.and_then(|before| before.get(field)) {
             // A token is kept by itself.
             Some(value) if field != "token_sha256" => body.insert(field.to_owned(), value.clone()),

@@ -29,6 +29,8 @@ pub struct RunShown {
     pub completed_at: Option<String>,
     /// The run that started it.
     pub parent_run_id: Option<String>,
+    /// Who started it.
+    pub initiator: String,
     /// The process that works on it.
     pub owner: Option<String>,
 }
@@ -43,6 +45,7 @@ impl From<&RunRow> for RunShown {
             started_at: timestamp(row.started_at_ms),
             completed_at: row.ended_at_ms.map(timestamp),
             parent_run_id: row.parent.map(|parent| parent.to_string()),
+            initiator: row.initiator.clone(),
             owner: row.owner.map(|owner| owner.to_string()),
         }
     }

@@ -6,7 +6,7 @@ use crate::cli::Reader;
 use crate::cli::registry::Diff;
 use crate::local::Local;
 use crate::out::{Layout, Out};
-use crate::registry::at_rest;
+use crate::registry::known;
 use serde_json::{Value, json};
 use sluice_core::visible;
 use sluice_govern::policy::{Policies, Rule};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::slice;
 
 pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
-    let there = at_rest(&args.data).await?;
+    let there = known(&args.data).await?;
     let before = policies::load(&files(slice::from_ref(&args.before), &there)?)?;
     let after = policies::load(&files(slice::from_ref(&args.after), &there)?)?;
     let changes = changes(&before, &after);
