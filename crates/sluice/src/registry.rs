@@ -140,6 +140,12 @@ pub(crate) fn tell(outcome: &Outcome, reader: Reader, out: &mut Out) -> anyhow::
     say(&changes, &json!(epoch), *mode, reader, out)
 }
 
+/// Tells what a server says became of a change.
+pub(crate) fn tell_there(done: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+    let changes = done["changes"].as_array().cloned().unwrap_or_default();
+    say(&changes, &done["epoch"], Mode::Write, reader, out)
+}
+
 /// Says what changed, or would.
 fn say(
     changes: &[Value],
