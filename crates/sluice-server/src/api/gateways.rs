@@ -23,7 +23,7 @@ use sluice_govern::registry::{Gateway, Health, Kind, Row};
 use std::sync::Arc;
 
 /// The header in which a gateway sends its token.
-pub const GATEWAY_TOKEN: &str = "x-gateway-token";
+const GATEWAY_TOKEN: &str = "x-gateway-token";
 /// Longest id of an instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 128;
 
