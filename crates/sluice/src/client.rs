@@ -43,6 +43,11 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// Whether a server that starts, stops or is full says so: it may answer soon.
+    fn is_for_now(&self) -> bool {
+        matches!(self.status, 429 | 503)
+    }
+
     /// Whether it is the server that failed.
     pub(crate) fn is_failure(&self) -> bool {
         self.status >= 500
