@@ -99,7 +99,7 @@ async fn docs(_: Incoming) -> Response {
 
 /// The pages of codes.
 #[derive(rust_embed::Embed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../docs/errors"]
+#[folder = "../../docs/errors"]
 struct Pages;
 
 async fn error_page(incoming: Incoming) -> Response {

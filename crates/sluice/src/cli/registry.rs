@@ -241,7 +241,7 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
     sluice_core::duration::parse(text).map_err(|fault| fault.message)
 }
 
-fn choice<T: Choice>(word: &str) -> Result<T, String> {
+pub(super) fn choice<T: Choice>(word: &str) -> Result<T, String> {
     find(word).ok_or_else(|| {
         let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
         format!("use one of: {}", words.join(", "))

@@ -52,6 +52,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
     "not_on_trial",
     "file_exists",
     "moderation_unusable",
+    "cost_too_wide",
 ];
 
 /// What the server refuses by itself, and the commands about it.

@@ -7,6 +7,7 @@ mod apply;
 mod approvals;
 mod audit;
 mod budgets;
+mod cost;
 mod elide;
 mod error_pages;
 mod eval;
