@@ -150,6 +150,7 @@ impl Office {
             policies: PolicySource::default(),
             sealer: None,
             moderator: None,
+            observer: None,
         };
         let store = Arc::clone(&ground.store);
         let config = Config { sweep_ms: 50, ..Config::default() };
