@@ -11,11 +11,15 @@ pub mod shape;
 pub mod strict;
 
 mod approvals;
+mod audit;
 mod events;
+mod policies;
+mod rows;
 mod runs;
 mod server;
 mod session;
 mod tokens;
+mod triggers;
 mod workflows;
 
 use route::Route;
@@ -32,6 +36,10 @@ pub fn routes() -> Vec<Route> {
     all.extend(runs::routes());
     all.extend(events::routes());
     all.extend(approvals::routes());
+    all.extend(audit::routes());
+    all.extend(policies::routes());
+    all.extend(rows::routes());
+    all.extend(triggers::routes());
     all.extend(tokens::routes());
     all
 }

@@ -102,9 +102,11 @@ impl App {
     }
 
     /// Serves an organisation from now on.
-    pub fn add(&self, house: House) {
+    pub fn add(&self, house: House) -> Arc<House> {
+        let house = Arc::new(house);
         let mut houses = self.0.houses.write().expect("nobody panics while holding it");
-        houses.insert(house.name().to_owned(), Arc::new(house));
+        houses.insert(house.name().to_owned(), Arc::clone(&house));
+        house
     }
 
     /// The organisations, by name.

@@ -18,6 +18,7 @@ mod entry;
 mod erase;
 mod fault;
 mod feed;
+mod inspect;
 mod ledger;
 mod letter;
 mod lineage;
@@ -34,6 +35,7 @@ mod slot;
 mod writer;
 
 pub use connect::OpenError;
+pub use inspect::{Inspection, copy, inspect};
 
 use node::Locks;
 use reader::{Desk, Readers};

@@ -10,10 +10,13 @@ pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod serve;
 
+use crate::config::setting::SETTINGS;
+use crate::config::{self, Given, Sources};
 use approvals::Approvals;
 use audit::Audit;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use cost::Cost;
 use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
 use rows::Rows;
@@ -21,7 +24,8 @@ use run::{Resume, Run};
 use runs::Runs;
 use schedules::{Lenses, Schedules};
 use serve::{Organisations, Serve, Tokens};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 /// A governed, durable workflow engine for AI agents.
 #[derive(Debug, Parser)]
@@ -29,20 +33,56 @@ use std::ffi::OsString;
 #[command(after_help = "Look a code up in docs/errors/CODE.md.\n\nExample:\n  \
     sluice validate examples/vendor-review.lobsterx.yaml")]
 pub(crate) struct Cli {
+    /// Read settings from this file; by default `sluice.toml` here, then in the data directory
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// Talk to this server instead of a data directory; by default what SLUICE_URL says
+    #[arg(long, value_name = "URL", global = true)]
+    url: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
 
-/// The command the user asks for. Wrong usage ends the process here, with exit 2.
-pub(crate) fn command() -> Command {
-    let words = rows::with_examples(Cli::command());
-    let found = Cli::from_arg_matches(&words.get_matches());
-    let command = found.unwrap_or_else(|error| error.exit()).command;
+/// Every word there is, with examples.
+pub(crate) fn words() -> clap::Command {
+    rows::with_examples(Cli::command())
+}
+
+/// The command the user asks for, and where its settings come from. Wrong usage
+/// ends the process here, with exit 2.
+pub(crate) fn command() -> (Command, Sources) {
+    let matches = words().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let variables = config::variables();
+    let named = variables.iter().find(|(name, _)| name == "SLUICE_CONFIG");
+    let named = named.and_then(|(_, values)| values.first()).map(PathBuf::from);
+    let file = cli.config.or(named);
+    let command = cli.command;
     if command.names_stdin() > 1 {
         let message = "standard input can be read only once, but `-` is named twice";
         Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
     }
-    command
+    (command, Sources { file, flags: flags(&matches), variables })
+}
+
+/// The flags that are settings, as far as they were given.
+fn flags(matches: &ArgMatches) -> Given {
+    let mut flags = Given::new();
+    let mut level = Some(matches);
+    while let Some(matches) = level {
+        for flag in SETTINGS.iter().filter_map(|setting| setting.flag) {
+            let id = flag.replace('-', "_");
+            let there = matches.try_contains_id(&id).unwrap_or(false);
+            if !there || matches.value_source(&id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let values = matches.get_raw(&id).into_iter().flatten().map(OsStr::to_owned);
+            flags.retain(|(name, _)| name != flag);
+            flags.push((flag.to_owned(), values.collect()));
+        }
+        level = matches.subcommand().map(|(_, below)| below);
+    }
+    flags
 }
 
 #[derive(Debug, Subcommand)]
@@ -156,6 +196,25 @@ pub(crate) enum Command {
     /// Doors through which others start runs
     #[command(subcommand, after_help = "Example:\n  sluice hooks list")]
     Hooks(Rows),
+    /// Check that everything Sluice needs here is in order
+    #[command(
+        after_help = "Exit code: 0 when nothing failed, 1 when something did.\n\nExample:\n  \
+        sluice doctor --data /var/lib/sluice"
+    )]
+    Doctor(Doctor),
+    /// Copy the store to a file, while others work on it
+    #[command(
+        after_help = "To restore, put the file into an empty directory as `sluice.db`, with \
+        the `seal.key` of the old one.\n\nExample:\n  sluice backup /mnt/elsewhere/monday.db"
+    )]
+    Backup(Backup),
+    /// Settings and where they come from
+    #[command(subcommand, after_help = "Example:\n  sluice config show")]
+    Config(Config),
+    /// Write a script that completes commands in a shell
+    #[command(after_help = "Example:\n  \
+        sluice completions bash > ~/.local/share/bash-completion/completions/sluice")]
+    Completions(Completions),
 }
 
 impl Command {
@@ -229,6 +288,45 @@ pub(crate) struct Eval {
     pub(crate) with: Option<OsString>,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) data: run::Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// Where to; it must not be there yet
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: run::Data,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Show every setting, its value, and where that came from
+    #[command(after_help = "Secrets are not shown.\n\nExample:\n  sluice config show --json")]
+    Show(ConfigShow),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigShow {
+    #[command(flatten)]
+    pub(crate) data: run::Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]

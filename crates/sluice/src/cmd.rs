@@ -4,8 +4,12 @@ mod agents;
 mod apply;
 mod approvals;
 mod audit;
+mod backup;
 mod budgets;
+mod completions;
+mod config;
 mod cost;
+mod doctor;
 mod eval;
 mod gateways;
 mod lenses;
@@ -36,6 +40,7 @@ use crate::problem::{Report, Unreadable};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::Registry;
 use sluice_govern::registry::Kind;
+use sluice_server::refused::Refused;
 use sluice_server::service::document::Input;
 
 pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
@@ -69,6 +74,22 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Schedules(command) => local::wait(schedules::run(command, out)),
         Command::Webhooks(command) => local::wait(rows::run(Kind::Webhook, command, out)),
         Command::Hooks(command) => local::wait(rows::run(Kind::Hook, command, out)),
+        Command::Doctor(args) => local::wait(doctor::run(args, out)),
+        Command::Backup(args) => backup::run(args, out),
+        Command::Config(command) => config::run(command, out),
+        Command::Completions(args) => completions::run(args, out),
+    }
+}
+
+/// The command when its settings are refused: a doctor says so, others do not begin.
+pub(crate) fn without_settings(
+    command: &Command,
+    refused: Refused,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    match command {
+        Command::Doctor(args) => doctor::without_settings(args, &refused, out),
+        _ => Err(refused.into()),
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The secret half.
-const SECRET: &str = "seal.key";
+pub(crate) const SECRET: &str = "seal.key";
 /// The public half, a line for each key there ever was.
 const PUBLIC: &str = "seal.pub";
 

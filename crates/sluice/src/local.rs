@@ -1,6 +1,7 @@
 //! The data directory, opened: the store in it and an engine on it.
 
 use crate::cli::run::{Data, Name};
+use crate::config::{self, setting};
 use crate::environment;
 use crate::key;
 use crate::refused::by_store;
@@ -26,14 +27,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where runs are kept when nobody says.
-const DEFAULT: &str = ".sluice";
 /// How long what is left may take to end when the command does.
 const END_MS: u64 = 2000;
 
 /// Where runs are kept.
 pub(crate) fn directory(data: &Data) -> PathBuf {
-    data.dir.clone().or_else(environment::data).unwrap_or_else(|| PathBuf::from(DEFAULT))
+    data.dir.clone().unwrap_or_else(|| config::get().data())
 }
 
 /// Options that a next command needs too, for hints.
@@ -112,8 +111,7 @@ impl Local {
     ) -> anyhow::Result<Local> {
         let dir = directory(data);
         let store = store(&dir)?;
-        let copy = data.seal_file.clone().or_else(environment::seal_file);
-        let sealer = key::sealer(&dir, copy.as_deref())?;
+        let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile))?;
         Local::on(store, agents, claims, policies, Some(sealer), moderator).await
     }
 

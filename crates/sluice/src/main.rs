@@ -4,6 +4,7 @@ mod amount;
 mod beside;
 mod cli;
 mod cmd;
+mod config;
 mod draw;
 mod environment;
 mod hands;
@@ -20,6 +21,8 @@ mod refused;
 mod registry;
 mod table;
 
+use cli::Command;
+use config::Sources;
 use out::Out;
 use sluice_server::refused::{Failure, Refused};
 use std::process::ExitCode;
@@ -47,9 +50,9 @@ impl From<Exit> for ExitCode {
 }
 
 fn main() -> ExitCode {
-    let command = cli::command();
+    let (command, sources) = cli::command();
     let mut out = Out::new();
-    let ended = cmd::run(&command, &mut out).and_then(|exit| out.flush().map(|()| exit));
+    let ended = begin(&command, &sources, &mut out);
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -62,6 +65,16 @@ fn main() -> ExitCode {
             exit.into()
         }
     }
+}
+
+/// Settles the settings, then does what is asked.
+fn begin(command: &Command, sources: &Sources, out: &mut Out) -> anyhow::Result<Exit> {
+    let exit = match config::settle(sources) {
+        Ok(()) => cmd::run(command, out)?,
+        Err(refused) => cmd::without_settings(command, refused, out)?,
+    };
+    out.flush()?;
+    Ok(exit)
 }
 
 /// What was refused, if that is what the error says.

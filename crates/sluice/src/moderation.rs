@@ -1,6 +1,6 @@
 //! Who judges texts in this process: a word list, or somebody elsewhere.
 
-use crate::environment;
+use crate::config::{self, setting::Name};
 use crate::input;
 use sluice_bridge::moderate::http::HttpModerator;
 use sluice_bridge::moderate::word_list::WordList;
@@ -10,9 +10,10 @@ use sluice_server::refused::{BAD_MODERATION, Refused};
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-/// The moderator that an option or the environment names; none if neither does.
+/// The moderator that an option or a setting names; none if neither does.
 pub(crate) fn moderator(option: Option<&OsString>) -> Result<Option<Arc<dyn Moderator>>, Refused> {
-    let named = option.cloned().or_else(environment::moderation);
+    let named = option.cloned();
+    let named = named.or_else(|| config::get().text(Name::Moderation).map(OsString::from));
     named.map(|named| open(&named)).transpose()
 }
 

@@ -1,5 +1,6 @@
 //! Sets of policies in files.
 
+use crate::config::{self, setting::Name};
 use crate::input;
 use crate::problem::Unreadable;
 use crate::refused::unreadable;
@@ -16,12 +17,15 @@ const ENDING: &str = "cedar";
 /// Most files that are read out of a directory.
 const FILES_MAX: usize = 1000;
 
-/// Where the rules of a run come from: the files that are named, or the registry.
-pub(crate) fn source(paths: &[OsString]) -> Result<PolicySource, Refused> {
+/// Where the rules of runs here come from: the files that a flag or a setting
+/// names, or the registry.
+pub(crate) fn source() -> Result<PolicySource, Refused> {
+    let paths = config::get().paths(Name::Policies);
     if paths.is_empty() {
         return Ok(PolicySource::default());
     }
-    Ok(PolicySource::Fixed(Arc::new(load(&read(paths)?)?)))
+    let paths: Vec<OsString> = paths.iter().map(OsString::from).collect();
+    Ok(PolicySource::Fixed(Arc::new(load(&read(&paths)?)?)))
 }
 
 /// The policies in files and directories that are named.

@@ -19,6 +19,8 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_core::journal::envelope::Seen;
+use sluice_engine::error::LoadError;
+use sluice_engine::feed::FeedReader;
 use sluice_engine::tail::Reader;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -37,7 +39,13 @@ pub(super) fn routes() -> Vec<Route> {
         Route::raw((Method::GET, path), read, about, Answers::Text("text/event-stream"), follow)
             .lasting()
     };
-    vec![one("/api/v1/runs/{run}/events"), one("/api/v1/execute/workflows/{run}/events")]
+    let about = "Follow all runs: what happens from now on, or from a cursor";
+    let all = (Method::GET, "/api/v1/events");
+    vec![
+        one("/api/v1/runs/{run}/events"),
+        one("/api/v1/execute/workflows/{run}/events"),
+        Route::raw(all, read, about, Answers::Text("text/event-stream"), follow_all).lasting(),
+    ]
 }
 
 /// Where a stream begins.
@@ -75,10 +83,83 @@ async fn follow(ask: Ask<EventsQuery>) -> Done<Response> {
     Ok(response(Live::new(&ask, place, Source::Run(Box::new(reader)))))
 }
 
+/// Where the stream of all runs begins.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AllQuery {
+    /// The id of the last event that was seen; before the header `Last-Event-ID`.
+    cursor: Option<String>,
+}
+
+/// A place in all journals: of an append in the store's order, and of an event
+/// in it. Clients are not to look into it.
+fn place(said: &str) -> Option<(u64, u64)> {
+    let mut parts = said.strip_prefix("1.")?.split('.');
+    let (place, event) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some((place, event))
+}
+
+async fn follow_all(ask: Ask<AllQuery>) -> Done<Response> {
+    let header = ask.headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let said = ask.query.cursor.as_deref().or(header);
+    let after = match said {
+        None => None,
+        Some(said) => Some(place(said).ok_or_else(|| bad("the cursor is none of ours"))?),
+    };
+    let Ok(permit) = Arc::clone(ask.app.streams()).try_acquire_owned() else {
+        let rejection =
+            Rejection::later(OVERLOADED, "too many streams are open", Duration::from_secs(5));
+        return Ok(rejection.into_response(&ask.request_id));
+    };
+    // From one place before, since the cursor may be in the middle of an append.
+    let from = after.map(|(place, _)| place.saturating_sub(1));
+    let reader = ask.service().engine.feed(from).await?;
+    Ok(response(Live::new(&ask, permit, Source::All(Box::new(reader), after))))
+}
+
 /// What is read.
 enum Source {
     /// One run.
     Run(Box<Reader>),
+    /// All of them, and what was seen of the first append.
+    All(Box<FeedReader>, Option<(u64, u64)>),
+}
+
+/// Something to be sent: an event, and the cursor it is sent under.
+struct Line {
+    id: String,
+    seen: Arc<Seen>,
+}
+
+impl Source {
+    /// The next events, at least one; none when there are no more.
+    async fn next(&mut self) -> Result<Option<Vec<Line>>, LoadError> {
+        match self {
+            Source::Run(reader) => {
+                let page = reader.next().await?;
+                let line = |seen: Arc<Seen>| Line { id: seen.id().to_string(), seen };
+                Ok(page.map(|page| page.into_iter().map(line).collect()))
+            }
+            Source::All(reader, known) => loop {
+                let Some(page) = reader.next().await? else { return Ok(None) };
+                let known = known.take();
+                let mut lines = Vec::new();
+                for fed in page {
+                    for seen in &fed.seen {
+                        let here = (fed.place, seen.id());
+                        let new = known.is_none_or(|known| here.0 > known.0 || here.1 > known.1);
+                        if new {
+                            let id = format!("1.{}.{}", here.0, here.1);
+                            lines.push(Line { id, seen: Arc::clone(seen) });
+                        }
+                    }
+                }
+                if !lines.is_empty() {
+                    return Ok(Some(lines));
+                }
+            },
+        }
+    }
 }
 
 /// A stream and whoever reads it.
@@ -88,7 +169,7 @@ struct Live {
     token: String,
     source: Source,
     /// What was read and not sent yet.
-    waiting: std::collections::VecDeque<Arc<Seen>>,
+    waiting: std::collections::VecDeque<Line>,
     /// When something was last handed over.
     sent_at: Instant,
     ended: bool,
@@ -124,11 +205,10 @@ impl Live {
         if self.waiting.is_empty() {
             let heartbeat = Duration::from_millis(settings.heartbeat_ms);
             let stop = self.app.stop().clone();
-            let Source::Run(reader) = &mut self.source;
             let read = tokio::select! {
                 biased;
                 () = stop.cancelled() => None,
-                read = tokio::time::timeout(heartbeat, reader.next()) => Some(read),
+                read = tokio::time::timeout(heartbeat, self.source.next()) => Some(read),
             };
             match read {
                 None => return self.end(": the server stops; resume elsewhere\n\n"),
@@ -143,8 +223,8 @@ impl Live {
         }
         let mut text = String::new();
         while text.len() < STREAM_CHUNK_BYTES {
-            let Some(seen) = self.waiting.pop_front() else { break };
-            frame(&mut text, &seen);
+            let Some(line) = self.waiting.pop_front() else { break };
+            frame(&mut text, &line);
         }
         self.sent_at = Instant::now();
         Some(text.into())
@@ -166,10 +246,10 @@ impl Live {
 }
 
 /// One event. Its envelope is JSON in one line, so nothing in it ends a line.
-fn frame(text: &mut String, seen: &Seen) {
-    let written = match seen {
+fn frame(text: &mut String, line: &Line) {
+    let written = match &*line.seen {
         Seen::Event(event) => {
-            write!(text, "id: {}\nevent: {}\ndata: {}\n\n", event.id, event.kind, event.json)
+            write!(text, "id: {}\nevent: {}\ndata: {}\n\n", line.id, event.kind, event.json)
         }
         Seen::Elided { first, last } => write!(text, ": {first} to {last} were elided\n\n"),
     };

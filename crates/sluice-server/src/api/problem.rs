@@ -161,6 +161,7 @@ pub fn status(code: &str) -> StatusCode {
         | refused::DOCUMENT_CHANGED
         | refused::NOT_SEALED
         | refused::NOT_ON_TRIAL
+        | super::triggers::REPLAYED
         | "run_ended"
         | "run_not_paused"
         | "run_not_failed"

@@ -8,7 +8,7 @@ use super::connect::OpenError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::store::Hash;
 
-const MIGRATIONS: &[&str] = &[
+pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_ledger.sql"),
     include_str!("migrations/0003_beside.sql"),
@@ -49,7 +49,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn version(connection: &Connection) -> Result<usize, OpenError> {
+pub(super) fn version(connection: &Connection) -> Result<usize, OpenError> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(usize::try_from(found).unwrap_or(usize::MAX))
 }

@@ -196,6 +196,12 @@ pub(crate) struct Past {
     pub(crate) run: Option<String>,
 }
 
+impl Past {
+    pub(crate) fn wanted(&self) -> sluice_server::service::past::Past {
+        sluice_server::service::past::Past { since: self.since, run: self.run.clone() }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
     /// A file, a directory, `active` or `shadow`

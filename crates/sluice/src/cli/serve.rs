@@ -4,13 +4,12 @@ use super::Json;
 use super::run::{Data, Name};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
-use std::net::SocketAddr;
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8484")]
-    pub(crate) listen: SocketAddr,
+    /// Where to listen; by default what SLUICE_LISTEN says, else 127.0.0.1:7400
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
     /// Listen also where others reach it; have something in front that speaks TLS
     #[arg(long)]
     pub(crate) allow_remote: bool,
@@ -29,9 +28,6 @@ pub(crate) struct Serve {
     /// Send cookies over TLS only
     #[arg(long)]
     pub(crate) secure_cookies: bool,
-    /// Let pages of this origin ask; several may be named
-    #[arg(long, value_name = "ORIGIN")]
-    pub(crate) cors_origin: Vec<String>,
     #[command(flatten)]
     pub(crate) data: Data,
 }

@@ -7,6 +7,7 @@ use crate::Exit;
 use crate::beside::{self, Documents};
 use crate::cli::Reader;
 use crate::cli::run::Run;
+use crate::config;
 use crate::hands;
 use crate::input;
 use crate::out::{Layout, Out};
@@ -40,7 +41,7 @@ pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
     start.initiator.clone_from(&bench.who);
     start.role_bindings = bindings;
     let scripted = || args.here.mock.is_some().then(|| hands::MOCK.to_owned());
-    start.default_agent = args.agent.clone().or_else(scripted);
+    start.default_agent = config::agent().or_else(scripted);
     start.key = match args.idempotency_key.as_deref() {
         Some("auto") => Some(start.auto_key()),
         key => key.map(str::to_owned),

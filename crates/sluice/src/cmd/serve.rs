@@ -3,11 +3,15 @@
 use super::work::script;
 use crate::Exit;
 use crate::cli::serve::Serve;
+use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
+use crate::key;
 use crate::local::Local;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
+use sluice_bridge::outbound::Outbound;
+use sluice_bridge::outbound::allow::AllowList;
 use sluice_engine::config::Claims;
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -16,6 +20,8 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
 use sluice_server::refused::Refused;
+use sluice_server::webhooks::pace::Pace;
+use sluice_server::webhooks::{self, Post};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,7 +35,7 @@ const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
-    let listener = listen(args).await?;
+    let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
         None => None,
@@ -38,13 +44,15 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = Settings {
-        secure_cookies: args.secure_cookies,
-        cors_origins: args.cors_origin.clone(),
-        ..Settings::default()
-    };
+    let settings = settings(args);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
-    let mut open = Open { args, script, app: app.clone(), locals: BTreeMap::new() };
+    let post = Post {
+        outbound: Arc::new(Outbound::new(allowed()?)),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(|| Box::new(SystemEntropy)),
+        pace: Pace::default(),
+    };
+    let mut open = Open { args, script, app: app.clone(), post, locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
     let router = Router::new(app.clone(), api::routes());
@@ -65,6 +73,7 @@ struct Open<'a> {
     args: &'a Serve,
     script: Option<sluice_bridge::mock::Script>,
     app: App,
+    post: Post,
     locals: BTreeMap<String, Local>,
 }
 
@@ -82,7 +91,9 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            self.app.add(House::open(&name, service).await?);
+            let house =
+                self.app.add(House::open(&name, service).await?.with_keys(key::public(&dir)));
+            tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
         Ok(())
@@ -92,29 +103,57 @@ impl Open<'_> {
         let data = organisation::data(&self.args.data, name);
         let shell = if self.args.shell { Shell::On } else { Shell::Off };
         let agents = hands::served(&data, self.script.clone(), shell);
-        let policies = crate::policies::source(&self.args.policies)?;
+        let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
-        let scripted = self.script.is_some().then(|| hands::MOCK.to_owned());
-        local.engine.keep_schedules(Starting { default_agent: scripted });
+        let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
+        local.engine.keep_schedules(Starting { default_agent: config::agent().or_else(scripted) });
         Ok(local)
     }
 }
 
+/// What the operator has set.
+fn settings(args: &Serve) -> Settings {
+    let config = config::get();
+    let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
+    let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
+    Settings {
+        body_bytes: number(Name::BodyBytes),
+        request_ms: config.number(Name::RequestTimeoutMs),
+        rate_per_second: rate(Name::RatePerSecond),
+        rate_burst: rate(Name::RateBurst),
+        connections: number(Name::ConnectionsMax),
+        streams: number(Name::ReadersMax),
+        cors_origins: config.words(Name::CorsOrigins).to_vec(),
+        secure_cookies: args.secure_cookies,
+        ..Settings::default()
+    }
+}
+
+/// Private places that may be called all the same.
+fn allowed() -> Result<AllowList, Refused> {
+    let words = config::get().words(Name::OutboundAllow);
+    AllowList::parse(words.iter().map(String::as_str)).map_err(|error| {
+        let remedy = "`outbound.allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
+        Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
+    })
+}
+
 /// Listens where it was said, if that is near enough.
-async fn listen(args: &Serve) -> anyhow::Result<TcpListener> {
-    if !args.listen.ip().is_loopback() && !args.allow_remote {
-        let message =
-            format!("{} can be reached by others, and tokens would go unhidden", args.listen);
+async fn listen() -> anyhow::Result<TcpListener> {
+    let said = config::get().text(Name::Listen).unwrap_or_default();
+    let bound = TcpListener::bind(said).await.map_err(|error| {
+        let message = format!("cannot listen at {said}: {error}");
+        let remedy = "choose another address with `--listen ADDR`, or end who has it";
+        Refused::new(LISTEN_REFUSED, message, remedy)
+    })?;
+    if !bound.local_addr()?.ip().is_loopback() && !config::get().is_on(Name::AllowRemote) {
+        let message = format!("{said} can be reached by others, and tokens would go unhidden");
         let remedy =
             "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
         return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
     }
-    TcpListener::bind(args.listen).await.map_err(|error| {
-        let message = format!("cannot listen at {}: {error}", args.listen);
-        let remedy = "choose another address with `--listen ADDR`, or end who has it";
-        Refused::new(LISTEN_REFUSED, message, remedy).into()
-    })
+    Ok(bound)
 }
 
 fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()> {

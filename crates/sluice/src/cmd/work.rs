@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
     }
 
     async fn with(here: &'a Here, agents: Agents, claims: Claims) -> anyhow::Result<Bench<'a>> {
-        let policies = crate::policies::source(&here.policies)?;
+        let policies = crate::policies::source()?;
         let moderator = moderation::moderator(here.moderation.as_ref())?;
         let local = Local::under(&here.data, agents.clone(), claims, policies, moderator).await?;
         let who = local::who(&here.name);

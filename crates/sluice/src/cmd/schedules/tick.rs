@@ -5,6 +5,7 @@ use crate::amount;
 use crate::cli::Reader;
 use crate::cli::schedules::Tick;
 use crate::cmd::work::script;
+use crate::config;
 use crate::hands;
 use crate::local::{self, Local};
 use crate::moderation;
@@ -35,9 +36,9 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
         },
     };
     let scripted = script.is_some().then(|| hands::MOCK.to_owned());
-    let starting = Starting { default_agent: args.agent.clone().or(scripted) };
+    let starting = Starting { default_agent: config::agent().or(scripted) };
     let agents = hands::agents(&args.data, script);
-    let policies = crate::policies::source(&args.policies)?;
+    let policies = crate::policies::source()?;
     let moderator = moderation::moderator(args.moderation.as_ref())?;
     let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;
     let done = look_after(args, &local, &starting, out).await;

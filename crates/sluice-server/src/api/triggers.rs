@@ -1,0 +1,167 @@
+//! What starts runs by itself and whom events are sent to, beside their rows.
+
+use super::ask::{Ask, bad};
+use super::problem::{Rejection, UNAUTHENTICATED};
+use super::reply::Reply;
+use super::route::{Answers, Incoming, Need, Route};
+use super::runs::{limit, page};
+use super::shape::Anything;
+use super::strict;
+use crate::auth::permission::Permission as P;
+use crate::hooks;
+use crate::house::House;
+use crate::refused::{Done, Failure, Refused};
+use crate::service::registry;
+use crate::service::start::{self, Wish};
+use crate::signature;
+use crate::webhooks;
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
+use schemars::{JsonSchema, json_schema};
+use serde::Deserialize;
+use serde_json::json;
+use sluice_bridge::secret::Secret;
+use sluice_core::journal::envelope::timestamp;
+use sluice_govern::registry::{Hook, Kind};
+use std::sync::Arc;
+
+/// The routes of triggers.
+pub(super) fn routes() -> Vec<Route> {
+    let started = Answers::Json(|_| json_schema!({"type": "object"}));
+    vec![
+        Route::new(
+            (Method::GET, "/api/v1/schedules/{name}/slots"),
+            Need::Permission(P::WorkflowRead),
+            "What became of a schedule's times",
+            slots,
+        )
+        .paged(),
+        Route::new(
+            (Method::GET, "/api/v1/webhooks/{name}/deliveries"),
+            Need::Permission(P::GovernanceRead),
+            "What was sent, and what became of it",
+            deliveries,
+        )
+        .paged(),
+        Route::open(
+            (Method::POST, "/hooks/{hook}"),
+            Need::Nothing,
+            "Start a run through a door: signed with its secret",
+            started,
+            knock,
+        )
+        .answering(202),
+    ]
+}
+
+/// Which page.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PageQuery {
+    /// The `next_cursor` of the page before.
+    cursor: Option<u64>,
+    /// Most to list.
+    #[serde(default = "page")]
+    #[schemars(range(min = 1, max = 500))]
+    limit: u16,
+}
+
+async fn slots(ask: Ask<PageQuery>) -> Done<Reply<Vec<Anything>>> {
+    let rows = ask.house.rows().await?;
+    let name = ask.path("name");
+    registry::row(&rows.rows, Kind::Schedule, name)?;
+    let limit = limit(ask.query.limit)?;
+    let store = &ask.service().store;
+    let slots = store.slots(name.to_owned(), ask.query.cursor, limit).await?;
+    let next = slots.last().filter(|_| slots.len() == limit).map(|slot| slot.slot_ms.to_string());
+    let shown = slots.iter().map(|slot| {
+        Anything(json!({
+            "slot_at": timestamp(slot.slot_ms),
+            "count": slot.count,
+            "fate": slot.fate,
+            "why": slot.why,
+            "run_id": slot.run.map(|run| run.to_string()),
+            "at": timestamp(slot.at_ms),
+        }))
+    });
+    Ok(Reply::page(shown.collect(), next))
+}
+
+async fn deliveries(ask: Ask<PageQuery>) -> Done<Reply<Vec<Anything>>> {
+    let rows = ask.house.rows().await?;
+    let name = ask.path("name");
+    registry::row(&rows.rows, Kind::Webhook, name)?;
+    let limit = limit(ask.query.limit)?;
+    let store = &ask.service().store;
+    let found = store.deliveries(name.to_owned(), ask.query.cursor, limit).await?;
+    let next = found.last().filter(|_| found.len() == limit).map(|one| one.number.to_string());
+    let shown = found.iter().map(|one| Anything(webhooks::shown(one)));
+    Ok(Reply::page(shown.collect(), next))
+}
+
+async fn knock(incoming: Incoming) -> Response {
+    let request_id = incoming.request_id.clone();
+    match knocked(&incoming).await {
+        Ok(reply) => reply.into_response(&request_id),
+        Err(failure) => Rejection::from(failure).into_response(&request_id),
+    }
+}
+
+/// Nobody learns which doors there are: one that is not there is one whose
+/// signature does not fit.
+fn closed() -> Failure {
+    let remedy =
+        "sign the timestamp and the raw body with the hook's secret: docs/guide/webhooks.md";
+    Refused::new(UNAUTHENTICATED, "the signature does not fit", remedy).into()
+}
+
+async fn knocked(incoming: &Incoming) -> Done<Reply<Anything>> {
+    let name = incoming.path.iter().find(|(one, _)| *one == "hook");
+    let name = name.map(|(_, value)| value.as_str()).unwrap_or_default();
+    let (house, hook) = opened(incoming, name).await?.ok_or_else(closed)?;
+    let stamp = text(&incoming.headers, signature::TIMESTAMP);
+    let body = strict::parse(&incoming.body).map_err(|why| bad(format!("the body: {why}")))?;
+    let wish = Wish {
+        args: hooks::args(&body, &hook.args),
+        key: Some(hooks::key(name, stamp, &incoming.body)),
+        initiator: hooks::principal(name),
+        trace: start::trace(&incoming.headers),
+        ..Wish::default()
+    };
+    let started = start::named(&house, &hook.workflow, wish).await?;
+    if started.existed {
+        let message = "this was sent before";
+        let remedy = "nothing: its run was started then";
+        return Err(Refused::new(REPLAYED, message, remedy).into());
+    }
+    Ok(Reply::accepted(Anything(json!({"run_id": started.run.to_string()}))))
+}
+
+/// The same letter twice.
+pub const REPLAYED: &str = "replayed";
+
+/// The door of this name that the request is signed for. Organisations may have
+/// doors of the same name: the secret says whose is meant.
+async fn opened(incoming: &Incoming, name: &str) -> Done<Option<(Arc<House>, Hook)>> {
+    let stamp = text(&incoming.headers, signature::TIMESTAMP);
+    let signed = text(&incoming.headers, signature::SIGNATURE);
+    for house in incoming.app.houses() {
+        let rows = house.rows().await?;
+        let Ok(row) = registry::row(&rows.rows, Kind::Hook, name) else { continue };
+        let Ok(hook) = serde_json::from_value::<Hook>(row.body.clone()) else { continue };
+        let Some(secret) = Secret::read(&hook.secret).ok().filter(|_| hook.enabled) else {
+            tracing::warn!(hook = name, "a hook that is off, or without its secret, was tried");
+            continue;
+        };
+        let now_ms = incoming.app.now_ms();
+        match hooks::verify(&secret, stamp, &incoming.body, signed, now_ms) {
+            Ok(()) => return Ok(Some((house, hook))),
+            Err(why) => tracing::info!(hook = name, %why, "a request was refused"),
+        }
+    }
+    Ok(None)
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

@@ -1,0 +1,204 @@
+//! Rows of the registry, as anybody may look at them and change them.
+
+use super::Service;
+use super::registry::{self, Asked, Mode, Outcome, now_ms};
+use crate::refused::{Done, ROW_UNREADABLE, Refused};
+use serde_json::{Map, Value, json};
+use sluice_core::doc::setup::{self, Setup, section};
+use sluice_core::money::Money;
+use sluice_core::port::ledger::Counter;
+use sluice_core::rows::{find, kept};
+use sluice_core::visible;
+use sluice_govern::account;
+use sluice_govern::registry::{Agent, Envelope, Kind, Row};
+
+/// A row for programs: its fields beside its name.
+pub fn object(row: &Row) -> Value {
+    let mut fields = Map::new();
+    fields.insert("kind".to_owned(), row.kind.as_str().into());
+    fields.insert("id".to_owned(), row.name.clone().into());
+    fields.extend(row.body.as_object().cloned().unwrap_or_default());
+    Value::Object(fields)
+}
+
+/// A row as it counts at a time: a trial that has run out is over, and a lens
+/// has a head.
+pub fn at(row: &Row, now_ms: u64) -> Row {
+    let mut row = row.clone();
+    if row.kind == Kind::Agent
+        && let Ok(agent) = serde_json::from_value::<Agent>(row.body.clone())
+    {
+        row.body["phase"] = agent.phase_at(now_ms).as_str().into();
+    }
+    if row.kind == Kind::Lens
+        && let Some(versions) = row.body.get("versions").and_then(Value::as_object)
+    {
+        let head = sluice_core::rows::head(versions.keys().map(String::as_str));
+        row.body["head"] = head.into();
+    }
+    row
+}
+
+/// Reads a row by the rules of a setup.
+pub fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row>, Refused> {
+    let (setup, diagnostics) = Setup::parse(&setup::of_one(kind, name, body));
+    if let Some(setup) = setup {
+        return Ok(setup.rows);
+    }
+    let errors: Vec<_> = diagnostics.iter().filter(|one| one.is_error()).collect();
+    let code = errors.first().map_or("bad_value", |one| one.code.as_str());
+    let within = format!("{}.{name}.", section(kind));
+    let notes = errors.iter().map(|one| {
+        let field = one.path.strip_prefix(&within).unwrap_or_default();
+        let colon = if field.is_empty() { "" } else { ": " };
+        let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{field}{colon}{}{hint}", one.message)
+    });
+    let message = format!("this is no {} `{}`", kind.as_str(), visible::brief(name));
+    let remedy = format!("docs/errors/{code}.md says what to do");
+    Err(Refused::new(code, message, remedy).with_notes(notes.collect()))
+}
+
+/// Whether a row becomes what is sent, or only takes fields over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// It is what is sent, and nothing else.
+    Whole,
+    /// What is sent is changed; `null` takes a field away.
+    Parts,
+}
+
+/// A row as it should become.
+pub fn wanted(
+    there: &[Row],
+    (kind, name): (Kind, &str),
+    sent: &Map<String, Value>,
+    manner: Manner,
+) -> Done<Asked> {
+    let before = find(there, kind, name).and_then(|row| row.body.as_object());
+    let before = match manner {
+        Manner::Parts => {
+            registry::row(there, kind, name)?;
+            before.cloned().unwrap_or_default()
+        }
+        Manner::Whole => Map::new(),
+    };
+    // What commands and the engine keep is no part of a setup, and is left as it
+    // is unless it is said.
+    let is_kept = |field: &String| kept(kind).contains(&field.as_str());
+    let mut body = before;
+    body.retain(|field, _| !is_kept(field));
+    let (own, rest): (Vec<_>, Vec<_>) = sent.iter().partition(|(field, _)| is_kept(field));
+    body.extend(rest.into_iter().map(|(field, value)| (field.clone(), value.clone())));
+    let mut put = read(kind, name, &body)?;
+    for row in &mut put {
+        if let Value::Object(body) = &mut row.body {
+            body.extend(own.iter().map(|(field, value)| ((*field).clone(), (*value).clone())));
+        }
+    }
+    Ok(Asked { put, remove: Vec::new() })
+}
+
+/// Writes a row.
+pub async fn put(
+    service: &Service,
+    by: &str,
+    row: (Kind, &str),
+    sent: &Map<String, Value>,
+    manner: Manner,
+) -> Done<Outcome> {
+    let wish = |there: &[Row]| wanted(there, row, sent, manner);
+    registry::change(service, by, Mode::Write, &wish).await
+}
+
+/// Removes a row.
+pub async fn remove(service: &Service, by: &str, kind: Kind, name: &str) -> Done<Outcome> {
+    let wish = |there: &[Row]| -> Done<Asked> {
+        let row = registry::row(there, kind, name)?;
+        Ok(Asked { put: Vec::new(), remove: vec![(kind, row.name.clone())] })
+    };
+    registry::change(service, by, Mode::Write, &wish).await
+}
+
+/// A budget and what was counted in its period.
+#[derive(Debug)]
+pub struct Figures {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub envelope: Envelope,
+    /// Spent and reserved.
+    pub held: Money,
+    /// Spent.
+    pub spent: Money,
+    /// Spent beyond the cap.
+    pub over: Money,
+}
+
+impl Figures {
+    /// What is set aside for steps under way.
+    pub fn reserved(&self) -> Money {
+        less(self.held, self.spent)
+    }
+
+    /// What is left.
+    pub fn left(&self) -> Money {
+        less(self.envelope.amount_cents, self.held)
+    }
+
+    /// Overruns that nobody has accepted close a budget.
+    pub fn is_closed(&self) -> bool {
+        self.over > self.envelope.accepted_overrun_cents
+    }
+
+    /// For programs. Amounts are in dollars, as everywhere on a wire.
+    pub fn object(&self, row: &Row) -> Value {
+        let mut told = object(row);
+        told["spent"] = self.spent.to_string().into();
+        told["reserved"] = self.reserved().to_string().into();
+        told["left"] = self.left().to_string().into();
+        told["overrun"] = self.over.to_string().into();
+        told["closed"] = self.is_closed().into();
+        told
+    }
+}
+
+fn less(from: Money, taken: Money) -> Money {
+    Money::from_micro_cents(from.micro_cents().saturating_sub(taken.micro_cents()))
+}
+
+/// What was counted in the period of now.
+pub async fn figures(service: &Service, row: &Row) -> Done<Figures> {
+    let envelope: Envelope = serde_json::from_value(row.body.clone()).map_err(|error| {
+        let message = format!("the budget `{}` cannot be read: {error}", row.name);
+        Refused::new(ROW_UNREADABLE, message, "set it again")
+    })?;
+    let account = account::of_envelope(&row.name, envelope.period, now_ms());
+    let names = [account::held(&account), account::spent(&account), account::over(&account)];
+    let counts = service.store.counts(names.map(Counter::plain).to_vec()).await?;
+    let money = |at: usize| {
+        let count = counts.get(at).copied().unwrap_or_default();
+        Money::from_micro_cents(u64::try_from(count).unwrap_or(0))
+    };
+    let name = row.name.clone();
+    Ok(Figures { name, envelope, held: money(0), spent: money(1), over: money(2) })
+}
+
+/// Accepts the overruns of a budget that are booked, so that they close it no more.
+pub async fn reopen(service: &Service, by: &str, name: &str) -> Done<Outcome> {
+    let there = service.store.registry(None).await?.rows;
+    let over = figures(service, registry::row(&there, Kind::Envelope, name)?).await?.over;
+    let wish = |there: &[Row]| -> Done<Asked> {
+        let mut row = registry::row(there, Kind::Envelope, name)?.clone();
+        let mut envelope: Envelope = serde_json::from_value(row.body)
+            .map_err(|error| Refused::new(ROW_UNREADABLE, error.to_string(), "set it again"))?;
+        envelope.accepted_overrun_cents = over;
+        row.body = json!(envelope);
+        // Nothing accepted is written as nothing, which would be taken for left alone.
+        if let Value::Object(body) = &mut row.body {
+            body.entry("accepted_overrun_cents").or_insert(0.into());
+        }
+        Ok(Asked { put: vec![row], remove: Vec::new() })
+    };
+    registry::change(service, by, Mode::Write, &wish).await
+}

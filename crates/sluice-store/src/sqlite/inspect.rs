@@ -1,0 +1,83 @@
+//! A look at a database from outside, and copies of it. Neither changes it.
+
+use super::connect::{self, OpenError};
+use super::{FILE, migrate};
+use rusqlite::params;
+use std::path::Path;
+
+/// Most faults that a look names.
+const FAULTS_MAX: usize = 10;
+
+/// What a look at a database found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// The schema it has.
+    pub schema: usize,
+    /// The newest schema known here.
+    pub known: usize,
+    /// What SQLite finds wrong with its pages.
+    pub faults: Vec<String>,
+}
+
+/// Looks at the database of a directory: its schema, and whether its pages hang
+/// together. Nothing is written, and no schema is brought up to date.
+pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
+    let file = dir.join(FILE);
+    let look = || -> Result<Inspection, OpenError> {
+        let connection = connect::reader(&file)?;
+        let schema = migrate::version(&connection)?;
+        let mut check = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
+        let lines = check.query_map([], |row| row.get::<_, String>(0))?;
+        let mut faults: Vec<String> = lines.collect::<Result<_, _>>()?;
+        faults.retain(|line| line != "ok");
+        Ok(Inspection { schema, known: migrate::MIGRATIONS.len(), faults })
+    };
+    look().map_err(|error| error.of(&file))
+}
+
+/// Copies the database of a directory to a new file, whole and of one moment,
+/// whoever works on it meanwhile. The file must not be there, or be empty.
+pub fn copy(dir: &Path, to: &Path) -> Result<(), OpenError> {
+    let file = dir.join(FILE);
+    let copy = || -> Result<(), OpenError> {
+        let to = to.to_str();
+        let to = to.ok_or_else(|| OpenError::Failed("the copy's path is not UTF-8".to_owned()))?;
+        connect::reader(&file)?.execute("VACUUM INTO ?1", params![to])?;
+        Ok(())
+    };
+    copy().map_err(|error| error.of(&file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_page_is_found_and_a_whole_database_is_not_blamed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        let connection = connect::writer(&file).unwrap();
+        connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        drop(connection);
+        let found = inspect(dir.path()).unwrap();
+        assert_eq!((found.schema, found.faults), (found.known, Vec::new()));
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[3 * 4096..4 * 4096].fill(0xa5);
+        std::fs::write(&file, bytes).unwrap();
+        let damaged = inspect(dir.path());
+        assert!(damaged.is_err() || !damaged.unwrap().faults.is_empty());
+    }
+
+    #[test]
+    fn a_copy_is_a_database_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = connect::writer(&dir.path().join(FILE)).unwrap();
+        connection.execute_batch("CREATE TABLE extra (n); INSERT INTO extra VALUES (7)").unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        copy(dir.path(), &elsewhere.path().join(FILE)).unwrap();
+        let copied = connect::reader(&elsewhere.path().join(FILE)).unwrap();
+        let n: i64 = copied.query_row("SELECT n FROM extra", [], |row| row.get(0)).unwrap();
+        assert_eq!(n, 7);
+        assert!(copy(dir.path(), &elsewhere.path().join(FILE)).is_err(), "nothing is overwritten");
+    }
+}

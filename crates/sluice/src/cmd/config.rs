@@ -1,0 +1,65 @@
+//! `sluice config`.
+
+use crate::Exit;
+use crate::cli::{Config, ConfigShow, Reader};
+use crate::config::{self, Source};
+use crate::out::{Layout, Out};
+use crate::table::Table;
+use serde_json::{Value, json};
+
+pub(super) fn run(command: &Config, out: &mut Out) -> anyhow::Result<Exit> {
+    match command {
+        Config::Show(args) => show(args, out),
+    }
+}
+
+fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
+    let config = config::get();
+    match args.json.reader() {
+        Reader::Program => {
+            let data: Vec<Value> = config
+                .all()
+                .map(|(setting, value, from)| {
+                    json!({
+                        "name": setting.name,
+                        "value": value.map(config::value::Value::to_json),
+                        "source": word(from),
+                        "file": file(from),
+                        "variable": setting.variable(),
+                        "about": setting.about,
+                    })
+                })
+                .collect();
+            out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
+        }
+        Reader::Person => {
+            let mut table = Table::new(&["SETTING", "VALUE", "FROM"]);
+            for (setting, value, from) in config.all() {
+                let value = value.map(ToString::to_string).unwrap_or_default();
+                let from = file(from).unwrap_or_else(|| word(from).to_owned());
+                table.row([setting.name.to_owned(), value, from]);
+            }
+            out.print(&table.draw())?;
+            for stray in &config.strays {
+                out.note(&sluice_core::visible::brief(stray))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn word(from: &Source) -> &'static str {
+    match from {
+        Source::Default => "default",
+        Source::File(_) => "file",
+        Source::Environment => "environment",
+        Source::Flag => "flag",
+    }
+}
+
+fn file(from: &Source) -> Option<String> {
+    match from {
+        Source::File(path) => Some(path.display().to_string()),
+        _ => None,
+    }
+}

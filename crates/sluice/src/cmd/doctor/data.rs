@@ -1,0 +1,169 @@
+//! The data directory: can it be used, is there room, is the store whole.
+
+use super::Check;
+use crate::config::{self, setting::Name};
+use crate::{key, local, refused};
+use rustix::fs::statvfs;
+use sluice_core::port::Clock as _;
+use sluice_core::port::store::{Filter, Store};
+use sluice_engine::world::SystemClock;
+use sluice_store::sqlite;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MIB: u64 = 1024 * 1024;
+/// Less room than this is worth a word.
+const ROOM_WARN: u64 = 1024 * MIB;
+/// With less room than this, writing soon stops.
+const ROOM_MIN: u64 = 100 * MIB;
+/// How far a journal may be ahead of the clock: clocks are set back a little.
+const AHEAD_MS_MAX: u64 = 60_000;
+/// No Sluice ran before this: 2024-01-01.
+const EPOCH_MS: u64 = 1_704_067_200_000;
+/// Newest runs that are compared with the clock.
+const NEWEST: usize = 100;
+
+/// Everything that can be seen without opening the store.
+pub(super) fn checks(dir: &Path) -> Vec<Check> {
+    let mut checks = vec![directory(dir), room(dir)];
+    if has_store(dir) {
+        checks.push(store(dir));
+        checks.push(seals(dir));
+    }
+    checks
+}
+
+/// The store, if it is whole and of this version: opening it would change an
+/// older one.
+pub(super) fn readable(dir: &Path) -> Option<Arc<dyn Store>> {
+    if !has_store(dir) {
+        return None;
+    }
+    let found = sqlite::inspect(dir).ok()?;
+    let whole = found.schema == found.known && found.faults.is_empty();
+    if whole { local::store(dir).ok() } else { None }
+}
+
+fn has_store(dir: &Path) -> bool {
+    dir.join("sluice.db").exists()
+}
+
+fn directory(dir: &Path) -> Check {
+    const NAME: &str = "data directory";
+    let shown = dir.display();
+    let remedy = "name another directory with `--data DIR`, or put its permissions right";
+    if !dir.exists() {
+        let message = format!("`{shown}` is not there; nothing was run in it yet");
+        return Check::warn(NAME, message, "`sluice run` makes it, or name another with `--data`");
+    }
+    // What can be made can be written to.
+    let probe = dir.join(format!(".doctor-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe);
+    let gone = made.and_then(|_| std::fs::remove_file(&probe));
+    match gone {
+        Ok(()) => Check::ok(NAME, format!("`{shown}` can be written")),
+        Err(error) => Check::fail(NAME, format!("`{shown}` cannot be written: {error}"), remedy),
+    }
+}
+
+/// The nearest directory that is there.
+fn nearest(dir: &Path) -> PathBuf {
+    let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let found = whole.ancestors().find(|path| path.exists());
+    found.unwrap_or(Path::new("/")).to_owned()
+}
+
+fn room(dir: &Path) -> Check {
+    const NAME: &str = "disk space";
+    let place = nearest(dir);
+    let remedy = "make room: `sluice runs elide --older-than 30d` drops what steps said on the way";
+    match statvfs(&place) {
+        Err(error) => Check::warn(NAME, format!("cannot be told: {error}"), "look with `df`"),
+        Ok(found) => {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            judge(NAME, free, remedy)
+        }
+    }
+}
+
+fn judge(name: &'static str, free: u64, remedy: &str) -> Check {
+    let message = format!("{} MiB free", free / MIB);
+    match free {
+        ..ROOM_MIN => Check::fail(name, message, remedy),
+        ROOM_MIN..ROOM_WARN => Check::warn(name, message, remedy),
+        _ => Check::ok(name, message),
+    }
+}
+
+fn store(dir: &Path) -> Check {
+    const NAME: &str = "store";
+    let found = match sqlite::inspect(dir) {
+        Ok(found) => found,
+        Err(error) => return Check::refused(NAME, &refused::by_store(dir, &error)),
+    };
+    let (schema, known) = (found.schema, found.known);
+    if !found.faults.is_empty() {
+        let message = format!("the database is damaged: {}", found.faults.join("; "));
+        return Check::fail(NAME, message, "put a backup in its place");
+    }
+    if schema > known {
+        let message = format!("its schema is {schema}, this Sluice knows {known}");
+        return Check::fail(NAME, message, "use the newer Sluice");
+    }
+    if schema < known {
+        let message = format!("its schema is {schema}; {known} is current");
+        return Check::warn(NAME, message, "the next command that opens it brings it up to date");
+    }
+    Check::ok(NAME, format!("whole, with schema {schema}"))
+}
+
+fn seals(dir: &Path) -> Check {
+    const NAME: &str = "seals";
+    if !dir.join(key::SECRET).exists() {
+        let remedy = "the next run makes one; if there was one before, put it back";
+        return Check::warn(NAME, "there is no key to sign seals with", remedy);
+    }
+    match key::sealer(dir, config::get().path(Name::SealFile)) {
+        Ok(_) => Check::ok(NAME, "the key can be used"),
+        Err(refused) => Check::refused(NAME, &refused),
+    }
+}
+
+/// Whether time has gone back: schedules and waits would stand still.
+pub(super) async fn clock(store: &dyn Store) -> Check {
+    const NAME: &str = "clock";
+    let now_ms = SystemClock.now_ms();
+    if now_ms < EPOCH_MS {
+        return Check::fail(NAME, "it is set to long ago", "set the clock");
+    }
+    let filter = Filter { limit: NEWEST, ..Filter::default() };
+    let newest_ms = match store.list(filter).await {
+        Ok(rows) => {
+            let times = rows.iter().map(|row| row.ended_at_ms.unwrap_or(row.started_at_ms));
+            times.max().unwrap_or(0)
+        }
+        Err(error) => return Check::fail(NAME, error.to_string(), "check the store"),
+    };
+    let ahead_ms = newest_ms.saturating_sub(now_ms);
+    if ahead_ms > AHEAD_MS_MAX {
+        let message = format!("the newest run is {} s in the future", ahead_ms / 1000);
+        return Check::fail(NAME, message, "set the clock; it was ahead, or has gone back");
+    }
+    Check::ok(NAME, "no run is in the future")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Health;
+    use super::*;
+
+    #[test]
+    fn too_little_room_is_told_before_it_is_none() {
+        let health = |free| judge("disk space", free, "make room").health;
+        assert_eq!(health(99 * MIB), Health::Fail);
+        assert_eq!(health(100 * MIB), Health::Warn);
+        assert_eq!(health(1023 * MIB), Health::Warn);
+        assert_eq!(health(1024 * MIB), Health::Ok);
+    }
+}

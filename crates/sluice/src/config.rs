@@ -1,0 +1,259 @@
+//! Settings: `sluice.toml` < environment < flags.
+//!
+//! `setting` is the one table of what there is; `value` reads a setting out of a
+//! text, `file` out of `sluice.toml`. What counts is settled once, before the
+//! command begins, with where each value came from: `sluice config show` prints
+//! that, and the guide's table is checked against the same list.
+//!
+//! INVARIANT: no other module reads a `SLUICE_*` variable or a configuration file.
+
+mod file;
+pub(crate) mod setting;
+pub(crate) mod value;
+
+#[cfg(test)]
+mod tests;
+
+use setting::{Name, SETTINGS, Setting};
+use sluice_core::suggest::suggest;
+use sluice_server::refused::Refused;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use value::Value;
+
+/// A setting that makes no sense, or a file that cannot be read.
+pub(crate) const CONFIG_INVALID: &str = "config_invalid";
+/// What a configuration file is called where it is looked for.
+pub(crate) const FILE: &str = "sluice.toml";
+/// What the names of our variables begin with.
+const PREFIX: &str = "SLUICE_";
+/// Variables that are no settings: which file, and those that steps are given.
+const BESIDE: [&str; 8] = [
+    "SLUICE_CONFIG",
+    "SLUICE_ATTEMPT",
+    "SLUICE_DISPATCH_NO",
+    "SLUICE_IDEMPOTENCY_KEY",
+    "SLUICE_MEMORY",
+    "SLUICE_RUN_ID",
+    "SLUICE_STEP_ID",
+    "SLUICE_V",
+];
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File(PathBuf),
+    Environment,
+    Flag,
+}
+
+/// Values that were given, by a name: flags by that of the flag, variables by theirs.
+pub(crate) type Given = Vec<(String, Vec<OsString>)>;
+
+/// Where settings are looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// `--config`, or what `SLUICE_CONFIG` says.
+    pub(crate) file: Option<PathBuf>,
+    /// Flags of the command, by name; each may be given several times.
+    pub(crate) flags: Given,
+    /// Variables of the environment that begin with `SLUICE_`.
+    pub(crate) variables: Given,
+}
+
+/// Every setting, settled.
+#[derive(Debug)]
+pub(crate) struct Config {
+    held: Vec<(Option<Value>, Source)>,
+    /// Variables that look like settings and are none.
+    pub(crate) strays: Vec<String>,
+}
+
+static SETTLED: OnceLock<Config> = OnceLock::new();
+
+/// Settles everything for this process.
+pub(crate) fn settle(sources: &Sources) -> Result<(), Refused> {
+    let config = Config::load(sources)?;
+    // A second settling would find the first one: nobody does so.
+    let _ = SETTLED.set(config);
+    Ok(())
+}
+
+/// What counts in this process.
+pub(crate) fn get() -> &'static Config {
+    SETTLED.get().expect("settings are settled before a command begins")
+}
+
+/// Who does steps that name nobody.
+pub(crate) fn agent() -> Option<String> {
+    get().text(Name::Agent).map(str::to_owned)
+}
+
+/// The variables of this process that are ours.
+pub(crate) fn variables() -> Given {
+    let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+    let variables = std::env::vars_os().filter(|(name, value)| ours(name) && !value.is_empty());
+    variables.map(|(name, value)| (name.to_string_lossy().into_owned(), vec![value])).collect()
+}
+
+impl Config {
+    /// Reads what there is; nothing but the file is touched.
+    pub(crate) fn load(sources: &Sources) -> Result<Config, Refused> {
+        let held = SETTINGS.iter().map(|setting| {
+            let default = setting.default.map(OsStr::new);
+            let read = default.map(|text| value::read(setting, text, Path::new("")));
+            let value = read.map(|read| read.expect("defaults make sense"));
+            (value, Source::Default)
+        });
+        let mut config = Config { held: held.collect(), strays: Vec::new() };
+        config.take_given(&sources.variables, Source::Environment)?;
+        config.take_given(&sources.flags, Source::Flag)?;
+        let by_flag = |name| *config.source(name) == Source::Flag;
+        if by_flag(Name::Data) && by_flag(Name::Url) {
+            let message = "`--data` and `--url` name two places";
+            return Err(Refused::new(CONFIG_INVALID, message, "leave one of them out"));
+        }
+        if let Some((path, found)) = file::find(sources.file.as_deref(), &config.data())? {
+            config.take_file(&path, found)?;
+        }
+        config.strays = strays(&sources.variables);
+        Ok(config)
+    }
+
+    fn take_given(&mut self, given: &Given, source: Source) -> Result<(), Refused> {
+        for (at, setting) in SETTINGS.iter().enumerate() {
+            let name = match source {
+                Source::Flag => setting.flag.map(str::to_owned),
+                _ => Some(setting.variable()),
+            };
+            let Some((name, texts)) = given.iter().find(|(given, _)| Some(given) == name.as_ref())
+            else {
+                continue;
+            };
+            let read = value::read_all(setting, texts);
+            let named = match source {
+                Source::Flag => format!("--{name}"),
+                _ => name.clone(),
+            };
+            let value = read.map_err(|why| refused(format!("`{named}`: {why}"), setting))?;
+            self.held[at] = (Some(value), source.clone());
+        }
+        Ok(())
+    }
+
+    /// A file counts where nothing stronger has spoken.
+    fn take_file(&mut self, path: &Path, found: Vec<(usize, Value)>) -> Result<(), Refused> {
+        for (at, value) in found {
+            if self.held[at].1 == Source::Default {
+                self.held[at] = (Some(value), Source::File(path.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every setting with its value and where that came from.
+    pub(crate) fn all(
+        &self,
+    ) -> impl Iterator<Item = (&'static Setting, Option<&Value>, &Source)> + '_ {
+        SETTINGS
+            .iter()
+            .zip(&self.held)
+            .map(|(setting, (value, from))| (setting, value.as_ref(), from))
+    }
+
+    pub(crate) fn source(&self, name: Name) -> &Source {
+        &self.held[name as usize].1
+    }
+
+    fn value(&self, name: Name) -> Option<&Value> {
+        self.held[name as usize].0.as_ref()
+    }
+
+    pub(crate) fn text(&self, name: Name) -> Option<&str> {
+        match self.value(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn path(&self, name: Name) -> Option<&Path> {
+        match self.value(name) {
+            Some(Value::Path(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn paths(&self, name: Name) -> &[PathBuf] {
+        match self.value(name) {
+            Some(Value::Paths(paths)) => paths,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn words(&self, name: Name) -> &[String] {
+        match self.value(name) {
+            Some(Value::Words(words)) => words,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn is_on(&self, name: Name) -> bool {
+        matches!(self.value(name), Some(Value::Switch(true)))
+    }
+
+    /// A number; every number has a default.
+    pub(crate) fn number(&self, name: Name) -> u64 {
+        match self.value(name) {
+            Some(Value::Number(number)) => *number,
+            _ => unreachable!("every number has a default"),
+        }
+    }
+
+    /// Where runs are kept.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path(Name::Data).expect("the data directory has a default").to_owned()
+    }
+
+    /// The token that is sent to the server, read from where it is.
+    pub(crate) fn token(&self) -> Result<Option<String>, Refused> {
+        let Some(Value::Secret(secret)) = self.value(Name::Token) else { return Ok(None) };
+        secret.resolve().map(Some).map_err(|why| {
+            let remedy = "put the token where the reference points, or set SLUICE_TOKEN to it";
+            Refused::new(CONFIG_INVALID, format!("the token {secret}: {why}"), remedy)
+        })
+    }
+
+    /// The server that is asked, unless `--data` names a directory.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.text(Name::Url).filter(|_| *self.source(Name::Data) != Source::Flag)
+    }
+}
+
+/// Variables that begin like ours and are nobody's: most likely slips.
+fn strays(variables: &Given) -> Vec<String> {
+    let known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
+    let stray = |name: &&String| {
+        let beside = BESIDE.iter().any(|one| name.starts_with(one));
+        !beside && !known.contains(name)
+    };
+    let names = variables.iter().map(|(name, _)| name);
+    let told = names.filter(stray).map(|name| {
+        let near = suggest(name, known.iter().map(String::as_str));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        format!("`{name}` is no setting{near}")
+    });
+    let mut told: Vec<String> = told.collect();
+    told.sort();
+    told
+}
+
+fn refused(message: String, setting: &Setting) -> Refused {
+    Refused::new(CONFIG_INVALID, message, remedy(setting))
+}
+
+/// What a setting takes.
+fn remedy(setting: &Setting) -> String {
+    format!("{} takes {}", setting.name, setting.kind.takes())
+}

@@ -1,0 +1,128 @@
+//! `sluice.toml`: found, read, and every problem placed by its line.
+
+use super::setting::{Kind, SETTINGS, Setting};
+use super::value::{self, Value};
+use super::{CONFIG_INVALID, FILE};
+use crate::input;
+use crate::refused::unreadable;
+use sluice_core::limits::DOCUMENT_BYTES_MAX;
+use sluice_core::suggest::suggest;
+use sluice_server::refused::Refused;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// What a file says: positions in the table of settings, and values.
+type Found = Vec<(usize, Value)>;
+
+/// The file that is named, else the one in this directory, else the one in the
+/// data directory; nothing if there is none.
+pub(super) fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, Found)>, Refused> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => {
+            let places = [PathBuf::from(FILE), data.join(FILE)];
+            let Some(path) = places.into_iter().find(|path| path.is_file()) else {
+                return Ok(None);
+            };
+            path
+        }
+    };
+    let input = input::read(path.as_os_str()).map_err(|file| unreadable(&file))?;
+    let refused = |notes: Vec<String>| {
+        let message = format!("`{}` cannot be used", path.display());
+        let remedy = "put it right; `docs/guide/configuration.md` lists the settings";
+        Refused::new(CONFIG_INVALID, message, remedy).with_notes(notes)
+    };
+    if input.bytes.len() > DOCUMENT_BYTES_MAX {
+        return Err(refused(vec![format!("it has more than {DOCUMENT_BYTES_MAX} bytes")]));
+    }
+    let Ok(text) = input.text() else { return Err(refused(vec!["it is not UTF-8".to_owned()])) };
+    let dir = path.parent().unwrap_or(Path::new(""));
+    let mut found = read(text, dir).map_err(refused)?;
+    // A file in the data directory cannot say where that is.
+    if path.parent() == Some(data) && named.is_none() {
+        found.retain(|(at, _)| SETTINGS[*at].name != "data");
+    }
+    Ok(Some((path, found)))
+}
+
+/// Reads a whole file, or says everything that is wrong with it.
+pub(super) fn read(text: &str, dir: &Path) -> Result<Found, Vec<String>> {
+    let mut reading = Reading { text, dir, found: Vec::new(), notes: Vec::new() };
+    match DeTable::parse(text) {
+        Ok(table) => reading.table("", table.get_ref()),
+        Err(error) => {
+            let at = error.span().map_or(0, |span| span.start);
+            reading.note(at, error.message());
+        }
+    }
+    if reading.notes.is_empty() { Ok(reading.found) } else { Err(reading.notes) }
+}
+
+struct Reading<'t> {
+    text: &'t str,
+    dir: &'t Path,
+    found: Found,
+    notes: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn note(&mut self, at: usize, what: &str) {
+        let at = self.text.floor_char_boundary(at);
+        let line = self.text[..at].matches('\n').count() + 1;
+        self.notes.push(format!("line {line}: {what}"));
+    }
+
+    fn table(&mut self, within: &str, table: &DeTable<'_>) {
+        for (key, value) in table.iter() {
+            let name = match within {
+                "" => key.get_ref().to_string(),
+                within => format!("{within}.{}", key.get_ref()),
+            };
+            let at = SETTINGS.iter().position(|setting| setting.name == name);
+            let begins = |setting: &Setting| setting.name.starts_with(&format!("{name}."));
+            match (at, value.get_ref()) {
+                (Some(at), value_there) => match self.value(&SETTINGS[at], value_there) {
+                    Ok(value) => self.found.push((at, value)),
+                    Err(why) => self.note(value.span().start, &format!("`{name}`: {why}")),
+                },
+                (None, DeValue::Table(below)) if SETTINGS.iter().any(begins) => {
+                    self.table(&name, below);
+                }
+                (None, _) => {
+                    let near = suggest(&name, SETTINGS.iter().map(|setting| setting.name));
+                    let near =
+                        near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                    self.note(key.span().start, &format!("there is no setting `{name}`{near}"));
+                }
+            }
+        }
+    }
+
+    fn value(&self, setting: &Setting, value: &DeValue<'_>) -> Result<Value, String> {
+        let takes = || format!("this is not {}", setting.kind.takes());
+        let text = |text: &str| value::read(setting, OsStr::new(text), self.dir);
+        match (setting.kind, value) {
+            (Kind::Words | Kind::Paths, DeValue::Array(items)) => {
+                let words: Option<Vec<String>> =
+                    items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
+                let words = value::bounded(words.ok_or_else(takes)?)?;
+                Ok(match setting.kind {
+                    Kind::Paths => {
+                        Value::Paths(words.iter().map(|word| self.dir.join(word)).collect())
+                    }
+                    _ => Value::Words(words),
+                })
+            }
+            (Kind::Words | Kind::Paths, _) => Err(takes()),
+            (Kind::Number { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
+                text(number.as_str())
+            }
+            (Kind::Switch, DeValue::Boolean(on)) => Ok(Value::Switch(*on)),
+            (Kind::Number { .. } | Kind::Switch, _) => Err(takes()),
+            (_, DeValue::String(word)) => text(word),
+            _ => Err(takes()),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The one table of settings. Everything else about them is made from it.
+
+/// What a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Path,
+    /// Files or directories.
+    Paths,
+    /// A file, or the address of somebody.
+    PathOrUrl,
+    Text,
+    /// An address and a port to listen on.
+    Address,
+    /// An `http://` or `https://` address.
+    Url,
+    /// A reference to a secret, or the secret itself.
+    Secret,
+    Words,
+    Number {
+        min: u64,
+        max: u64,
+    },
+    Switch,
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// For people.
+    pub(crate) fn takes(self) -> String {
+        match self {
+            Kind::Path => "a path".to_owned(),
+            Kind::Paths => "a list of paths".to_owned(),
+            Kind::PathOrUrl => {
+                "a path or an address such as `https://example.com/judge`".to_owned()
+            }
+            Kind::Text => "a text".to_owned(),
+            Kind::Address => "an address and a port, such as `127.0.0.1:7400`".to_owned(),
+            Kind::Url => "an address such as `http://127.0.0.1:7400`".to_owned(),
+            Kind::Secret => "`env:NAME`, `file:PATH`, or the secret itself".to_owned(),
+            Kind::Words => "a list of texts".to_owned(),
+            Kind::Number { min, max } => format!("a number from {min} to {max}"),
+            Kind::Switch => "`true` or `false`".to_owned(),
+            Kind::Choice(words) => format!("one of: {}", words.join(", ")),
+        }
+    }
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// As a file writes it; a dot leads into a table.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// As a variable would write it.
+    pub(crate) default: Option<&'static str>,
+    /// The flag that is stronger than it, where commands have one.
+    pub(crate) flag: Option<&'static str>,
+    /// One line for people.
+    pub(crate) about: &'static str,
+}
+
+impl Setting {
+    /// The variable of the environment.
+    pub(crate) fn variable(&self) -> String {
+        format!("{}{}", super::PREFIX, self.name.replace('.', "_").to_ascii_uppercase())
+    }
+}
+
+/// Declares the settings: a name to ask by, and its row of the table.
+macro_rules! settings {
+    ($($ask:ident $name:literal, $kind:expr, $default:expr, $flag:expr, $about:literal;)*) => {
+        /// A setting, to ask for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Name { $($ask),* }
+
+        /// All of them.
+        pub(crate) const SETTINGS: &[Setting] = &[
+            $(Setting {
+                name: $name, kind: $kind, default: $default, flag: $flag, about: $about,
+            }),*
+        ];
+    };
+}
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+settings! {
+    Data "data", Kind::Path, Some(".sluice"), Some("data"),
+        "where runs are kept";
+    Url "url", Kind::Url, None, Some("url"),
+        "the server that commands talk to, instead of a data directory";
+    Token "token", Kind::Secret, None, None,
+        "what the server knows the caller by";
+    Agent "agent", Kind::Text, None, Some("agent"),
+        "who does steps that name neither an agent nor a bound role";
+    Policies "policies", Kind::Paths, None, Some("policies"),
+        "policies that runs here are under, instead of the registry's";
+    Moderation "moderation", Kind::PathOrUrl, None, Some("moderation"),
+        "who judges texts: a word list, or an address";
+    SealFile "seal_file", Kind::Path, None, Some("seal-file"),
+        "where every seal is copied to";
+    Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
+        "where `sluice serve` listens";
+    AllowRemote "allow_remote", Kind::Switch, Some("false"), Some("allow-remote"),
+        "let `sluice serve` listen beyond this machine; put TLS in front of it";
+    CorsOrigins "cors_origins", Kind::Words, Some(""), None,
+        "pages of other origins that may ask the server";
+    OutboundAllow "outbound.allow", Kind::Words, Some(""), None,
+        "hosts, addresses and networks that may be called though they are private";
+    OtelEndpoint "otel.endpoint", Kind::Url, None, None,
+        "where traces are sent, over OTLP/HTTP";
+    LogLevel "log.level", Kind::Choice(&["error", "warn", "info", "debug"]), Some("info"), None,
+        "how much `sluice serve` logs";
+    LogFormat "log.format", Kind::Choice(&["text", "json"]), Some("text"), None,
+        "how it logs";
+    BodyBytes "limits.body_bytes", Kind::Number { min: KIB, max: 64 * MIB }, Some("2097152"), None,
+        "longest body of a request";
+    RequestTimeoutMs "limits.request_timeout_ms", Kind::Number { min: 100, max: 600_000 },
+        Some("30000"), None,
+        "how long a request may take, streams apart";
+    RatePerSecond "limits.rate_per_second", Kind::Number { min: 1, max: 1_000_000 },
+        Some("200"), None,
+        "requests of one token in a second, in the long run";
+    RateBurst "limits.rate_burst", Kind::Number { min: 1, max: 1_000_000 }, Some("400"), None,
+        "requests of one token at once";
+    ConnectionsMax "limits.connections_max", Kind::Number { min: 1, max: 1_000_000 },
+        Some("4096"), None,
+        "connections at once";
+    ReadersMax "limits.readers_max", Kind::Number { min: 1, max: 1_000_000 }, Some("4096"), None,
+        "streams of events at once";
+}

@@ -1,0 +1,188 @@
+//! A setting out of a text: of a variable, a flag, or a file.
+
+use super::setting::{Kind, Setting};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Longest file that holds a secret.
+const SECRET_BYTES_MAX: u64 = 64 * 1024;
+/// Most items of a list.
+const ITEMS_MAX: usize = 1000;
+
+/// What a setting says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    Path(PathBuf),
+    Paths(Vec<PathBuf>),
+    Words(Vec<String>),
+    Number(u64),
+    Switch(bool),
+    Secret(Secret),
+}
+
+/// A secret, or where it is. Shown, it is never the secret.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Secret {
+    Literal(String),
+    Variable(String),
+    File(PathBuf),
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Secret::Literal(_) => f.write_str("(hidden)"),
+            Secret::Variable(name) => write!(f, "env:{name}"),
+            Secret::File(path) => write!(f, "file:{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Secret {
+    /// The secret itself.
+    pub(crate) fn resolve(&self) -> Result<String, String> {
+        let found = match self {
+            Secret::Literal(text) => text.clone(),
+            Secret::Variable(name) => {
+                std::env::var(name).map_err(|_| "there is no such variable".to_owned())?
+            }
+            Secret::File(path) => {
+                let kind = std::fs::metadata(path).map_err(|error| error.to_string())?;
+                if !kind.is_file() || kind.len() > SECRET_BYTES_MAX {
+                    return Err("this is no file with a secret".to_owned());
+                }
+                std::fs::read_to_string(path).map_err(|error| error.to_string())?
+            }
+        };
+        let found = found.trim();
+        if found.is_empty() || found.contains(|c: char| !c.is_ascii_graphic()) {
+            return Err("this is no token: it has to be one word".to_owned());
+        }
+        Ok(found.to_owned())
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Text(text) => f.write_str(text),
+            Value::Path(path) => write!(f, "{}", path.display()),
+            Value::Paths(paths) => {
+                let shown: Vec<String> =
+                    paths.iter().map(|path| path.display().to_string()).collect();
+                f.write_str(&shown.join(", "))
+            }
+            Value::Words(words) => f.write_str(&words.join(", ")),
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Switch(on) => write!(f, "{on}"),
+            Value::Secret(secret) => write!(f, "{secret}"),
+        }
+    }
+}
+
+impl Value {
+    /// For programs.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Paths(paths) => {
+                paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().into()
+            }
+            Value::Words(words) => words.clone().into(),
+            Value::Number(number) => (*number).into(),
+            Value::Switch(on) => (*on).into(),
+            _ => self.to_string().into(),
+        }
+    }
+}
+
+/// Reads what was given, perhaps several times.
+pub(super) fn read_all(setting: &Setting, texts: &[OsString]) -> Result<Value, String> {
+    let here = Path::new("");
+    if let (Kind::Paths, [_, _, ..]) = (setting.kind, texts) {
+        return Ok(Value::Paths(texts.iter().map(PathBuf::from).collect()));
+    }
+    match texts.last() {
+        Some(text) => read(setting, text, here),
+        // A switch is only there or not.
+        None => Ok(Value::Switch(true)),
+    }
+}
+
+/// Reads one text. Paths are relative to `dir`.
+pub(super) fn read(setting: &Setting, text: &OsStr, dir: &Path) -> Result<Value, String> {
+    let takes = || format!("this is not {}", setting.kind.takes());
+    match setting.kind {
+        Kind::Path => return Ok(Value::Path(dir.join(text))),
+        Kind::Paths => {
+            let paths = std::env::split_paths(text).map(|path| dir.join(path));
+            return bounded(paths.collect()).map(Value::Paths);
+        }
+        _ => {}
+    }
+    let text = text.to_str().ok_or_else(takes)?;
+    let found = match setting.kind {
+        Kind::Path | Kind::Paths => None,
+        Kind::PathOrUrl if is_url(text) => Some(Value::Text(text.to_owned())),
+        Kind::PathOrUrl => Some(Value::Text(dir.join(text).to_str().ok_or_else(takes)?.to_owned())),
+        Kind::Text => (!text.is_empty()).then(|| Value::Text(text.to_owned())),
+        Kind::Address => is_address(text).then(|| Value::Text(text.to_owned())),
+        Kind::Url => is_url(text).then(|| Value::Text(text.trim_end_matches('/').to_owned())),
+        Kind::Secret => Some(Value::Secret(secret(text, dir))),
+        Kind::Words => {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            return bounded(words.map(str::to_owned).collect()).map(Value::Words);
+        }
+        Kind::Number { min, max } => {
+            let number = text.trim().parse::<u64>().ok();
+            number.filter(|number| (min..=max).contains(number)).map(Value::Number)
+        }
+        Kind::Switch => match text {
+            "true" | "1" => Some(Value::Switch(true)),
+            "false" | "0" => Some(Value::Switch(false)),
+            _ => None,
+        },
+        Kind::Choice(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
+    };
+    found.ok_or_else(takes)
+}
+
+/// A list that is no longer than lists may be.
+pub(super) fn bounded<T>(items: Vec<T>) -> Result<Vec<T>, String> {
+    if items.len() > ITEMS_MAX {
+        return Err(format!("there are more than {ITEMS_MAX} of them"));
+    }
+    Ok(items)
+}
+
+fn secret(text: &str, dir: &Path) -> Secret {
+    match (text.strip_prefix("env:"), text.strip_prefix("file:")) {
+        (Some(name), _) => Secret::Variable(name.to_owned()),
+        (_, Some(path)) => Secret::File(dir.join(path)),
+        _ => Secret::Literal(text.to_owned()),
+    }
+}
+
+/// Whether a text is an address on the web: with a host, and without a name and
+/// password, which would end up in logs.
+fn is_url(text: &str) -> bool {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    let plain = |c: char| c.is_ascii_graphic();
+    !host.is_empty() && !host.contains('@') && text.chars().all(plain)
+}
+
+/// A host or an address, and a port.
+fn is_address(text: &str) -> bool {
+    match text.rsplit_once(':') {
+        Some((host, port)) => !host.is_empty() && port.parse::<u16>().is_ok(),
+        None => false,
+    }
+}
