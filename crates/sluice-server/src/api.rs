@@ -12,7 +12,10 @@ pub mod strict;
 
 mod approvals;
 mod audit;
+mod cost;
 mod events;
+mod gateways;
+mod payloads;
 mod policies;
 mod rows;
 mod runs;
@@ -37,9 +40,12 @@ pub fn routes() -> Vec<Route> {
     all.extend(events::routes());
     all.extend(approvals::routes());
     all.extend(audit::routes());
+    all.extend(cost::routes());
     all.extend(policies::routes());
+    all.extend(payloads::routes());
     all.extend(rows::routes());
     all.extend(triggers::routes());
+    all.extend(gateways::routes());
     all.extend(tokens::routes());
     all
 }

@@ -11,6 +11,9 @@ pub mod checkpoint;
 pub mod cost;
 pub mod course;
 pub mod document;
+pub mod elide;
+pub mod erase;
+pub mod export;
 pub mod find;
 pub mod past;
 pub mod policies;
@@ -18,6 +21,7 @@ pub mod registry;
 pub mod rows;
 pub mod runs;
 pub mod start;
+pub mod unused;
 pub mod versions;
 
 use sluice_core::port::store::Store;

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod cost;
 mod doctor;
+mod errand;
 mod eval;
 mod gateways;
 mod lenses;

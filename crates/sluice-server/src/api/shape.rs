@@ -109,6 +109,18 @@ shapes! {
         },
         "required": ["decisions", "differ", "unknown", "data"],
     });
+    /// Everything about a run.
+    Exported(Box<RawValue>) = json_schema!({
+        "type": "object",
+        "properties": {
+            "definition": {"type": "object"},
+            "events": {"type": "array", "items": {"type": "object"}},
+            "elided": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+            "decisions": {"type": "array", "items": {"type": "object"}},
+            "projection": {"type": "object"},
+        },
+        "required": ["definition", "events", "decisions", "projection"],
+    });
     /// Any JSON.
     Anything(Value) = json_schema!({});
 }

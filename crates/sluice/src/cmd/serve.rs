@@ -7,6 +7,7 @@ use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
 use crate::key;
 use crate::local::Local;
+use crate::log;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
@@ -35,6 +36,7 @@ const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
+    log::begin();
     let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
@@ -44,7 +46,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = settings(args);
+    let settings = settings();
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let post = Post {
         outbound: Arc::new(Outbound::new(allowed()?)),
@@ -113,7 +115,7 @@ impl Open<'_> {
 }
 
 /// What the operator has set.
-fn settings(args: &Serve) -> Settings {
+fn settings() -> Settings {
     let config = config::get();
     let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
     let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
@@ -123,9 +125,11 @@ fn settings(args: &Serve) -> Settings {
         rate_per_second: rate(Name::RatePerSecond),
         rate_burst: rate(Name::RateBurst),
         connections: number(Name::ConnectionsMax),
+        in_flight: number(Name::InFlightMax),
         streams: number(Name::ReadersMax),
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
-        secure_cookies: args.secure_cookies,
+        secure_cookies: config.is_on(Name::SecureCookies),
+        drain_ms: config.number(Name::DrainMs),
         ..Settings::default()
     }
 }

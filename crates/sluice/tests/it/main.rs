@@ -34,5 +34,6 @@ mod tidy;
 mod usage;
 mod validate;
 mod vectors;
+mod webhooks;
 mod workflows;
 mod world;
