@@ -6,6 +6,8 @@ pub mod auth;
 pub mod hooks;
 pub mod house;
 pub mod limits;
+pub mod metrics;
+pub mod otel;
 pub mod refused;
 pub mod serve;
 pub mod service;
