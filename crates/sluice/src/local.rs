@@ -6,6 +6,7 @@ use crate::environment;
 use crate::key;
 use crate::refused::by_store;
 use anyhow::Context as _;
+use sluice_core::port::ledger::Change;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
 use sluice_core::visible;
@@ -16,6 +17,7 @@ use sluice_engine::engine::Ground;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_govern::registry::Row;
 use sluice_server::refused::{DATA_UNUSABLE, Refused};
 use sluice_server::service::Service;
 use sluice_store::memory::MemoryStore;
@@ -121,11 +123,19 @@ impl Local {
         Local::on(store, agents, claims, policies, Some(sealer), moderator).await
     }
 
-    /// A data directory that is made up: nothing is in it, and nothing stays.
-    pub(crate) async fn imagined() -> anyhow::Result<Local> {
+    /// A data directory that is made up: only these rows are in it, and nothing stays.
+    pub(crate) async fn imagined(rows: Vec<Row>) -> anyhow::Result<Local> {
         let store = MemoryStore::new(Arc::new(SystemClock));
         let policies = PolicySource::default();
-        Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await
+        let local =
+            Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await?;
+        if !rows.is_empty() {
+            let (node, entries) = (local.engine.node(), Vec::new());
+            let remove = Vec::new();
+            let change = Change { expect: None, put: rows, remove, node, entries };
+            local.store.change(change).await?;
+        }
+        Ok(local)
     }
 
     async fn on(
