@@ -174,6 +174,11 @@ impl Engine {
         self.inner.trust.health(gateway)
     }
 
+    /// Whether work is done here, or only noted down.
+    pub fn dispatching(&self) -> Dispatching {
+        self.inner.dispatching()
+    }
+
     /// Starts a run, and answers when that is durable.
     pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
         let inner = Arc::clone(&self.inner);
