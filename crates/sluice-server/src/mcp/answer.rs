@@ -58,7 +58,7 @@ pub(super) fn done(said: &str, answered: Answered) -> CallToolResult {
     let (data, cut) = shorten::fit(answered.data, MCP_RESULT_BYTES_MAX);
     let mut text = said.to_owned();
     if let Some(cursor) = &answered.next_cursor {
-        let _ = write!(text, " There is more after the cursor {cursor}.");
+        let _ = write!(text, " There may be more after the cursor {cursor}.");
     }
     if !cut.is_empty() {
         text.push_str(" It was too long and is shortened; `meta.cut` says where.");

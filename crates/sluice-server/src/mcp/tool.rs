@@ -154,7 +154,8 @@ pub(super) static TOOLS: [Tool; 12] = [
         about: "Wait for what happens in a run. Answers the events after a cursor, the run's \
                 status, whether it has ended, and which approvals are open. Pass the answered \
                 `cursor` as `after` to go on where it left off; nothing is missed. With `until` \
-                `end` it waits for the end, or until a person is asked.",
+                `end` it waits for the end, or until a person is asked. The facts that decisions \
+                were made on are left out; `get_step` shows them.",
         routes: &[("GET", "/api/v1/runs/{run}/events")],
         effect: Effect::Looks,
         schema: schema::<WatchRun>,

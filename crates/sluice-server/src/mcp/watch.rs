@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout_at};
 
 const DELTA: &str = "node.stream.delta";
 const ASKED: &str = "approval.requested";
+const DECIDED: &str = "governance.decided";
 
 /// Who waits.
 pub(super) struct Watcher<'a> {
@@ -144,11 +145,23 @@ impl Heard {
                 }
                 self.asked |= event.kind == ASKED;
                 self.bytes += event.json.len();
-                self.events.push(serde_json::from_str(&event.json).unwrap_or_default());
+                self.events.push(brief(&event.json));
             }
             self.cursor = seen.id();
         }
     }
+}
+
+/// An event without what only a page of its own shows: the facts of a decision are
+/// many times as long as what was decided.
+fn brief(event: &str) -> Value {
+    let mut event: Value = serde_json::from_str(event).unwrap_or_default();
+    if event["type"] == DECIDED
+        && let Some(payload) = event["payload"].as_object_mut()
+    {
+        payload.remove("facts");
+    }
+    event
 }
 
 /// The questions that are open.

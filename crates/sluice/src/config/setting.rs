@@ -106,6 +106,8 @@ settings! {
         "let `sluice serve` listen beyond this machine; put TLS in front of it";
     CorsOrigins "cors_origins", Kind::Words, Some(""), None,
         "pages of other origins that may ask the server";
+    Hosts "hosts", Kind::Words, Some(""), None,
+        "names, beside those of this machine, under which agents reach `/mcp`";
     OutboundAllow "outbound.allow", Kind::Words, Some(""), None,
         "hosts, addresses and networks that may be called though they are private";
     OtelEndpoint "otel.endpoint", Kind::Url, None, None,
