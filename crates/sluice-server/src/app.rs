@@ -33,6 +33,8 @@ pub struct Settings {
     pub streams: usize,
     /// Origins that pages may ask from; none by default.
     pub cors_origins: Vec<String>,
+    /// Names, beside those of this machine, under which agents may ask.
+    pub hosts: Vec<String>,
     /// Whether cookies are only sent over TLS.
     pub secure_cookies: bool,
     /// How long the server waits for what is under way when it stops.
@@ -54,6 +56,7 @@ impl Default for Settings {
             in_flight: limits::IN_FLIGHT,
             streams: limits::STREAMS,
             cors_origins: Vec::new(),
+            hosts: Vec::new(),
             secure_cookies: false,
             drain_ms: limits::DRAIN_MS,
             slow_reader_ms: limits::SLOW_READER_MS,

@@ -6,6 +6,7 @@ pub mod auth;
 pub mod hooks;
 pub mod house;
 pub mod limits;
+pub mod mcp;
 pub mod metrics;
 pub mod otel;
 pub mod refused;

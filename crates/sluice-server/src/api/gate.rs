@@ -76,7 +76,8 @@ pub fn nowhere(app: &App, methods: &[Method]) -> Response {
     finish(response, &request_id)
 }
 
-fn new_id(app: &App) -> String {
+/// An id for a request.
+pub fn new_id(app: &App) -> String {
     format!("req_{:016x}", app.entropy().bits())
 }
 
@@ -218,11 +219,10 @@ fn same_site(head: &request::Parts, secret: &str) -> Result<(), Rejection> {
     Err(Refused::new(CSRF_REFUSED, "the change does not come from our page", remedy).into())
 }
 
-fn permitted(need: Need, caller: &Caller) -> Result<(), Rejection> {
+/// Refuses somebody who may not.
+pub fn permitted(need: Need, caller: &Caller) -> Result<(), Refused> {
     match need {
-        Need::Permission(permission) if !caller.may(permission) => {
-            Err(forbidden(permission).into())
-        }
+        Need::Permission(permission) if !caller.may(permission) => Err(forbidden(permission)),
         _ => Ok(()),
     }
 }

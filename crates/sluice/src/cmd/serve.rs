@@ -20,6 +20,7 @@ use sluice_server::api;
 use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
+use sluice_server::mcp;
 use sluice_server::refused::Refused;
 use sluice_server::webhooks::pace::Pace;
 use sluice_server::webhooks::{self, Post};
@@ -46,7 +47,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = settings();
+    let settings = settings(address);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let post = Post {
         outbound: Arc::new(Outbound::new(allowed()?)),
@@ -57,7 +58,9 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let mut open = Open { args, script, app: app.clone(), post, locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
-    let router = Router::new(app.clone(), api::routes());
+    let mut routes = api::routes();
+    routes.push(mcp::http::route());
+    let router = Router::new(app.clone(), routes);
     let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
     wait(&mut open, out).await?;
     out.note("stopping: streams end, what is under way may finish")?;
@@ -115,9 +118,10 @@ impl Open<'_> {
 }
 
 /// What the operator has set.
-fn settings() -> Settings {
+fn settings(address: SocketAddr) -> Settings {
     let config = config::get();
     let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
+    let hosts = config.words(Name::Hosts);
     let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
     Settings {
         body_bytes: number(Name::BodyBytes),
@@ -130,6 +134,7 @@ fn settings() -> Settings {
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
         secure_cookies: config.is_on(Name::SecureCookies),
         drain_ms: config.number(Name::DrainMs),
+        hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
         ..Settings::default()
     }
 }
