@@ -138,7 +138,7 @@ async fn knocked(incoming: &Incoming) -> Done<Reply<Anything>> {
 }
 
 /// The same letter twice.
-pub const REPLAYED: &str = "replayed";
+pub(super) const REPLAYED: &str = "replayed";
 
 /// The door of this name that the request is signed for. Organisations may have
 /// doors of the same name: the secret says whose is meant.
