@@ -126,6 +126,7 @@ impl Plant {
             policies: PolicySource::default(),
             sealer,
             moderator: None,
+            observer: None,
         };
         let engine = Engine::open(ground, config).await?;
         Ok(Plant { engine, store, sqlite, dir, _own: own })

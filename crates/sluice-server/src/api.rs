@@ -11,7 +11,11 @@ pub mod shape;
 pub mod strict;
 
 mod approvals;
+mod audit;
+mod cost;
 mod events;
+mod payloads;
+mod policies;
 mod rows;
 mod runs;
 mod server;
@@ -34,6 +38,10 @@ pub fn routes() -> Vec<Route> {
     all.extend(runs::routes());
     all.extend(events::routes());
     all.extend(approvals::routes());
+    all.extend(audit::routes());
+    all.extend(cost::routes());
+    all.extend(policies::routes());
+    all.extend(payloads::routes());
     all.extend(rows::routes());
     all.extend(triggers::routes());
     all.extend(tokens::routes());

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod cost;
 pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod run;
@@ -16,6 +17,7 @@ use audit::Audit;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use cost::Cost;
 use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
 use rows::Rows;
 use run::{Resume, Run};
@@ -158,6 +160,12 @@ pub(crate) enum Command {
     /// Caps on money
     #[command(subcommand, after_help = "Example:\n  sluice budgets list")]
     Budgets(Budgets),
+    /// See what work has cost
+    #[command(
+        after_help = "A step that cost neither money nor tokens is not counted. Weeks begin on \
+        Sunday.\n\nExample:\n  sluice cost --by agent --by model --bucket day --since 7d"
+    )]
+    Cost(Cost),
     /// Texts that memory profiles load
     #[command(subcommand, after_help = "Example:\n  sluice notes list")]
     Notes(Rows),

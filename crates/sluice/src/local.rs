@@ -46,8 +46,14 @@ pub(crate) struct Again {
 
 impl Again {
     pub(crate) fn of(data: &Data, mock: Option<&OsString>) -> Again {
-        let look = data.dir.as_ref().map(|dir| option("--data", dir.as_os_str()));
-        let look = look.unwrap_or_default();
+        let config = config::get();
+        let url = config.text(setting::Name::Url);
+        let url = url.filter(|_| *config.source(setting::Name::Url) == config::Source::Flag);
+        let look = match (&data.dir, url) {
+            (Some(dir), _) => option("--data", dir.as_os_str()),
+            (None, Some(url)) => option("--url", OsStr::new(url)),
+            (None, None) => String::new(),
+        };
         let mock = mock.map(|mock| option("--mock", mock)).unwrap_or_default();
         Again { work: format!("{look}{mock}"), look }
     }
@@ -138,6 +144,7 @@ impl Local {
             policies,
             sealer,
             moderator,
+            observer: None,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;

@@ -118,6 +118,23 @@ pub(super) fn routes() -> Vec<Route> {
     all
 }
 
+/// What whoever changes rows of a kind must be allowed.
+pub(super) fn write_permission(kind: Kind) -> P {
+    let found = KINDS.iter().find(|(one, ..)| *one == kind);
+    found.map_or(P::WorkflowWrite, |(.., write)| *write)
+}
+
+/// A row as a setup would write it.
+pub(super) fn written(kind: Kind, name: &str, body: &Map<String, Value>) -> Done<Vec<Row>> {
+    if kind == Kind::Switch {
+        return Ok(vec![switch_row(name, body)?]);
+    }
+    if kind == Kind::Gateway && body.contains_key("token_sha256") {
+        return Err(bad("a gateway's token is made by the server").into());
+    }
+    Ok(rows::wanted(&[], (kind, name), body, Manner::Whole)?.put)
+}
+
 /// A row without its secrets.
 fn shown(mut object: Value) -> RowShown {
     if let Value::Object(fields) = &mut object {
@@ -167,7 +184,11 @@ async fn put(kind: Kind, manner: Manner, ask: Ask<Nothing, Fields>) -> Done<Repl
     }
     let (name, by) = (ask.path("name"), &ask.caller.name);
     let outcome = if kind == Kind::Switch {
-        switch(&ask, name, &sent).await?
+        let switch = switch_row(name, &sent)?;
+        let wish = |_: &[Row]| -> Done<Asked> {
+            Ok(Asked { put: vec![switch.clone()], remove: Vec::new() })
+        };
+        registry::change(ask.service(), by, Mode::Write, &wish).await?
     } else {
         rows::put(ask.service(), by, (kind, name), &sent, manner).await?
     };
@@ -175,21 +196,13 @@ async fn put(kind: Kind, manner: Manner, ask: Ask<Nothing, Fields>) -> Done<Repl
 }
 
 /// The switch for everything.
-async fn switch(
-    ask: &Ask<Nothing, Fields>,
-    name: &str,
-    sent: &Map<String, Value>,
-) -> Done<registry::Outcome> {
+fn switch_row(name: &str, sent: &Map<String, Value>) -> Done<Row> {
     let held = sent.get("held").and_then(Value::as_bool).filter(|_| sent.len() == 1);
     let Some(held) = held.filter(|_| name == ALL) else {
         return Err(bad("the switch `all` has one field, `held`: true or false").into());
     };
-    let wish = |_: &[Row]| -> Done<Asked> {
-        let body = serde_json::json!({"held": held});
-        let switch = Row { kind: Kind::Switch, name: ALL.to_owned(), body };
-        Ok(Asked { put: vec![switch], remove: Vec::new() })
-    };
-    registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await
+    let body = serde_json::json!({"held": held});
+    Ok(Row { kind: Kind::Switch, name: ALL.to_owned(), body })
 }
 
 async fn remove(kind: Kind, ask: Ask) -> Done<Reply<Changes>> {

@@ -196,6 +196,12 @@ pub(crate) struct Past {
     pub(crate) run: Option<String>,
 }
 
+impl Past {
+    pub(crate) fn wanted(&self) -> sluice_server::service::past::Past {
+        sluice_server::service::past::Past { since: self.since, run: self.run.clone() }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
     /// A file, a directory, `active` or `shadow`
@@ -235,7 +241,7 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
     sluice_core::duration::parse(text).map_err(|fault| fault.message)
 }
 
-fn choice<T: Choice>(word: &str) -> Result<T, String> {
+pub(super) fn choice<T: Choice>(word: &str) -> Result<T, String> {
     find(word).ok_or_else(|| {
         let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
         format!("use one of: {}", words.join(", "))

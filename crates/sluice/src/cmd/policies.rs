@@ -1,12 +1,11 @@
 //! `sluice policies`.
 
 mod check;
-mod compare;
 mod diff;
 mod init;
-mod past;
 mod shadow;
 mod test;
+mod told;
 
 use super::rows::{list, remove, show};
 use crate::Exit;

@@ -5,6 +5,7 @@ use crate::Exit;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
+use crate::key;
 use crate::local::Local;
 use crate::moderation;
 use crate::organisation;
@@ -43,7 +44,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = settings(args);
+    let settings = settings();
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let post = Post {
         outbound: Arc::new(Outbound::new(allowed()?)),
@@ -90,7 +91,8 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            let house = self.app.add(House::open(&name, service).await?);
+            let house =
+                self.app.add(House::open(&name, service).await?.with_keys(key::public(&dir)));
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
@@ -111,7 +113,7 @@ impl Open<'_> {
 }
 
 /// What the operator has set.
-fn settings(args: &Serve) -> Settings {
+fn settings() -> Settings {
     let config = config::get();
     let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
     let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
@@ -121,9 +123,11 @@ fn settings(args: &Serve) -> Settings {
         rate_per_second: rate(Name::RatePerSecond),
         rate_burst: rate(Name::RateBurst),
         connections: number(Name::ConnectionsMax),
+        in_flight: number(Name::InFlightMax),
         streams: number(Name::ReadersMax),
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
-        secure_cookies: args.secure_cookies,
+        secure_cookies: config.is_on(Name::SecureCookies),
+        drain_ms: config.number(Name::DrainMs),
         ..Settings::default()
     }
 }

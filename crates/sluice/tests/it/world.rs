@@ -40,6 +40,7 @@ impl World {
         let mut command = binary(self.path());
         command.args(args).env("USER", "ada").env_remove("SLUICE_DATA");
         command.env_remove("SLUICE_SEAL_FILE").env_remove("SLUICE_MODERATION");
+        command.env_remove("SLUICE_MODERATION_TOKEN");
         command
     }
 

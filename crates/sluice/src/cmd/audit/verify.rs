@@ -7,23 +7,16 @@ use crate::key;
 use crate::local;
 use crate::out::{Layout, Out};
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_core::evidence::key::PublicKey;
 use sluice_core::evidence::packet::Packet;
 use sluice_core::evidence::seal::Seal;
-use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
-use sluice_core::port::store::{Filter, Store};
-use sluice_core::run::id::RunId;
+use sluice_core::evidence::verify::{Report, Verifier};
 use sluice_core::visible;
 use sluice_server::refused::{Refused, SEAL_UNREADABLE};
+use sluice_server::service::audit::verify;
 use sluice_server::service::find;
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Rows read at once.
-const PAGE: usize = 1000;
-/// Bytes of frames read at once.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     let kept = kept(args)?;
@@ -49,11 +42,7 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
         verifier = verifier.only(run);
     }
     kept.into_iter().for_each(|seal| verifier.kept(seal));
-    ledger(&*store, &mut verifier).await?;
-    match only {
-        Some(run) => journal(&*store, run, &mut verifier).await?,
-        None => journals(&*store, &mut verifier).await?,
-    }
+    verify::read(&*store, only, &mut verifier).await?;
     tell(&verifier.finish(), args.json.reader(), out)
 }
 
@@ -74,53 +63,6 @@ fn kept(args: &Verify) -> anyhow::Result<Vec<Seal>> {
         }
     }
     Ok(seals)
-}
-
-async fn ledger(store: &dyn Store, verifier: &mut Verifier) -> anyhow::Result<()> {
-    let mut from = 1;
-    loop {
-        let page = store.seals(from, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        from = last.number + 1;
-        page.iter().for_each(|row| verifier.seal(row));
-    }
-    let mut after = 0;
-    loop {
-        let page = store.entries(after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.place;
-        page.iter().for_each(|row| verifier.entry(row));
-    }
-}
-
-async fn journals(store: &dyn Store, verifier: &mut Verifier) -> anyhow::Result<()> {
-    let mut filter = Filter { limit: PAGE, ..Filter::default() };
-    loop {
-        let rows = store.list(filter.clone()).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        filter.before = Some(last.run);
-        for row in &rows {
-            journal(store, row.run, verifier).await?;
-        }
-    }
-}
-
-async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> anyhow::Result<()> {
-    let mut after = 0;
-    loop {
-        let frames = store.frames(run, after, PAGE_BYTES).await?;
-        let Some(last) = frames.last() else { return Ok(()) };
-        // One that claims to end before it began must not be read for ever.
-        after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
-        for frame in &frames {
-            let mut blobs = BTreeMap::new();
-            for hash in needs(frame).unwrap_or_default() {
-                let blob = store.blob(hash).await?;
-                blobs.extend(blob.map(|body| (hash, body)));
-            }
-            verifier.frame(run, frame, &blobs);
-        }
-    }
 }
 
 fn packets(args: &Verify, keys: &[PublicKey], out: &mut Out) -> anyhow::Result<Exit> {
@@ -172,7 +114,7 @@ fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
 
 fn tell(report: &Report, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
     match reader {
-        Reader::Program => out.json(Layout::Line, &object(report))?,
+        Reader::Program => out.json(Layout::Line, &verify::object(report))?,
         Reader::Person => out.print(&text(report))?,
     }
     Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
@@ -201,29 +143,4 @@ fn text(report: &Report) -> String {
     }
     text.push_str(if report.is_clean() { ": nothing is wrong\n" } else { "\n" });
     text
-}
-
-fn object(report: &Report) -> Value {
-    let findings: Vec<Value> = report.findings.iter().map(finding).collect();
-    json!({
-        "ok": report.is_clean(),
-        "seals": report.seals,
-        "entries": report.entries,
-        "runs": report.runs,
-        "events": report.events,
-        "unhashed": report.unhashed,
-        "erased": report.erased,
-        "elided": report.elided,
-        "findings": findings,
-        "more": report.more,
-    })
-}
-
-fn finding(finding: &Finding) -> Value {
-    let place = match finding.place {
-        Place::Seal(number) => json!({"seal": number}),
-        Place::Entry(writer, seq) => json!({"writer": writer.to_string(), "seq": seq}),
-        Place::Event(run, event) => json!({"run_id": run.to_string(), "event_id": event}),
-    };
-    json!({"place": place, "trouble": finding.trouble.as_str(), "detail": finding.detail})
 }

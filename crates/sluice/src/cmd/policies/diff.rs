@@ -1,7 +1,6 @@
 //! `sluice policies diff`.
 
-use super::compare::{With, compare};
-use super::files;
+use super::{files, told};
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::registry::Diff;
@@ -11,6 +10,7 @@ use crate::registry::at_rest;
 use serde_json::{Value, json};
 use sluice_core::visible;
 use sluice_govern::policy::{Policies, Rule};
+use sluice_server::service::backtest::{With, compare};
 use sluice_server::service::policies;
 use std::collections::BTreeMap;
 use std::slice;
@@ -22,7 +22,7 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
     let changes = changes(&before, &after);
     let compared = if args.decisions {
         let local = Local::look(&args.data).await?;
-        let compared = compare(&local, &args.past, With::Set(&before), &after).await?;
+        let compared = compare(&local, &args.past.wanted(), With::Set(&before), &after).await?;
         local.close().await;
         Some(compared)
     } else {
@@ -45,7 +45,7 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
         out.print("no policy differs\n")?;
     }
     if let Some(compared) = compared {
-        compared.tell(reader, out)?;
+        told::tell(&compared.object(), reader, out)?;
     }
     Ok(Exit::Done)
 }
