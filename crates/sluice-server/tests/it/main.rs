@@ -5,4 +5,6 @@ mod client;
 mod contract;
 mod matrix;
 mod place;
+mod sse;
+mod walk;
 mod world;

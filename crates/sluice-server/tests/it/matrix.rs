@@ -2,8 +2,10 @@
 //! out. What is denied is denied with its code, and changes nothing.
 
 use crate::client::Ask;
+use crate::place::rows;
 use crate::world::World;
 use expect_test::expect_file;
+use serde_json::json;
 use sluice_server::api;
 use sluice_server::api::route::{Need, Route};
 use sluice_server::auth::permission::Role;
@@ -132,6 +134,52 @@ fn drawn(routes: &[Route], everybody: &[Who], told: &[Vec<&str>]) -> String {
         writeln!(text, "{:6} {}: {may}", route.method, route.path).unwrap();
     }
     text
+}
+
+/// What changes several kinds at once needs for each what changing it alone does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setup_needs_the_permission_of_everything_in_it() {
+    let world = World::new().await;
+    let before = world.alfa.everything().await;
+    let mut denied = 0;
+    for (kind, path, body) in rows("other", "text", std::path::Path::new("/x")) {
+        let name = path.rsplit('/').next().unwrap();
+        let row = json!({"kind": kind.as_str(), "name": name});
+        let mut put = row.clone();
+        put["body"] = body.clone();
+        for role in Role::ALL {
+            let token = world.alfa.token(role);
+            let alone = Ask::new("PUT", &path).json(&json!({"no such field": 1})).bearer(token);
+            let may = world.send(&alone).await.status != 403;
+            denied += usize::from(!may);
+            for sent in [json!({"rows": [put]}), json!({"remove": [row]})] {
+                let mut sent = sent;
+                sent["dry_run"] = true.into();
+                let answer = world.send(&Ask::post("/api/v1/apply", &sent).bearer(token)).await;
+                let what = format!("{role:?}: {sent}: {}", answer.text());
+                assert_eq!(answer.code() != "forbidden", may, "{what}");
+            }
+        }
+    }
+    assert!(denied > 30, "{denied}");
+    let file = json!({"name": "w.lobsterx.yaml", "text": "name: w\nsteps: [{id: a, command: b}]"});
+    for (sent, least) in
+        [(json!({"documents": [file]}), Role::Operator), (json!({"prune": true}), Role::Admin)]
+    {
+        let mut sent = sent;
+        sent["dry_run"] = true.into();
+        for role in [Role::Viewer, Role::Approver, Role::Operator] {
+            let ask = Ask::post("/api/v1/apply", &sent).bearer(world.alfa.token(role));
+            let refused = world.send(&ask).await.code() == "forbidden";
+            assert_eq!(refused, role != least, "{role:?}: {sent}");
+        }
+    }
+    // Tokens are made where their rules are.
+    let token = json!({"kind": "token", "name": "tok_1", "body": {"principal": "me"}});
+    let ask = Ask::post("/api/v1/apply", &json!({"rows": [token]})).bearer(world.alfa.admin());
+    assert_eq!(world.send(&ask).await.code(), "bad_request");
+    assert_eq!(before, world.alfa.everything().await);
+    world.stop().await;
 }
 
 #[test]

@@ -41,6 +41,7 @@ impl Place {
             "approval" => self.approval.clone(),
             "token" => self.spare.clone(),
             "version" => "1".to_owned(),
+            "code" => "run_unknown".to_owned(),
             "hook" => format!("{of}-hooks"),
             "name" => {
                 let collection = route.path.split('/').nth(3).unwrap_or_default();
@@ -71,6 +72,9 @@ impl Place {
             ("POST", "/api/v1/runs/{run}/assign") => {
                 json!({"step": format!("{of}_first"), "whom": "mock"})
             }
+            ("POST", "/api/v1/runs/{run}/erase") => json!({"reason": "asked for"}),
+            ("POST", "/api/v1/elide") => json!({"reason": "old", "older_than_ms": 1_000_000}),
+            ("POST", "/api/v1/policies/test") => json!({"set": "active"}),
             ("POST", "/api/v1/approvals/{approval}/resolve") => json!({"decision": "approve"}),
             ("POST", "/api/v1/tokens") => json!({"principal": "child", "roles": ["viewer"]}),
             ("PUT", "/api/v1/switches/{name}") => json!({"held": false}),

@@ -268,6 +268,7 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
         policies: PolicySource::default(),
         sealer: None,
         moderator: None,
+        observer: None,
     };
     let config = Config { claims: Claims::All, ..Config::default() };
     let engine = Arc::new(Engine::open(ground, config).await.unwrap());
