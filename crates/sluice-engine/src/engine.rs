@@ -179,6 +179,12 @@ impl Engine {
         self.inner.trust.health(gateway)
     }
 
+    /// A gateway said how it is. That counts for a while where nobody here can
+    /// ask it.
+    pub async fn heard(&self, gateway: &str, health: Health) {
+        self.inner.heard(gateway, health).await;
+    }
+
     /// Starts a run, and answers when that is durable.
     pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
         let inner = Arc::clone(&self.inner);

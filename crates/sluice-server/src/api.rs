@@ -14,6 +14,7 @@ mod approvals;
 mod audit;
 mod cost;
 mod events;
+mod gateways;
 mod payloads;
 mod policies;
 mod rows;
@@ -44,6 +45,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(payloads::routes());
     all.extend(rows::routes());
     all.extend(triggers::routes());
+    all.extend(gateways::routes());
     all.extend(tokens::routes());
     all
 }

@@ -14,6 +14,7 @@ mod input;
 mod key;
 mod live;
 mod local;
+mod log;
 mod moderation;
 mod organisation;
 mod out;

@@ -7,6 +7,7 @@ use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
 use crate::key;
 use crate::local::Local;
+use crate::log;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
@@ -35,6 +36,7 @@ const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
+    log::begin();
     let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
