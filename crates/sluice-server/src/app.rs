@@ -25,6 +25,8 @@ pub struct Settings {
     pub rate_per_second: u32,
     /// Requests at once for each token.
     pub rate_burst: u32,
+    /// Failed sign-ins a minute for each address.
+    pub strangers_per_minute: u32,
     /// Most connections at once.
     pub connections: usize,
     /// Most requests that are worked on at once.
@@ -52,6 +54,7 @@ impl Default for Settings {
             request_ms: limits::REQUEST_MS,
             rate_per_second: limits::RATE_PER_SECOND,
             rate_burst: limits::RATE_BURST,
+            strangers_per_minute: limits::STRANGERS_PER_MINUTE,
             connections: limits::CONNECTIONS,
             in_flight: limits::IN_FLIGHT,
             streams: limits::STREAMS,
@@ -90,7 +93,7 @@ impl App {
         let rate = |per: u32| NonZeroU32::new(per.max(1)).expect("at least one");
         let quota = Quota::per_second(rate(settings.rate_per_second))
             .allow_burst(rate(settings.rate_burst));
-        let strangers = Quota::per_minute(rate(limits::STRANGERS_PER_MINUTE));
+        let strangers = Quota::per_minute(rate(settings.strangers_per_minute));
         App(Arc::new(Inner {
             by_token: RateLimiter::keyed(quota),
             strangers: RateLimiter::keyed(strangers),
