@@ -4,6 +4,7 @@ use crate::auth::Caller;
 use crate::auth::secret::{self, Digest};
 use crate::house::House;
 use crate::limits;
+use crate::metrics::Metrics;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use sluice_core::port::{Clock, Entropy};
 use std::collections::BTreeMap;
@@ -79,6 +80,7 @@ struct Inner {
     settings: Settings,
     clock: Arc<dyn Clock>,
     entropy: EntropySource,
+    metrics: Arc<Metrics>,
     houses: RwLock<BTreeMap<String, Arc<House>>>,
     by_token: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
@@ -101,6 +103,7 @@ impl App {
             streams: Arc::new(Semaphore::new(settings.streams)),
             clock,
             entropy,
+            metrics: Arc::default(),
             houses: RwLock::default(),
             stop: CancellationToken::new(),
             settings,
@@ -119,6 +122,11 @@ impl App {
     pub fn houses(&self) -> Vec<Arc<House>> {
         let houses = self.0.houses.read().expect("nobody panics while holding it");
         houses.values().cloned().collect()
+    }
+
+    /// What is counted. Engines are given it as their observer.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
     }
 
     /// What an operator has set.
