@@ -52,7 +52,7 @@ pub struct Problem {
     /// What to do about it.
     pub detail: String,
     /// One for each thing that is wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
     /// The request's own id.
     pub request_id: String,
@@ -76,6 +76,11 @@ impl Rejection {
     pub fn internal() -> Rejection {
         let remedy = "the server's log says more under the request's id";
         Refused::new(INTERNAL, "something went wrong here", remedy).into()
+    }
+
+    /// What is refused, and why.
+    pub fn into_refused(self) -> Refused {
+        self.refused
     }
 
     /// The response.
