@@ -57,9 +57,7 @@ impl Tool {
             // Steps of a run may call anybody.
             .open_world(self.effect == Effect::Adds);
         let schema = Arc::new((self.schema)());
-        Described::new(self.name, self.about, schema)
-            .with_title(self.title)
-            .with_annotations(hints)
+        Described::new(self.name, self.about, schema).with_title(self.title).with_annotations(hints)
     }
 }
 

@@ -72,13 +72,8 @@ impl Watcher<'_> {
         mut reader: Reader,
     ) -> Result<Heard, Failure> {
         let until = Instant::now() + Duration::from_secs(asked.wait_seconds);
-        let mut heard = Heard {
-            events: Vec::new(),
-            bytes: 0,
-            cursor: asked.after,
-            full: false,
-            asked: false,
-        };
+        let mut heard =
+            Heard { events: Vec::new(), bytes: 0, cursor: asked.after, full: false, asked: false };
         loop {
             let page = tokio::select! {
                 biased;

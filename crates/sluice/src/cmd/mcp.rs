@@ -48,11 +48,8 @@ async fn here(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
         },
     };
     let local = open(args, script).await?;
-    let app = App::new(
-        Settings::default(),
-        Arc::new(SystemClock),
-        Arc::new(|| Box::new(SystemEntropy)),
-    );
+    let app =
+        App::new(Settings::default(), Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let house = House::open(organisation::DEFAULT, Service::clone(&local)).await?;
     let house = app.add(house);
     let caller = Caller::owner(&local::who(&args.name), local::roles(&args.role));

@@ -62,7 +62,11 @@ pub(super) async fn run(server: &str, out: &mut Out) -> anyhow::Result<Exit> {
         };
         let Some(line) = line else { break };
         let Ok(message) = serde_json::from_slice::<Value>(&line?) else {
-            tell(Sent::Line(error(&Value::Null, PARSE_ERROR, "this is no JSON", None)), &mut open, out)?;
+            tell(
+                Sent::Line(error(&Value::Null, PARSE_ERROR, "this is no JSON", None)),
+                &mut open,
+                out,
+            )?;
             continue;
         };
         if message["method"] == "notifications/cancelled" {
@@ -197,7 +201,8 @@ impl Server {
                 Some(chunk) => lines.take(&chunk, ANSWER_BYTES_MAX),
                 None => lines.end(),
             };
-            let read = read.ok_or_else(|| error(id, SERVER_ERROR, "an answer is too long", None))?;
+            let read =
+                read.ok_or_else(|| error(id, SERVER_ERROR, "an answer is too long", None))?;
             for text in read.into_iter().filter(|text| !text.trim().is_empty()) {
                 let answer = answer(id, status, &text)?;
                 self.learn(message, &answer);
