@@ -5,13 +5,11 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 10
 SEED ?= 1
 RUNS ?= 1000
-EXAMPLE = examples/vendor-review.lobsterx.yaml
-MOCK = examples/mocks/vendor-review.yaml
 
 .PHONY: help cc python mcp-client start test check lint fmt deny bench sim kill fuzz mutants clean
 
 help:
-	@echo 'make start    build Sluice, show it a workflow and run it'
+	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
 	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
@@ -39,16 +37,22 @@ $(MCP_CLIENT)/.installed: tools/mcp-client/package.json tools/mcp-client/package
 	cd $(MCP_CLIENT) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# The server, with agents that answer from a script: a place to look around in.
+DEMO = .sluice-demo
+
 start: cc
 	$(CARGO) build --release --locked -p sluice
+	target/release/sluice apply -f examples/demo/config.yaml --data $(DEMO)
 	@echo
-	target/release/sluice validate --registry examples/registry.yaml $(wildcard examples/*.lobsterx.yaml examples/*.lens.yaml examples/*.lens.json)
+	@echo 'The server runs until Ctrl-C. In another terminal, try:'
 	@echo
-	target/release/sluice plan $(EXAMPLE)
+	@echo '  export SLUICE_URL=http://127.0.0.1:7400 SLUICE_TOKEN=file:$(DEMO)/admin.token PATH=$$PWD/target/release:$$PATH'
+	@echo '  sluice workflows list'
+	@echo '  sluice workflows start vendor-review --arg vendor="Northwind Paper"'
+	@echo '  sluice runs list'
+	@echo '  sluice approvals list        # then: sluice approvals approve apr_…'
 	@echo
-	target/release/sluice run $(EXAMPLE) --mock $(MOCK) --arg vendor='Northwind Paper' --yes
-	@echo
-	@echo 'Next: target/release/sluice --help, and docs/guide/README.md'
+	target/release/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
 
 test: lint check fuzz
 
@@ -68,6 +72,7 @@ fmt:
 # only what needs no network is checked here.
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version 0.20.2 cargo-deny
+	$(CARGO) fetch --locked
 	$(CARGO) deny --offline --log-level error check bans licenses sources
 
 bench:

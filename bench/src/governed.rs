@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const MOCK: &str = "'*': {text: done, cost: 0.0001}";
+pub(crate) const MOCK: &str = "'*': {text: done, cost: 0.0001}";
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 }
 
 /// The default set, ten policies that look, three envelopes, an agent.
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let envelope = |name: &str, scope: &str, of: Option<&str>| {
         let body = json!({"scope": scope, "of": of, "period": "daily", "amount_cents": 1e9});
         Row { kind: Kind::Envelope, name: name.to_owned(), body }

@@ -17,6 +17,7 @@ use sluice_engine::agents::Agents;
 use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::Ground;
+use sluice_engine::observe::Observer;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::start::Start;
 use sluice_engine::trust::PolicySource;
@@ -60,7 +61,7 @@ pub(crate) fn sealer() -> Sealer {
 
 /// An engine, its store and its directory.
 pub(crate) struct Plant {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) store: Arc<dyn Store>,
     sqlite: Option<Arc<SqliteStore>>,
     dir: PathBuf,
@@ -84,7 +85,18 @@ impl Plant {
     ) -> anyhow::Result<Plant> {
         let script = Script::parse(mock).map_err(|wrong| anyhow::anyhow!("{wrong:?}"))?;
         let adapter = Arc::new(MockAdapter::new(script));
-        Plant::on(place, adapter, config, rows, sealer).await
+        Plant::on(place, adapter, config, (rows, sealer), None).await
+    }
+
+    /// An engine whose appends somebody is told of.
+    pub(crate) async fn observed(
+        place: &Where,
+        adapter: Arc<dyn Adapter>,
+        config: Config,
+        sealer: Option<Sealer>,
+        observer: Arc<dyn Observer>,
+    ) -> anyhow::Result<Plant> {
+        Plant::on(place, adapter, config, (Vec::new(), sealer), Some(observer)).await
     }
 
     pub(crate) async fn open_with(
@@ -92,15 +104,15 @@ impl Plant {
         adapter: Arc<dyn Adapter>,
         config: Config,
     ) -> anyhow::Result<Plant> {
-        Plant::on(place, adapter, config, Vec::new(), Some(sealer())).await
+        Plant::on(place, adapter, config, (Vec::new(), Some(sealer())), None).await
     }
 
     async fn on(
         place: &Where,
         adapter: Arc<dyn Adapter>,
         config: Config,
-        rows: Vec<Row>,
-        sealer: Option<Sealer>,
+        (rows, sealer): (Vec<Row>, Option<Sealer>),
+        observer: Option<Arc<dyn Observer>>,
     ) -> anyhow::Result<Plant> {
         let own = if place.data.is_none() { Some(tempfile::tempdir()?) } else { None };
         let dir = place.data.clone().or_else(|| own.as_ref().map(|dir| dir.path().to_owned()));
@@ -126,8 +138,9 @@ impl Plant {
             policies: PolicySource::default(),
             sealer,
             moderator: None,
+            observer,
         };
-        let engine = Engine::open(ground, config).await?;
+        let engine = Arc::new(Engine::open(ground, config).await?);
         Ok(Plant { engine, store, sqlite, dir, _own: own })
     }
 

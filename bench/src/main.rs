@@ -11,6 +11,7 @@ mod gates;
 mod governed;
 mod ground;
 mod history;
+mod http;
 mod limit;
 mod parked;
 mod recover;
@@ -46,6 +47,8 @@ enum What {
     Recover(recover::Options),
     /// A run that grows to many events.
     History(history::Options),
+    /// The server over loopback.
+    Http(http::Options),
     /// New runs beside many finished ones.
     Flat(flat::Options),
 }
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
             What::Parked(options) => parked::run(options).await,
             What::Recover(options) => recover::run(options).await,
             What::History(options) => history::run(options).await,
+            What::Http(options) => http::run(options).await,
             What::Flat(options) => flat::run(options).await,
         }
     })?;

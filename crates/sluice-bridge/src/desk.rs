@@ -105,6 +105,7 @@ pub(crate) fn request(step: &str, message: &str) -> Request {
         timeout_ms: 60_000,
         constraints: sluice_govern::decision::Constraints::default(),
         action_digest: String::new(),
+        trace: None,
     }
 }
 

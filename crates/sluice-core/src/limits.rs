@@ -137,3 +137,6 @@ pub const SLOTS_PER_LOOK_MAX: usize = 50_000;
 pub const SLOT_ROWS_MAX: usize = 50;
 /// Most missed slots that are made up for.
 pub const BACKFILL_MAX: usize = 10;
+
+/// Most rows that a question about costs is answered with.
+pub const COST_ROWS_MAX: usize = 10_000;

@@ -19,6 +19,7 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_core::trace::{self, TraceParent};
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub(crate) struct ChildRequest {
     step: String,
     root: RunId,
     depth: u32,
-    trace_id: String,
+    trace: Option<TraceParent>,
     initiator: String,
     default_agent: Option<String>,
     role_bindings: BTreeMap<String, String>,
@@ -54,7 +55,7 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         step: run.name(at),
         root: started.root.unwrap_or(run.id),
         depth: started.depth + 1,
-        trace_id: started.trace_id.clone(),
+        trace: cause(run, at),
         initiator: started.initiator.clone(),
         default_agent: started.default_agent.clone(),
         role_bindings: started.role_bindings.clone(),
@@ -62,6 +63,13 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         trust_ceiling: started.trust_ceiling,
         caps: run.family_caps(),
     }
+}
+
+/// The step's span is what causes its child.
+fn cause(run: &Run, at: StepAt) -> Option<TraceParent> {
+    let trace_id = Some(&run.started.trace_id).filter(|id| trace::is_trace_id(id))?;
+    let span_id = trace::step_span(run.id, &run.name(at), run.state(at).dispatch_no);
+    Some(TraceParent { trace_id: trace_id.clone(), span_id })
 }
 
 impl Inner {
@@ -167,7 +175,7 @@ impl Inner {
         start.parent = Some((parent, request.step.clone()));
         start.root = Some(request.root);
         start.depth = request.depth;
-        start.trace_id = Some(request.trace_id.clone());
+        start.trace.clone_from(&request.trace);
         start.initiator.clone_from(&request.initiator);
         start.default_agent.clone_from(&request.default_agent);
         start.role_bindings = request.role_bindings.clone();

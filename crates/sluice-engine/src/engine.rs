@@ -9,6 +9,7 @@ use crate::judge::Judge;
 use crate::limits::PAGE_BYTES;
 use crate::load::{Folded, blobs_of, replay, stored};
 use crate::mail::Mail;
+use crate::observe::{Gauges, Observer};
 use crate::resident::{Resident, Seat, fold};
 use crate::sealer::Sealer;
 use crate::start::{Start, StartedRun};
@@ -55,6 +56,8 @@ pub struct Ground {
     pub sealer: Option<Sealer>,
     /// Who judges texts. Without one, steps that ask for it fail.
     pub moderator: Option<Arc<dyn Moderator>>,
+    /// Who is told what became of runs.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// A process's engine. Dropping it is as if the process died.
@@ -70,6 +73,7 @@ pub(crate) struct Inner {
     pub(crate) trust: Trust,
     pub(crate) sealer: Option<Sealer>,
     pub(crate) judge: Arc<Judge>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) config: Config,
     pub(crate) node: NodeId,
     pub(crate) definitions: Definitions,
@@ -137,6 +141,7 @@ impl Engine {
             trust,
             sealer: ground.sealer,
             judge: Arc::new(judge),
+            observer: ground.observer,
             node,
             definitions: Definitions::default(),
             watches: Watches::default(),
@@ -177,6 +182,12 @@ impl Engine {
     /// Whether work is done here, or only noted down.
     pub fn dispatching(&self) -> Dispatching {
         self.inner.dispatching()
+    }
+
+    /// A gateway said how it is. That counts for a while where nobody here can
+    /// ask it.
+    pub async fn heard(&self, gateway: &str, health: Health) {
+        self.inner.heard(gateway, health).await;
     }
 
     /// Starts a run, and answers when that is durable.
@@ -257,6 +268,22 @@ impl Engine {
     /// How many runs are in memory.
     pub fn residents(&self) -> usize {
         self.inner.residents().len()
+    }
+
+    /// How much is in hand.
+    pub fn gauges(&self) -> Gauges {
+        let (residents, mail) = {
+            let residents = self.inner.residents();
+            let waiting = |one: &mpsc::Sender<Mail>| one.max_capacity() - one.capacity();
+            (residents.len(), residents.values().map(waiting).sum())
+        };
+        Gauges {
+            residents,
+            room: self.inner.room.available_permits(),
+            mail,
+            feed_readers: self.inner.feed.readers(),
+            poisoned: self.poisoned().len(),
+        }
     }
 
     /// What keeps the store from writing, while something does.

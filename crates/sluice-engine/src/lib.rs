@@ -11,6 +11,7 @@ pub mod engine;
 pub mod error;
 pub mod feed;
 pub mod limits;
+pub mod observe;
 pub mod provenance;
 pub mod registered;
 pub mod schedule;

@@ -5,6 +5,7 @@ use crate::definition::Stored;
 use crate::engine::Inner;
 use crate::error::StartError;
 use crate::load::Folded;
+use crate::observe::Stopwatch;
 use crate::resident::Seat;
 use crate::take::{AGAIN_MS, Wanted};
 use crate::turn::{Offspring, letters};
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
 use sluice_core::evidence::event::Link;
-use sluice_core::journal::event::{Origin, RunStarted};
+use sluice_core::journal::event::{Event, Origin, RunStarted};
 use sluice_core::journal::wire;
 use sluice_core::label::label;
 use sluice_core::money::Money;
@@ -28,6 +29,7 @@ use sluice_core::run::id::RunId;
 use sluice_core::run::seat::Planned;
 use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
+use sluice_core::trace::TraceParent;
 use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,8 +61,8 @@ pub struct Start {
     pub role_bindings: BTreeMap<String, String>,
     /// The same key within a day means the same run.
     pub key: Option<String>,
-    /// For tracing.
-    pub trace_id: Option<String>,
+    /// The trace it belongs to, and what in it is its cause.
+    pub trace: Option<TraceParent>,
     /// The run and step that start it.
     pub parent: Option<(RunId, String)>,
     /// The run at the top.
@@ -96,7 +98,7 @@ impl Start {
             default_agent: None,
             role_bindings: BTreeMap::new(),
             key: None,
-            trace_id: None,
+            trace: None,
             parent: None,
             root: None,
             depth: 0,
@@ -130,6 +132,9 @@ pub struct StartedRun {
 /// A run that is about to be created.
 struct Draft {
     run: Run,
+    /// What happened, and when, for whoever observes.
+    events: Vec<Event>,
+    at_ms: u64,
     /// Runs that are written to with the append.
     addressees: Vec<RunId>,
     hold: Hold,
@@ -162,7 +167,7 @@ impl Inner {
         let id = request.id.unwrap_or_else(fresh);
         let place = self.reserve(id).map_err(|_| StartError::Stopping)?;
         let drafted = self.draft_until_written(&request, id, &args, permit.is_some()).await;
-        let (Draft { run, addressees, hold, count, tail_bytes }, created) = match drafted {
+        let (Draft { run, addressees, hold, count, tail_bytes, .. }, created) = match drafted {
             Ok(drafted) => drafted,
             Err(error) => {
                 if let Some((_, mailbox)) = place
@@ -232,8 +237,13 @@ impl Inner {
             } else {
                 Hold::Keep
             };
+            let mut watch = Stopwatch::start();
             let (draft, append) = self.draft(&request, id, args.clone(), hold);
+            watch.decided();
             let created = self.create(append).await;
+            if matches!(created, Ok(Created::New)) {
+                self.tell_observer(&draft.run, &draft.events, draft.at_ms, &watch);
+            }
             if !matches!(created, Ok(Created::Refused)) {
                 return Ok((draft, created));
             }
@@ -313,7 +323,8 @@ impl Inner {
         };
         let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
         let tail_bytes = append.body.len();
-        (Draft { run, addressees, hold, count, tail_bytes }, append)
+        let events = if self.observer.is_some() { decided.events } else { Vec::new() };
+        (Draft { run, events, at_ms: now_ms, addressees, hold, count, tail_bytes }, append)
     }
 
     /// Appends the first frame. Once an answer was lost it is not left at that:
@@ -388,6 +399,7 @@ impl Inner {
         let plan = &request.stored.definition.plan;
         let trace =
             || format!("{:032x}", RunId::new(self.clock.now_ms(), &mut *(self.entropy)()).0);
+        let cause = request.trace.as_ref();
         let rules = self.trust.rules();
         let deployed = rules.fabric.deployment(&plan.name);
         let deployment = deployed.map(|(_, deployment)| deployment);
@@ -407,8 +419,9 @@ impl Inner {
             default_agent: request.default_agent.clone(),
             gateway: gateway.unwrap_or_else(|| LOCAL_GATEWAY.to_owned()),
             initiator: request.initiator.clone(),
-            trace_id: request.trace_id.clone().unwrap_or_else(trace),
-            root_span_id: format!("{:016x}", entropy.bits()),
+            trace_id: cause.map_or_else(trace, |cause| cause.trace_id.clone()),
+            root_span_id: format!("{:016x}", entropy.bits().max(1)),
+            parent_span_id: cause.map(|cause| cause.span_id.clone()),
             parent: request.parent.clone(),
             root: request.root,
             depth: request.depth,

@@ -4,9 +4,10 @@
 
 use crate::engine::Inner;
 use crate::mail::{Mail, Reply};
+use crate::observe::Stopwatch;
 use crate::resident::{Resident, fold};
 use sluice_core::evidence::event::Link;
-use sluice_core::journal::event::Event;
+use sluice_core::journal::event::{Event, NodeEvent};
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{
@@ -84,6 +85,7 @@ impl Resident {
         let mut refusals = 0;
         loop {
             let now_ms = self.engine.clock.now_ms();
+            let mut watch = self.engine.observer.is_some().then(Stopwatch::start);
             self.hurry(&mut inputs, now_ms);
             let status = self.run.status;
             let (decided, answers) = self.decide(&inputs, now_ms, dispatching);
@@ -96,13 +98,16 @@ impl Resident {
             }
             // A refusal is the owner's to give: even without events it is appended at,
             // so that what is not ours any more, or has moved on, is noticed.
-            let append = Arc::new(self.append(decided, read, now_ms, status));
+            let (append, events) = self.append(decided, read, now_ms, status);
+            let events = watch.is_some().then_some(events);
+            let append = Arc::new(append);
             let hold = append.head.as_ref().map_or(Hold::Keep, |head| head.hold);
             let addressees: Vec<_> = append.letters.iter().map(|letter| letter.run).collect();
             #[cfg(feature = "sabotage")]
             if self.engine.config.sabotage.dispatch_before_log {
                 self.perform();
             }
+            watch.iter_mut().for_each(Stopwatch::decided);
             let committed = self.commit(&append).await;
             match committed {
                 Committed::Not => return Standing::Lost,
@@ -121,6 +126,9 @@ impl Resident {
                     continue;
                 }
                 Committed::Done | Committed::Left => {}
+            }
+            if let (Some(watch), Some(events)) = (watch, events) {
+                self.engine.tell_observer(&self.run, &events, now_ms, &watch);
             }
             answer(inputs, answers);
             for run in addressees {
@@ -211,14 +219,19 @@ impl Resident {
         read: Vec<LetterId>,
         now_ms: u64,
         status: sluice_core::run::status::RunStatus,
-    ) -> Append {
+    ) -> (Append, Vec<Event>) {
         let count = u32::try_from(decided.events.len()).expect("a turn is bounded");
         let takings = self.run.takings(&decided.events);
         let Encoded { body, beside, blobs, chain } = self.encode(&decided.events, count, now_ms);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
-        let head = self.head(now_ms, status);
-        Append {
+        let asked = |event: &Event| {
+            let Event::Node(_, event) = event else { return false };
+            matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::ApprovalResolved(_))
+        };
+        let asked = decided.events.iter().any(asked);
+        let head = self.head(now_ms, (self.run.status != status || asked).then_some(()));
+        let append = Append {
             run: self.run.id,
             node: self.engine.node,
             epoch: self.epoch,
@@ -237,7 +250,8 @@ impl Resident {
             entries: Vec::new(),
             takings,
             memos: decided.memos,
-        }
+        };
+        (append, decided.events)
     }
 
     /// Writes the events that the run was just folded over, and links them to
@@ -254,9 +268,9 @@ impl Resident {
     }
 
     /// What the lists show, if this turn changed it.
-    fn head(&self, now_ms: u64, before: sluice_core::run::status::RunStatus) -> Option<Head> {
+    fn head(&self, now_ms: u64, news: Option<()>) -> Option<Head> {
         let hold = self.hold(now_ms);
-        let changed = self.run.status != before || hold == Hold::Release || self.leaving;
+        let changed = news.is_some() || hold == Hold::Release || self.leaving;
         let hold = if self.leaving { Hold::Release } else { hold };
         changed.then(|| self.engine.head(&self.run, now_ms, hold, self.offspring()))
     }
@@ -456,7 +470,8 @@ impl Inner {
         };
         #[cfg(feature = "sabotage")]
         let due_at_ms = due_at_ms.filter(|_| !self.config.sabotage.forget_timers);
-        Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, hold }
+        let asks = run.approvals.values().any(|asked| asked.resolution.is_none());
+        Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, asks, hold }
     }
 }
 

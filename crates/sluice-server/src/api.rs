@@ -11,7 +11,13 @@ pub mod shape;
 pub mod strict;
 
 mod approvals;
+mod audit;
+mod cost;
 mod events;
+mod gateways;
+mod payloads;
+mod policies;
+mod registry;
 mod rows;
 mod runs;
 mod server;
@@ -34,8 +40,14 @@ pub fn routes() -> Vec<Route> {
     all.extend(runs::routes());
     all.extend(events::routes());
     all.extend(approvals::routes());
+    all.extend(payloads::routes());
+    all.extend(audit::routes());
+    all.extend(cost::routes());
+    all.extend(policies::routes());
     all.extend(rows::routes());
+    all.extend(registry::routes());
     all.extend(triggers::routes());
+    all.extend(gateways::routes());
     all.extend(tokens::routes());
     all
 }

@@ -170,6 +170,11 @@ impl App {
         admitted(&self.0.by_token, &token.to_owned())
     }
 
+    /// Whether an address may try one more secret that is none, else after how long.
+    pub fn admit_stranger(&self, from: IpAddr) -> Result<(), Duration> {
+        admitted(&self.0.strangers, &from)
+    }
+
     /// Forgets those who have not asked for long.
     pub fn tidy(&self) {
         self.0.by_token.retain_recent();

@@ -3,6 +3,7 @@
 use crate::auth::identities::Identities;
 use crate::limits::{IDENTITIES_STALE_MS, STARTS_MAX};
 use crate::service::Service;
+use sluice_core::evidence::key::PublicKey;
 use sluice_core::port::ledger::Rows;
 use sluice_core::port::store::StoreError;
 use sluice_engine::start::Start;
@@ -19,6 +20,7 @@ pub struct House {
     looked_at_ms: AtomicU64,
     rows: Mutex<Arc<Rows>>,
     starts: Mutex<(u64, BTreeMap<String, Start>)>,
+    keys: Vec<PublicKey>,
 }
 
 impl House {
@@ -33,7 +35,20 @@ impl House {
             looked_at_ms: AtomicU64::new(0),
             starts: Mutex::default(),
             rows: Mutex::new(Arc::new(rows)),
+            keys: Vec::new(),
         })
+    }
+
+    /// With the public keys that its seals are believed by.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Vec<PublicKey>) -> House {
+        self.keys = keys;
+        self
+    }
+
+    /// The public keys that its seals are believed by.
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.keys
     }
 
     /// Its name.

@@ -7,6 +7,8 @@ pub mod hooks;
 pub mod house;
 pub mod limits;
 pub mod mcp;
+pub mod metrics;
+pub mod otel;
 pub mod refused;
 pub mod serve;
 pub mod service;

@@ -61,6 +61,8 @@ pub const REGISTRY_BUSY: &str = "registry_busy";
 pub const NOT_ON_TRIAL: &str = "not_on_trial";
 /// The word list, or the address of the moderator, cannot be used.
 pub const BAD_MODERATION: &str = "moderation_unusable";
+/// A question about costs with more rows than are answered.
+pub const COST_TOO_WIDE: &str = "cost_too_wide";
 /// A file that would be written over.
 pub const FILE_EXISTS: &str = "file_exists";
 

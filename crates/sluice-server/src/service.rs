@@ -5,15 +5,23 @@
 //! store of its own, so no question can reach another's.
 
 pub mod approvals;
+pub mod audit;
+pub mod backtest;
 pub mod checkpoint;
+pub mod cost;
 pub mod course;
 pub mod document;
+pub mod elide;
+pub mod erase;
+pub mod export;
 pub mod find;
+pub mod past;
 pub mod policies;
 pub mod registry;
 pub mod rows;
 pub mod runs;
 pub mod start;
+pub mod unused;
 pub mod versions;
 
 use sluice_core::port::store::Store;

@@ -20,8 +20,7 @@ mod tests;
 
 use crate::app::EntropySource;
 use crate::house::House;
-use crate::limits::WEBHOOKS_LOOK_MS;
-use crate::limits::WEBHOOKS_MAX;
+use crate::limits::{WEBHOOKS_LOOK_MS, WEBHOOKS_MAX};
 use follow::Follow;
 use pace::Pace;
 use serde_json::{Value, json};
@@ -31,6 +30,7 @@ use sluice_core::port::Clock;
 use sluice_core::port::deliveries::Delivery;
 use sluice_govern::registry::{Kind, Row, Webhook};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
@@ -108,10 +108,10 @@ fn look_after(
         stays
     });
     for (name, webhook) in wanted {
-        if !at_work.contains_key(&name) {
-            let follow = Follow::new(Arc::clone(house), post.clone(), &name, webhook.clone());
-            let task = tasks.spawn(follow.run());
-            at_work.insert(name, AtWork { webhook, task });
+        if let Entry::Vacant(place) = at_work.entry(name) {
+            let name = place.key();
+            let follow = Follow::new(Arc::clone(house), post.clone(), name, webhook.clone());
+            place.insert(AtWork { webhook, task: tasks.spawn(follow.run()) });
         }
     }
 }

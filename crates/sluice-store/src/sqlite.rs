@@ -40,8 +40,8 @@ pub use inspect::{Inspection, copy, inspect};
 use node::Locks;
 use reader::{Desk, Readers};
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Filter, Frame, Hash, Inbox, Letter, Loaded, NodeId, Posted,
-    Received, RunRow, Store, Taken,
+    Answer, Append, Appended, BATCH_SIZES, Claim, Filter, Frame, Gauges, Hash, Inbox, Letter,
+    Loaded, NodeId, Posted, Received, RunRow, Store, Taken,
 };
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
@@ -71,6 +71,9 @@ struct Shared {
     locks: Locks,
     commits: AtomicU64,
     appends: AtomicU64,
+    writes: AtomicU64,
+    /// Transactions by how many writes they held.
+    batches: [AtomicU64; BATCH_SIZES],
     /// Changes by other processes, as far as the writer has noticed.
     foreign: watch::Sender<u64>,
     /// Callers that wait for such a change.
@@ -98,6 +101,8 @@ impl SqliteStore {
             locks: Locks::open(dir.join("nodes")),
             commits: AtomicU64::new(0),
             appends: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            batches: Default::default(),
             foreign: watch::Sender::new(0),
             waiting: AtomicUsize::new(0),
         });
@@ -162,6 +167,17 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
         Box::pin(self.readers.read(move |desk| list::list(desk, &filter)))
+    }
+
+    fn gauges(&self) -> Gauges {
+        let shared = &self.shared;
+        Gauges {
+            commits: shared.commits.load(Ordering::Relaxed),
+            appends: shared.appends.load(Ordering::Relaxed),
+            writes: shared.writes.load(Ordering::Relaxed),
+            batches: shared.batches.each_ref().map(|count| count.load(Ordering::Relaxed)),
+            writes_waiting: self.writer.waiting(),
+        }
     }
 
     /// Patience below `limits::LOOK_MS` is taken as that.

@@ -35,9 +35,38 @@ pub(crate) fn moment(ms: u64) -> String {
     text[..19].replace('T', " ")
 }
 
+/// A point in time as it is written in JSON: `2026-01-31T09:05:00.123Z`.
+pub(crate) fn ms(text: &str) -> Option<u64> {
+    let part = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let fits = text.len() == 24 && text.is_ascii() && text.ends_with('Z');
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute) = (part(11, 13)?, part(14, 16)?);
+    let (second, milli) = (part(17, 19)?, part(20, 23)?);
+    if !fits || year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since 1970, by years that begin in March.
+    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    let days = (365 * year + year / 4 - year / 100 + year / 400 + of_year).checked_sub(719_468)?;
+    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_written_time_is_read_back() {
+        use sluice_core::journal::envelope::timestamp;
+        for time in [0, 1, 951_782_400_000, 1_709_164_800_001, 1_793_404_799_999, 4_102_444_800_000]
+        {
+            assert_eq!(ms(&timestamp(time)), Some(time), "{}", timestamp(time));
+        }
+        for odd in ["", "2026-01-01", "2026-13-01T00:00:00.000Z", "2026-01-01T00:00:00.000+"] {
+            assert_eq!(ms(odd), None, "{odd}");
+        }
+    }
 
     #[test]
     fn times_have_two_figures_or_so() {

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod cost;
 pub(crate) mod mcp;
 pub(crate) mod registry;
 pub(crate) mod rows;
@@ -17,6 +18,7 @@ use audit::Audit;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use cost::Cost;
 use mcp::Mcp;
 use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
 use rows::Rows;
@@ -164,6 +166,12 @@ pub(crate) enum Command {
     /// Caps on money
     #[command(subcommand, after_help = "Example:\n  sluice budgets list")]
     Budgets(Budgets),
+    /// See what work has cost
+    #[command(
+        after_help = "A step that cost neither money nor tokens is not counted. Weeks begin on \
+        Sunday.\n\nExample:\n  sluice cost --by agent --by model --bucket day --since 7d"
+    )]
+    Cost(Cost),
     /// Texts that memory profiles load
     #[command(subcommand, after_help = "Example:\n  sluice notes list")]
     Notes(Rows),

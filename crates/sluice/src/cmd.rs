@@ -8,7 +8,9 @@ mod backup;
 mod budgets;
 mod completions;
 mod config;
+mod cost;
 mod doctor;
+mod errand;
 mod eval;
 mod gateways;
 mod lenses;
@@ -64,6 +66,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Roles(command) => local::wait(rows::run(Kind::Role, command, out)),
         Command::Deployments(command) => local::wait(rows::run(Kind::Deployment, command, out)),
         Command::Budgets(command) => local::wait(budgets::run(command, out)),
+        Command::Cost(args) => local::wait(cost::run(args, out)),
         Command::Prices(command) => local::wait(rows::run(Kind::Price, command, out)),
         Command::Notes(command) => local::wait(rows::run(Kind::Note, command, out)),
         Command::Memories(command) => local::wait(rows::run(Kind::Memory, command, out)),

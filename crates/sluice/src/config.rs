@@ -20,7 +20,7 @@ use sluice_server::refused::Refused;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use value::Value;
+use value::{Secret, Value};
 
 /// A setting that makes no sense, or a file that cannot be read.
 pub(crate) const CONFIG_INVALID: &str = "config_invalid";
@@ -222,6 +222,21 @@ impl Config {
         secret.resolve().map(Some).map_err(|why| {
             let remedy = "put the token where the reference points, or set SLUICE_TOKEN to it";
             Refused::new(CONFIG_INVALID, format!("the token {secret}: {why}"), remedy)
+        })
+    }
+
+    /// The token for a moderator at an address, read from where it is.
+    pub(crate) fn moderation_token(&self) -> Result<Option<String>, Refused> {
+        let Some(Value::Secret(secret)) = self.value(Name::ModerationToken) else {
+            return Ok(None);
+        };
+        let found = match secret {
+            Secret::Literal(_) => Err("it is to be a reference".to_owned()),
+            reference => reference.resolve(),
+        };
+        found.map(Some).map_err(|why| {
+            let remedy = "set SLUICE_MODERATION_TOKEN to `env:NAME` or `file:PATH`";
+            Refused::new(CONFIG_INVALID, format!("`moderation_token` {secret}: {why}"), remedy)
         })
     }
 

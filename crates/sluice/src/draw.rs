@@ -1,5 +1,6 @@
 //! Problems as people see them: the code, the place, the line, the remedy.
 
+use crate::client::Problem;
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::builder::styling::AnsiColor;
@@ -67,12 +68,22 @@ pub(crate) fn unreadable(file: &Unreadable) -> String {
 
 /// Something that is not done.
 pub(crate) fn refused(refused: &Refused) -> String {
-    let title = Level::ERROR.primary_title(visible::brief(&refused.message)).id(refused.code);
+    no(refused.code, &refused.message, &refused.notes, &refused.remedy)
+}
+
+/// Something that a server does not do.
+pub(crate) fn problem(problem: &Problem) -> String {
+    let code = visible::brief(&problem.code);
+    no(&code, &problem.message, &problem.notes, &problem.remedy)
+}
+
+fn no(code: &str, message: &str, notes: &[String], remedy: &str) -> String {
+    let title = Level::ERROR.primary_title(visible::brief(message)).id(code);
     let mut group = Group::with_title(title);
-    for note in &refused.notes {
+    for note in notes {
         group = group.element(Level::NOTE.message(visible::brief(note)));
     }
-    render(group.element(Level::HELP.message(visible::brief(&refused.remedy))))
+    render(group.element(Level::HELP.message(visible::brief(remedy))))
 }
 
 /// What ended the command, with the chain of its causes.

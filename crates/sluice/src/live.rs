@@ -8,12 +8,15 @@ mod ending;
 mod family;
 mod line;
 mod screen;
+mod there;
 
 use crate::Exit;
 use crate::cli::run::View;
 use crate::environment;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
+pub(crate) use there::follow as follow_there;
+
 use ask::Prompt;
 use family::Family;
 use screen::Screen;
@@ -178,7 +181,7 @@ impl<'a> Live<'a> {
                 return Ok(None);
             }
             if let Some(screen) = &mut self.screen {
-                screen.draw(run, SystemClock.now_ms());
+                screen.draw(&ending::picture(run), SystemClock.now_ms());
             }
             let tick = moment + Duration::from_millis(DRAW_MS);
             let until = if wanted { soonest } else { latest }.min(tick);
@@ -202,7 +205,7 @@ impl<'a> Live<'a> {
     async fn tell(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<()> {
         let view = self.follow.view;
         if let Some(screen) = &mut self.screen {
-            screen.draw(run, SystemClock.now_ms());
+            screen.draw(&ending::picture(run), SystemClock.now_ms());
         } else {
             loop {
                 let page = self.reader.read().await.map_err(refused::load)?;
@@ -213,7 +216,7 @@ impl<'a> Live<'a> {
                     match &*seen {
                         Seen::Event(event) if view.events => out.json_text(&event.json)?,
                         Seen::Event(event) => {
-                            if let Some(line) = line::of(event) {
+                            if let Some(line) = line::of(&event.kind, &event.json) {
                                 out.note(&line)?;
                             }
                         }

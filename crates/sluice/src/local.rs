@@ -6,6 +6,7 @@ use crate::environment;
 use crate::key;
 use crate::refused::by_store;
 use anyhow::Context as _;
+use sluice_core::port::ledger::Change;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
 use sluice_core::visible;
@@ -16,6 +17,7 @@ use sluice_engine::engine::Ground;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_govern::registry::Row;
 use sluice_server::refused::{DATA_UNUSABLE, Refused};
 use sluice_server::service::Service;
 use sluice_store::memory::MemoryStore;
@@ -46,8 +48,14 @@ pub(crate) struct Again {
 
 impl Again {
     pub(crate) fn of(data: &Data, mock: Option<&OsString>) -> Again {
-        let look = data.dir.as_ref().map(|dir| option("--data", dir.as_os_str()));
-        let look = look.unwrap_or_default();
+        let config = config::get();
+        let url = config.text(setting::Name::Url);
+        let url = url.filter(|_| *config.source(setting::Name::Url) == config::Source::Flag);
+        let look = match (&data.dir, url) {
+            (Some(dir), _) => option("--data", dir.as_os_str()),
+            (None, Some(url)) => option("--url", OsStr::new(url)),
+            (None, None) => String::new(),
+        };
         let mock = mock.map(|mock| option("--mock", mock)).unwrap_or_default();
         Again { work: format!("{look}{mock}"), look }
     }
@@ -115,11 +123,19 @@ impl Local {
         Local::on(store, agents, claims, policies, Some(sealer), moderator).await
     }
 
-    /// A data directory that is made up: nothing is in it, and nothing stays.
-    pub(crate) async fn imagined() -> anyhow::Result<Local> {
+    /// A data directory that is made up: only these rows are in it, and nothing stays.
+    pub(crate) async fn imagined(rows: Vec<Row>) -> anyhow::Result<Local> {
         let store = MemoryStore::new(Arc::new(SystemClock));
         let policies = PolicySource::default();
-        Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await
+        let local =
+            Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await?;
+        if !rows.is_empty() {
+            let (node, entries) = (local.engine.node(), Vec::new());
+            let remove = Vec::new();
+            let change = Change { expect: None, put: rows, remove, node, entries };
+            local.store.change(change).await?;
+        }
+        Ok(local)
     }
 
     async fn on(
@@ -138,6 +154,7 @@ impl Local {
             policies,
             sealer,
             moderator,
+            observer: None,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;

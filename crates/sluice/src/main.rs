@@ -3,8 +3,10 @@
 mod amount;
 mod beside;
 mod cli;
+mod client;
 mod cmd;
 mod config;
+mod desk;
 mod draw;
 mod environment;
 mod hands;
@@ -12,9 +14,11 @@ mod input;
 mod key;
 mod live;
 mod local;
+mod log;
 mod moderation;
 mod organisation;
 mod out;
+mod picture;
 mod policies;
 mod problem;
 mod refused;
@@ -22,6 +26,7 @@ mod registry;
 mod table;
 
 use cli::Command;
+use client::Problem;
 use config::Sources;
 use out::Out;
 use sluice_server::refused::{Failure, Refused};
@@ -56,10 +61,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let (drawn, exit) = match refusal(&error) {
-                Some(refused) => (draw::refused(refused), Exit::Refused),
-                None => (draw::error(&error), Exit::Failed),
-            };
+            let (drawn, exit) = tell(&error);
             // Nobody is left to tell when even this cannot be written.
             let _ = out.note(&drawn);
             exit.into()
@@ -75,6 +77,18 @@ fn begin(command: &Command, sources: &Sources, out: &mut Out) -> anyhow::Result<
     };
     out.flush()?;
     Ok(exit)
+}
+
+/// What ended the command, drawn, and the exit code it means.
+fn tell(error: &anyhow::Error) -> (String, Exit) {
+    if let Some(problem) = error.downcast_ref::<Problem>() {
+        let exit = if problem.is_failure() { Exit::Failed } else { Exit::Refused };
+        return (draw::problem(problem), exit);
+    }
+    match refusal(error) {
+        Some(refused) => (draw::refused(refused), Exit::Refused),
+        None => (draw::error(error), Exit::Failed),
+    }
 }
 
 /// What was refused, if that is what the error says.

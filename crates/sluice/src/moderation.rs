@@ -4,6 +4,7 @@ use crate::config::{self, setting::Name};
 use crate::input;
 use sluice_bridge::moderate::http::HttpModerator;
 use sluice_bridge::moderate::word_list::WordList;
+use sluice_bridge::secret::Secret;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::visible;
 use sluice_server::refused::{BAD_MODERATION, Refused};
@@ -23,7 +24,7 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
         let remedy = "name an address such as `https://example.com/moderate`";
         let moderator = HttpModerator::new(address);
         let moderator = moderator.map_err(|error| refused(&error.to_string(), remedy))?;
-        return Ok(Arc::new(moderator));
+        return Ok(Arc::new(with_token(moderator)?));
     }
     let remedy = "name a word list, one phrase a line, or an address";
     let input = input::read(named).map_err(|file| {
@@ -33,6 +34,13 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
     let list = WordList::parse(&input.bytes);
     let list = list.map_err(|error| refused(&format!("`{}`: {error}", input.name), remedy))?;
     Ok(Arc::new(list))
+}
+
+/// The same moderator, told who asks, if a token for it is configured.
+fn with_token(moderator: HttpModerator) -> Result<HttpModerator, Refused> {
+    let Some(token) = config::get().moderation_token()? else { return Ok(moderator) };
+    let remedy = "a token is one word";
+    moderator.with_token(&Secret::new(token)).map_err(|why| refused(&why.to_string(), remedy))
 }
 
 fn refused(message: &str, remedy: &str) -> Refused {

@@ -231,6 +231,8 @@ pub struct RunStarted {
     pub trace_id: String,
     /// For tracing, 16 hexadecimal digits.
     pub root_span_id: String,
+    /// The span that caused it, in the same trace: 16 hexadecimal digits.
+    pub parent_span_id: Option<String>,
     /// The run and step that started it.
     pub parent: Option<(RunId, String)>,
     /// The run at the top.

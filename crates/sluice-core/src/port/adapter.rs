@@ -4,6 +4,7 @@ use super::Later;
 use crate::choice::choices;
 use crate::money::Money;
 use crate::run::id::RunId;
+use crate::trace::TraceParent;
 use serde_json::{Map, Value};
 use sluice_govern::decision::Constraints;
 
@@ -158,6 +159,8 @@ pub struct Request {
     pub constraints: Constraints,
     /// SHA-256 of what was allowed: this, and nothing else.
     pub action_digest: String,
+    /// The call's place in the run's trace, for whoever it is passed on to.
+    pub trace: Option<TraceParent>,
 }
 
 /// What became of a call.

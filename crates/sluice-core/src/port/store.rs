@@ -81,7 +81,31 @@ pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries {
     /// Completes when something may have changed by another process's hand.
     /// May complete for nothing; never misses a change by more than `patience_ms`.
     fn changed(&self, patience_ms: u64) -> Later<'_, ()>;
+
+    /// How much was written and waits to be. A store that does not count says so
+    /// with nothing.
+    fn gauges(&self) -> Gauges {
+        Gauges::default()
+    }
 }
+
+/// How much a store has written since it was opened, and has in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Gauges {
+    /// Transactions.
+    pub commits: u64,
+    /// Appends that are durable.
+    pub appends: u64,
+    /// Writes that were committed, of any kind.
+    pub writes: u64,
+    /// Transactions by how many writes they held: up to 1, 2, 4, 8, … each.
+    pub batches: [u64; BATCH_SIZES],
+    /// Writes that wait for the next transaction.
+    pub writes_waiting: usize,
+}
+
+/// How many sizes of transactions are told apart: the last holds up to 1024 writes.
+pub const BATCH_SIZES: usize = 11;
 
 /// A process that owns runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -234,6 +258,8 @@ pub struct Head {
     pub ended_at_ms: Option<u64>,
     /// When it next needs an owner. Read only while it has none.
     pub due_at_ms: Option<u64>,
+    /// Whether it waits for a person's answer.
+    pub asks: bool,
     /// Whether the writer gives it up with this append.
     pub hold: Hold,
 }
@@ -382,6 +408,8 @@ pub struct Filter {
     /// Only runs whose workflow or initiator has this in it, or whose id begins
     /// so, with or without `run_`. Letters of ASCII count in either case.
     pub text: Option<String>,
+    /// Only runs that wait for a person's answer, or may.
+    pub asking: bool,
     /// Only children of this run.
     pub parent: Option<RunId>,
     /// Only runs older than this one, for the next page.

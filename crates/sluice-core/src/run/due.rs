@@ -9,6 +9,7 @@ use crate::journal::event::{Path, StepAt};
 use crate::layers::{self, Layer};
 use crate::plan::step::Work;
 use crate::port::adapter::{Process, Request};
+use crate::trace::{self, TraceParent};
 use serde_json::{Map, Value, json};
 
 /// Something the engine must see to.
@@ -106,7 +107,15 @@ impl Run {
             timeout_ms: step.timeout_ms,
             constraints: terms.map(|terms| terms.constraints.clone()).unwrap_or_default(),
             action_digest: state.digest.clone().unwrap_or_default(),
+            trace: self.call_trace(at),
         }
+    }
+
+    /// The place of a step's call in the run's trace, if the run has one.
+    fn call_trace(&self, at: StepAt) -> Option<TraceParent> {
+        let trace_id = Some(&self.started.trace_id).filter(|id| trace::is_trace_id(id))?;
+        let span_id = trace::call_span(self.id, &self.name(at), self.state(at).dispatch_no);
+        Some(TraceParent { trace_id: trace_id.clone(), span_id })
     }
 
     /// Layers 1 to 5. A shell has no use for them.

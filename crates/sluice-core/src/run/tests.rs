@@ -11,6 +11,7 @@ mod cancel;
 mod carried;
 mod children;
 mod conditions;
+mod costs;
 mod erased;
 mod escalation;
 mod failure;

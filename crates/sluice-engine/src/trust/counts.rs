@@ -1,6 +1,7 @@
 //! Counters as this process last heard of them.
 
 use super::held;
+use sluice_core::cost::is_spend;
 use sluice_core::port::store::Guard;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -57,9 +58,10 @@ impl Counts {
         }
     }
 
-    /// Notes what an append made of its guards' counters.
+    /// Notes what an append made of its guards' counters. Nothing is decided by
+    /// what work has cost in an hour, so that is left to the store.
     pub(super) fn learn_guards(&self, guards: &[Guard], counts: &[i64], at_ms: u64) {
         let pairs = guards.iter().zip(counts).map(|(guard, count)| (&*guard.counter, *count));
-        self.learn(pairs, at_ms);
+        self.learn(pairs.filter(|(counter, _)| !is_spend(counter)), at_ms);
     }
 }

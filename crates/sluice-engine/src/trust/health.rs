@@ -7,6 +7,8 @@ use std::sync::Mutex;
 
 /// Checks that must fail one after the other before a gateway counts as offline.
 const MISSES_MAX: u32 = 3;
+/// How long what a gateway says of itself counts.
+const HEARD_MS: u64 = 45_000;
 /// Most changes that are remembered of a gateway.
 const HISTORY_MAX: usize = 100;
 
@@ -21,6 +23,8 @@ struct Beat {
     health: Health,
     misses: u32,
     history: VecDeque<(u64, Health)>,
+    /// When it last said itself how it is, and what it said.
+    heard: Option<(u64, Health)>,
 }
 
 impl Pulse {
@@ -60,6 +64,17 @@ impl Pulse {
         Some((before, health))
     }
 
+    /// Notes what a gateway says of itself.
+    pub(super) fn hear(&self, gateway: &str, health: Health, at_ms: u64) {
+        held(&self.gateways).entry(gateway.to_owned()).or_default().heard = Some((at_ms, health));
+    }
+
+    /// What a gateway said of itself lately.
+    pub(super) fn heard(&self, gateway: &str, now_ms: u64) -> Option<Health> {
+        let (at_ms, health) = held(&self.gateways).get(gateway)?.heard?;
+        (now_ms.abs_diff(at_ms) <= HEARD_MS).then_some(health)
+    }
+
     /// How many checks in a row got no answer.
     pub(super) fn misses(&self, gateway: &str) -> u32 {
         held(&self.gateways).get(gateway).map_or(0, |beat| beat.misses)
@@ -91,6 +106,15 @@ mod tests {
             Some((Health::Offline, Health::Degraded))
         );
         assert_eq!(pulse.history("g"), [(3, Health::Offline), (5, Health::Degraded)]);
+    }
+
+    #[test]
+    fn what_a_gateway_says_of_itself_counts_for_a_while() {
+        let pulse = Pulse::default();
+        assert_eq!(pulse.heard("g", 5), None);
+        pulse.hear("g", Health::Degraded, 10);
+        assert_eq!(pulse.heard("g", 10 + HEARD_MS), Some(Health::Degraded));
+        assert_eq!(pulse.heard("g", 11 + HEARD_MS), None);
     }
 
     #[test]

@@ -229,26 +229,51 @@ impl Inner {
         let mut changed = Vec::new();
         for name in rules.fabric.gateways.keys() {
             let now_ms = self.clock.now_ms();
-            let Some(found) = self.pulse_of(name).await else {
-                // Others may be able to speak to it: nothing happened to it.
-                self.trust.pulse.note(name, Some(Health::Offline), now_ms);
-                continue;
+            let found = match self.pulse_of(name).await {
+                Some(found) => found,
+                None => match self.trust.pulse.heard(name, now_ms) {
+                    Some(heard) => Some(heard),
+                    None => {
+                        // Others may be able to speak to it: nothing happened to it.
+                        self.trust.pulse.note(name, Some(Health::Offline), now_ms);
+                        continue;
+                    }
+                },
             };
-            if let Some((before, after)) = self.trust.pulse.note(name, found, now_ms) {
-                let misses = self.trust.pulse.misses(name);
-                tracing::warn!(gateway = name, ?before, ?after, "a gateway's health changed");
-                changed.push(Entry {
-                    at_ms: now_ms,
-                    category: "lifecycle",
-                    what: "gateway_health_changed".to_owned(),
-                    actor: self.node.to_string(),
-                    resource_type: "gateway".to_owned(),
-                    resource_id: name.to_owned(),
-                    event: None,
-                    detail: json!({"before": before, "after": after, "misses": misses}),
-                });
-            }
+            changed.extend(self.note_health(name, found, now_ms));
         }
+        self.tell_of_health(changed).await;
+    }
+
+    /// A gateway said how it is.
+    pub(crate) async fn heard(self: &Arc<Self>, name: &str, health: Health) {
+        let now_ms = self.clock.now_ms();
+        self.trust.pulse.hear(name, health, now_ms);
+        // One that can be asked is asked: what it says of itself comes second.
+        if self.pulse_of(name).await.is_none() {
+            let changed = self.note_health(name, Some(health), now_ms);
+            self.tell_of_health(changed.into_iter().collect()).await;
+        }
+    }
+
+    /// Notes how a gateway is; an entry for the audit if that is news.
+    fn note_health(&self, name: &str, found: Option<Health>, now_ms: u64) -> Option<Entry> {
+        let (before, after) = self.trust.pulse.note(name, found, now_ms)?;
+        let misses = self.trust.pulse.misses(name);
+        tracing::warn!(gateway = name, ?before, ?after, "a gateway's health changed");
+        Some(Entry {
+            at_ms: now_ms,
+            category: "lifecycle",
+            what: "gateway_health_changed".to_owned(),
+            actor: self.node.to_string(),
+            resource_type: "gateway".to_owned(),
+            resource_id: name.to_owned(),
+            event: None,
+            detail: json!({"before": before, "after": after, "misses": misses}),
+        })
+    }
+
+    async fn tell_of_health(self: &Arc<Self>, changed: Vec<Entry>) {
         if changed.is_empty() {
             return;
         }

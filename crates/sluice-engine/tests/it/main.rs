@@ -9,6 +9,7 @@ mod feed;
 mod gate;
 mod keys;
 mod moderation;
+mod observe;
 mod office;
 mod orphan;
 mod poison;

@@ -188,6 +188,7 @@ pub(crate) async fn metered(store: Arc<dyn Store>, meter: &Arc<Meter>, config: C
         policies: PolicySource::default(),
         sealer: None,
         moderator: None,
+        observer: None,
     };
     Engine::open(ground, config).await.expect("the engine starts")
 }

@@ -21,6 +21,7 @@ use sluice_engine::config::Config;
 use sluice_engine::definition::Stored;
 use sluice_engine::engine::{Engine, Ground};
 use sluice_engine::error::{CommandError, Delivered};
+use sluice_engine::observe::Observer;
 use sluice_engine::start::Start;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -41,6 +42,7 @@ pub(crate) struct World {
     mock: Script,
     calls: Calls,
     moderator: Option<Arc<dyn Moderator>>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 /// An engine, from its start to its end.
@@ -65,12 +67,19 @@ impl World {
             mock: Script::parse(mock).expect("the script is one"),
             calls: Calls::default(),
             moderator: None,
+            observer: None,
         }
     }
 
     /// Somebody judges texts.
     pub(crate) fn judged_by(mut self, moderator: Arc<dyn Moderator>) -> World {
         self.moderator = Some(moderator);
+        self
+    }
+
+    /// Somebody is told what became of runs.
+    pub(crate) fn observed_by(mut self, observer: Arc<dyn Observer>) -> World {
+        self.observer = Some(observer);
         self
     }
 
@@ -111,7 +120,9 @@ impl World {
         let entropy = Arc::new(|| Box::new(SystemEntropy) as Box<_>);
         let (policies, sealer) = (PolicySource::default(), None);
         let (agents, moderator) = (self.agents(), self.moderator.clone());
-        let ground = Ground { store, clock, entropy, agents, policies, sealer, moderator };
+        let observer = self.observer.clone();
+        let ground =
+            Ground { store, clock, entropy, agents, policies, sealer, moderator, observer };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
         Life { engine, store: weak }
     }
@@ -254,6 +265,7 @@ pub(crate) fn ground(store: Arc<dyn Store>, world: &World) -> Ground {
         policies: PolicySource::default(),
         sealer: None,
         moderator: None,
+        observer: None,
     }
 }
 

@@ -172,6 +172,7 @@ impl Scene {
                 policies: PolicySource::default(),
                 sealer: Some(Sealer { signer: Signer::new(&SEAL_KEY), witness: None }),
                 moderator: Some(Arc::new(Censor(Arc::clone(world)))),
+                observer: None,
             };
             if let Ok(engine) = Engine::open(ground, self.configs[process].clone()).await {
                 let mut slots = world.slots();

@@ -118,10 +118,11 @@ async fn through(
         let message = "this process is about to end";
         return Err(Rejection::later(STOPPING, message, Duration::from_secs(2)));
     }
+    let from = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
     let _room = room(app, route)?;
     let who = match route.need {
         Need::Nothing => None,
-        _ => Some(who(app, &head).await?),
+        _ => Some(who(app, &head, from).await?),
     };
     if let Some((_, caller)) = &who {
         app.admit(&caller.token)
@@ -138,6 +139,7 @@ async fn through(
         headers: head.headers,
         body,
         request_id: request_id.to_owned(),
+        from,
     };
     let answering = route.answer(incoming);
     if route.lasting {
@@ -163,7 +165,11 @@ fn late() -> Rejection {
 }
 
 /// Whoever asks: by a bearer token, else by the cookie of a session.
-async fn who(app: &App, head: &request::Parts) -> Result<(Arc<House>, Caller), Rejection> {
+async fn who(
+    app: &App,
+    head: &request::Parts,
+    from: IpAddr,
+) -> Result<(Arc<House>, Caller), Rejection> {
     let nobody = || {
         let remedy = "send `Authorization: Bearer TOKEN`; `sluice tokens create` makes one";
         Refused::new(UNAUTHENTICATED, "no token that counts", remedy)
@@ -177,7 +183,6 @@ async fn who(app: &App, head: &request::Parts) -> Result<(Arc<House>, Caller), R
         }
         (None, None) => return Err(nobody().into()),
     };
-    let from = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
     let found = app
         .identify(secret, from)
         .await

@@ -20,6 +20,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Who may use a route.
@@ -49,6 +50,8 @@ pub struct Incoming {
     pub body: Bytes,
     /// Its own id.
     pub request_id: String,
+    /// Whom it comes from.
+    pub from: IpAddr,
 }
 
 type Handler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, Response> + Send + Sync>;
@@ -249,7 +252,7 @@ where
     Q: DeserializeOwned,
     B: DeserializeOwned + 'static,
 {
-    let Incoming { app, who, uri, path, headers, body, request_id } = incoming;
+    let Incoming { app, who, uri, path, headers, body, request_id, from: _ } = incoming;
     let query = axum::extract::Query::<Q>::try_from_uri(&uri)
         .map_err(|error| bad(format!("the query: {}", error.body_text())))?;
     let body = if std::any::TypeId::of::<B>() == std::any::TypeId::of::<Nothing>() {

@@ -118,16 +118,54 @@ pub(super) fn routes() -> Vec<Route> {
     all
 }
 
-/// A row without its secrets.
-fn shown(mut object: Value) -> RowShown {
-    if let Value::Object(fields) = &mut object {
+/// What whoever changes rows of a kind must be allowed.
+pub(super) fn write_permission(kind: Kind) -> P {
+    let found = KINDS.iter().find(|(one, ..)| *one == kind);
+    found.map_or(P::WorkflowWrite, |(.., write)| *write)
+}
+
+/// A row as a setup would write it. What was never shown stays as it is there.
+pub(super) fn written(
+    there: &[Row],
+    kind: Kind,
+    name: &str,
+    body: &Map<String, Value>,
+) -> Done<Vec<Row>> {
+    if kind == Kind::Switch {
+        return Ok(vec![switch_row(name, body)?]);
+    }
+    let mut body = body.clone();
+    let before = sluice_core::rows::find(there, kind, name).map(|row| &row.body);
+    for field in SECRET {
+        if body.get(field) != Some(&REDACTED.into()) {
+            continue;
+        }
+        match before.and_then(|before| before.get(field)) {
+            // A token is kept by itself.
+            Some(value) if field != "token_sha256" => body.insert(field.to_owned(), value.clone()),
+            _ => body.shift_remove(field),
+        };
+    }
+    if kind == Kind::Gateway && body.contains_key("token_sha256") {
+        return Err(bad("a gateway's token is made by the server").into());
+    }
+    Ok(rows::wanted(&[], (kind, name), &body, Manner::Whole)?.put)
+}
+
+/// What a row says, without its secrets.
+pub(super) fn redacted(mut body: Value) -> Value {
+    if let Value::Object(fields) = &mut body {
         for field in SECRET {
             if let Some(value) = fields.get_mut(field) {
                 *value = REDACTED.into();
             }
         }
     }
-    RowShown(object)
+    body
+}
+
+fn shown(object: Value) -> RowShown {
+    RowShown(redacted(object))
 }
 
 async fn told_of(ask: &Ask, row: &Row) -> Done<RowShown> {
@@ -167,7 +205,11 @@ async fn put(kind: Kind, manner: Manner, ask: Ask<Nothing, Fields>) -> Done<Repl
     }
     let (name, by) = (ask.path("name"), &ask.caller.name);
     let outcome = if kind == Kind::Switch {
-        switch(&ask, name, &sent).await?
+        let switch = switch_row(name, &sent)?;
+        let wish = |_: &[Row]| -> Done<Asked> {
+            Ok(Asked { put: vec![switch.clone()], remove: Vec::new() })
+        };
+        registry::change(ask.service(), by, Mode::Write, &wish).await?
     } else {
         rows::put(ask.service(), by, (kind, name), &sent, manner).await?
     };
@@ -175,21 +217,13 @@ async fn put(kind: Kind, manner: Manner, ask: Ask<Nothing, Fields>) -> Done<Repl
 }
 
 /// The switch for everything.
-async fn switch(
-    ask: &Ask<Nothing, Fields>,
-    name: &str,
-    sent: &Map<String, Value>,
-) -> Done<registry::Outcome> {
+fn switch_row(name: &str, sent: &Map<String, Value>) -> Done<Row> {
     let held = sent.get("held").and_then(Value::as_bool).filter(|_| sent.len() == 1);
     let Some(held) = held.filter(|_| name == ALL) else {
         return Err(bad("the switch `all` has one field, `held`: true or false").into());
     };
-    let wish = |_: &[Row]| -> Done<Asked> {
-        let body = serde_json::json!({"held": held});
-        let switch = Row { kind: Kind::Switch, name: ALL.to_owned(), body };
-        Ok(Asked { put: vec![switch], remove: Vec::new() })
-    };
-    registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await
+    let body = serde_json::json!({"held": held});
+    Ok(Row { kind: Kind::Switch, name: ALL.to_owned(), body })
 }
 
 async fn remove(kind: Kind, ask: Ask) -> Done<Reply<Changes>> {

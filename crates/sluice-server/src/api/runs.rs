@@ -105,6 +105,14 @@ struct RunsQuery {
     status: Option<String>,
     /// Only of this workflow.
     workflow: Option<String>,
+    /// Only runs that this one started.
+    initiator: Option<String>,
+    /// Only runs started at or after this time, in milliseconds since 1970.
+    since_ms: Option<u64>,
+    /// Only runs started before this time.
+    until_ms: Option<u64>,
+    /// Only runs whose workflow or initiator has this in it, or whose id begins so.
+    text: Option<String>,
     /// Only children of this run.
     parent: Option<String>,
     /// Most to list.
@@ -146,6 +154,10 @@ async fn list(ask: Ask<RunsQuery>) -> Done<Reply<Vec<RunShown>>> {
     let filter = Filter {
         statuses: statuses?,
         workflow: query.workflow.clone(),
+        initiator: query.initiator.clone(),
+        since_ms: query.since_ms,
+        until_ms: query.until_ms,
+        text: query.text.clone(),
         parent: query.parent.as_deref().map(run_id).transpose()?,
         before: query.cursor.as_deref().map(run_id).transpose()?,
         limit: limit(query.limit)?,

@@ -29,6 +29,13 @@ pub(super) fn routes() -> Vec<Route> {
             Answers::Text("text/html"),
             docs,
         ),
+        Route::open(
+            get("/api/docs/errors/{code}"),
+            Need::Nothing,
+            "What a code means, and what to do",
+            Answers::Text("text/markdown"),
+            error_page,
+        ),
     ]
 }
 
@@ -88,6 +95,20 @@ async fn docs(_: Incoming) -> Response {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
     let csp = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     (StatusCode::OK, [html, csp], page).into_response()
+}
+
+/// The pages of codes.
+#[derive(rust_embed::Embed)]
+#[folder = "../../docs/errors"]
+struct Pages;
+
+async fn error_page(incoming: Incoming) -> Response {
+    let code = incoming.path.first().map(|(_, code)| code.as_str()).unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    let page = Pages::get(&format!("{code}.md")).filter(|_| code.bytes().all(plain));
+    let Some(page) = page else { return super::gate::nowhere(&incoming.app, &[]) };
+    let text = (header::CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"));
+    (StatusCode::OK, [text], page.data.into_owned()).into_response()
 }
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;\

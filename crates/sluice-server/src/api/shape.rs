@@ -63,6 +63,64 @@ shapes! {
         },
         "required": ["changes", "epoch", "dry_run"],
     });
+    /// A line of the audit.
+    AuditFact(Value) = json_schema!({
+        "type": "object",
+        "properties": {
+            "at": {"type": "string"},
+            "category": {"type": "string"},
+            "type": {"type": "string"},
+            "actor": {"type": ["string", "null"]},
+            "resource_type": {"type": "string"},
+            "resource_id": {"type": "string"},
+            "event_id": {"type": ["integer", "null"]},
+            "hash": {"type": ["string", "null"]},
+            "step": {"type": ["string", "null"]},
+            "detail": {},
+        },
+        "required": ["at", "category", "type", "actor", "resource_type", "resource_id",
+            "event_id", "hash", "step", "detail"],
+    });
+    /// Whether everything is as its hashes, chains and seals say.
+    AuditReport(Value) = json_schema!({
+        "type": "object",
+        "properties": {
+            "ok": {"type": "boolean"},
+            "seals": {"type": "integer"},
+            "entries": {"type": "integer"},
+            "runs": {"type": "integer"},
+            "events": {"type": "integer"},
+            "unhashed": {"type": "integer"},
+            "erased": {"type": "integer"},
+            "elided": {"type": "integer"},
+            "findings": {"type": "array", "items": {"type": "object"}},
+            "more": {"type": "integer"},
+        },
+        "required": ["ok", "seals", "entries", "runs", "events", "findings", "more"],
+    });
+    /// Decisions of the past that another set of policies would make otherwise.
+    BackTest(Value) = json_schema!({
+        "type": "object",
+        "properties": {
+            "decisions": {"type": "integer"},
+            "differ": {"type": "integer"},
+            "unknown": {"type": "integer"},
+            "data": {"type": "array", "items": {"type": "object"}},
+        },
+        "required": ["decisions", "differ", "unknown", "data"],
+    });
+    /// Everything about a run.
+    Exported(Box<RawValue>) = json_schema!({
+        "type": "object",
+        "properties": {
+            "definition": {"type": "object"},
+            "events": {"type": "array", "items": {"type": "object"}},
+            "elided": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+            "decisions": {"type": "array", "items": {"type": "object"}},
+            "projection": {"type": "object"},
+        },
+        "required": ["definition", "events", "decisions", "projection"],
+    });
     /// Any JSON.
     Anything(Value) = json_schema!({});
 }

@@ -1,7 +1,7 @@
 //! What starts runs by itself and whom events are sent to, beside their rows.
 
 use super::ask::{Ask, bad};
-use super::problem::{Rejection, UNAUTHENTICATED};
+use super::problem::{RATE_LIMITED, Rejection, UNAUTHENTICATED};
 use super::reply::Reply;
 use super::route::{Answers, Incoming, Need, Route};
 use super::runs::{limit, page};
@@ -103,7 +103,7 @@ async fn knock(incoming: Incoming) -> Response {
     let request_id = incoming.request_id.clone();
     match knocked(&incoming).await {
         Ok(reply) => reply.into_response(&request_id),
-        Err(failure) => Rejection::from(failure).into_response(&request_id),
+        Err(rejection) => rejection.into_response(&request_id),
     }
 }
 
@@ -115,10 +115,15 @@ fn closed() -> Failure {
     Refused::new(UNAUTHENTICATED, "the signature does not fit", remedy).into()
 }
 
-async fn knocked(incoming: &Incoming) -> Done<Reply<Anything>> {
+async fn knocked(incoming: &Incoming) -> Result<Reply<Anything>, Rejection> {
     let name = incoming.path.iter().find(|(one, _)| *one == "hook");
     let name = name.map(|(_, value)| value.as_str()).unwrap_or_default();
-    let (house, hook) = opened(incoming, name).await?.ok_or_else(closed)?;
+    let Some((house, hook)) = opened(incoming, name).await? else {
+        incoming.app.admit_stranger(incoming.from).map_err(|after| {
+            Rejection::later(RATE_LIMITED, "too many signatures that do not fit", after)
+        })?;
+        return Err(closed().into());
+    };
     let stamp = text(&incoming.headers, signature::TIMESTAMP);
     let body = strict::parse(&incoming.body).map_err(|why| bad(format!("the body: {why}")))?;
     let wish = Wish {
@@ -138,7 +143,7 @@ async fn knocked(incoming: &Incoming) -> Done<Reply<Anything>> {
 }
 
 /// The same letter twice.
-pub const REPLAYED: &str = "replayed";
+pub(super) const REPLAYED: &str = "replayed";
 
 /// The door of this name that the request is signed for. Organisations may have
 /// doors of the same name: the secret says whose is meant.

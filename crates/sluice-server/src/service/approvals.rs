@@ -6,6 +6,8 @@ use crate::refused::Done;
 use serde_json::{Map, Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::event::Resolution;
+use sluice_core::outputs::schema::FieldSchema;
+use sluice_core::plan::step::Work;
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::id::ApprovalId;
 use sluice_core::run::state::{Approval, Run};
@@ -34,7 +36,22 @@ pub fn shown(run: &Run, id: ApprovalId) -> Value {
         "quorum": asked.quorum,
         "votes": asked.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
         "not_initiator": asked.not_initiator,
+        "initiator": run.started.initiator,
+        "asks_for": asks_for(run, asked),
     })
+}
+
+/// The values that an approval step wants.
+fn asks_for(run: &Run, asked: &Approval) -> Vec<Value> {
+    let step = run.step(asked.at);
+    if !matches!(step.work, Work::Approval) {
+        return Vec::new();
+    }
+    let one = |(name, schema): (&String, &FieldSchema)| {
+        let kind = schema.kind.map(|kind| kind.as_str());
+        json!({"name": name, "type": kind, "required": schema.required})
+    };
+    step.outputs.iter().map(one).collect()
 }
 
 fn changes(asked: &Approval) -> Vec<Value> {
@@ -48,7 +65,7 @@ fn changes(asked: &Approval) -> Vec<Value> {
 /// out, and named.
 pub async fn open(service: &Service) -> Done<(Vec<(Run, ApprovalId)>, Vec<String>)> {
     let (mut open, mut unreadable) = (Vec::new(), Vec::new());
-    for row in find::unfinished(service).await? {
+    for row in find::asking(service).await? {
         let Some(run) = find::load_if_readable(service, row.run).await? else {
             unreadable.push(row.run.to_string());
             continue;

@@ -1,6 +1,6 @@
 //! Runs: listed, shown, read.
 
-use super::{Service, checkpoint, find};
+use super::{Service, approvals, checkpoint, find};
 use crate::refused::{self, Done, Failure, Refused};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub struct RunShown {
     pub completed_at: Option<String>,
     /// The run that started it.
     pub parent_run_id: Option<String>,
+    /// Who started it.
+    pub initiator: String,
     /// The process that works on it.
     pub owner: Option<String>,
 }
@@ -43,6 +45,7 @@ impl From<&RunRow> for RunShown {
             started_at: timestamp(row.started_at_ms),
             completed_at: row.ended_at_ms.map(timestamp),
             parent_run_id: row.parent.map(|parent| parent.to_string()),
+            initiator: row.initiator.clone(),
             owner: row.owner.map(|owner| owner.to_string()),
         }
     }
@@ -80,11 +83,21 @@ pub async fn show(service: &Service, row: &RunRow) -> Done<Value> {
             "kind": origin.kind, "run_id": origin.run.to_string(), "event_id": origin.event,
         })),
         "last_event_id": run.version,
+        "last_steps": last_steps(&run),
+        "approvals": run.approvals.keys().map(|id| approvals::shown(&run, *id)).collect::<Vec<_>>(),
     });
     if let (Value::Object(shown), Value::Object(rest)) = (&mut shown, rest) {
         shown.extend(rest);
     }
     Ok(shown)
+}
+
+/// The steps that nothing depends on: what they say is what a run without
+/// outputs comes to.
+fn last_steps(run: &Run) -> Vec<&str> {
+    let plan = &run.definition.plan;
+    let last = |(at, _): &(usize, _)| plan.graph.dependents(*at).is_empty();
+    plan.steps.iter().enumerate().filter(last).map(|(_, step)| step.id.as_str()).collect()
 }
 
 /// Shows every event of a run to `see`, up to where it was loaded, page by page.

@@ -2,9 +2,9 @@
 
 use super::Post;
 use crate::house::House;
-use crate::limits::WEBHOOKS_LOOK_MS;
 use crate::limits::{
     DELIVERIES_AT_ONCE, DELIVERIES_WAITING_MAX, FRESH_BYTES_MAX, PLACES_UNNOTED_MAX,
+    WEBHOOKS_LOOK_MS,
 };
 use futures_util::future::join_all;
 use sluice_bridge::secret::Secret;

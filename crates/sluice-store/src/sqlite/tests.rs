@@ -310,6 +310,11 @@ fn appends_that_wait_together_are_committed_together() {
     let after = store.figures();
     assert_eq!(after.appends - before.appends, 64);
     assert!(after.commits - before.commits < 64, "{before:?} {after:?}");
+    let gauges = store.gauges();
+    assert_eq!((gauges.appends, gauges.commits), (after.appends, after.commits));
+    assert_eq!((gauges.batches.iter().sum::<u64>(), gauges.writes), (after.commits, 128));
+    assert!(gauges.batches[0] >= 64 && gauges.batches[0] < after.commits, "{gauges:?}");
+    assert_eq!(gauges.writes_waiting, 0);
 }
 
 #[test]

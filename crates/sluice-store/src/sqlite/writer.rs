@@ -121,6 +121,11 @@ impl Writer {
         result
     }
 
+    /// Writes that the thread has not taken yet.
+    pub(super) fn waiting(&self) -> usize {
+        WRITES_WAITING_MAX.saturating_sub(self.places.available_permits())
+    }
+
     /// Makes the thread look for changes by other processes.
     pub(super) fn look(&self) {
         self.send(Message::Look);

@@ -14,12 +14,13 @@ mod retry;
 mod rewind;
 mod show;
 mod unpause;
-mod unused;
 mod watch;
 
 use crate::Exit;
 use crate::cli::runs::Runs;
+use crate::client::Client;
 use crate::out::Out;
+use anyhow::Context as _;
 
 pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
@@ -39,4 +40,11 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
         Runs::Erase(args) => erase::run(args, out).await,
         Runs::Elide(args) => elide::run(args, out).await,
     }
+}
+
+/// The whole id of a run at a server, by its beginning.
+async fn id(client: &Client, text: &str) -> anyhow::Result<String> {
+    let detail = client.get(&["runs", text], &[]).await?.data;
+    let id = detail["run_id"].as_str().context("the server shows a run without its id")?;
+    Ok(id.to_owned())
 }

@@ -5,7 +5,9 @@ use crate::Exit;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
 use crate::hands::{self, Shell};
+use crate::key;
 use crate::local::Local;
+use crate::log;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
@@ -35,6 +37,7 @@ const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
+    log::begin();
     let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
@@ -44,7 +47,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = settings(args, address);
+    let settings = settings(address);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let post = Post {
         outbound: Arc::new(Outbound::new(allowed()?)),
@@ -93,7 +96,8 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            let house = self.app.add(House::open(&name, service).await?);
+            let house =
+                self.app.add(House::open(&name, service).await?.with_keys(key::public(&dir)));
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
@@ -114,7 +118,7 @@ impl Open<'_> {
 }
 
 /// What the operator has set.
-fn settings(args: &Serve, address: SocketAddr) -> Settings {
+fn settings(address: SocketAddr) -> Settings {
     let config = config::get();
     let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
     let hosts = config.words(Name::Hosts);
@@ -125,10 +129,12 @@ fn settings(args: &Serve, address: SocketAddr) -> Settings {
         rate_per_second: rate(Name::RatePerSecond),
         rate_burst: rate(Name::RateBurst),
         connections: number(Name::ConnectionsMax),
+        in_flight: number(Name::InFlightMax),
         streams: number(Name::ReadersMax),
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
         hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
-        secure_cookies: args.secure_cookies,
+        secure_cookies: config.is_on(Name::SecureCookies),
+        drain_ms: config.number(Name::DrainMs),
         ..Settings::default()
     }
 }

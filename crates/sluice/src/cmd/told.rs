@@ -1,8 +1,11 @@
 //! Commands to a run, wherever it is.
 
+use crate::client::Client;
 use crate::live::key;
 use crate::local::Local;
 use crate::out::Out;
+use serde::Deserialize;
+use serde_json::Value;
 use sluice_core::run::command::Command;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
@@ -24,6 +27,30 @@ pub(super) enum Told {
     There,
     /// The process that has the run has not done it yet.
     Sent,
+}
+
+/// What a server says became of a command.
+#[derive(Debug, Deserialize)]
+pub(super) struct ToldThere {
+    pub(super) run_id: String,
+    /// Whether it is done; else whoever has the run will see to it.
+    done: bool,
+    pub(super) status: String,
+}
+
+impl ToldThere {
+    pub(super) fn became(&self) -> Told {
+        if self.done { Told::There } else { Told::Sent }
+    }
+}
+
+/// Tells a run at a server something.
+pub(super) async fn there(
+    client: &Client,
+    path: &[&str],
+    body: &Value,
+) -> anyhow::Result<ToldThere> {
+    client.post(path, body).await?.read()
 }
 
 /// Tells a run something. `applied` says whether that can be seen in it.

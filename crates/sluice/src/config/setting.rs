@@ -98,13 +98,17 @@ settings! {
         "policies that runs here are under, instead of the registry's";
     Moderation "moderation", Kind::PathOrUrl, None, Some("moderation"),
         "who judges texts: a word list, or an address";
+    ModerationToken "moderation_token", Kind::Secret, None, None,
+        "what a moderator at an address knows the caller by; a reference, never the token itself";
     SealFile "seal_file", Kind::Path, None, Some("seal-file"),
         "where every seal is copied to";
     Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
         "where `sluice serve` listens";
     AllowRemote "allow_remote", Kind::Switch, Some("false"), Some("allow-remote"),
         "let `sluice serve` listen beyond this machine; put TLS in front of it";
-    CorsOrigins "cors_origins", Kind::Words, Some(""), None,
+    SecureCookies "secure_cookies", Kind::Switch, Some("false"), Some("secure-cookies"),
+        "whether cookies are sent over TLS only";
+    CorsOrigins "cors_origins", Kind::Words, Some(""), Some("cors-origin"),
         "pages of other origins that may ask the server";
     Hosts "hosts", Kind::Words, Some(""), None,
         "names, beside those of this machine, under which agents reach `/mcp`";
@@ -126,9 +130,13 @@ settings! {
         "requests of one token in a second, in the long run";
     RateBurst "limits.rate_burst", Kind::Number { min: 1, max: 1_000_000 }, Some("400"), None,
         "requests of one token at once";
+    InFlightMax "limits.in_flight_max", Kind::Number { min: 1, max: 1_000_000 }, Some("512"), None,
+        "requests that are worked on at once; more are told to come again";
     ConnectionsMax "limits.connections_max", Kind::Number { min: 1, max: 1_000_000 },
         Some("4096"), None,
         "connections at once";
     ReadersMax "limits.readers_max", Kind::Number { min: 1, max: 1_000_000 }, Some("4096"), None,
         "streams of events at once";
+    DrainMs "limits.drain_ms", Kind::Number { min: 0, max: 600_000 }, Some("10000"), None,
+        "how long what is under way may take to end when the server stops";
 }

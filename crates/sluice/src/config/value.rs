@@ -109,6 +109,16 @@ pub(super) fn read_all(setting: &Setting, texts: &[OsString]) -> Result<Value, S
     if let (Kind::Paths, [_, _, ..]) = (setting.kind, texts) {
         return Ok(Value::Paths(texts.iter().map(PathBuf::from).collect()));
     }
+    if setting.kind == Kind::Words {
+        let words = texts.iter().map(|text| text.to_str().map(str::to_owned));
+        let words: Option<Vec<String>> = words.collect();
+        let commas = |words: Vec<String>| {
+            let parts = words.iter().flat_map(|word| word.split(',').map(str::trim));
+            parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
+        let words = words.map(commas).ok_or_else(|| "this is no text".to_owned())?;
+        return bounded(words).map(Value::Words);
+    }
     match texts.last() {
         Some(text) => read(setting, text, here),
         // A switch is only there or not.

@@ -6,6 +6,7 @@ use crate::Exit;
 use crate::amount;
 use crate::local::Again;
 use crate::out::{Layout, Out, harmless};
+use crate::picture::Picture;
 use serde_json::Value;
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::port::Clock as _;
@@ -58,17 +59,18 @@ impl Live<'_> {
     /// The run has ended.
     pub(super) async fn end(&mut self, run: &Run, out: &mut Out) -> anyhow::Result<Exit> {
         if let Some(screen) = &mut self.screen {
-            screen.draw(run, SystemClock.now_ms());
+            screen.draw(&picture(run), SystemClock.now_ms());
             screen.keep();
         }
         let view = self.follow.view;
         if view.json {
-            out.note(&summary(run))?;
+            out.note(&summary(&picture(run)))?;
             self.shown(run, out).await?;
         } else if view.events {
-            out.note(&summary(run))?;
+            out.note(&summary(&picture(run)))?;
         } else {
-            out.print(&format!("{}\n{}", summary(run), outputs(run)))?;
+            let shown = picture(run);
+            out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, || last_words(run))))?;
         }
         if run.status == RunStatus::Failed {
             let (id, Again { look, work }) = (run.id, &self.follow.again);
@@ -87,7 +89,7 @@ impl Live<'_> {
         out: &mut Out,
     ) -> anyhow::Result<Exit> {
         if let Some(screen) = &mut self.screen {
-            screen.draw(run, SystemClock.now_ms());
+            screen.draw(&picture(run), SystemClock.now_ms());
             screen.keep();
         }
         let Again { look, work } = &self.follow.again;
@@ -122,36 +124,40 @@ impl Live<'_> {
     }
 }
 
+/// A run as it is drawn.
+pub(super) fn picture(run: &Run) -> Picture {
+    Picture::from(&project(run))
+}
+
 /// `completed in 1.2 s, 225 tokens, $0.0097`.
-fn summary(run: &Run) -> String {
-    let shown = project(run);
+pub(super) fn summary(shown: &Picture) -> String {
     let mut parts = Vec::new();
     if let Some(ms) = shown.duration_ms {
         parts.push(format!("{} in {}", shown.status, amount::time(ms)).replace('_', " "));
     }
-    let tokens = shown.input_tokens.saturating_add(shown.output_tokens);
-    parts.extend(amount::spent(0, tokens, shown.cost));
+    parts.extend(amount::spent(0, shown.tokens(), shown.cost));
     if shown.degraded {
         parts.push("degraded: not everything in it went well".to_owned());
     }
     let mut text = parts.join(", ");
-    if let (Some(code), Some(message)) = (shown.error_code, shown.error_message) {
+    if let (Some(code), Some(message)) = (&shown.error_code, &shown.error_message) {
         let _ = write!(text, "\n{}: {}", visible::brief(code), visible::brief(message));
     }
     text
 }
 
 /// The run's result, a name a line. Where it has none, what its last steps said.
-fn outputs(run: &Run) -> String {
-    let outputs = run.end.as_ref().and_then(|end| end.outputs.as_deref());
-    match outputs {
-        None => String::new(),
-        Some(Value::Object(named)) if named.is_empty() => last_words(run),
-        Some(Value::Object(named)) => {
-            named.iter().map(|(name, value)| output(name, value)).collect()
+pub(super) fn outputs(shown: &Picture, last: impl FnOnce() -> Vec<(String, Value)>) -> String {
+    let named = match &shown.outputs {
+        None => return String::new(),
+        Some(Value::Object(named)) if named.is_empty() => {
+            let last = last();
+            return last.iter().take(LAST_MAX).map(|(name, said)| output(name, said)).collect();
         }
-        Some(value) => format!("  {}\n", harmless(value.to_string())),
-    }
+        Some(Value::Object(named)) => named,
+        Some(value) => return format!("  {}\n", harmless(value.to_string())),
+    };
+    named.iter().map(|(name, value)| output(name, value)).collect()
 }
 
 fn output(name: &str, value: &Value) -> String {
@@ -171,17 +177,14 @@ fn output(name: &str, value: &Value) -> String {
 }
 
 /// The texts of steps that nothing depends on.
-fn last_words(run: &Run) -> String {
+fn last_words(run: &Run) -> Vec<(String, Value)> {
     let graph = &run.definition.plan.graph;
     let last = |node: &&NodeResult<'_>| {
         graph.position(&node.node_id).is_some_and(|at| graph.dependents(at).is_empty())
     };
     let shown = project(run);
-    let mut text = String::new();
-    for node in shown.node_results.iter().filter(last).take(LAST_MAX) {
-        if let Some(said) = node.output.as_deref() {
-            text.push_str(&output(&node.node_id, said));
-        }
-    }
-    text
+    let said = shown.node_results.iter().filter(last).filter_map(|node| {
+        Some((node.node_id.clone().into_owned(), node.output.as_deref()?.clone()))
+    });
+    said.take(LAST_MAX).collect()
 }

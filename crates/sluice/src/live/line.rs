@@ -2,7 +2,6 @@
 
 use crate::amount;
 use serde_json::Value;
-use sluice_core::journal::envelope::Shown;
 use sluice_core::money::Money;
 use sluice_core::visible;
 
@@ -10,8 +9,8 @@ use sluice_core::visible;
 const WORD: usize = 11;
 
 /// The line of an event, if it is one that people want to read.
-pub(super) fn of(event: &Shown) -> Option<String> {
-    let word = match event.kind.as_str() {
+pub(super) fn of(kind: &str, json: &str) -> Option<String> {
+    let word = match kind {
         "node.completed" => "completed",
         "node.failed" => "failed",
         "node.timed_out" => "timed out",
@@ -25,7 +24,7 @@ pub(super) fn of(event: &Shown) -> Option<String> {
         "run.status.changed" => "run",
         _ => return None,
     };
-    let envelope: Value = serde_json::from_str(&event.json).ok()?;
+    let envelope: Value = serde_json::from_str(json).ok()?;
     let payload = &envelope["payload"];
     let text = |name: &str| payload[name].as_str().filter(|text| !text.is_empty());
     let about = match word {

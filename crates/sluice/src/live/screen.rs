@@ -1,11 +1,9 @@
 //! The view that is drawn again and again, in place.
 
 use crate::amount;
+use crate::picture::{Node, Picture};
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
-use sluice_core::run::projection::node::NodeResult;
-use sluice_core::run::projection::{Projection, project};
-use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
 use sluice_core::visible;
 use std::fmt::Write as _;
@@ -44,12 +42,12 @@ impl Screen {
     }
 
     /// Draws the run over what was drawn before.
-    pub(super) fn draw(&mut self, run: &Run, now_ms: u64) {
+    pub(super) fn draw(&mut self, run: &Picture, now_ms: u64) {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (columns, lines) = size.map_or((80, 24), |(Width(columns), Height(lines))| {
             (usize::from(columns), usize::from(lines))
         });
-        let rows = rows(&project(run), now_ms, lines.saturating_sub(LINES_BESIDE).max(1));
+        let rows = rows(run, now_ms, lines.saturating_sub(LINES_BESIDE).max(1));
         let mut text = self.back();
         for row in &rows {
             self.write(&mut text, row, columns);
@@ -98,8 +96,8 @@ fn put(text: &str) {
 }
 
 /// Everything that is shown of a run.
-fn rows(shown: &Projection<'_>, now_ms: u64, lines: usize) -> Vec<Row> {
-    let title = format!("{}  {}", visible::brief(shown.workflow), shown.run_id);
+fn rows(shown: &Picture, now_ms: u64, lines: usize) -> Vec<Row> {
+    let title = format!("{}  {}", visible::brief(&shown.workflow), shown.run_id);
     let bold = Style::new().bold();
     let mut rows = vec![Row { mark: '≡', style: bold, text: title, text_style: bold }];
     let wide = shown.node_results.iter().map(|node| node.node_id.width()).max().unwrap_or(0);
@@ -123,14 +121,14 @@ fn rows(shown: &Projection<'_>, now_ms: u64, lines: usize) -> Vec<Row> {
 
 /// The steps there is room for, in their order: those at work first, then
 /// those that went wrong, then the last ones done, then the next ones.
-fn choose<'s, 'r>(nodes: &'s [NodeResult<'r>], lines: usize) -> Vec<&'s NodeResult<'r>> {
+fn choose(nodes: &[Node], lines: usize) -> Vec<&Node> {
     if nodes.len() <= lines {
         return nodes.iter().collect();
     }
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| {
         let node = &nodes[*at];
-        let ended = node.completed_at.map_or(0, |time| time.0);
+        let ended = node.completed_at.unwrap_or(0);
         (urgency(node.status), std::cmp::Reverse(ended), *at)
     });
     order.truncate(lines);
@@ -152,16 +150,15 @@ fn urgency(status: StepStatus) -> u8 {
     }
 }
 
-fn step(node: &NodeResult<'_>, wide: usize, now_ms: u64) -> Row {
+fn step(node: &Node, wide: usize, now_ms: u64) -> Row {
     let (mark, style, word) = look(node.status, now_ms);
     let id = clip(&visible::line(&node.node_id), wide);
     let pad = wide.saturating_sub(id.width());
-    let running_ms = || Some(now_ms.saturating_sub(node.started_at?.0));
+    let running_ms = || Some(now_ms.saturating_sub(node.started_at?));
     let ended = node.completed_at.is_some();
     let time = node.duration_ms.or_else(|| running_ms().filter(|_| !ended)).map(amount::time);
     let time = time.unwrap_or_default();
-    let tokens = node.input_tokens.saturating_add(node.output_tokens);
-    let mut about = amount::spent(node.attempts.into(), tokens, node.cost);
+    let mut about = amount::spent(node.attempts.into(), node.tokens(), node.cost);
     about.extend(remark(node));
     let text = format!("{id}{:pad$}  {word:14}  {time:>9}  {}", "", about.join("  "));
     let quiet = matches!(
@@ -173,11 +170,13 @@ fn step(node: &NodeResult<'_>, wide: usize, now_ms: u64) -> Row {
 }
 
 /// Why a step is where it is, where that is not plain.
-fn remark(node: &NodeResult<'_>) -> Option<String> {
+fn remark(node: &Node) -> Option<String> {
     let text = match node.status {
-        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => node.error_message?,
-        StepStatus::Retrying => node.error_message?,
-        StepStatus::Skipped => node.skip_reason?,
+        StepStatus::Failed | StepStatus::TimedOut | StepStatus::Blocked => {
+            node.error_message.as_ref()?
+        }
+        StepStatus::Retrying => node.error_message.as_ref()?,
+        StepStatus::Skipped => node.skip_reason.as_ref()?,
         _ => return None,
     };
     Some(visible::brief(text).into_owned())
@@ -205,15 +204,14 @@ fn look(status: StepStatus, now_ms: u64) -> (char, Style, &'static str) {
 }
 
 /// How far the run is, by steps.
-fn bar(shown: &Projection<'_>, now_ms: u64) -> Row {
+fn bar(shown: &Picture, now_ms: u64) -> Row {
     let all = shown.node_results.len().max(1);
     let done = shown.executed_count + shown.failed_count;
     let filled = BAR_COLUMNS * done / all;
     let bar: String = (0..BAR_COLUMNS).map(|at| if at < filled { '█' } else { '░' }).collect();
-    let ms = shown.duration_ms.unwrap_or_else(|| now_ms.saturating_sub(shown.started_at.0));
-    let tokens = shown.input_tokens.saturating_add(shown.output_tokens);
+    let ms = shown.duration_ms.unwrap_or_else(|| now_ms.saturating_sub(shown.started_at));
     let mut parts = vec![format!("{done}/{all}"), amount::time(ms)];
-    parts.extend(amount::spent(0, tokens, shown.cost));
+    parts.extend(amount::spent(0, shown.tokens(), shown.cost));
     let status = shown.status.as_str().replace('_', " ");
     let text = format!("{bar} {}  {status}", parts.join("  "));
     Row { mark: ' ', style: Style::new(), text, text_style: Style::new() }

@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -32,6 +32,8 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
     "run_unreadable",
     "checkpoint_unknown",
     "config_invalid",
+    "server_unreachable",
+    "needs_data_directory",
     "data_unusable",
     "idempotency_conflict",
     "not_confirmed",
@@ -52,6 +54,31 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
     "not_on_trial",
     "file_exists",
     "moderation_unusable",
+    "cost_too_wide",
+];
+
+/// What the server refuses by itself, and the commands about it.
+const REFUSED_BY_THE_SERVER: [&str; 20] = [
+    "bad_request",
+    "unauthenticated",
+    "forbidden",
+    "csrf_refused",
+    "not_found",
+    "method_not_allowed",
+    "unsupported_media_type",
+    "body_too_large",
+    "rate_limited",
+    "overloaded",
+    "request_timeout",
+    "store_unavailable",
+    "stopping",
+    "internal_error",
+    "document_refused",
+    "replayed",
+    "role_unknown",
+    "organisation_unknown",
+    "organisation_exists",
+    "listen_refused",
 ];
 
 /// Every code there is, with what its page begins with.
@@ -66,7 +93,8 @@ fn codes() -> Vec<(&'static str, &'static str)> {
     let of_the_command_line = OF_THE_COMMAND_LINE.into_iter().map(|code| (code, "Error. "));
     let refused_by_it = REFUSED_BY_THE_COMMAND_LINE.into_iter().map(|code| (code, "Refusal. "));
     let of_runs = of_documents_and_steps.chain(of_commands);
-    of_runs.chain(of_the_command_line).chain(refused_by_it).collect()
+    let by_the_server = REFUSED_BY_THE_SERVER.into_iter().map(|code| (code, "Refusal. "));
+    of_runs.chain(of_the_command_line).chain(refused_by_it).chain(by_the_server).collect()
 }
 
 fn page(code: &str) -> String {

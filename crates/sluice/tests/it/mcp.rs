@@ -368,7 +368,7 @@ fn a_directory_that_is_not_there_and_options_that_do_not_fit_are_refused() {
     let told = world.told(&["mcp"]);
     assert!(told.contains("error[data_unusable]") && told.ends_with("exit 2\n"), "{told}");
     let told = world.told(&["--url", "http://127.0.0.1:1", "mcp", "--work"]);
-    assert!(told.contains("error[config_invalid]") && told.ends_with("exit 2\n"), "{told}");
+    assert!(told.contains("error[needs_data_directory]") && told.ends_with("exit 2\n"), "{told}");
     let told = world.told(&["mcp", "--mock", "x.yaml"]);
     assert!(told.contains("--work") && told.ends_with("exit 2\n"), "{told}");
 }

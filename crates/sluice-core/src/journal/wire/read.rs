@@ -169,6 +169,7 @@ fn run_started(fields: &Fields<'_>) -> Read<RunStarted> {
         initiator: fields.or_default("initiator")?,
         trace_id: fields.or_default("traceId")?,
         root_span_id: fields.or_default("rootSpanId")?,
+        parent_span_id: fields.option("parentSpanId")?,
         parent,
         root: fields.parsed("rootRunId", RunId::parse)?,
         depth: fields.or_default("depth")?,

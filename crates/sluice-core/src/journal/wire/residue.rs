@@ -53,6 +53,7 @@ const RUN_STARTED: Group = &[
     ("gateway", Whole),
     ("traceId", Whole),
     ("rootSpanId", Whole),
+    ("parentSpanId", Whole),
     ("parentRunId", Whole),
     ("parentNodeId", Whole),
     ("rootRunId", Whole),

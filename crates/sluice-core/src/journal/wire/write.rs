@@ -130,6 +130,7 @@ fn run_started(payload: &mut Payload<'_>, started: &RunStarted) {
     payload.unless_default("initiator", &started.initiator);
     payload.unless_default("traceId", &started.trace_id);
     payload.unless_default("rootSpanId", &started.root_span_id);
+    payload.option("parentSpanId", started.parent_span_id.as_ref());
     if let Some((run, node)) = &started.parent {
         payload.field("parentRunId", &Text(run));
         payload.field("parentNodeId", node);

@@ -5,6 +5,7 @@
 //! when it becomes known, else a day later at what was reserved.
 
 use super::Turn;
+use crate::cost;
 use crate::journal::event::{Account, Event, NodeEvent, StepAt, Terms};
 use crate::limits::{COST_MICRO_CENTS_MAX, TOKENS_MAX};
 use crate::money::Money;
@@ -22,6 +23,7 @@ impl Turn<'_> {
         }
         if let Some(usage) = usage {
             self.settle(*at, *dispatch_no, terms, usage.cost);
+            self.book(*at, terms, usage);
         }
     }
 
@@ -36,7 +38,7 @@ impl Turn<'_> {
             // What it says it cost nobody believes, and it says nothing more.
             self.settle_unknown(at, dispatch_no);
         } else {
-            self.close_reservation(at, dispatch_no, usage);
+            self.close_reservation(at, dispatch_no, &usage);
         }
         true
     }
@@ -45,14 +47,40 @@ impl Turn<'_> {
     pub(super) fn settle_unknown(&mut self, at: StepAt, dispatch_no: u32) {
         let reserved = self.run.open.get(&(at, dispatch_no)).map(|open| open.terms.reserved);
         let usage = Usage { cost: reserved.unwrap_or_default(), ..Usage::default() };
-        self.close_reservation(at, dispatch_no, usage);
+        self.close_reservation(at, dispatch_no, &usage);
     }
 
-    fn close_reservation(&mut self, at: StepAt, dispatch_no: u32, usage: Usage) {
+    fn close_reservation(&mut self, at: StepAt, dispatch_no: u32, usage: &Usage) {
         let Some(open) = self.run.open.get(&(at, dispatch_no)).cloned() else { return };
-        let cost = usage.cost;
-        self.node(at, NodeEvent::Reconciled { dispatch_no, usage });
-        self.settle(at, dispatch_no, &open.terms, cost);
+        self.node(at, NodeEvent::Reconciled { dispatch_no, usage: usage.clone() });
+        self.settle(at, dispatch_no, &open.terms, usage.cost);
+        self.book(at, &open.terms, usage);
+    }
+
+    /// What it cost is counted for whoever asks what work costs. Most work costs
+    /// nothing, and nothing is counted.
+    fn book(&mut self, at: StepAt, terms: &Terms, usage: &Usage) {
+        let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let taken = [signed(usage.cost), tokens(usage.input_tokens), tokens(usage.output_tokens)];
+        if taken == [0; 3] {
+            return;
+        }
+        let run = &*self.run;
+        // A registered agent is named with its slot; others by the step, which
+        // may be gone when the cost becomes known.
+        let doing = || run.get(at).and_then(|state| state.agent.as_deref());
+        let agent = terms.slot.as_deref().or_else(doing).or_else(|| run.agent_of(at.step));
+        let of = cost::Of {
+            agent: agent.unwrap_or_default(),
+            workflow: &run.started.workflow,
+            model: usage.model.as_deref().or(terms.model.as_deref()).unwrap_or_default(),
+        };
+        let names = cost::names(self.given.now_ms, of);
+        for (name, count) in names.iter().zip(taken.into_iter().chain([1])) {
+            if count != 0 {
+                self.guards.add(Name::of(name), count);
+            }
+        }
     }
 
     /// What it cost takes the place of what was reserved.

@@ -156,6 +156,7 @@ parts! {
         initiator = "initiator",
         trace_id = "trace_id",
         root_span_id = "root_span_id",
+        parent_span_id = "parent_span_id",
         parent = "parent",
         root = "root",
         depth = "depth",

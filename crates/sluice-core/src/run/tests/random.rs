@@ -5,6 +5,7 @@
 
 use super::super::command::{Command, Decision};
 use super::super::definition::Definition;
+use super::super::projection::project;
 use super::super::start::Carried;
 use super::super::state::{Pause, Run};
 use super::super::status::RunStatus;
@@ -12,6 +13,7 @@ use super::erased;
 use super::governed::{cents, envelope, rules};
 use super::outputs_of;
 use super::world::World;
+use crate::cost::{Part, Spend};
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
 use crate::port::adapter::{Answer, CallErrorCode, Quote, Usage};
@@ -384,6 +386,13 @@ fn settled(world: &mut World) {
         }
     }
     assert_eq!(count("busy:mock"), 0);
+    // What was counted for whoever asks what work costs is what the run says.
+    let booked = world.desk.counts.iter().filter_map(|(name, count)| {
+        let spend = Spend::parse(name).filter(|spend| spend.part == Part::Cost)?;
+        assert_eq!((&*spend.workflow, &*spend.agent), ("t", "mock"));
+        u64::try_from(*count).ok()
+    });
+    assert_eq!(booked.sum::<u64>(), project(&world.run).cost.micro_cents());
 }
 
 fn steps() -> impl Strategy<Value = Vec<Written>> {

@@ -72,6 +72,7 @@ async fn an_engine_without_usable_rules_does_not_open() {
             policies: PolicySource::default(),
             sealer: None,
             moderator: None,
+            observer: None,
         };
         assert!(Engine::open(ground, config()).await.is_err(), "{text:?}");
     }

@@ -7,7 +7,7 @@ use crate::sqlite::Shared;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::memory::Memory;
 use rusqlite::Connection;
-use sluice_core::port::store::StoreError;
+use sluice_core::port::store::{BATCH_SIZES, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -109,6 +109,9 @@ impl Turns {
         commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
         self.shared.appends.fetch_add(appends, Ordering::Relaxed);
+        self.shared.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        let size = batch.len().next_power_of_two().ilog2() as usize;
+        self.shared.batches[size.min(BATCH_SIZES - 1)].fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 

@@ -4,100 +4,117 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::approvals::Show;
-use crate::local::Local;
+use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
-use sluice_core::journal::event::{ApprovalSource, Resolution};
-use sluice_core::outputs::schema::FieldSchema;
-use sluice_core::plan::step::Work;
-use sluice_core::run::id::ApprovalId;
-use sluice_core::run::state::{Approval, Run};
 use sluice_core::visible;
 use sluice_server::service::{approvals, find};
 use std::fmt::Write as _;
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
-    let (run, id) = find::approval(&local, &args.approval.id).await?;
-    local.close().await;
+    let desk = Desk::look(&args.data).await?;
+    let asked = match &desk {
+        Desk::Here(local) => {
+            let (run, id) = find::approval(local, &args.approval.id).await?;
+            approvals::shown(&run, id)
+        }
+        Desk::There(client) => client.get(&["approvals", &args.approval.id], &[]).await?.data,
+    };
+    desk.close().await;
     match args.json.reader() {
-        Reader::Program => out.json(Layout::Line, &approvals::shown(&run, id))?,
-        Reader::Person => out.print(&text(&run, id))?,
+        Reader::Program => out.json(Layout::Line, &asked)?,
+        Reader::Person => out.print(&text(&asked))?,
     }
     Ok(Exit::Done)
 }
 
+fn word<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn words<'v>(value: &'v Value, name: &str) -> Vec<&'v str> {
+    list(value, name).iter().filter_map(Value::as_str).collect()
+}
+
 /// The exact action, and what differs from what was agreed to before.
-fn action(text: &mut String, asked: &Approval) {
-    let Some(one) = &asked.action else { return };
-    let _ = writeln!(text, "\ndigest {}", one.digest);
-    for reason in &one.reasons {
+fn action(text: &mut String, asked: &Value) {
+    let Value::Object(fields) = &asked["action"] else { return };
+    let _ = writeln!(text, "\ndigest {}", visible::line(word(asked, "digest")));
+    for reason in words(asked, "reasons") {
         let _ = writeln!(text, "because {}", visible::line(reason));
     }
-    if let Value::Object(fields) = &one.action {
-        let given = |value: &Value| {
-            !value.is_null() && value != &json!([]) && value != &json!({}) && value != &json!("")
-        };
-        let mut table = Table::plain();
-        for (name, value) in fields.iter().filter(|(_, value)| given(value)) {
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            table.row([format!("  {name}"), shown]);
-        }
-        text.push_str(&table.draw());
+    let given = |value: &Value| {
+        !value.is_null() && value != &json!([]) && value != &json!({}) && value != &json!("")
+    };
+    let mut table = Table::plain();
+    for (name, value) in fields.iter().filter(|(_, value)| given(value)) {
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        table.row([format!("  {name}"), shown]);
     }
-    if !one.changes.is_empty() {
+    text.push_str(&table.draw());
+    let changes = list(asked, "changes");
+    if !changes.is_empty() {
         text.push_str("\nchanged since it was last agreed to\n");
-        for change in &one.changes {
-            let (before, after) = (change.before.to_string(), change.after.to_string());
-            let _ = writeln!(text, "  {}", visible::line(&change.path));
+        for change in changes {
+            let (before, after) = (change["before"].to_string(), change["after"].to_string());
+            let _ = writeln!(text, "  {}", visible::line(word(change, "path")));
             let _ = writeln!(text, "  - {}", visible::line(&before));
             let _ = writeln!(text, "  + {}", visible::line(&after));
         }
     }
 }
 
-fn text(run: &Run, id: ApprovalId) -> String {
-    let asked = &run.approvals[&id];
-    let step = run.step(asked.at);
+fn facts(asked: &Value) -> String {
+    let moment = |name: &str| amount::ms(word(asked, name)).map(amount::moment).unwrap_or_default();
+    let mut facts = Table::plain();
+    let run = format!("{} ({})", word(asked, "run_id"), word(asked, "workflow"));
+    facts.row(["run".to_owned(), run]);
+    facts.row(["step".to_owned(), word(asked, "node_id").to_owned()]);
+    let by = asked["by"].as_str().map(|by| format!(" by {by}")).unwrap_or_default();
+    facts.row(["status".to_owned(), format!("{}{by}", word(asked, "status"))]);
+    if let Some(comment) = asked["comment"].as_str() {
+        facts.row(["comment".to_owned(), comment.to_owned()]);
+    }
+    facts.row(["asked".to_owned(), moment("requested_at")]);
+    facts.row(["expires".to_owned(), moment("expires_at")]);
+    let approvers = words(asked, "approvers");
+    if !approvers.is_empty() {
+        facts.row(["approvers".to_owned(), approvers.join(", ")]);
+    }
+    for value in list(asked, "asks_for") {
+        let kind = value["type"].as_str().unwrap_or("any value");
+        let rest = if value["required"] == true { "" } else { ", may be left out" };
+        facts.row(["asks for".to_owned(), format!("{}: {kind}{rest}", word(value, "name"))]);
+    }
+    let (votes, quorum) = (words(asked, "votes"), asked["quorum"].as_u64().unwrap_or(1));
+    if quorum > 1 || !votes.is_empty() {
+        let agreed = format!("{} of {quorum} {}", votes.len(), votes.join(", "));
+        facts.row(["agreed".to_owned(), agreed.trim_end().to_owned()]);
+    }
+    if asked["not_initiator"] == true {
+        facts.row(["but not".to_owned(), word(asked, "initiator").to_owned()]);
+    }
+    facts.draw()
+}
+
+fn text(asked: &Value) -> String {
+    let id = visible::brief(word(asked, "approval_id"));
     let mut text = format!("{id}\n");
-    for line in asked.summary.lines() {
+    for line in word(asked, "summary").lines() {
         let _ = writeln!(text, "  {}", visible::line(line));
     }
-    let mut facts = Table::plain();
-    facts.row(["run".to_owned(), format!("{} ({})", run.id, run.started.workflow)]);
-    facts.row(["step".to_owned(), run.name(asked.at)]);
-    let status = asked.resolution.map_or("pending", Resolution::as_str);
-    let by = asked.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    facts.row(["status".to_owned(), format!("{status}{by}")]);
-    if let Some(comment) = &asked.comment {
-        facts.row(["comment".to_owned(), comment.clone()]);
-    }
-    facts.row(["asked".to_owned(), amount::moment(asked.requested_at_ms)]);
-    facts.row(["expires".to_owned(), amount::moment(asked.expires_at_ms)]);
-    if !asked.approvers.is_empty() {
-        facts.row(["approvers".to_owned(), asked.approvers.join(", ")]);
-    }
-    if matches!(step.work, Work::Approval) {
-        for (name, schema) in &step.outputs {
-            facts.row(["asks for".to_owned(), format!("{name}: {}", kind(schema))]);
-        }
-    }
-    if asked.quorum > 1 || !asked.votes.is_empty() {
-        let names: Vec<&str> = asked.votes.iter().map(|(by, _)| by.as_str()).collect();
-        let votes = format!("{} of {} {}", names.len(), asked.quorum, names.join(", "));
-        facts.row(["agreed".to_owned(), votes.trim_end().to_owned()]);
-    }
-    if asked.not_initiator {
-        facts.row(["but not".to_owned(), run.started.initiator.clone()]);
-    }
-    let _ = write!(text, "\n{}", facts.draw());
+    let _ = write!(text, "\n{}", facts(asked));
     action(&mut text, asked);
-    if asked.resolution.is_none() {
+    if asked["status"] == "pending" {
         text.push('\n');
-        let ways: &[&str] = match asked.source {
-            ApprovalSource::Escalation => &["retry", "skip", "abort"],
-            ApprovalSource::Step | ApprovalSource::Policy => &["approve", "reject --reason TEXT"],
+        let ways: &[&str] = match word(asked, "source") {
+            "escalation" => &["retry", "skip", "abort"],
+            _ => &["approve", "reject --reason TEXT"],
         };
         for way in ways {
             let (word, rest) = way.split_once(' ').unwrap_or((way, ""));
@@ -105,9 +122,4 @@ fn text(run: &Run, id: ApprovalId) -> String {
         }
     }
     text
-}
-
-fn kind(schema: &FieldSchema) -> String {
-    let kind = schema.kind.map_or("any value", |kind| kind.as_str());
-    if schema.required { kind.to_owned() } else { format!("{kind}, may be left out") }
 }

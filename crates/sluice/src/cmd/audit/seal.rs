@@ -2,19 +2,23 @@
 
 use crate::Exit;
 use crate::cli::audit::Seal;
+use crate::client::only_here;
+use crate::desk;
 use crate::local::Local;
 use crate::out::Out;
 use anyhow::Context as _;
-use sluice_core::port::ledger::SealRow;
-use sluice_core::port::store::Store;
 use sluice_server::refused::{NOT_SEALED, Refused};
+use sluice_server::service::audit::packet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
 pub(super) async fn run(args: &Seal, out: &mut Out) -> anyhow::Result<Exit> {
+    if desk::server()?.is_some() {
+        return Err(only_here("`audit seal`").into());
+    }
     let local = Local::look(&args.data).await?;
     local.engine.seal().await?;
-    let row = newest(&*local.store).await?;
+    let row = packet::newest(&*local.store).await?;
     local.close().await;
     let Some(row) = row else {
         let remedy = "run something first; what is older than hashes is never sealed";
@@ -31,10 +35,4 @@ pub(super) async fn run(args: &Seal, out: &mut Out) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// The newest seal there is.
-pub(super) async fn newest(store: &dyn Store) -> anyhow::Result<Option<SealRow>> {
-    let Some((number, _)) = store.unsealed(1).await?.last else { return Ok(None) };
-    Ok(store.seals(number, 1).await?.pop())
 }

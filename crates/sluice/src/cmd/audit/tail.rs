@@ -3,107 +3,100 @@
 //! Entries come from the audit, facts of runs from their journals: nothing is
 //! written twice, and what is shown is what was sealed.
 
-use super::fact::Fact;
+use super::fact::cells;
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::audit::Tail;
-use crate::local::Local;
+use crate::client::Client;
+use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use sluice_core::port::store::{Filter, Store};
-use sluice_core::run::id::RunId;
-use std::collections::BTreeMap;
+use anyhow::Context as _;
+use serde_json::Value;
+use sluice_server::limits::PAGE_MAX;
+use sluice_server::service::audit::fact::Fact;
+use sluice_server::service::audit::{self, Cursor, Wanted};
 use std::time::Duration;
 
-/// Runs that are looked at: the newest.
-const RUNS_MAX: usize = 1000;
-/// Entries read at once.
-const PAGE: usize = 1000;
-/// Bytes of frames read at once.
-const PAGE_BYTES: usize = 1024 * 1024;
 /// How often is looked again.
 const LOOK_MS: u64 = 300;
 
 pub(super) async fn run(args: &Tail, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
-    let mut seen = Seen::default();
-    let mut facts = seen.look(&*local.store).await?;
-    facts.retain(|fact| fact.is_of(&args.category));
-    let newest = facts.len().saturating_sub(usize::from(args.limit));
-    show(&facts[newest..], args, out)?;
-    if args.follow {
-        follow(&*local.store, &mut seen, args, out).await?;
+    let desk = Desk::look(&args.data).await?;
+    let (facts, mut after) = match &desk {
+        Desk::Here(local) => {
+            let (facts, next) = audit::newest(local, &wanted(args), args.limit.into()).await?;
+            (objects(&facts), next.to_string())
+        }
+        Desk::There(client) => {
+            let limit = args.limit.min(PAGE_MAX).to_string();
+            let query = vec![("newest", "true".to_owned()), ("limit", limit)];
+            page(client, args, query).await?
+        }
+    };
+    show(&facts, args, out)?;
+    while args.follow {
+        out.flush()?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                break;
+            }
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
+        }
+        let (facts, next) = more(&desk, args, &after).await?;
+        after = next;
+        show(&facts, args, out)?;
     }
-    local.close().await;
+    desk.close().await;
     Ok(Exit::Done)
 }
 
-/// Goes on until interrupted.
-async fn follow(
-    store: &dyn Store,
-    seen: &mut Seen,
+fn wanted(args: &Tail) -> Wanted {
+    Wanted { categories: args.category.clone(), ..Wanted::default() }
+}
+
+fn objects(facts: &[Fact]) -> Vec<Value> {
+    facts.iter().map(Fact::object).collect()
+}
+
+/// What happened after a place, and the next place.
+async fn more(desk: &Desk, args: &Tail, after: &str) -> anyhow::Result<(Vec<Value>, String)> {
+    match desk {
+        Desk::Here(local) => {
+            let after = Cursor::parse(after).context("a cursor is read back")?;
+            let (facts, next) = audit::page(local, after, &wanted(args), 1).await?;
+            Ok((objects(&facts), next.to_string()))
+        }
+        Desk::There(client) => page(client, args, vec![("cursor", after.to_owned())]).await,
+    }
+}
+
+async fn page(
+    client: &Client,
     args: &Tail,
-    out: &mut Out,
-) -> anyhow::Result<()> {
-    loop {
-        out.flush()?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
-            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
-        }
-        let mut facts = seen.look(store).await?;
-        facts.retain(|fact| fact.is_of(&args.category));
-        show(&facts, args, out)?;
+    mut query: Vec<(&str, String)>,
+) -> anyhow::Result<(Vec<Value>, String)> {
+    if !args.category.is_empty() {
+        query.push(("category", args.category.join(",")));
     }
+    let answer = client.get(&["audit"], &query).await?;
+    let next = answer.next_cursor.clone().context("the server says no cursor")?;
+    Ok((answer.read()?, next))
 }
 
-/// How far everything was read.
-#[derive(Default)]
-struct Seen {
-    entries: u64,
-    runs: BTreeMap<RunId, u64>,
-}
-
-impl Seen {
-    /// What came since the last look, oldest first.
-    async fn look(&mut self, store: &dyn Store) -> anyhow::Result<Vec<Fact>> {
-        let mut facts = Vec::new();
-        loop {
-            let page = store.entries(self.entries, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            self.entries = last.place;
-            facts.extend(page.iter().filter_map(Fact::of_entry));
-        }
-        let filter = Filter { limit: RUNS_MAX, ..Filter::default() };
-        for row in store.list(filter).await? {
-            let after = self.runs.entry(row.run).or_default();
-            loop {
-                let frames = store.frames(row.run, *after, PAGE_BYTES).await?;
-                let Some(last) = frames.last() else { break };
-                let upto = last.first + u64::from(last.count) - 1;
-                for frame in &frames {
-                    facts.extend(Fact::of_frame(row.run, frame, *after));
-                }
-                *after = upto;
-            }
-        }
-        facts.sort_by_key(|fact| fact.at_ms);
-        Ok(facts)
-    }
-}
-
-fn show(facts: &[Fact], args: &Tail, out: &mut Out) -> anyhow::Result<()> {
+fn show(facts: &[Value], args: &Tail, out: &mut Out) -> anyhow::Result<()> {
     match args.json.reader() {
         Reader::Program => {
             for fact in facts {
-                out.json(Layout::Line, &fact.object())?;
+                out.json(Layout::Line, fact)?;
             }
         }
         Reader::Person if facts.is_empty() => {}
         Reader::Person => {
             let mut table = Table::plain();
             for fact in facts {
-                table.row(fact.cells());
+                table.row(cells(fact));
             }
             out.print(&table.draw())?;
         }

@@ -3,6 +3,8 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::audit::Verify;
+use crate::client::{Client, only_here};
+use crate::desk;
 use crate::key;
 use crate::local;
 use crate::out::{Layout, Out};
@@ -11,19 +13,12 @@ use serde_json::{Value, json};
 use sluice_core::evidence::key::PublicKey;
 use sluice_core::evidence::packet::Packet;
 use sluice_core::evidence::seal::Seal;
-use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
-use sluice_core::port::store::{Filter, Store};
-use sluice_core::run::id::RunId;
+use sluice_core::evidence::verify::Verifier;
 use sluice_core::visible;
 use sluice_server::refused::{Refused, SEAL_UNREADABLE};
+use sluice_server::service::audit::verify;
 use sluice_server::service::find;
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Rows read at once.
-const PAGE: usize = 1000;
-/// Bytes of frames read at once.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     let kept = kept(args)?;
@@ -33,6 +28,9 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     }
     if !args.packet.is_empty() {
         return packets(args, &keys, out);
+    }
+    if let Some(client) = desk::server()? {
+        return there(&client, args, out).await;
     }
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
@@ -49,12 +47,19 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
         verifier = verifier.only(run);
     }
     kept.into_iter().for_each(|seal| verifier.kept(seal));
-    ledger(&*store, &mut verifier).await?;
-    match only {
-        Some(run) => journal(&*store, run, &mut verifier).await?,
-        None => journals(&*store, &mut verifier).await?,
+    verify::read(&*store, only, &mut verifier).await?;
+    tell(&verify::object(&verifier.finish()), args.json.reader(), out)
+}
+
+/// A server verifies by the keys of its own directory: seals that are kept
+/// elsewhere are for those who have the directory, or a packet.
+async fn there(client: &Client, args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
+    if !args.seal.is_empty() || !args.key.is_empty() {
+        return Err(only_here("`--seal` or `--key`").into());
     }
-    tell(&verifier.finish(), args.json.reader(), out)
+    let query: Vec<(&str, String)> = args.run.iter().map(|run| ("run", run.clone())).collect();
+    let report = client.get(&["audit", "verify"], &query).await?.data;
+    tell(&report, args.json.reader(), out)
 }
 
 /// Seals kept elsewhere, a line each.
@@ -74,53 +79,6 @@ fn kept(args: &Verify) -> anyhow::Result<Vec<Seal>> {
         }
     }
     Ok(seals)
-}
-
-async fn ledger(store: &dyn Store, verifier: &mut Verifier) -> anyhow::Result<()> {
-    let mut from = 1;
-    loop {
-        let page = store.seals(from, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        from = last.number + 1;
-        page.iter().for_each(|row| verifier.seal(row));
-    }
-    let mut after = 0;
-    loop {
-        let page = store.entries(after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.place;
-        page.iter().for_each(|row| verifier.entry(row));
-    }
-}
-
-async fn journals(store: &dyn Store, verifier: &mut Verifier) -> anyhow::Result<()> {
-    let mut filter = Filter { limit: PAGE, ..Filter::default() };
-    loop {
-        let rows = store.list(filter.clone()).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        filter.before = Some(last.run);
-        for row in &rows {
-            journal(store, row.run, verifier).await?;
-        }
-    }
-}
-
-async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> anyhow::Result<()> {
-    let mut after = 0;
-    loop {
-        let frames = store.frames(run, after, PAGE_BYTES).await?;
-        let Some(last) = frames.last() else { return Ok(()) };
-        // One that claims to end before it began must not be read for ever.
-        after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
-        for frame in &frames {
-            let mut blobs = BTreeMap::new();
-            for hash in needs(frame).unwrap_or_default() {
-                let blob = store.blob(hash).await?;
-                blobs.extend(blob.map(|body| (hash, body)));
-            }
-            verifier.frame(run, frame, &blobs);
-        }
-    }
 }
 
 fn packets(args: &Verify, keys: &[PublicKey], out: &mut Out) -> anyhow::Result<Exit> {
@@ -170,60 +128,51 @@ fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
     })
 }
 
-fn tell(report: &Report, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+fn tell(report: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
     match reader {
-        Reader::Program => out.json(Layout::Line, &object(report))?,
+        Reader::Program => out.json(Layout::Line, report)?,
         Reader::Person => out.print(&text(report))?,
     }
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
+    Ok(if report["ok"] == true { Exit::Done } else { Exit::Failed })
 }
 
-fn text(report: &Report) -> String {
+/// Where something is wrong.
+fn place(place: &Value) -> String {
+    let word = |name: &str| place[name].as_str().unwrap_or_default();
+    match (&place["seal"], &place["seq"], &place["event_id"]) {
+        (Value::Number(seal), ..) => format!("seal {seal}"),
+        (_, Value::Number(seq), _) => format!("entry {seq} of {}", word("writer")),
+        (.., event) => format!("event {event} of {}", word("run_id")),
+    }
+}
+
+fn text(report: &Value) -> String {
+    let number = |name: &str| report[name].as_u64().unwrap_or(0);
     let mut text = String::new();
-    for finding in &report.findings {
-        text.push_str(&format!("{}\n", visible::brief(&finding.to_string())));
+    for finding in report["findings"].as_array().into_iter().flatten() {
+        let word = |name: &str| finding[name].as_str().unwrap_or_default();
+        let place = place(&finding["place"]);
+        let line = format!("{place} is {}: {}", word("trouble"), word("detail"));
+        text.push_str(&format!("{}\n", visible::brief(&line)));
     }
-    if report.more > 0 {
-        text.push_str(&format!("and {} more\n", report.more));
+    if number("more") > 0 {
+        text.push_str(&format!("and {} more\n", number("more")));
     }
-    let Report { seals, entries, runs, events, unhashed, erased, elided, .. } = report;
+    let [seals, entries, runs, events] = ["seals", "entries", "runs", "events"].map(number);
     text.push_str(&format!(
         "looked at {seals} seals, {entries} entries, {runs} runs with {events} events"
     ));
-    if *erased > 0 {
-        text.push_str(&format!(", {erased} of them erased as the audit says"));
+    let but = [
+        ("erased", "erased as the audit says"),
+        ("elided", "elided as the audit says"),
+        ("unhashed", "older than hashes"),
+    ];
+    for (name, how) in but {
+        let count = number(name);
+        if count > 0 {
+            text.push_str(&format!(", {count} of them {how}"));
+        }
     }
-    if *elided > 0 {
-        text.push_str(&format!(", {elided} of them elided as the audit says"));
-    }
-    if *unhashed > 0 {
-        text.push_str(&format!(", {unhashed} of them older than hashes"));
-    }
-    text.push_str(if report.is_clean() { ": nothing is wrong\n" } else { "\n" });
+    text.push_str(if report["ok"] == true { ": nothing is wrong\n" } else { "\n" });
     text
-}
-
-fn object(report: &Report) -> Value {
-    let findings: Vec<Value> = report.findings.iter().map(finding).collect();
-    json!({
-        "ok": report.is_clean(),
-        "seals": report.seals,
-        "entries": report.entries,
-        "runs": report.runs,
-        "events": report.events,
-        "unhashed": report.unhashed,
-        "erased": report.erased,
-        "elided": report.elided,
-        "findings": findings,
-        "more": report.more,
-    })
-}
-
-fn finding(finding: &Finding) -> Value {
-    let place = match finding.place {
-        Place::Seal(number) => json!({"seal": number}),
-        Place::Entry(writer, seq) => json!({"writer": writer.to_string(), "seq": seq}),
-        Place::Event(run, event) => json!({"run_id": run.to_string(), "event_id": event}),
-    };
-    json!({"place": place, "trouble": finding.trouble.as_str(), "detail": finding.detail})
 }

@@ -3,8 +3,10 @@
 use crate::Exit;
 use crate::cli::runs::Assign;
 use crate::cmd::told::{self, Told as Became};
-use crate::local::{self, Again, Local};
+use crate::desk::{self, Desk};
+use crate::local::{self, Again};
 use crate::out::Out;
+use serde_json::json;
 use sluice_core::run::command::Command;
 use sluice_core::run::state::Run;
 use sluice_core::visible;
@@ -12,7 +14,19 @@ use sluice_server::service::{course, find};
 
 pub(super) async fn run(args: &Assign, out: &mut Out) -> anyhow::Result<Exit> {
     let told = &args.told;
-    let local = Local::look(&told.data).await?;
+    let local = match Desk::look(&told.data).await? {
+        Desk::Here(local) => local,
+        Desk::There(client) => {
+            desk::by_token(&told.name)?;
+            let body = json!({"step": args.step, "whom": args.whom});
+            let became =
+                told::there(&client, &["runs", &told.run.id, "assign"], &body).await?.became();
+            let is = if became == Became::Sent { "will be" } else { "is" };
+            let (step, whom) = (visible::brief(&args.step), visible::brief(&args.whom));
+            out.print(&format!("{step} {is} {whom}'s\n"))?;
+            return Ok(Exit::Done);
+        }
+    };
     let run = find::run(&local, &told.run.id).await?.run;
     let before = find::load(&local, run).await?;
     let step = course::position(&before, &args.step)?;

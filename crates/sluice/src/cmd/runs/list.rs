@@ -4,35 +4,30 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::runs::List;
+use crate::client::Client;
+use crate::desk::Desk;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use serde_json::{Value, json};
-use sluice_core::port::store::{Filter, RunRow};
+use serde_json::json;
+use sluice_core::port::store::Filter;
+use sluice_server::limits::PAGE_MAX;
 use sluice_server::service::find;
-use sluice_server::service::runs::RunShown;
+use sluice_server::service::runs::{self, RunShown};
+
+/// Runs, and where the next ones begin.
+type Page = (Vec<RunShown>, Option<String>);
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
-    let before = match &args.before {
-        Some(text) => Some(find::run(&local, text).await?.run),
-        None => None,
+    let desk = Desk::look(&args.data).await?;
+    let (rows, next) = match &desk {
+        Desk::Here(local) => here(local, args).await?,
+        Desk::There(client) => there(client, args).await?,
     };
-    let filter = Filter {
-        statuses: args.status.clone(),
-        workflow: args.workflow.clone(),
-        before,
-        limit: usize::from(args.limit),
-        ..Filter::default()
-    };
-    let rows = local.store.list(filter).await?;
-    local.close().await;
-    let full = rows.len() == usize::from(args.limit);
-    let next = rows.last().filter(|_| full).map(|row| row.run.to_string());
+    desk.close().await;
     match args.json.reader() {
         Reader::Program => {
-            let data: Vec<Value> = rows.iter().map(|row| json!(RunShown::from(row))).collect();
-            out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": next}}))?;
+            out.json(Layout::Line, &json!({"data": rows, "meta": {"next_cursor": next}}))?;
         }
         Reader::Person if rows.is_empty() => out.note("no runs")?,
         Reader::Person => {
@@ -45,21 +40,63 @@ pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn table(rows: &[RunRow]) -> String {
+async fn here(local: &Local, args: &List) -> anyhow::Result<Page> {
+    let before = match &args.before {
+        Some(text) => Some(find::run(local, text).await?.run),
+        None => None,
+    };
+    let filter = Filter {
+        statuses: args.status.clone(),
+        workflow: args.workflow.clone(),
+        before,
+        limit: usize::from(args.limit),
+        ..Filter::default()
+    };
+    Ok(runs::list(local, filter).await?)
+}
+
+async fn there(client: &Client, args: &List) -> anyhow::Result<Page> {
+    let mut cursor = match &args.before {
+        Some(text) => Some(super::id(client, text).await?),
+        None => None,
+    };
+    let mut rows: Vec<RunShown> = Vec::new();
+    loop {
+        let left = usize::from(args.limit) - rows.len();
+        let limit = left.min(usize::from(PAGE_MAX));
+        let words: Vec<&str> = args.status.iter().map(|status| status.as_str()).collect();
+        let mut query = vec![("limit", limit.to_string())];
+        if !words.is_empty() {
+            query.push(("status", words.join(",")));
+        }
+        query.extend(args.workflow.iter().map(|name| ("workflow", name.clone())));
+        query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+        let page = client.get(&["runs"], &query).await?;
+        cursor.clone_from(&page.next_cursor);
+        rows.extend(page.read::<Vec<RunShown>>()?);
+        if cursor.is_none() || rows.len() >= usize::from(args.limit) {
+            return Ok((rows, cursor));
+        }
+    }
+}
+
+fn table(rows: &[RunShown]) -> String {
     let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STARTED", "TOOK", ""]);
     for row in rows {
-        let took = row.ended_at_ms.map(|end| amount::time(end.saturating_sub(row.started_at_ms)));
-        let note = match (row.parent, row.owner) {
+        let ended = row.completed_at.as_deref().and_then(amount::ms);
+        let started = amount::ms(&row.started_at).unwrap_or(0);
+        let took = ended.map(|end| amount::time(end.saturating_sub(started)));
+        let note = match (&row.parent_run_id, &row.owner) {
             (Some(_), _) => "child",
             (None, Some(_)) => "at work",
             (None, None) => "",
         };
         let version = row.version.map(|version| format!("@{version}")).unwrap_or_default();
         table.row([
-            row.run.to_string(),
+            row.run_id.clone(),
             format!("{}{version}", row.workflow),
-            row.status.to_string(),
-            amount::moment(row.started_at_ms),
+            row.status.clone(),
+            amount::moment(started),
             took.unwrap_or_default(),
             note.to_owned(),
         ]);

@@ -5,31 +5,26 @@ mod mermaid;
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::runs::{Provenance, Shape, Way};
+use crate::client::Client;
+use crate::desk::Desk;
 use crate::local::Local;
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use serde_json::json;
+use anyhow::Context as _;
+use serde_json::{Value, json};
 use sluice_core::run::id::RunId;
-use sluice_core::run::provenance::Place;
+use sluice_core::run::provenance::{Crossing, Place};
 use sluice_engine::provenance::{Ask, Direction, Trace};
 use sluice_server::refused;
 use sluice_server::service::find;
 
 pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
-    let id = find::run(&local, &args.run.id).await?.run;
-    let run = find::load(&local, id).await?;
-    if let Some(step) = &args.step {
-        find::step(&run, step)?;
-    }
-    let direction = match args.direction {
-        Way::Up => Direction::Up,
-        Way::Down => Direction::Down,
-        Way::Both => Direction::Both,
+    let desk = Desk::look(&args.data).await?;
+    let (id, trace) = match &desk {
+        Desk::Here(local) => here(local, args).await?,
+        Desk::There(client) => there(client, args).await?,
     };
-    let ask = Ask { step: args.step.clone(), direction, hops_max: args.hops.into() };
-    let trace = local.engine.provenance(id, &ask).await.map_err(refused::load)?;
-    local.close().await;
+    desk.close().await;
     let shape = if args.json.reader() == Reader::Program { Shape::Json } else { args.format };
     match shape {
         Shape::Json => {
@@ -50,6 +45,53 @@ pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit
         out.note("there is more: further runs, or some that cannot be read")?;
     }
     Ok(Exit::Done)
+}
+
+async fn here(local: &Local, args: &Provenance) -> anyhow::Result<(RunId, Trace)> {
+    let id = find::run(local, &args.run.id).await?.run;
+    let run = find::load(local, id).await?;
+    if let Some(step) = &args.step {
+        find::step(&run, step)?;
+    }
+    let direction = match args.direction {
+        Way::Up => Direction::Up,
+        Way::Down => Direction::Down,
+        Way::Both => Direction::Both,
+    };
+    let ask = Ask { step: args.step.clone(), direction, hops_max: args.hops.into() };
+    Ok((id, local.engine.provenance(id, &ask).await.map_err(refused::load)?))
+}
+
+async fn there(client: &Client, args: &Provenance) -> anyhow::Result<(RunId, Trace)> {
+    let direction = match args.direction {
+        Way::Up => "up",
+        Way::Down => "down",
+        Way::Both => "both",
+    };
+    let mut query = vec![("direction", direction.to_owned()), ("hops", args.hops.to_string())];
+    query.extend(args.step.iter().map(|step| ("step", step.clone())));
+    let said = client.get(&["runs", &args.run.id, "provenance"], &query).await?.data;
+    let read = || -> Option<(RunId, Trace)> {
+        let rows = said["rows"].as_array()?.iter().map(crossing);
+        let trace = Trace { crossings: rows.collect::<Option<_>>()?, cut: said["cut"] == true };
+        Some((RunId::parse(said["run_id"].as_str()?)?, trace))
+    };
+    read().context("the server shows values that cannot be read")
+}
+
+fn crossing(row: &Value) -> Option<Crossing> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let place = |name: &str| {
+        let run = RunId::parse(row[name]["run_id"].as_str()?)?;
+        Some(Place { run, node: text(&row[name]["node_id"])? })
+    };
+    Some(Crossing {
+        source: place("source")?,
+        source_output_path: text(&row["source_output_path"])?,
+        target: place("target")?,
+        target_input_path: text(&row["target_input_path"])?,
+        transform: text(&row["transform"]),
+    })
 }
 
 /// A step, with its run where that is another one.

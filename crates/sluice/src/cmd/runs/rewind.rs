@@ -2,13 +2,20 @@
 
 use crate::Exit;
 use crate::cli::runs::Rewind;
+use crate::client::Client;
+use crate::cmd::errand::Errand;
 use crate::cmd::told::{self, Told};
 use crate::cmd::work::Bench;
+use crate::desk;
 use crate::out::Out;
+use serde_json::json;
 use sluice_core::run::state::Run;
 use sluice_server::service::{course, find};
 
 pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
+    if let Some(client) = desk::server()? {
+        return there(&client, args, out).await;
+    }
     let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
@@ -34,4 +41,13 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
 
 fn generations(run: &Run) -> u64 {
     run.steps.iter().map(|step| u64::from(step.generation)).sum()
+}
+
+async fn there(client: &Client, args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
+    let errand = Errand::new(client, &args.place)?;
+    let before = errand.detail(&args.run.id).await?;
+    let (path, to) = (["runs", &before.run_id, "rewind"], args.to);
+    let told = told::there(client, &path, &json!({"to": to})).await?;
+    let word = format!("is back at checkpoint {to}");
+    errand.go_on(&told.run_id, &word, before.last_event_id, out).await
 }

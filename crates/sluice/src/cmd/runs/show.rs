@@ -4,79 +4,127 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::runs::Show;
+use crate::client::Client;
+use crate::desk::Desk;
 use crate::local::Local;
 use crate::out::{Layout, Out};
+use crate::picture::{Node, Picture};
 use crate::table::Table;
-use sluice_core::run::projection::node::NodeResult;
-use sluice_core::run::projection::{Projection, project};
-use sluice_core::run::state::Run;
+use serde::Deserialize as _;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use sluice_core::visible;
-use sluice_server::service::checkpoint::{self, Checkpoint};
-use sluice_server::service::find;
-use std::fmt::Write as _;
+use sluice_server::service::runs::{self, CheckpointShown};
+use sluice_server::service::{approvals, find};
+
+/// Everything that is shown of a run.
+struct Shown {
+    /// The projection, as it is handed to programs.
+    state: Box<RawValue>,
+    /// What it was started with.
+    detail: Value,
+    /// Every question it asked.
+    questions: Vec<Value>,
+    checkpoints: Vec<CheckpointShown>,
+}
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
-    let row = find::run(&local, &args.run.id).await?;
-    let run = find::load(&local, row.run).await?;
-    let shown = project(&run).with_taken(local.store.taken(run.id).await?);
-    match args.json.reader() {
-        Reader::Program => out.json(Layout::Line, &shown)?,
-        Reader::Person => {
-            let checkpoints = checkpoint::list(&local, &run).await?;
-            let at_work = if row.owner.is_some() { ", a process works on it" } else { "" };
-            out.print(&head(&run, &shown, at_work))?;
-            out.print(&steps(&shown))?;
-            out.print(&questions(&run))?;
-            out.print(&marks(&checkpoints))?;
-        }
+    let desk = Desk::look(&args.data).await?;
+    let shown = match &desk {
+        Desk::Here(local) => here(local, &args.run.id, args.json.reader()).await?,
+        Desk::There(client) => there(client, &args.run.id, args.json.reader()).await?,
+    };
+    desk.close().await;
+    if args.json.reader() == Reader::Program {
+        out.json(Layout::Line, &shown.state)?;
+        return Ok(Exit::Done);
     }
-    local.close().await;
+    let value: Value = serde_json::from_str(shown.state.get())?;
+    let picture = Picture::deserialize(&value)?;
+    out.print(&head(&picture, &shown.detail))?;
+    out.print(&steps(&picture))?;
+    out.print(&questions(&shown.questions))?;
+    out.print(&marks(&shown.checkpoints))?;
     Ok(Exit::Done)
 }
 
-fn head(run: &Run, shown: &Projection<'_>, at_work: &str) -> String {
+impl Shown {
+    /// All that programs are shown.
+    fn bare(state: Box<RawValue>) -> Shown {
+        Shown { state, detail: Value::Null, questions: Vec::new(), checkpoints: Vec::new() }
+    }
+}
+
+async fn here(local: &Local, id: &str, reader: Reader) -> anyhow::Result<Shown> {
+    let row = find::run(local, id).await?;
+    let run = find::load(local, row.run).await?;
+    let state = runs::state(local, &run).await?;
+    if reader == Reader::Program {
+        return Ok(Shown::bare(state));
+    }
+    Ok(Shown {
+        state,
+        detail: runs::show(local, &row).await?,
+        questions: run.approvals.keys().map(|id| approvals::shown(&run, *id)).collect(),
+        checkpoints: runs::checkpoints(local, &run).await?,
+    })
+}
+
+async fn there(client: &Client, id: &str, reader: Reader) -> anyhow::Result<Shown> {
+    let state = client.get(&["runs", id, "state"], &[]).await?.data;
+    let state = serde_json::value::to_raw_value(&state)?;
+    if reader == Reader::Program {
+        return Ok(Shown::bare(state));
+    }
+    let detail = client.get(&["runs", id], &[]).await?.data;
+    let questions = detail["approvals"].as_array().cloned().unwrap_or_default();
+    let checkpoints = client.get(&["runs", id, "checkpoints"], &[]).await?.read()?;
+    Ok(Shown { state, detail, questions, checkpoints })
+}
+
+fn head(shown: &Picture, detail: &Value) -> String {
     let version = shown.version.map(|version| format!("@{version}")).unwrap_or_default();
-    let workflow = visible::brief(shown.workflow);
-    let why = shown.pause_reason.map(|why| format!(" ({why})")).unwrap_or_default();
-    let mut text =
-        format!("{}  {workflow}{version}\n{}{why}{at_work}\n", shown.run_id, shown.status);
+    let workflow = visible::brief(&shown.workflow);
+    let why = shown.pause_reason.as_ref().map(|why| format!(" ({})", visible::brief(why)));
+    let why = why.unwrap_or_default();
+    let at_work = if detail["owner"].is_null() { "" } else { ", a process works on it" };
+    let id = visible::brief(&shown.run_id);
+    let mut text = format!("{id}  {workflow}{version}\n{}{why}{at_work}\n", shown.status);
     let mut facts = Table::plain();
-    facts.row(["started".to_owned(), amount::moment(shown.started_at.0)]);
+    facts.row(["started".to_owned(), amount::moment(shown.started_at)]);
     if let (Some(end), Some(ms)) = (shown.completed_at, shown.duration_ms) {
-        let took = format!("{}, after {}", amount::moment(end.0), amount::time(ms));
+        let took = format!("{}, after {}", amount::moment(end), amount::time(ms));
         facts.row(["ended".to_owned(), took]);
     }
-    let tokens = shown.input_tokens.saturating_add(shown.output_tokens);
-    let spent = amount::spent(0, tokens, shown.cost);
+    let spent = amount::spent(0, shown.tokens(), shown.cost);
     if !spent.is_empty() {
         facts.row(["spent".to_owned(), spent.join(", ")]);
     }
-    if let (Some(code), Some(message)) = (shown.error_code, shown.error_message) {
+    if let (Some(code), Some(message)) = (&shown.error_code, &shown.error_message) {
         facts.row(["error".to_owned(), format!("{code}: {message}")]);
     }
-    if let Some(parent) = shown.parent_run_id {
-        facts.row(["parent".to_owned(), parent.to_string()]);
+    if let Some(parent) = &shown.parent_run_id {
+        facts.row(["parent".to_owned(), parent.clone()]);
     }
-    if let Some(origin) = &run.started.origin {
-        facts.row(["made by".to_owned(), format!("{} of {}", origin.kind, origin.run)]);
+    let origin = &detail["origin"];
+    if let (Some(kind), Some(run)) = (origin["kind"].as_str(), origin["run_id"].as_str()) {
+        facts.row(["made by".to_owned(), format!("{kind} of {run}")]);
     }
     text.push_str(&facts.draw());
     text
 }
 
-fn steps(shown: &Projection<'_>) -> String {
+fn steps(shown: &Picture) -> String {
     let mut table = Table::new(&["STEP", "STATUS", "TIME", "ATTEMPTS", "TOKENS", "COST", ""]);
     for node in &shown.node_results {
-        let tokens = node.input_tokens.saturating_add(node.output_tokens);
         let some = |number: u64| if number == 0 { String::new() } else { number.to_string() };
         let cost = amount::spent(0, 0, node.cost).pop().unwrap_or_default();
         table.row([
-            node.node_id.clone().into_owned(),
+            node.node_id.clone(),
             node.status.to_string(),
             node.duration_ms.map(amount::time).unwrap_or_default(),
             some(node.attempts.into()),
-            some(tokens),
+            some(node.tokens()),
             cost,
             remark(node),
         ]);
@@ -84,45 +132,42 @@ fn steps(shown: &Projection<'_>) -> String {
     format!("\n{}", table.draw())
 }
 
-fn remark(node: &NodeResult<'_>) -> String {
-    if let (Some(code), Some(message)) = (node.error_code, node.error_message) {
+fn remark(node: &Node) -> String {
+    if let (Some(code), Some(message)) = (&node.error_code, &node.error_message) {
         return format!("{code}: {message}");
     }
-    let text = node.skip_reason.or(node.unblock_hint.as_deref());
-    text.unwrap_or_default().to_owned()
+    node.skip_reason.clone().or(node.unblock_hint.clone()).unwrap_or_default()
 }
 
-fn questions(run: &Run) -> String {
-    if run.approvals.is_empty() {
+fn questions(all: &[Value]) -> String {
+    if all.is_empty() {
         return String::new();
     }
     let mut table = Table::new(&["APPROVAL", "STEP", "STATUS", "ABOUT"]);
-    for (id, asked) in &run.approvals {
-        let status = match (asked.resolution, &asked.by) {
-            (None, _) => "pending".to_owned(),
-            (Some(resolution), None) => resolution.as_str().to_owned(),
-            (Some(resolution), Some(by)) => format!("{} by {by}", resolution.as_str()),
+    for asked in all {
+        let text = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
+        let status = match (text("status"), asked["by"].as_str()) {
+            (status, Some(by)) if status != "pending" => format!("{status} by {by}"),
+            (status, _) => status,
         };
-        table.row([id.to_string(), run.name(asked.at), status, asked.summary.clone()]);
+        table.row([text("approval_id"), text("node_id"), status, text("summary")]);
     }
     format!("\n{}", table.draw())
 }
 
-fn marks(checkpoints: &[Checkpoint]) -> String {
-    let mut text = String::new();
+fn marks(checkpoints: &[CheckpointShown]) -> String {
     if checkpoints.is_empty() {
-        return text;
+        return String::new();
     }
     let mut table = Table::new(&["CHECKPOINT", "AT", "STEP", ""]);
     for one in checkpoints {
         let undone = if one.undone { ", undone since" } else { "" };
         table.row([
             one.number.to_string(),
-            amount::moment(one.at_ms),
-            one.step.clone(),
-            format!("{}{undone}", one.word),
+            amount::ms(&one.at).map(amount::moment).unwrap_or_default(),
+            one.node_id.clone(),
+            format!("{}{undone}", one.what),
         ]);
     }
-    let _ = write!(text, "\n{}", table.draw());
-    text
+    format!("\n{}", table.draw())
 }

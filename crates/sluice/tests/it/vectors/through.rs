@@ -145,6 +145,7 @@ async fn play(case: &Case, stored: Stored) -> Result<Played, String> {
         policies: PolicySource::default(),
         sealer: None,
         moderator: moderator(case)?,
+        observer: None,
     };
     let engine =
         Engine::open(ground, Config::default()).await.map_err(|error| error.to_string())?;

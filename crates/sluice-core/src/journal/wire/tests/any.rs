@@ -190,7 +190,7 @@ fn run_started() -> BoxedStrategy<RunStarted> {
         (text(), run(), any::<u64>()).prop_map(|(kind, run, event)| Origin { kind, run, event });
     let definition = (text(), option::of(any::<u64>()), text(), option::of(hash()));
     let given = (btree_map(text(), hash(), 0..3), map(), btree_map(text(), text(), 0..3));
-    let about = (maybe(), text(), text(), text(), text());
+    let about = (maybe(), text(), text(), (text(), text(), maybe()));
     let above = (option::of((run(), text())), option::of(run()), any::<u32>(), option::of(origin));
     let postures = vec![Posture::BoundedAutonomous, Posture::ApprovalRequired, Posture::Advisory];
     let governed = (
@@ -204,7 +204,8 @@ fn run_started() -> BoxedStrategy<RunStarted> {
             let ((deployment, posture, trust_ceiling), pins, caps, agreed) = governed;
             let (workflow, version, definition_hash, definition) = definition;
             let (children, args, role_bindings) = given;
-            let (default_agent, gateway, initiator, trace_id, root_span_id) = about;
+            let (default_agent, gateway, initiator, traced) = about;
+            let (trace_id, root_span_id, parent_span_id) = traced;
             let (parent, root, depth, origin) = above;
             RunStarted {
                 workflow,
@@ -219,6 +220,7 @@ fn run_started() -> BoxedStrategy<RunStarted> {
                 initiator,
                 trace_id,
                 root_span_id,
+                parent_span_id,
                 parent,
                 root,
                 depth,

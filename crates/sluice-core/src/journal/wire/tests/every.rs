@@ -95,6 +95,7 @@ fn run_started() -> RunStarted {
         initiator: text("ada"),
         trace_id: text("t"),
         root_span_id: text("s"),
+        parent_span_id: some("p"),
         parent: Some((RUN, text("step[1]"))),
         root: Some(RUN),
         depth: 1,

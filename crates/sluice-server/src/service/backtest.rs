@@ -1,12 +1,8 @@
 //! Decisions that another set would make otherwise.
 
-use super::past::{self, Decided, Sets};
-use crate::amount;
-use crate::cli::Reader;
-use crate::cli::registry::Past;
-use crate::local::Local;
-use crate::out::{Layout, Out};
-use crate::table::Table;
+use super::Service;
+use super::past::{Decided, Past, Sets, Walk};
+use crate::refused::Done;
 use serde_json::{Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_govern::decision::Disposition;
@@ -16,7 +12,7 @@ use sluice_govern::policy::{Policies, Replayed, replay};
 const SHOWN_MAX: usize = 1000;
 
 /// What a set is compared with.
-pub(super) enum With<'p> {
+pub enum With<'p> {
     /// The set that was in force at each decision.
     Then,
     /// Another set.
@@ -25,7 +21,7 @@ pub(super) enum With<'p> {
 
 /// What came of a comparison.
 #[derive(Default)]
-pub(super) struct Compared {
+pub struct Compared {
     differ: Vec<Differs>,
     /// All that differ, also those that are not kept.
     different: u64,
@@ -66,34 +62,35 @@ impl Differs {
 }
 
 /// Tries a set on what was decided before.
-pub(super) async fn compare(
-    local: &Local,
+pub async fn compare(
+    service: &Service,
     past: &Past,
     with: With<'_>,
     after: &Policies,
-) -> anyhow::Result<Compared> {
+) -> Done<Compared> {
     let mut compared = Compared::default();
     let mut sets = Sets::default();
-    let unknown = past::each(local, past, async |decided| {
-        let before = match with {
-            With::Set(before) => Some(before),
-            With::Then => sets.get(local, &decided.hash).await?,
-        };
-        let Some(before) = before else {
-            compared.unknown += 1;
-            return Ok(());
-        };
-        compared.looked_at += 1;
-        if let Some(differs) = Differs::of(decided, before, after) {
-            compared.different += 1;
-            if compared.differ.len() < SHOWN_MAX {
-                compared.differ.push(differs);
+    let mut walk = Walk::begin(service, past).await?;
+    while let Some(page) = walk.next(service).await? {
+        for decided in page {
+            let before = match with {
+                With::Set(before) => Some(before),
+                With::Then => sets.get(service, &decided.hash).await?,
+            };
+            let Some(before) = before else {
+                compared.unknown += 1;
+                continue;
+            };
+            compared.looked_at += 1;
+            if let Some(differs) = Differs::of(decided, before, after) {
+                compared.different += 1;
+                if compared.differ.len() < SHOWN_MAX {
+                    compared.differ.push(differs);
+                }
             }
         }
-        Ok(())
-    })
-    .await?;
-    compared.unknown += unknown;
+    }
+    compared.unknown += walk.without;
     Ok(compared)
 }
 
@@ -107,7 +104,7 @@ const fn word(disposition: Disposition) -> &'static str {
 
 impl Compared {
     /// For programs.
-    pub(super) fn object(&self) -> Value {
+    pub fn object(&self) -> Value {
         let differ: Vec<Value> = self.differ.iter().map(Differs::object).collect();
         json!({
             "decisions": self.looked_at,
@@ -115,36 +112,6 @@ impl Compared {
             "unknown": self.unknown,
             "data": differ,
         })
-    }
-
-    pub(super) fn tell(&self, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
-        if reader == Reader::Program {
-            return out.json(Layout::Line, &self.object());
-        }
-        if !self.differ.is_empty() {
-            let mut table =
-                Table::new(&["RUN", "STEP", "EVENT", "AT", "WAS", "WOULD BE", "BECAUSE"]);
-            for one in &self.differ {
-                table.row([
-                    one.decided.run.to_string(),
-                    one.decided.step.clone(),
-                    one.decided.event.to_string(),
-                    amount::moment(one.decided.at_ms),
-                    word(one.was.disposition).to_owned(),
-                    word(one.would.disposition).to_owned(),
-                    one.because().join(", "),
-                ]);
-            }
-            out.print(&table.draw())?;
-        }
-        let (different, all) = (self.different, self.looked_at);
-        let decisions = if all == 1 { "decision" } else { "decisions" };
-        out.print(&format!("{different} of {all} {decisions} would differ\n"))?;
-        if self.unknown > 0 {
-            let message = format!("of {} more nobody knows what policies saw", self.unknown);
-            out.note(&message)?;
-        }
-        Ok(())
     }
 }
 

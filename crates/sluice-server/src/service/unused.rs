@@ -1,5 +1,7 @@
 //! What goes with payloads, unless another run needs it.
 
+use super::erase::unreadable;
+use crate::refused::Done;
 use sluice_core::journal::wire;
 use sluice_core::port::store::{Filter, Hash, Store};
 use sluice_core::run::id::RunId;
@@ -16,7 +18,7 @@ pub(super) async fn of(
     store: &dyn Store,
     run: RunId,
     mut blobs: BTreeSet<Hash>,
-) -> anyhow::Result<Vec<Hash>> {
+) -> Done<Vec<Hash>> {
     let mut filter = Filter { limit: PAGE, ..Filter::default() };
     while !blobs.is_empty() {
         let rows = store.list(filter.clone()).await?;
@@ -29,7 +31,7 @@ pub(super) async fn of(
                 let Some(last) = frames.last() else { break };
                 after = last.first + u64::from(last.count) - 1;
                 for frame in &frames {
-                    for hash in wire::blobs_of(frame)? {
+                    for hash in wire::blobs_of(frame).map_err(unreadable(other))? {
                         blobs.remove(&hash);
                     }
                 }

@@ -1,0 +1,188 @@
+//! Gateways, beside their rows: their tokens, their health, their heartbeats.
+//!
+//! INVARIANT: a gateway speaks for itself alone. Its token says which gateway of
+//! which organisation it is.
+
+use super::ask::{Ask, bad};
+use super::problem::{RATE_LIMITED, Rejection, UNAUTHENTICATED};
+use super::reply::Reply;
+use super::route::{Answers, Incoming, Need, Route, body};
+use crate::auth::permission::Permission as P;
+use crate::auth::secret;
+use crate::house::House;
+use crate::refused::{Done, Refused};
+use crate::service::registry::{self, Asked, Mode};
+use axum::http::Method;
+use axum::response::Response;
+use schemars::{JsonSchema, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sluice_core::journal::envelope::timestamp;
+use sluice_core::port::store::Hash;
+use sluice_govern::registry::{Gateway, Health, Kind, Row};
+use std::sync::Arc;
+
+/// The header in which a gateway sends its token.
+const GATEWAY_TOKEN: &str = "x-gateway-token";
+/// Longest id of an instance, in bytes.
+const INSTANCE_BYTES_MAX: usize = 128;
+
+/// The routes of gateways.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            (Method::POST, "/api/v1/gateways/{name}/token"),
+            Need::Permission(P::GatewayWrite),
+            "Give a gateway a new token, shown once",
+            token,
+        )
+        .answering(201),
+        Route::new(
+            (Method::GET, "/api/v1/gateways/{name}/health"),
+            Need::Permission(P::GovernanceRead),
+            "Whether a gateway can do work, and how that changed",
+            health,
+        ),
+        Route::open(
+            (Method::POST, "/api/v1/gateways/{name}/heartbeat"),
+            Need::Nothing,
+            "A gateway says how it is, by its own token",
+            Answers::Json(|_| json_schema!({"type": "object"})),
+            heartbeat,
+        ),
+    ]
+}
+
+/// A token of a gateway that was just made.
+#[derive(Debug, Serialize, JsonSchema)]
+struct GatewayToken {
+    /// The gateway.
+    gateway: String,
+    /// The token. Only its hash is kept.
+    token: String,
+}
+
+async fn token(ask: Ask) -> Done<Reply<GatewayToken>> {
+    let name = ask.path("name").to_owned();
+    let mut entropy = ask.app.entropy();
+    let made: String = (0..4).map(|_| format!("{:016x}", entropy.bits())).collect();
+    let token = format!("gwt_{made}");
+    let hash = Hash::of(token.as_bytes()).to_string();
+    let wish = |there: &[Row]| -> Done<Asked> {
+        let mut row = registry::row(there, Kind::Gateway, &name)?.clone();
+        row.body["token_sha256"] = hash.clone().into();
+        Ok(Asked { put: vec![row], remove: Vec::new() })
+    };
+    registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await?;
+    Ok(Reply::created(GatewayToken { gateway: name, token }))
+}
+
+/// How a gateway was at a time.
+#[derive(Debug, Serialize, JsonSchema)]
+struct HealthChange {
+    /// When it became so.
+    at: String,
+    /// `healthy`, `degraded` or `offline`.
+    health: String,
+}
+
+/// How a gateway is.
+#[derive(Debug, Serialize, JsonSchema)]
+struct HealthShown {
+    /// The gateway.
+    gateway: String,
+    /// `healthy`, `degraded` or `offline`, as far as this process can tell.
+    health: String,
+    /// The last changes, oldest first.
+    history: Vec<HealthChange>,
+}
+
+fn word(health: Health) -> String {
+    serde_json::to_value(health)
+        .ok()
+        .and_then(|word| word.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+async fn health(ask: Ask) -> Done<Reply<HealthShown>> {
+    let rows = ask.house.rows().await?;
+    let name = ask.path("name");
+    registry::row(&rows.rows, Kind::Gateway, name)?;
+    let (now, history) = ask.service().engine.health(name);
+    let change = |(at_ms, health)| HealthChange { at: timestamp(at_ms), health: word(health) };
+    Ok(Reply::ok(HealthShown {
+        gateway: name.to_owned(),
+        health: word(now),
+        history: history.into_iter().map(change).collect(),
+    }))
+}
+
+/// How a gateway says it is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeartbeatBody {
+    status: Health,
+    /// The process behind the gateway; a new one says that it was started anew.
+    instance_id: Option<String>,
+}
+
+async fn heartbeat(incoming: Incoming) -> Response {
+    let request_id = incoming.request_id.clone();
+    match beat(&incoming).await {
+        Ok(reply) => reply.into_response(&request_id),
+        Err(rejection) => rejection.into_response(&request_id),
+    }
+}
+
+async fn beat(incoming: &Incoming) -> Result<Reply<Value>, Rejection> {
+    let name = incoming.path.first().map(|(_, name)| name.as_str()).unwrap_or_default();
+    let Some(house) = known(incoming, name).await? else {
+        incoming.app.admit_stranger(incoming.from).map_err(|after| {
+            Rejection::later(RATE_LIMITED, "too many secrets that are none", after)
+        })?;
+        let remedy = "send the gateway's own token as `X-Gateway-Token`";
+        return Err(Refused::new(UNAUTHENTICATED, "no token of this gateway", remedy).into());
+    };
+    let said: HeartbeatBody = body(&incoming.headers, &incoming.body)?;
+    if let Some(instance) = &said.instance_id {
+        note_instance(&house, name, instance).await?;
+    }
+    house.service().engine.heard(name, said.status).await;
+    Ok(Reply::ok(serde_json::json!({"received": true})))
+}
+
+/// The organisation whose gateway of this name has the token that was sent.
+async fn known(incoming: &Incoming, name: &str) -> Result<Option<Arc<House>>, Rejection> {
+    let sent = incoming.headers.get(GATEWAY_TOKEN).and_then(|value| value.to_str().ok());
+    let Some(sent) = sent else { return Ok(None) };
+    let hash = Hash::of(sent.as_bytes()).to_string();
+    for house in incoming.app.houses() {
+        let rows = house.rows().await.map_err(crate::refused::Failure::from)?;
+        let Ok(row) = registry::row(&rows.rows, Kind::Gateway, name) else { continue };
+        let gateway: Option<Gateway> = serde_json::from_value(row.body.clone()).ok();
+        let expected = gateway.and_then(|gateway| gateway.token_sha256).unwrap_or_default();
+        if secret::same(&hash, &expected) {
+            return Ok(Some(house));
+        }
+    }
+    Ok(None)
+}
+
+/// Notes that another process is behind a gateway.
+async fn note_instance(house: &House, name: &str, instance: &str) -> Done<()> {
+    if instance.is_empty() || instance.len() > INSTANCE_BYTES_MAX {
+        return Err(bad("`instance_id` has 1 to 128 bytes").into());
+    }
+    let rows = house.rows().await?;
+    let row = registry::row(&rows.rows, Kind::Gateway, name)?;
+    if row.body["instance_id"] == instance {
+        return Ok(());
+    }
+    let wish = |there: &[Row]| -> Done<Asked> {
+        let mut row = registry::row(there, Kind::Gateway, name)?.clone();
+        row.body["instance_id"] = instance.into();
+        Ok(Asked { put: vec![row], remove: Vec::new() })
+    };
+    registry::change(house.service(), &format!("gateway:{name}"), Mode::Write, &wish).await?;
+    Ok(())
+}

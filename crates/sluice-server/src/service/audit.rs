@@ -1,0 +1,134 @@
+//! The audit: what happened, who did it, and whether it is still so.
+//!
+//! Entries come from the audit, facts of runs from their journals: nothing is
+//! written twice, and what is shown is what was sealed.
+
+pub mod fact;
+pub mod packet;
+pub mod verify;
+
+use super::Service;
+use crate::refused::Done;
+use fact::Fact;
+use sluice_core::run::id::RunId;
+
+/// Entries read at once.
+const PAGE: usize = 500;
+/// Bytes of frames read at once.
+const PAGE_BYTES: usize = 1024 * 1024;
+/// How far back the newest are looked for, in appends.
+const BACK: u64 = 2000;
+
+/// How far everything was read: entries, and appends of all runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The place of the last entry.
+    pub entries: u64,
+    /// The place of the last append.
+    pub frames: u64,
+}
+
+impl Cursor {
+    /// Reads what `Display` writes.
+    pub fn parse(text: &str) -> Option<Cursor> {
+        let (entries, frames) = text.split_once('.')?;
+        Some(Cursor { entries: entries.parse().ok()?, frames: frames.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.entries, self.frames)
+    }
+}
+
+/// Which facts.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Only of these categories; of all if there are none.
+    pub categories: Vec<String>,
+    /// Only of this run.
+    pub run: Option<RunId>,
+    /// Only since then.
+    pub since_ms: u64,
+}
+
+impl Wanted {
+    fn has(&self, fact: &Fact) -> bool {
+        let of_run = |run: RunId| fact.resource == ("run".to_owned(), run.to_string());
+        fact.is_of(&self.categories) && fact.at_ms >= self.since_ms && self.run.is_none_or(of_run)
+    }
+}
+
+/// A page of facts after a place, by time within the page, and where the next one
+/// begins; the same place again when there is nothing more.
+pub async fn page(
+    service: &Service,
+    mut after: Cursor,
+    wanted: &Wanted,
+    limit: usize,
+) -> Done<(Vec<Fact>, Cursor)> {
+    let mut facts = Vec::new();
+    loop {
+        let entries = service.store.entries(after.entries, PAGE).await?;
+        let frames = service.store.feed(after.frames, PAGE_BYTES).await?;
+        let before = after;
+        after.entries = entries.last().map_or(after.entries, |last| last.place);
+        after.frames = frames.last().map_or(after.frames, |last| last.place);
+        facts.extend(entries.iter().filter_map(Fact::of_entry).filter(|fact| wanted.has(fact)));
+        for placed in &frames {
+            let of_run = Fact::of_frame(placed.run, &placed.frame, 0);
+            facts.extend(of_run.into_iter().filter(|fact| wanted.has(fact)));
+        }
+        if facts.len() >= limit || after == before {
+            facts.sort_by_key(|fact| fact.at_ms);
+            return Ok((facts, after));
+        }
+    }
+}
+
+/// The newest facts, oldest first, and where to go on from.
+pub async fn newest(service: &Service, wanted: &Wanted, limit: usize) -> Done<(Vec<Fact>, Cursor)> {
+    let end = service.store.feed_end().await?;
+    let entries = entries_end(service).await?;
+    let mut back = BACK;
+    loop {
+        let from =
+            Cursor { entries: entries.saturating_sub(back), frames: end.saturating_sub(back) };
+        let (mut facts, mut after) = (Vec::new(), from);
+        loop {
+            let (page, next) = page(service, after, wanted, usize::MAX).await?;
+            facts.extend(page);
+            if next == after {
+                break;
+            }
+            after = next;
+        }
+        let whole = from == Cursor::default();
+        if facts.len() >= limit || whole {
+            facts.sort_by_key(|fact| fact.at_ms);
+            let surplus = facts.len().saturating_sub(limit);
+            return Ok((facts.split_off(surplus), after));
+        }
+        back = back.saturating_mul(8);
+    }
+}
+
+/// The place of the last entry: found by doubling, then by halving.
+async fn entries_end(service: &Service) -> Done<u64> {
+    let some_after = async |place: u64| -> Done<Option<u64>> {
+        Ok(service.store.entries(place, 1).await?.first().map(|one| one.place))
+    };
+    let (mut low, mut step) = (0u64, 1u64);
+    while let Some(found) = some_after(low.saturating_add(step - 1)).await? {
+        low = found;
+        step = step.saturating_mul(2);
+    }
+    while step > 1 {
+        step /= 2;
+        if let Some(found) = some_after(low.saturating_add(step - 1)).await? {
+            low = found;
+        }
+    }
+    Ok(low)
+}

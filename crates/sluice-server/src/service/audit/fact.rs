@@ -1,0 +1,97 @@
+//! What the audit shows: entries, and events that are facts of it.
+
+use serde_json::{Value, json};
+use sluice_core::evidence::audit;
+use sluice_core::journal::envelope::timestamp;
+use sluice_core::journal::wire;
+use sluice_core::port::ledger::Recorded;
+use sluice_core::port::store::{Frame, Hash};
+use sluice_core::run::id::RunId;
+
+/// A line of the audit.
+#[derive(Debug, Clone)]
+pub struct Fact {
+    /// When.
+    pub at_ms: u64,
+    /// `governance`, `execution`, `lifecycle`, …
+    pub category: String,
+    /// What happened.
+    pub what: String,
+    /// Who did it.
+    pub actor: Option<String>,
+    /// What sort of thing it happened to, and which one.
+    pub resource: (String, String),
+    /// The event, by its place and hash.
+    pub event: Option<(u64, Option<Hash>)>,
+    /// The step it is about.
+    pub step: Option<String>,
+    /// Everything else.
+    pub detail: Value,
+}
+
+impl Fact {
+    /// An entry as it stands there; none if it cannot be read.
+    pub fn of_entry(row: &Recorded) -> Option<Fact> {
+        let entry: Value = serde_json::from_str(&row.text).ok()?;
+        let word = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+        Some(Fact {
+            at_ms: entry.get("at")?.as_u64()?,
+            category: word("category")?,
+            what: word("type")?,
+            actor: word("actor"),
+            resource: (word("resource_type")?, word("resource_id")?),
+            event: entry["event"]["event"]
+                .as_u64()
+                .map(|event| (event, entry["event"]["hash"].as_str().and_then(Hash::parse))),
+            step: None,
+            detail: entry["detail"].clone(),
+        })
+    }
+
+    /// The facts of a run in a frame, after an event.
+    pub fn of_frame(run: RunId, frame: &Frame, after: u64) -> Vec<Fact> {
+        let Ok(raw) = wire::raw(&frame.body) else { return Vec::new() };
+        let (hashes, _) = frame.chain.as_chunks::<32>();
+        let events = (frame.first..).zip(&raw.events).enumerate();
+        let fact = |(place, (id, event)): (usize, (u64, &wire::RawEvent<'_>))| {
+            let (category, what) = audit::fact(event.kind)?;
+            let payload: Value = serde_json::from_str(event.payload).unwrap_or_default();
+            let by = payload.get("by").or_else(|| payload.get("initiator"));
+            Some(Fact {
+                at_ms: raw.at_ms,
+                category: category.to_owned(),
+                what: what.to_owned(),
+                actor: by.and_then(Value::as_str).map(str::to_owned),
+                resource: ("run".to_owned(), run.to_string()),
+                event: Some((id, hashes.get(place).map(|hash| Hash(*hash)))),
+                step: payload.get("nodeId").and_then(Value::as_str).map(str::to_owned),
+                detail: Value::Null,
+            })
+            .filter(|_| id > after)
+        };
+        events.filter_map(fact).collect()
+    }
+
+    /// Whether it is of one of these categories; of any, if none is named.
+    pub fn is_of(&self, categories: &[String]) -> bool {
+        categories.is_empty() || categories.contains(&self.category)
+    }
+
+    /// For programs.
+    pub fn object(&self) -> Value {
+        let (kind, id) = &self.resource;
+        let (event, hash) = self.event.unzip();
+        json!({
+            "at": timestamp(self.at_ms),
+            "category": self.category,
+            "type": self.what,
+            "actor": self.actor,
+            "resource_type": kind,
+            "resource_id": id,
+            "event_id": event,
+            "hash": hash.flatten().map(|hash| hash.to_string()),
+            "step": self.step,
+            "detail": self.detail,
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Whom a command asks: the data directory here, or a server.
+//!
+//! Both give the same JSON, and one piece of code draws it. What the two can do
+//! for each noun is in the commands of that noun.
+
+use crate::cli::run::{Data, Name};
+use crate::client::{Client, only_here};
+use crate::config;
+use crate::local::Local;
+use sluice_server::refused::Refused;
+
+/// Whom a command asks.
+pub(crate) enum Desk {
+    Here(Local),
+    There(Client),
+}
+
+impl Desk {
+    /// The server, if one is named; else a data directory that is there.
+    pub(crate) async fn look(data: &Data) -> anyhow::Result<Desk> {
+        match server()? {
+            Some(client) => Ok(Desk::There(client)),
+            None => Ok(Desk::Here(Local::look(data).await?)),
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        if let Desk::Here(local) = self {
+            local.close().await;
+        }
+    }
+}
+
+/// The server that commands talk to, if one is named.
+pub(crate) fn server() -> Result<Option<Client>, Refused> {
+    config::get().server().map(Client::new).transpose()
+}
+
+/// A server knows who asks by their token.
+pub(crate) fn by_token(name: &Name) -> Result<(), Refused> {
+    match name.who {
+        Some(_) => Err(only_here("`--as`")),
+        None => Ok(()),
+    }
+}

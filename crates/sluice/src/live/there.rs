@@ -1,0 +1,169 @@
+//! A run at a server, shown while it goes on.
+
+use super::ending::{self, outputs, summary};
+use super::line;
+use super::screen::Screen;
+use crate::Exit;
+use crate::cli::run::View;
+use crate::client::{Client, Follow, Sent};
+use crate::environment;
+use crate::out::{Layout, Out};
+use crate::picture::Picture;
+use serde_json::Value;
+use sluice_core::port::Clock as _;
+use sluice_core::visible;
+use sluice_engine::world::SystemClock;
+use std::io::{IsTerminal as _, stderr};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a view that moves is drawn.
+const DRAW_MS: u64 = 100;
+/// Shortest time between two readings of the whole run.
+const GAP_MS: u64 = 250;
+
+/// Follows a run until it has ended; events up to `after` are not shown.
+pub(crate) async fn follow(
+    client: &Client,
+    run: &str,
+    after: u64,
+    view: View,
+    again: &str,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
+    let drawn = on_terminal && !view.json && !view.events;
+    let events = Follow::new(client, run, after);
+    let mut watch = Watch { client, run, events, view, screen: drawn.then(Screen::new) };
+    let state = watch.until_ended(out).await?;
+    watch.end(state, again, out).await
+}
+
+struct Watch<'a> {
+    client: &'a Client,
+    run: &'a str,
+    events: Follow,
+    view: View,
+    screen: Option<Screen>,
+}
+
+impl Watch<'_> {
+    /// Shows what happens; the run as it is when it has ended.
+    async fn until_ended(&mut self, out: &mut Out) -> anyhow::Result<Value> {
+        loop {
+            match self.screen {
+                Some(_) => self.draw().await?,
+                None => self.tell(out).await?,
+            }
+            // The stream ends with the run, or with the server.
+            let state = self.state().await?;
+            if state["is_running"] == false {
+                return Ok(state);
+            }
+            tokio::time::sleep(Duration::from_millis(GAP_MS)).await;
+        }
+    }
+
+    async fn state(&self) -> anyhow::Result<Value> {
+        Ok(self.client.get_patiently(&["runs", self.run, "state"]).await?.data)
+    }
+
+    /// A line for each event, as far as people or programs want them.
+    async fn tell(&mut self, out: &mut Out) -> anyhow::Result<()> {
+        while let Some(sent) = self.events.next().await? {
+            match sent {
+                Sent::Event { json, .. } if self.view.events => out.json_text(one_line(&json)?)?,
+                Sent::Event { kind, json, .. } => {
+                    if let Some(line) = line::of(&kind, &json) {
+                        out.note(&line)?;
+                    }
+                }
+                Sent::Elided(which) if self.view.events => {
+                    out.note(&format!("events {}", visible::brief(&which)))?;
+                }
+                Sent::Elided(_) => {}
+            }
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The view in place: the run is read again when something has happened.
+    async fn draw(&mut self) -> anyhow::Result<()> {
+        let mut shown = picture(&self.state().await?)?;
+        let (mut read_at, mut stale) = (Instant::now(), false);
+        let Watch { client, run, events, screen: Some(screen), .. } = self else { return Ok(()) };
+        loop {
+            // Kept while it waits: a connection in the making is not begun anew.
+            let next = events.next();
+            tokio::pin!(next);
+            let sent = loop {
+                screen.draw(&shown, SystemClock.now_ms());
+                if stale && read_at.elapsed() >= Duration::from_millis(GAP_MS) {
+                    shown = picture(&client.get_patiently(&["runs", run, "state"]).await?.data)?;
+                    (read_at, stale) = (Instant::now(), false);
+                }
+                tokio::select! {
+                    sent = &mut next => break sent?,
+                    () = tokio::time::sleep(Duration::from_millis(DRAW_MS)) => {}
+                }
+            };
+            match sent {
+                Some(_) => stale = true,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The run has ended.
+    async fn end(&mut self, state: Value, again: &str, out: &mut Out) -> anyhow::Result<Exit> {
+        let shown = picture(&state)?;
+        if let Some(screen) = &mut self.screen {
+            screen.draw(&shown, SystemClock.now_ms());
+            screen.keep();
+        }
+        if self.view.json {
+            out.note(&summary(&shown))?;
+            out.json(Layout::Line, &state)?;
+        } else if self.view.events {
+            out.note(&summary(&shown))?;
+        } else {
+            let last = match &shown.outputs {
+                Some(Value::Object(named)) if named.is_empty() => self.last_words(&state).await?,
+                _ => Vec::new(),
+            };
+            out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, || last)))?;
+        }
+        if shown.status == sluice_core::run::status::RunStatus::Failed {
+            let id = visible::brief(&shown.run_id);
+            out.note(&format!(
+                "look: sluice runs show {id}{again}\nretry: sluice runs retry {id}{again}"
+            ))?;
+        }
+        Ok(ending::exit(shown.status))
+    }
+
+    /// The texts of steps that nothing depends on.
+    async fn last_words(&self, state: &Value) -> anyhow::Result<Vec<(String, Value)>> {
+        let detail = self.client.get(&["runs", self.run], &[]).await?.data;
+        let last = detail["last_steps"].as_array().cloned().unwrap_or_default();
+        let nodes = state["node_results"].as_array().cloned().unwrap_or_default();
+        let said = nodes.into_iter().filter_map(|mut node| {
+            let output = node["output"].take();
+            let id = node["node_id"].as_str()?;
+            let counts = last.iter().any(|one| one == id) && !output.is_null();
+            counts.then(|| (id.to_owned(), output))
+        });
+        Ok(said.collect())
+    }
+}
+
+/// An envelope that is really one, and in one line.
+fn one_line(json: &str) -> anyhow::Result<&str> {
+    serde_json::from_str::<&serde_json::value::RawValue>(json)?;
+    Ok(json)
+}
+
+fn picture(state: &Value) -> anyhow::Result<Picture> {
+    Ok(<Picture as serde::Deserialize>::deserialize(state)?)
+}
