@@ -11,7 +11,7 @@ use crate::api::route::Need;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::house::House;
-use crate::limits::MCP_RESULT_BYTES_MAX;
+use crate::limits::{MCP_EVENT_BYTES, MCP_RESULT_BYTES_MAX};
 use crate::refused::{self, Failure, Refused};
 use crate::service::find;
 use rmcp::RoleServer;
@@ -139,7 +139,8 @@ impl Heard {
                     return;
                 }
                 self.asked |= event.kind == ASKED;
-                self.bytes += event.json.len();
+                // Longer texts are cut anyway.
+                self.bytes += event.json.len().min(MCP_EVENT_BYTES);
                 self.events.push(brief(&event.json));
             }
             self.cursor = seen.id();
