@@ -62,7 +62,7 @@ impl Watcher<'_> {
         let heard = self.listen(asked, run, reader).await.map_err(told)?;
         self.still_may().await?;
         let now = find::load(service, run).await.map_err(told)?;
-        Ok(answered(&now, heard))
+        Ok(answered(&now, &heard))
     }
 
     async fn listen(
@@ -166,7 +166,7 @@ fn open(run: &Run) -> impl Iterator<Item = String> {
     open.map(|(id, _)| id.to_string())
 }
 
-fn answered(run: &Run, heard: Heard) -> (String, Answered) {
+fn answered(run: &Run, heard: &Heard) -> (String, Answered) {
     let caught_up = heard.cursor >= run.version;
     let ended = run.status.is_terminal() && caught_up;
     let open: Vec<String> = open(run).collect();
