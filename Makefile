@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 10
 SEED ?= 1
 RUNS ?= 1000
 
-.PHONY: help cc python start test check lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python mcp-client start test check lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -27,6 +27,16 @@ cc:
 python:
 	@command -v python3 >/dev/null || { apt-get update -qq && apt-get install -y -qq python3-minimal; }
 
+# Official clients of the Model Context Protocol, to test `sluice mcp` with.
+MCP_CLIENT = target/tools/mcp-client
+mcp-client: $(MCP_CLIENT)/.installed
+
+$(MCP_CLIENT)/.installed: tools/mcp-client/package.json tools/mcp-client/package-lock.json
+	@mkdir -p $(MCP_CLIENT)
+	cp $^ $(MCP_CLIENT)/
+	cd $(MCP_CLIENT) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # The server, with agents that answer from a script: a place to look around in.
 DEMO = .sluice-demo
 
@@ -46,7 +56,7 @@ start: cc
 
 test: lint check fuzz
 
-check: cc python
+check: cc python mcp-client
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
 

@@ -97,6 +97,8 @@ pub const MCP_WATCH_SECONDS_MAX: u64 = 50;
 pub const MCP_WATCH_SECONDS: u64 = 20;
 /// Most events that a tool answers at once.
 pub const MCP_EVENTS_MAX: u16 = 200;
+/// Bytes of an event that count when a tool has to stop before too many.
+pub const MCP_EVENT_BYTES: usize = 16 * 1024;
 /// Events that a tool answers at once when nobody says.
 pub const MCP_EVENTS: u16 = 50;
 /// Rows that a tool lists when nobody says.

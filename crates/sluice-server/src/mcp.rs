@@ -54,11 +54,6 @@ pub struct Server {
 }
 
 impl Server {
-    fn may_use(&self, tool: &Tool) -> bool {
-        let mut routes = tool.routes.iter();
-        routes.all(|route| gate::permitted(self.routes.need(*route), &self.caller).is_ok())
-    }
-
     async fn done(
         &self,
         tool: &Tool,
@@ -86,6 +81,12 @@ impl Server {
     }
 }
 
+/// Whether somebody may use a tool: all that it stands for.
+fn usable(routes: &Routes, caller: &Caller, tool: &Tool) -> bool {
+    let mut needs = tool.routes.iter().map(|route| routes.need(*route));
+    needs.all(|need| gate::permitted(need, caller).is_ok())
+}
+
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let sluice = Implementation::new("sluice", env!("CARGO_PKG_VERSION")).with_title("Sluice");
@@ -99,7 +100,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let shown = TOOLS.iter().filter(|tool| self.may_use(tool));
+        let shown = TOOLS.iter().filter(|tool| usable(&self.routes, &self.caller, tool));
         Ok(ListToolsResult::with_all_items(shown.map(Tool::described).collect()))
     }
 

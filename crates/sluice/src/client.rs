@@ -192,6 +192,20 @@ impl Client {
         Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
     }
 
+    /// A message of an agent, without its text. It may be answered by a stream.
+    pub(crate) fn message(&self) -> reqwest::RequestBuilder {
+        let mut url = self.base.clone();
+        let mut parts = url.path_segments_mut().expect("an address on the web has a path");
+        parts.pop_if_empty().push("mcp");
+        drop(parts);
+        let request = self.http.post(url).header(CONTENT_TYPE, "application/json");
+        let request = request.header(ACCEPT, "application/json, text/event-stream");
+        match &self.token {
+            Some(token) => request.header(AUTHORIZATION, token.clone()),
+            None => request,
+        }
+    }
+
     fn url(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         let mut parts = url.path_segments_mut().expect("an address on the web has a path");

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_says_that_it_is_cut() {
-        let data = json!(["x".repeat(1000); 1000]);
+        let data = json!(vec!["x".repeat(1000); 1000]);
         let result = done("Many.", Answered { data, next_cursor: Some("7".to_owned()) });
         let whole = result.structured_content.as_ref().unwrap();
         assert_eq!(whole["meta"]["next_cursor"], "7");

@@ -139,8 +139,8 @@ mod tests {
         let row = json!({"text": "x".repeat(5_000), "n": 7});
         let rows: Vec<Value> = vec![row; 2_000];
         let wide: Map<String, Value> =
-            (0..5_000).map(|at| (format!("field{at}"), json!(["y".repeat(90); 9]))).collect();
-        let mut deep = json!(["z".repeat(70); 4]);
+            (0..5_000).map(|at| (format!("field{at}"), json!(vec!["y".repeat(90); 9]))).collect();
+        let mut deep = json!(vec!["z".repeat(70); 4]);
         for _ in 0..9 {
             deep = json!([deep, deep, deep, 1]);
         }

@@ -1,1 +1,112 @@
+use super::*;
+use crate::api;
+use crate::auth::permission::Role;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
+fn routes() -> Routes {
+    Routes::new(api::routes())
+}
+
+#[test]
+fn all_routes_of_a_tool_are_there_and_need_the_same() {
+    let routes = routes();
+    for tool in &TOOLS {
+        let needs: Vec<_> = tool.routes.iter().map(|route| routes.need(*route)).collect();
+        assert!(needs.windows(2).all(|pair| pair[0] == pair[1]), "{}", tool.name);
+        let permission = matches!(needs[0], api::route::Need::Permission(_));
+        assert!(permission, "{} needs no permission", tool.name);
+    }
+    let names: BTreeSet<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    assert_eq!(names.len(), TOOLS.len());
+}
+
+#[test]
+fn a_tool_that_only_looks_is_of_routes_that_change_nothing() {
+    for tool in &TOOLS {
+        let hints = tool.described().annotations.unwrap();
+        let looks = tool
+            .routes
+            .iter()
+            .all(|(method, path)| *method == "GET" || *path == "/api/v1/workflows/validate");
+        assert_eq!(hints.read_only_hint, Some(looks), "{}", tool.name);
+        let decides = ["cancel_run", "resolve_approval"].contains(&tool.name);
+        assert_eq!(hints.destructive_hint, Some(decides), "{}", tool.name);
+    }
+}
+
+#[test]
+fn every_tool_says_what_it_takes_and_takes_nothing_else() {
+    for tool in &TOOLS {
+        let described = tool.described();
+        let schema = Value::Object((*described.input_schema).clone());
+        assert_eq!(schema["type"], "object", "{}", tool.name);
+        assert_eq!(schema["additionalProperties"], false, "{}", tool.name);
+        assert!(!schema.to_string().contains("$ref"), "{}", tool.name);
+        for (name, field) in schema["properties"].as_object().unwrap() {
+            assert!(field["description"].is_string(), "{}: {name}", tool.name);
+        }
+        assert!(described.description.unwrap().len() > 20);
+        let odd = json!({"nobody_knows": 1}).as_object().unwrap().clone();
+        let read = match tool.act {
+            Act::Ask(read, _) => read(odd).map(drop),
+            Act::Watch => WatchRun::read(odd).map(drop),
+        };
+        assert_eq!(read.unwrap_err().code, api::ask::BAD_REQUEST, "{}", tool.name);
+    }
+}
+
+#[test]
+fn who_may_use_what_follows_from_the_routes() {
+    let routes = routes();
+    let mut table = String::new();
+    for role in Role::ALL {
+        let permissions = role.permissions();
+        let caller = Caller { permissions, ..Caller::owner("x", Vec::new()) };
+        let usable = TOOLS.iter().filter(|tool| usable(&routes, &caller, tool));
+        let names: Vec<&str> = usable.map(|tool| tool.name).collect();
+        table.push_str(&format!("{}: {}\n", role.as_str(), names.join(" ")));
+    }
+    expect_test::expect![[r#"
+        viewer: list_workflows show_workflow validate_workflow list_runs get_run watch_run get_step list_approvals show_approval
+        operator: list_workflows show_workflow validate_workflow start_run list_runs get_run watch_run get_step cancel_run list_approvals show_approval
+        approver: list_workflows show_workflow validate_workflow list_runs get_run watch_run get_step list_approvals show_approval resolve_approval
+        admin: list_workflows show_workflow validate_workflow start_run list_runs get_run watch_run get_step cancel_run list_approvals show_approval resolve_approval
+    "#]].assert_eq(&table);
+}
+
+#[test]
+fn a_run_is_started_of_one_thing() {
+    let asked = |args: Value| {
+        let Act::Ask(read, _) = tool::find("start_run").unwrap().act else { panic!() };
+        read(args.as_object().unwrap().clone())
+    };
+    assert!(asked(json!({"workflow": "a"})).is_ok());
+    assert!(asked(json!({"document": "name: a"})).is_ok());
+    for odd in [
+        json!({}),
+        json!({"workflow": "a", "document": "b"}),
+        json!({"document": "b", "version": 2}),
+        json!({"workflow": "a", "format": "lens"}),
+        json!({"workflow": ""}),
+        json!({"workflow": "a\n"}),
+    ] {
+        assert!(asked(odd.clone()).is_err(), "{odd}");
+    }
+}
+
+#[test]
+fn a_watch_is_within_its_bounds() {
+    let read = |args: Value| WatchRun::read(args.as_object().unwrap().clone());
+    assert!(read(json!({"run_id": "r", "wait_seconds": 50, "limit": 200})).is_ok());
+    assert!(read(json!({"run_id": "r", "wait_seconds": 0})).is_ok());
+    for odd in [
+        json!({"run_id": "r", "wait_seconds": 51}),
+        json!({"run_id": "r", "limit": 0}),
+        json!({"run_id": "r", "limit": 201}),
+        json!({"run_id": "r", "after": -1}),
+        json!({"run_id": "r", "until": "never"}),
+    ] {
+        assert!(read(odd.clone()).is_err(), "{odd}");
+    }
+}

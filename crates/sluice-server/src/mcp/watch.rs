@@ -11,7 +11,7 @@ use crate::api::route::Need;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::house::House;
-use crate::limits::MCP_RESULT_BYTES_MAX;
+use crate::limits::{MCP_EVENT_BYTES, MCP_RESULT_BYTES_MAX};
 use crate::refused::{self, Failure, Refused};
 use crate::service::find;
 use rmcp::RoleServer;
@@ -62,7 +62,7 @@ impl Watcher<'_> {
         let heard = self.listen(asked, run, reader).await.map_err(told)?;
         self.still_may().await?;
         let now = find::load(service, run).await.map_err(told)?;
-        Ok(answered(&now, heard))
+        Ok(answered(&now, &heard))
     }
 
     async fn listen(
@@ -139,7 +139,8 @@ impl Heard {
                     return;
                 }
                 self.asked |= event.kind == ASKED;
-                self.bytes += event.json.len();
+                // Longer texts are cut anyway.
+                self.bytes += event.json.len().min(MCP_EVENT_BYTES);
                 self.events.push(brief(&event.json));
             }
             self.cursor = seen.id();
@@ -165,7 +166,7 @@ fn open(run: &Run) -> impl Iterator<Item = String> {
     open.map(|(id, _)| id.to_string())
 }
 
-fn answered(run: &Run, heard: Heard) -> (String, Answered) {
+fn answered(run: &Run, heard: &Heard) -> (String, Answered) {
     let caught_up = heard.cursor >= run.version;
     let ended = run.status.is_terminal() && caught_up;
     let open: Vec<String> = open(run).collect();

@@ -8,7 +8,9 @@ mod forward;
 use super::work::script;
 use crate::Exit;
 use crate::cli::mcp::Mcp;
+use crate::client::only_here;
 use crate::config;
+use crate::desk;
 use crate::hands::{self, Shell};
 use crate::local::{self, Local};
 use crate::moderation;
@@ -23,19 +25,20 @@ use sluice_server::app::{App, Settings};
 use sluice_server::auth::Caller;
 use sluice_server::house::House;
 use sluice_server::mcp::stdio;
-use sluice_server::refused::Refused;
 use sluice_server::service::Service;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) async fn run(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
-    let Some(server) = config::get().server() else { return here(args, out).await };
-    if args.work || args.name.who.is_some() || !args.role.is_empty() {
-        let message = "`--work`, `--as` and `--role` are for a data directory, not for a server";
-        let remedy = "leave them out, or name the directory with `--data DIR`";
-        return Err(Refused::new(config::CONFIG_INVALID, message, remedy).into());
+    let Some(client) = desk::server()? else { return here(args, out).await };
+    desk::by_token(&args.name)?;
+    if args.work {
+        return Err(only_here("`--work`").into());
     }
-    forward::run(server, out).await
+    if !args.role.is_empty() {
+        return Err(only_here("`--role`").into());
+    }
+    forward::run(client, out).await
 }
 
 /// On a data directory.

@@ -17,6 +17,7 @@ mod guide;
 mod kill;
 mod lenses;
 mod markdown;
+mod mcp;
 mod moderation;
 mod plan;
 mod policies;

@@ -2,22 +2,17 @@
 //!
 //! The server keeps no session: each message is a request of its own. A request
 //! that the agent takes back is ended by ending its connection.
-//!
-//! INVARIANT: the token goes to the server that is named and nowhere else: no
-//! redirect is followed, and no proxy of the environment is used.
 
 mod stream;
 
 use crate::Exit;
-use crate::config;
+use crate::client::Client;
 use crate::out::Out;
 use anyhow::Context as _;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{StatusCode, Url, redirect};
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
-use sluice_core::visible;
 use sluice_server::limits::BODY_BYTES;
-use sluice_server::refused::Refused;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,8 +23,6 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// Most requests at once; more wait.
 const AT_ONCE: usize = 32;
-/// How long a connection may take to come about.
-const CONNECT_MS: u64 = 5000;
 /// How long an answer may take: longer than any tool waits.
 const ANSWER_MS: u64 = 120_000;
 /// Longest answer.
@@ -44,8 +37,8 @@ const PARSE_ERROR: i64 = -32700;
 const SERVER_ERROR: i64 = -32000;
 
 /// Takes messages to the server until there are no more.
-pub(super) async fn run(server: &str, out: &mut Out) -> anyhow::Result<Exit> {
-    let server = Arc::new(Server::new(server)?);
+pub(super) async fn run(client: Client, out: &mut Out) -> anyhow::Result<Exit> {
+    let server = Arc::new(Server { client, version: Mutex::default() });
     let mut lines = read();
     let (sender, mut answers) = mpsc::channel(AT_ONCE);
     let mut flights = JoinSet::new();
@@ -132,42 +125,12 @@ fn read() -> mpsc::Receiver<anyhow::Result<Vec<u8>>> {
 
 /// The server.
 struct Server {
-    http: reqwest::Client,
-    url: Url,
-    token: Option<HeaderValue>,
+    client: Client,
     /// The version of the protocol, once it is agreed.
     version: Mutex<Option<String>>,
 }
 
 impl Server {
-    fn new(address: &str) -> Result<Server, Refused> {
-        let unusable = |why: &str| {
-            let message = format!("`{}` cannot be asked: {why}", visible::brief(address));
-            let remedy = "name it as `http://HOST:PORT` with `--url` or SLUICE_URL";
-            Refused::new(config::CONFIG_INVALID, message, remedy)
-        };
-        let mut url = Url::parse(address).map_err(|error| unusable(&error.to_string()))?;
-        let path = format!("{}/mcp", url.path().trim_end_matches('/'));
-        url.set_path(&path);
-        let token = config::get().token()?.map(|token| {
-            let value = HeaderValue::from_str(&format!("Bearer {token}"));
-            value.map_err(|_| unusable("the token is no plain text"))
-        });
-        let mut token = token.transpose()?;
-        token.iter_mut().for_each(|value| value.set_sensitive(true));
-        // Whoever was first is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .connect_timeout(Duration::from_millis(CONNECT_MS))
-            .timeout(Duration::from_millis(ANSWER_MS))
-            .user_agent(concat!("sluice/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| unusable(&error.to_string()))?;
-        Ok(Server { http, url, token, version: Mutex::default() })
-    }
-
     /// Takes a message there, and every answer back.
     async fn carry(&self, message: Value, answers: &mpsc::Sender<Sent>) {
         let id = message["id"].clone();
@@ -184,8 +147,8 @@ impl Server {
         let id = &message["id"];
         let lost = |cause: &reqwest::Error| {
             let why = if cause.is_timeout() { "it took too long" } else { "nobody answers" };
-            let origin = self.url.origin().ascii_serialization();
-            error(id, SERVER_ERROR, &format!("the server at {origin}: {why}"), None)
+            let address = self.client.address();
+            error(id, SERVER_ERROR, &format!("the server at {address}: {why}"), None)
         };
         let mut response = self.request(message).send().await.map_err(|cause| lost(&cause))?;
         let status = response.status();
@@ -215,12 +178,7 @@ impl Server {
     }
 
     fn request(&self, message: &Value) -> reqwest::RequestBuilder {
-        let mut request = self.http.post(self.url.clone());
-        request = request.header(CONTENT_TYPE, "application/json");
-        request = request.header(ACCEPT, "application/json, text/event-stream");
-        if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, token.clone());
-        }
+        let mut request = self.client.message().timeout(Duration::from_millis(ANSWER_MS));
         let said = message["params"]["_meta"][VERSION].as_str().map(str::to_owned);
         let agreed = || self.version.lock().expect("nobody panics while holding it").clone();
         let named = [
