@@ -76,12 +76,13 @@ pub fn nowhere(app: &App, methods: &[Method]) -> Response {
     finish(response, &request_id)
 }
 
-fn new_id(app: &App) -> String {
+/// A new id of a request.
+pub(super) fn new_id(app: &App) -> String {
     format!("req_{:016x}", app.entropy().bits())
 }
 
 /// Headers of every answer.
-fn finish(mut response: Response, request_id: &str) -> Response {
+pub(super) fn finish(mut response: Response, request_id: &str) -> Response {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(request_id) {
         headers.insert(REQUEST_ID, id);
@@ -147,10 +148,10 @@ async fn through(
     tokio::time::timeout(patience, answering).await.map_err(|_| late())
 }
 
-/// Room for one more request. Those that nobody needs to be known for are
+/// Room for one more request. Looking at what nobody needs to be known for is
 /// cheap, and must be answered also when there is none.
 fn room(app: &App, route: &Route) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Rejection> {
-    if route.lasting || route.need == Need::Nothing {
+    if route.lasting || (route.need == Need::Nothing && route.method == Method::GET) {
         return Ok(None);
     }
     Arc::clone(app.in_flight()).try_acquire_owned().map(Some).map_err(|_| {
