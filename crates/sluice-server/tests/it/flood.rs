@@ -2,7 +2,10 @@
 
 use crate::client::{Ask, Wire, connect, raw};
 use crate::world::{World, settings};
+use axum::extract::Request;
 use serde_json::json;
+use sluice_server::api;
+use sluice_server::api::router::Router;
 use sluice_server::app::Settings;
 use sluice_server::auth::permission::Role;
 use std::time::{Duration, Instant};
@@ -127,6 +130,25 @@ async fn what_is_too_long_is_refused() {
         assert!(matches!(answer.status, 400 | 431), "{}", answer.status);
     }
     assert_eq!(world.send(&Ask::get("/healthz")).await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_takes_nothing_new_and_says_so() {
+    let world = World::new().await;
+    let router = Router::new(world.app.clone(), api::routes());
+    let status = async |path: &str| {
+        let request = Request::get(path)
+            .header("authorization", format!("Bearer {}", world.alfa.admin()))
+            .body(axum::body::Body::empty())
+            .unwrap();
+        router.clone().answer(request).await.status().as_u16()
+    };
+    let before = (status("/healthz").await, status("/readyz").await, status("/api/v1/runs").await);
+    assert_eq!(before, (200, 200, 200));
+    world.app.stop().cancel();
+    let after = (status("/healthz").await, status("/readyz").await, status("/api/v1/runs").await);
+    assert_eq!(after, (200, 503, 503));
     world.stop().await;
 }
 

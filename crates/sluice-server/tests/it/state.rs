@@ -44,14 +44,15 @@ async fn a_journal_that_went_bad_harms_no_other() {
     let run = world.start(&world.alfa, "name: bad\nsteps: [{id: a, command: b}]\n").await;
     world.until(&world.alfa, &run, "completed").await;
     let file = world.directory(&world.alfa).join("sluice.db");
-    // A world of its own reads it anew, as after a restart.
     let id = u128::from_str_radix(run.strip_prefix("run_").unwrap(), 16).unwrap();
     let store = rusqlite::Connection::open(file).unwrap();
-    let changed = store
-        .execute("UPDATE frames SET body = x'00ff00ff' WHERE run = ?1", [id.to_be_bytes()])
-        .unwrap();
-    assert!(changed > 0, "no frame was found");
-    store.execute("DELETE FROM snapshots WHERE run = ?1", [id.to_be_bytes()]).unwrap();
+    let num = "(SELECT num FROM run WHERE id = ?1)";
+    let spoil = format!(
+        "UPDATE frame SET body = x'00ff00ff' WHERE seq = (SELECT seq FROM tip WHERE run = {num})"
+    );
+    assert_eq!(store.execute(&spoil, [id.to_be_bytes()]).unwrap(), 1, "no frame was found");
+    let forget = format!("DELETE FROM snapshot WHERE run = {num}");
+    store.execute(&forget, [id.to_be_bytes()]).unwrap();
     drop(store);
     for part in ["", "/state", "/journal", "/tags", "/export", "/steps/a", "/checkpoints"] {
         let ask = Ask::get(&format!("/api/v1/runs/{run}{part}")).bearer(admin);

@@ -21,8 +21,7 @@ fn ids(frames: &[Frame]) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_in_an_event_ends_its_frame() {
-    let script = format!("'*': {{text: {0}, chunks: [{0}, {0}]}}\n", json!(ODD));
-    let script = script.replace("text: ", "kind: ").replace("kind: \"a", "session: \"a");
+    let script = format!("'*': {{chunks: [{0}, {0}]}}\n", json!(ODD));
     let world = World::with(settings(), &script).await;
     let admin = world.alfa.admin();
     let run = &world.alfa.place.ended;

@@ -201,7 +201,7 @@ impl World {
         let (name, mark) = (side.name, side.mark());
         let document = format!(
             "name: {name}-flow\nversion: 1\ndescription: {mark}\nargs: {{who: {{type: string}}}}\n\
-             steps:\n  - {{id: {name}_hello, command: 'Say {mark}.'}}\n"
+             steps:\n  - {{id: {name}_hello, agent: mock, command: 'Say {mark}.'}}\n"
         );
         let put = Ask::post("/api/v1/workflows", &json!({"document": document}));
         self.done(201, &put.bearer(side.admin())).await;
