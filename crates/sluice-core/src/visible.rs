@@ -4,6 +4,7 @@
 //! the cursor, colour the terminal or reorder what is read.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Longest message, hint or name shown to people, in characters.
 const SHOWN_CHARS_MAX: usize = 400;
@@ -53,9 +54,39 @@ pub fn clipped(text: &str, chars_max: usize) -> Cow<'_, str> {
     }
 }
 
+/// The same JSON, with characters that a terminal would obey or nobody would see
+/// as escapes. In JSON such characters stand inside strings only, so the value
+/// stays what it was.
+pub fn json(json: String) -> String {
+    let escaped = |c: char| c == '\u{7f}' || hides(c);
+    if !json.contains(escaped) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_keeps_its_value_and_loses_its_teeth() {
+        let value = serde_json::json!("\u{9b}31m\u{202e}\u{e0041}é");
+        let text = json(value.to_string());
+        assert_eq!(text, r#""\u009b31m\u202e\udb40\udc41é""#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_shown_instead() {

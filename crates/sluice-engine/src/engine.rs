@@ -185,6 +185,11 @@ impl Engine {
         self.inner.heard(gateway, health).await;
     }
 
+    /// Whether work is done here, or only noted down.
+    pub fn dispatching(&self) -> Dispatching {
+        self.inner.dispatching()
+    }
+
     /// Starts a run, and answers when that is durable.
     pub async fn start(&self, request: Start) -> Result<StartedRun, StartError> {
         let inner = Arc::clone(&self.inner);

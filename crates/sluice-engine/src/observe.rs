@@ -7,6 +7,7 @@
 use crate::engine::Inner;
 use sluice_core::journal::event::Event;
 use sluice_core::run::state::Run;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Someone who is told what became of runs.
@@ -14,6 +15,26 @@ pub trait Observer: Send + Sync {
     /// A turn of a run is durable. Told once for each append that this process
     /// made and was answered for.
     fn turned(&self, turned: &Turned<'_>);
+}
+
+/// Several observers, told one after the other.
+pub struct All(pub Vec<Arc<dyn Observer>>);
+
+impl Observer for All {
+    fn turned(&self, turned: &Turned<'_>) {
+        for observer in &self.0 {
+            observer.turned(turned);
+        }
+    }
+}
+
+/// Several of them, told one after the other.
+pub struct Observers(pub Vec<Arc<dyn Observer>>);
+
+impl Observer for Observers {
+    fn turned(&self, turned: &Turned<'_>) {
+        self.0.iter().for_each(|one| one.turned(turned));
+    }
 }
 
 /// A turn that is durable.

@@ -7,7 +7,7 @@ use crate::mail::{Mail, Reply};
 use crate::observe::Stopwatch;
 use crate::resident::{Resident, fold};
 use sluice_core::evidence::event::Link;
-use sluice_core::journal::event::Event;
+use sluice_core::journal::event::{Event, NodeEvent};
 use sluice_core::journal::wire::{self, Encoded};
 use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{
@@ -225,7 +225,12 @@ impl Resident {
         let Encoded { body, beside, blobs, chain } = self.encode(&decided.events, count, now_ms);
         self.tail_events += u64::from(count);
         self.tail_bytes += body.len();
-        let head = self.head(now_ms, status);
+        let asked = |event: &Event| {
+            let Event::Node(_, event) = event else { return false };
+            matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::ApprovalResolved(_))
+        };
+        let asked = decided.events.iter().any(asked);
+        let head = self.head(now_ms, (self.run.status != status || asked).then_some(()));
         let append = Append {
             run: self.run.id,
             node: self.engine.node,
@@ -263,9 +268,9 @@ impl Resident {
     }
 
     /// What the lists show, if this turn changed it.
-    fn head(&self, now_ms: u64, before: sluice_core::run::status::RunStatus) -> Option<Head> {
+    fn head(&self, now_ms: u64, news: Option<()>) -> Option<Head> {
         let hold = self.hold(now_ms);
-        let changed = self.run.status != before || hold == Hold::Release || self.leaving;
+        let changed = news.is_some() || hold == Hold::Release || self.leaving;
         let hold = if self.leaving { Hold::Release } else { hold };
         changed.then(|| self.engine.head(&self.run, now_ms, hold, self.offspring()))
     }
@@ -465,7 +470,8 @@ impl Inner {
         };
         #[cfg(feature = "sabotage")]
         let due_at_ms = due_at_ms.filter(|_| !self.config.sabotage.forget_timers);
-        Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, hold }
+        let asks = run.approvals.values().any(|asked| asked.resolution.is_none());
+        Head { status: run.status, ended_at_ms: run.ended_at_ms, due_at_ms, asks, hold }
     }
 }
 

@@ -12,6 +12,11 @@ use crate::policy::PolicyFacts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The names of the gates, in the order in which they are asked.
+pub fn gates() -> impl Iterator<Item = &'static str> {
+    crate::gates::GATES.iter().map(|gate| gate.name)
+}
+
 /// What becomes of a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,6 +4,7 @@ use crate::auth::Caller;
 use crate::auth::secret::{self, Digest};
 use crate::house::House;
 use crate::limits;
+use crate::metrics::Metrics;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use sluice_core::port::{Clock, Entropy};
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub streams: usize,
     /// Origins that pages may ask from; none by default.
     pub cors_origins: Vec<String>,
+    /// Names, beside those of this machine, under which agents may ask.
+    pub hosts: Vec<String>,
     /// Whether cookies are only sent over TLS.
     pub secure_cookies: bool,
     /// How long the server waits for what is under way when it stops.
@@ -59,6 +62,7 @@ impl Default for Settings {
             in_flight: limits::IN_FLIGHT,
             streams: limits::STREAMS,
             cors_origins: Vec::new(),
+            hosts: Vec::new(),
             secure_cookies: false,
             drain_ms: limits::DRAIN_MS,
             slow_reader_ms: limits::SLOW_READER_MS,
@@ -79,6 +83,7 @@ struct Inner {
     settings: Settings,
     clock: Arc<dyn Clock>,
     entropy: EntropySource,
+    metrics: Arc<Metrics>,
     houses: RwLock<BTreeMap<String, Arc<House>>>,
     by_token: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
@@ -101,6 +106,7 @@ impl App {
             streams: Arc::new(Semaphore::new(settings.streams)),
             clock,
             entropy,
+            metrics: Arc::default(),
             houses: RwLock::default(),
             stop: CancellationToken::new(),
             settings,
@@ -119,6 +125,11 @@ impl App {
     pub fn houses(&self) -> Vec<Arc<House>> {
         let houses = self.0.houses.read().expect("nobody panics while holding it");
         houses.values().cloned().collect()
+    }
+
+    /// What is counted. Engines are given it as their observer.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
     }
 
     /// What an operator has set.

@@ -73,3 +73,33 @@ pub const DELIVERY_SLACK_MS: u64 = 30_000;
 pub const DELIVERY_ANSWER_BYTES: usize = 64 * 1024;
 /// How long tokens live at most, if they are to end at all: ten years.
 pub const TOKEN_MS_MAX: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
+/// Most budgets of an organisation that metrics tell of.
+pub const METRIC_BUDGETS_MAX: usize = 200;
+/// Spans that wait to be sent; more are lost, and counted.
+pub const SPANS_WAITING_MAX: usize = 8192;
+/// Spans that are sent at once.
+pub const SPANS_AT_ONCE: usize = 512;
+/// How long spans may wait for others to be sent with.
+pub const SPANS_WAIT_MS: u64 = 1000;
+/// How long a collector may take to answer.
+pub const SPANS_SEND_MS: u64 = 10_000;
+/// Longest answer of a collector that is read, in bytes.
+pub const SPANS_ANSWER_BYTES: usize = 64 * 1024;
+/// Dispatches whose beginning is remembered until they end.
+pub const SPANS_OPEN_MAX: usize = 65_536;
+/// Most calls of agents over MCP that are worked on at once; more are told to come again.
+pub const MCP_AT_ONCE: usize = 256;
+/// Longest result of a tool, in bytes of JSON; longer ones are shortened, and say so.
+pub const MCP_RESULT_BYTES_MAX: usize = 128 * 1024;
+/// Longest that a tool waits for a run, in seconds: clients give up after a minute.
+pub const MCP_WATCH_SECONDS_MAX: u64 = 50;
+/// How long a tool waits for a run when nobody says, in seconds.
+pub const MCP_WATCH_SECONDS: u64 = 20;
+/// Most events that a tool answers at once.
+pub const MCP_EVENTS_MAX: u16 = 200;
+/// Events that a tool answers at once when nobody says.
+pub const MCP_EVENTS: u16 = 50;
+/// Rows that a tool lists when nobody says.
+pub const MCP_PAGE: u16 = 20;
+/// Most places of a result that are named as shortened.
+pub const MCP_CUTS_NAMED: usize = 16;

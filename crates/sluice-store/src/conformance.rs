@@ -264,7 +264,13 @@ pub fn entry(what: &str) -> Entry {
 
 /// A head that gives the run up until `due_at_ms`.
 pub fn released(due_at_ms: Option<u64>) -> Head {
-    Head { status: RunStatus::Paused, ended_at_ms: None, due_at_ms, hold: Hold::Release }
+    Head {
+        status: RunStatus::Paused,
+        ended_at_ms: None,
+        due_at_ms,
+        asks: false,
+        hold: Hold::Release,
+    }
 }
 
 /// A letter whose body is its key.

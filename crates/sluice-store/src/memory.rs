@@ -129,6 +129,7 @@ struct Record {
     status: RunStatus,
     ended_at_ms: Option<u64>,
     due_at_ms: Option<u64>,
+    asks: bool,
     owner: Option<NodeId>,
     epoch: u64,
     version: u64,

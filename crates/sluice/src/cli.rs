@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod cost;
+pub(crate) mod mcp;
 pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod run;
@@ -18,6 +19,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use cost::Cost;
+use mcp::Mcp;
 use registry::{Agents, Apply, Budgets, Gateways, Policies, Workflows};
 use rows::Rows;
 use run::{Resume, Run};
@@ -122,6 +124,10 @@ pub(crate) enum Command {
         `admin.token` in the data directory.\n\nExample:\n  \
         sluice serve --data /var/lib/sluice --listen 127.0.0.1:8484")]
     Serve(Box<Serve>),
+    /// Let an agent use Sluice through tools, over standard input and output
+    #[command(after_help = "Works on a data directory, or with SLUICE_URL and SLUICE_TOKEN \
+        through a server.\n\nExample:\n  sluice mcp --data /var/lib/sluice")]
+    Mcp(Mcp),
     /// Who may ask for what over the network
     #[command(subcommand, after_help = "Example:\n  sluice tokens list")]
     Tokens(Tokens),

@@ -27,7 +27,7 @@ pub(crate) const NEEDS_DATA_DIRECTORY: &str = "needs_data_directory";
 /// How long a connection may take to come about.
 const CONNECT_MS: u64 = 5000;
 /// How long an answer may take.
-const ANSWER_MS: u64 = 60_000;
+const ANSWER_MS: u64 = 300_000;
 /// Longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -43,6 +43,11 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// Whether a server that starts, stops or is full says so: it may answer soon.
+    fn is_for_now(&self) -> bool {
+        matches!(self.status, 429 | 503)
+    }
+
     /// Whether it is the server that failed.
     pub(crate) fn is_failure(&self) -> bool {
         self.status >= 500
@@ -114,6 +119,17 @@ impl Client {
             url.query_pairs_mut().extend_pairs(query);
         }
         self.answer(self.request(Method::GET, url)).await
+    }
+
+    /// Asks for something that is a text.
+    pub(crate) async fn text(&self, path: &[&str]) -> anyhow::Result<String> {
+        let response = self.sent(self.request(Method::GET, self.url(path))).await?;
+        let status = response.status();
+        let body = bytes(response).await?;
+        if !status.is_success() {
+            return Err(problem(status, &body).into());
+        }
+        Ok(String::from_utf8(body).map_err(|_| odd("the answer is no text"))?)
     }
 
     /// All pages of a list, up to so many rows.

@@ -14,6 +14,7 @@ mod errand;
 mod eval;
 mod gateways;
 mod lenses;
+mod mcp;
 mod organisations;
 mod plan;
 mod policies;
@@ -51,6 +52,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Schema(args) => schema::run(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Serve(args) => local::wait(serve::run(args, out)),
+        Command::Mcp(args) => local::wait(mcp::run(args, out)),
         Command::Tokens(command) => local::wait(tokens::run(command, out)),
         Command::Organisations(command) => local::wait(organisations::run(command, out)),
         Command::Run(args) => local::wait(run::run(args, out)),

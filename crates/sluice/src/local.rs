@@ -6,6 +6,7 @@ use crate::environment;
 use crate::key;
 use crate::refused::by_store;
 use anyhow::Context as _;
+use sluice_core::port::ledger::Change;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
 use sluice_core::visible;
@@ -13,9 +14,11 @@ use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
+use sluice_engine::observe::Observer;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_govern::registry::Row;
 use sluice_server::refused::{DATA_UNUSABLE, Refused};
 use sluice_server::service::Service;
 use sluice_store::memory::MemoryStore;
@@ -118,14 +121,38 @@ impl Local {
         let dir = directory(data);
         let store = store(&dir)?;
         let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile))?;
-        Local::on(store, agents, claims, policies, Some(sealer), moderator).await
+        Local::on(store, agents, claims, policies, Some(sealer), (moderator, None)).await
     }
 
-    /// A data directory that is made up: nothing is in it, and nothing stays.
-    pub(crate) async fn imagined() -> anyhow::Result<Local> {
+    /// The same for a server: every run is looked after, and somebody is told of it.
+    pub(crate) async fn served(
+        data: &Data,
+        agents: Agents,
+        policies: PolicySource,
+        moderator: Option<Arc<dyn Moderator>>,
+        observer: Arc<dyn Observer>,
+    ) -> anyhow::Result<Local> {
+        let dir = directory(data);
+        let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile));
+        let (store, sealer) = (store(&dir)?, Some(sealer?));
+        let beside = (moderator, Some(observer));
+        Local::on(store, agents, Claims::All, policies, sealer, beside).await
+    }
+
+    /// A data directory that is made up: only these rows are in it, and nothing stays.
+    pub(crate) async fn imagined(rows: Vec<Row>) -> anyhow::Result<Local> {
         let store = MemoryStore::new(Arc::new(SystemClock));
         let policies = PolicySource::default();
-        Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await
+        let local =
+            Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, (None, None))
+                .await?;
+        if !rows.is_empty() {
+            let (node, entries) = (local.engine.node(), Vec::new());
+            let remove = Vec::new();
+            let change = Change { expect: None, put: rows, remove, node, entries };
+            local.store.change(change).await?;
+        }
+        Ok(local)
     }
 
     async fn on(
@@ -134,7 +161,7 @@ impl Local {
         claims: Claims,
         policies: PolicySource,
         sealer: Option<Sealer>,
-        moderator: Option<Arc<dyn Moderator>>,
+        (moderator, observer): (Option<Arc<dyn Moderator>>, Option<Arc<dyn Observer>>),
     ) -> anyhow::Result<Local> {
         let ground = Ground {
             store: Arc::clone(&store),
@@ -144,7 +171,7 @@ impl Local {
             policies,
             sealer,
             moderator,
-            observer: None,
+            observer,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;

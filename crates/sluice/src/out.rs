@@ -8,7 +8,6 @@ use anstream::AutoStream;
 use anyhow::Context;
 use serde::Serialize;
 use sluice_core::visible;
-use std::fmt::Write as _;
 use std::io::{self, BufWriter, Stderr, Stdout, Write};
 
 /// Both streams. Colours reach a terminal only, and not when `NO_COLOR` is set.
@@ -104,36 +103,7 @@ fn tolerate(written: io::Result<()>) -> io::Result<Delivery> {
     }
 }
 
-/// The same JSON, with characters that a terminal would obey as escapes. In JSON
-/// such characters stand inside strings only, so the value stays what it was.
+/// The same JSON, with characters that a terminal would obey as escapes.
 pub(crate) fn harmless(json: String) -> String {
-    let escaped = |c: char| c == '\u{7f}' || visible::hides(c);
-    if !json.contains(escaped) {
-        return json;
-    }
-    let mut text = String::with_capacity(json.len() + 64);
-    for c in json.chars() {
-        if escaped(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "\\u{unit:04x}");
-            }
-        } else {
-            text.push(c);
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_keeps_its_value_and_loses_its_teeth() {
-        let value = serde_json::json!("\u{9b}31m\u{202e}\u{e0041}é");
-        let text = harmless(value.to_string());
-        assert_eq!(text, r#""\u009b31m\u202e\udb40\udc41é""#);
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
-    }
+    visible::json(json)
 }

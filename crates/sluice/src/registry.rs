@@ -4,16 +4,20 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::run::Data;
+use crate::client::Client;
 use crate::cmd::{tell_people, tell_report};
-use crate::local;
+use crate::desk;
+use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use crate::refused::by_store;
-use serde_json::{Value, json};
-use sluice_core::rows::Difference;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use sluice_core::rows::{Difference, FieldChange};
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
-use sluice_govern::registry::Row;
-use sluice_server::service::registry::{Mode, Outcome};
+use sluice_govern::registry::{Kind, Row, WorkflowVersion};
+use sluice_server::service::registry::{self, Mode, Outcome, Wish};
 use sluice_store::sqlite::SqliteStore;
 use std::sync::Arc;
 
@@ -26,6 +30,96 @@ pub(crate) async fn at_rest(data: &Data) -> anyhow::Result<Vec<Row>> {
     let opened = SqliteStore::open(&dir, Arc::new(SystemClock));
     let store = opened.map_err(|error| by_store(&dir, &error))?;
     Ok(sluice_core::port::ledger::Ledger::registry(&store, None).await?.rows)
+}
+
+/// The same, or the rows of the server that is asked.
+pub(crate) async fn known(data: &Data) -> anyhow::Result<Vec<Row>> {
+    match desk::server()? {
+        Some(client) => there(&client).await,
+        None => at_rest(data).await,
+    }
+}
+
+/// The rows of a server. Secrets are not among what it says of them.
+pub(crate) async fn there(client: &Client) -> anyhow::Result<Vec<Row>> {
+    #[derive(Deserialize)]
+    struct Kept {
+        kind: String,
+        name: String,
+        body: Map<String, Value>,
+    }
+    #[derive(Deserialize)]
+    struct All {
+        rows: Vec<Kept>,
+    }
+    let all: All = client.get(&["registry"], &[]).await?.read()?;
+    // Kinds that only a newer server has are nothing to this one.
+    let rows = all.rows.into_iter().filter_map(|Kept { kind, name, body }| {
+        Some(Row { kind: Kind::parse(&kind)?, name, body: Value::Object(body) })
+    });
+    Ok(rows.collect())
+}
+
+/// Changes rows of a server. Everything is worked out and checked here first, so
+/// that problems are placed in the files they come from; the server checks again.
+pub(crate) async fn change_there(
+    client: &Client,
+    mode: Mode,
+    wish: &impl Wish,
+    reader: Reader,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let rows = there(client).await?;
+    let session = client.get(&["session"], &[]).await?.data;
+    let who = session["principal"].as_str().unwrap_or_default();
+    let local = Local::imagined(rows).await?;
+    let tried = registry::change(&local, who, Mode::Look, wish).await;
+    local.close().await;
+    let tried = tried?;
+    let Outcome::Done { differences, .. } = &tried else { return tell(&tried, reader, out) };
+    let (workflows, rest): (Vec<_>, Vec<_>) =
+        differences.iter().partition(|one| one.kind == Kind::Workflow);
+    let mut told: Vec<Value> = Vec::new();
+    // Versions of workflows go where workflows are.
+    let gone = workflows.iter().filter(|one| one.after.is_none() && mode == Mode::Write);
+    for one in gone {
+        let Some((name, version)) = WorkflowVersion::split(&one.name) else { continue };
+        let path = ["workflows", name, "versions", &version.to_string()];
+        let done = client.send(Method::DELETE, &path, &json!({})).await?.data;
+        told.extend(done["changes"].as_array().cloned().unwrap_or_default());
+    }
+    let documents: Vec<Value> = workflows.iter().filter_map(|one| document(one)).collect();
+    let put = rest.iter().filter_map(|one| {
+        Some(json!({"kind": one.kind.as_str(), "name": one.name, "body": one.after.as_ref()?}))
+    });
+    let remove = rest.iter().filter(|one| one.after.is_none());
+    let remove = remove.map(|one| json!({"kind": one.kind.as_str(), "name": one.name}));
+    let body = json!({
+        "rows": put.collect::<Vec<_>>(),
+        "documents": documents,
+        "remove": remove.collect::<Vec<_>>(),
+        "dry_run": mode == Mode::Look,
+    });
+    let done = client.post(&["apply"], &body).await?.data;
+    told.extend(done["changes"].as_array().cloned().unwrap_or_default());
+    if mode == Mode::Look {
+        // What a server would remove of workflows is known from here.
+        let gone = workflows.iter().filter(|one| one.after.is_none());
+        told.extend(gone.map(|one| object(one)));
+    }
+    say(&told, &done["epoch"], mode, reader, out)
+}
+
+/// A version that is new, as it is handed over.
+fn document(one: &Difference) -> Option<Value> {
+    let after = one.after.as_ref()?;
+    let (name, _) = WorkflowVersion::split(&one.name)?;
+    let ending = match after["format"].as_str() {
+        Some("lobsterx") => ".lobsterx.yaml",
+        Some("lens") => ".lens.yaml",
+        _ => "",
+    };
+    Some(json!({"name": format!("{name}{ending}"), "text": after["text"]}))
 }
 
 /// Tells what became of a change.
@@ -42,22 +136,57 @@ pub(crate) fn tell(outcome: &Outcome, reader: Reader, out: &mut Out) -> anyhow::
             return Ok(Exit::Refused);
         }
     };
+    let changes: Vec<Value> = differences.iter().map(object).collect();
+    say(&changes, &json!(epoch), *mode, reader, out)
+}
+
+/// Tells what a server says became of a change.
+pub(crate) fn tell_there(done: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+    let changes = done["changes"].as_array().cloned().unwrap_or_default();
+    say(&changes, &done["epoch"], Mode::Write, reader, out)
+}
+
+/// Says what changed, or would.
+fn say(
+    changes: &[Value],
+    epoch: &Value,
+    mode: Mode,
+    reader: Reader,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
     if reader == Reader::Program {
-        let changes: Vec<Value> = differences.iter().map(object).collect();
-        let dry_run = *mode == Mode::Look;
+        let dry_run = mode == Mode::Look;
         let answer = json!({"changes": changes, "epoch": epoch, "dry_run": dry_run});
         out.json(Layout::Line, &answer)?;
         return Ok(Exit::Done);
     }
-    for one in differences {
-        out.print(&format!("{}\n", visible::line(&one.to_string())))?;
+    for one in changes {
+        out.print(&format!("{}\n", visible::line(&line(one))))?;
     }
-    match (differences.is_empty(), mode) {
+    match (changes.is_empty(), mode) {
         (true, _) => out.print("nothing to change\n")?,
         (false, Mode::Look) => out.note("nothing was written")?,
         (false, Mode::Write) => {}
     }
     Ok(Exit::Done)
+}
+
+/// A change for people: `~ agent scribe: trust_level 5 -> 6`.
+fn line(change: &Value) -> String {
+    let word = |name: &str| change[name].as_str().unwrap_or_default();
+    let sign = match word("change") {
+        "added" => '+',
+        "removed" => '-',
+        _ => '~',
+    };
+    let fields = change["fields"].as_array().into_iter().flatten().map(|field| {
+        let path = field["path"].as_str().unwrap_or_default().to_owned();
+        let (before, after) = (field["before"].clone(), field["after"].clone());
+        FieldChange { path, before, after }.to_string()
+    });
+    let fields = fields.collect::<Vec<_>>().join(", ");
+    let colon = if sign == '~' { ": " } else { "" };
+    format!("{sign} {} {}{colon}{fields}", word("kind"), word("name"))
 }
 
 fn object(one: &Difference) -> Value {

@@ -258,6 +258,8 @@ pub struct Head {
     pub ended_at_ms: Option<u64>,
     /// When it next needs an owner. Read only while it has none.
     pub due_at_ms: Option<u64>,
+    /// Whether it waits for a person's answer.
+    pub asks: bool,
     /// Whether the writer gives it up with this append.
     pub hold: Hold,
 }
@@ -406,6 +408,8 @@ pub struct Filter {
     /// Only runs whose workflow or initiator has this in it, or whose id begins
     /// so, with or without `run_`. Letters of ASCII count in either case.
     pub text: Option<String>,
+    /// Only runs that wait for a person's answer, or may.
+    pub asking: bool,
     /// Only children of this run.
     pub parent: Option<RunId>,
     /// Only runs older than this one, for the next page.

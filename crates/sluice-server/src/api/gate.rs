@@ -23,7 +23,7 @@ use http_body_util::{BodyExt as _, Limited};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The cookie of a session.
 pub const COOKIE: &str = "sluice_session";
@@ -43,7 +43,7 @@ pub async fn pass(
     path: Vec<(&'static str, String)>,
     request: Request,
 ) -> Response {
-    let request_id = new_id(&app);
+    let (begun, request_id) = (Instant::now(), new_id(&app));
     let passed = AssertUnwindSafe(through(&app, &route, path, request, &request_id));
     let response = match passed.catch_unwind().await {
         Ok(Ok(response)) => response,
@@ -53,6 +53,8 @@ pub async fn pass(
             Rejection::internal().into_response(&request_id)
         }
     };
+    let status = response.status().as_u16();
+    app.metrics().answered(route.verb(), route.path, status, begun.elapsed());
     finish(response, &request_id)
 }
 
@@ -76,8 +78,8 @@ pub fn nowhere(app: &App, methods: &[Method]) -> Response {
     finish(response, &request_id)
 }
 
-/// A new id of a request.
-pub(super) fn new_id(app: &App) -> String {
+/// An id for a request.
+pub fn new_id(app: &App) -> String {
     format!("req_{:016x}", app.entropy().bits())
 }
 
@@ -219,11 +221,10 @@ fn same_site(head: &request::Parts, secret: &str) -> Result<(), Rejection> {
     Err(Refused::new(CSRF_REFUSED, "the change does not come from our page", remedy).into())
 }
 
-fn permitted(need: Need, caller: &Caller) -> Result<(), Rejection> {
+/// Refuses somebody who may not.
+pub fn permitted(need: Need, caller: &Caller) -> Result<(), Refused> {
     match need {
-        Need::Permission(permission) if !caller.may(permission) => {
-            Err(forbidden(permission).into())
-        }
+        Need::Permission(permission) if !caller.may(permission) => Err(forbidden(permission)),
         _ => Ok(()),
     }
 }

@@ -194,8 +194,10 @@ async fn apply(ask: Ask<Nothing, ApplyBody>) -> Done<Reply<Changes>> {
     let body = &ask.body;
     let mut whole =
         Whole { put: Vec::new(), documents: Vec::new(), remove: Vec::new(), prune: body.prune };
+    let there = ask.house.rows().await?;
     for row in &body.rows {
-        whole.put.extend(super::rows::written(kind(&row.kind)?, &row.name, &row.body)?);
+        let kind = kind(&row.kind)?;
+        whole.put.extend(super::rows::written(&there.rows, kind, &row.name, &row.body)?);
     }
     for file in &body.documents {
         let (name, bytes) = (file.name.clone(), file.text.clone().into_bytes());

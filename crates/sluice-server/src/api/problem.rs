@@ -78,6 +78,11 @@ impl Rejection {
         Refused::new(INTERNAL, "something went wrong here", remedy).into()
     }
 
+    /// What is refused, and why.
+    pub fn into_refused(self) -> Refused {
+        self.refused
+    }
+
     /// The response.
     pub fn into_response(self, request_id: &str) -> Response {
         let Refused { code, message, notes, remedy } = self.refused;

@@ -124,27 +124,48 @@ pub(super) fn write_permission(kind: Kind) -> P {
     found.map_or(P::WorkflowWrite, |(.., write)| *write)
 }
 
-/// A row as a setup would write it.
-pub(super) fn written(kind: Kind, name: &str, body: &Map<String, Value>) -> Done<Vec<Row>> {
+/// A row as a setup would write it. What was never shown stays as it is there.
+pub(super) fn written(
+    there: &[Row],
+    kind: Kind,
+    name: &str,
+    body: &Map<String, Value>,
+) -> Done<Vec<Row>> {
     if kind == Kind::Switch {
         return Ok(vec![switch_row(name, body)?]);
+    }
+    let mut body = body.clone();
+    let before = sluice_core::rows::find(there, kind, name).map(|row| &row.body);
+    for field in SECRET {
+        if body.get(field) != Some(&REDACTED.into()) {
+            continue;
+        }
+        match before.and_then(|before| before.get(field)) {
+            // A token is kept by itself.
+            Some(value) if field != "token_sha256" => body.insert(field.to_owned(), value.clone()),
+            _ => body.shift_remove(field),
+        };
     }
     if kind == Kind::Gateway && body.contains_key("token_sha256") {
         return Err(bad("a gateway's token is made by the server").into());
     }
-    Ok(rows::wanted(&[], (kind, name), body, Manner::Whole)?.put)
+    Ok(rows::wanted(&[], (kind, name), &body, Manner::Whole)?.put)
 }
 
-/// A row without its secrets.
-fn shown(mut object: Value) -> RowShown {
-    if let Value::Object(fields) = &mut object {
+/// What a row says, without its secrets.
+pub(super) fn redacted(mut body: Value) -> Value {
+    if let Value::Object(fields) = &mut body {
         for field in SECRET {
             if let Some(value) = fields.get_mut(field) {
                 *value = REDACTED.into();
             }
         }
     }
-    RowShown(object)
+    body
+}
+
+fn shown(object: Value) -> RowShown {
+    RowShown(redacted(object))
 }
 
 async fn told_of(ask: &Ask, row: &Row) -> Done<RowShown> {

@@ -65,7 +65,7 @@ fn changes(asked: &Approval) -> Vec<Value> {
 /// out, and named.
 pub async fn open(service: &Service) -> Done<(Vec<(Run, ApprovalId)>, Vec<String>)> {
     let (mut open, mut unreadable) = (Vec::new(), Vec::new());
-    for row in find::unfinished(service).await? {
+    for row in find::asking(service).await? {
         let Some(run) = find::load_if_readable(service, row.run).await? else {
             unreadable.push(row.run.to_string());
             continue;

@@ -15,8 +15,8 @@ use std::ops::RangeInclusive;
 const LISTED_MAX: usize = 5;
 /// Runs read at once.
 const PAGE: usize = 1000;
-/// Most ended runs that are searched for a question.
-const ENDED_MAX: usize = 1000;
+/// Most runs that are searched for a question that is closed.
+const LATELY_MAX: usize = 1000;
 
 /// The statuses of runs that have not ended.
 pub const UNFINISHED: [RunStatus; 5] = [
@@ -58,11 +58,11 @@ pub async fn approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> 
     };
     let (from, to) = range(text, "apr_").ok_or_else(unknown)?;
     let wanted = ApprovalId(from)..=ApprovalId(to);
-    let mut found = among(service, unfinished(service).await?, &wanted).await?;
+    let mut found = among(service, asking(service).await?, &wanted).await?;
     if found.is_empty() {
-        let filter = Filter { limit: ENDED_MAX, ..Filter::default() };
-        let mut rows = service.store.list(filter).await?;
-        rows.retain(|row| row.status.is_terminal());
+        let filter = Filter { limit: LATELY_MAX, ..Filter::default() };
+        // One that is closed, in a run of lately.
+        let rows = service.store.list(filter).await?;
         found = among(service, rows, &wanted).await?;
     }
     match found.len() {
@@ -88,13 +88,12 @@ async fn among(
     Ok(found)
 }
 
-/// Every run that has not ended, newest first.
-pub async fn unfinished(service: &Service) -> Done<Vec<RunRow>> {
+/// Every run that waits for a person's answer, newest first.
+pub async fn asking(service: &Service) -> Done<Vec<RunRow>> {
     let mut rows: Vec<RunRow> = Vec::new();
     loop {
         let before = rows.last().map(|row| row.run);
-        let statuses = UNFINISHED.to_vec();
-        let page = Filter { statuses, before, limit: PAGE, ..Filter::default() };
+        let page = Filter { asking: true, before, limit: PAGE, ..Filter::default() };
         let page = service.store.list(page).await?;
         let last = page.len() < PAGE;
         rows.extend(page);

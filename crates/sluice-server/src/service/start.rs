@@ -94,6 +94,8 @@ async fn begin(house: &House, mut start: Start, wish: Wish) -> Done<StartedRun> 
     start.default_agent = wish.default_agent;
     start.role_bindings = wish.role_bindings;
     start.trace = wish.trace;
+    // An engine that does no work notes the run down for one that does.
+    start.dispatching = house.service().engine.dispatching();
     start.key = match wish.key.as_deref() {
         Some("auto") => Some(start.auto_key()),
         _ => wish.key,

@@ -150,6 +150,7 @@ impl Office {
             policies: PolicySource::default(),
             sealer: None,
             moderator: None,
+            observer: None,
         };
         let store = Arc::clone(&ground.store);
         let config = Config { sweep_ms: 50, ..Config::default() };
@@ -341,7 +342,8 @@ async fn nothing_is_lost_or_noted_twice_when_the_process_dies() {
     let dir = dir();
     let receiver = Receiver::new().await;
     let address = receiver.address.clone();
-    let office = Office::open(dir.path()).await.sends();
+    let stubborn = || Pace { tries: 10_000, ..quick() };
+    let office = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], stubborn());
     office.set("pager", &address, dir.path(), json!({})).await;
     let mut ids = BTreeSet::from([office.runs("flow").await]);
     receiver.hears(1).await;
@@ -358,7 +360,7 @@ async fn nothing_is_lost_or_noted_twice_when_the_process_dies() {
     ids.insert(office.runs("flow").await);
     office.dies().await;
     let receiver = Receiver::at(&address).await;
-    let office = Office::open(dir.path()).await.sends();
+    let office = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], stubborn());
     ids.insert(office.runs("flow").await);
     let log = office.settles("pager", 4).await;
     let noted: BTreeSet<String> =
@@ -383,8 +385,10 @@ async fn happens_in(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_who_send_for_one_webhook_each_event_is_sent_by_one() {
     let (dir, receiver) = (dir(), Receiver::new().await);
-    let one = Office::open(dir.path()).await.sends();
-    let two = Office::open(dir.path()).await.sends();
+    // However slow the machine is, nobody is taken for dead.
+    let pace = || Pace { slack_ms: 60_000, ..quick() };
+    let one = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], pace());
+    let two = Office::open(dir.path()).await.sends_to(&["127.0.0.0/8"], pace());
     one.set("pager", &receiver.address, dir.path(), json!({})).await;
     let mut ids = BTreeSet::new();
     for _ in 0..10 {

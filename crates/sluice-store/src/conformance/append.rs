@@ -114,6 +114,7 @@ fn a_head_changes_what_lists_show(bench: &Bench) {
         status: RunStatus::Running,
         ended_at_ms: None,
         due_at_ms: Some(4000),
+        asks: false,
         hold: Hold::Keep,
     };
     bench.done(Append { head: Some(running), ..plain(run(1), 1) });
@@ -124,6 +125,7 @@ fn a_head_changes_what_lists_show(bench: &Bench) {
         status: RunStatus::Failed,
         ended_at_ms: Some(1234),
         due_at_ms: None,
+        asks: false,
         hold: Hold::Release,
     };
     bench.done(Append { head: Some(over), ..plain(run(1), 2) });

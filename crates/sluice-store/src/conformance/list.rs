@@ -25,7 +25,13 @@ fn fill(bench: &Bench) {
     for number in [3, 1, 2, 12, 11, 4, 5, 6, 9, 8, 7, 10] {
         let place = usize::try_from(number).expect("it is small");
         let status = STATUSES[place % 3];
-        let head = Head { status, ended_at_ms: None, due_at_ms: None, hold: Hold::Keep };
+        let head = Head {
+            status,
+            ended_at_ms: None,
+            due_at_ms: None,
+            asks: status == RunStatus::Paused,
+            hold: Hold::Keep,
+        };
         let append = first(run(number));
         let create = append.create.clone().map(|create| Create {
             workflow: if place % 2 == 0 { "even".to_owned() } else { "odd".to_owned() },
@@ -58,6 +64,8 @@ fn lists_filter_by_status(bench: &Bench) {
     assert_eq!(by(&[RunStatus::Running]), [12, 9, 6, 3]);
     let both = [RunStatus::Running, RunStatus::Failed, RunStatus::Running];
     assert_eq!(by(&both), [12, 11, 9, 8, 6, 5, 3, 2]);
+    let asking = Filter { asking: true, ..Filter::default() };
+    assert_eq!(numbers(bench, asking), [10, 7, 4, 1], "those that wait for people");
     assert_eq!(by(&[RunStatus::TimedOut]), Vec::<u128>::new());
 }
 
@@ -81,6 +89,7 @@ fn lists_filter_by_everything_at_once(bench: &Bench) {
         since_ms: Some(900),
         until_ms: Some(901),
         text: Some("VEN".to_owned()),
+        asking: false,
         parent: Some(run(1)),
         before: Some(run(12)),
         limit: 5,

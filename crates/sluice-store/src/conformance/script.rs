@@ -151,6 +151,7 @@ fn head(now_ms: u64, dice: &mut Dice) -> Head {
         status: statuses[place(dice.roll(3))],
         ended_at_ms: dice.once_in(3).then_some(now_ms),
         due_at_ms: dice.once_in(2).then(|| now_ms + dice.roll(50)),
+        asks: false,
         hold: if dice.once_in(2) { Hold::Release } else { Hold::Keep },
     }
 }

@@ -95,6 +95,7 @@ impl State {
             record.status = head.status;
             record.ended_at_ms = head.ended_at_ms;
             record.due_at_ms = head.due_at_ms;
+            record.asks = head.asks;
             if head.hold == Hold::Release {
                 record.owner = None;
             }
@@ -129,6 +130,7 @@ impl State {
             status: RunStatus::Queued,
             ended_at_ms: None,
             due_at_ms: None,
+            asks: false,
             owner: Some(node),
             epoch: 1,
             version: 0,

@@ -52,6 +52,7 @@ impl State {
                 && filter.initiator.as_ref().is_none_or(|name| *name == record.initiator)
                 && filter.since_ms.is_none_or(|since_ms| since_ms <= record.started_at_ms)
                 && filter.until_ms.is_none_or(|until_ms| until_ms > record.started_at_ms)
+                && (!filter.asking || record.asks)
                 && filter.text.as_ref().is_none_or(|text| record.has(**run, text))
         };
         let rows = self.runs.iter().rev().filter(shown).take(crate::page(filter.limit));

@@ -183,12 +183,14 @@ fn write_head(work: &Work<'_>, after: &mut Known, head: &Head) -> Result<(), Fau
     if head.hold == Hold::Release {
         after.owner = None;
     }
-    let sql = "UPDATE run SET status = ?1, ended_at = ?2, due_at = ?3, owner = ?4 WHERE num = ?5";
+    let sql = "UPDATE run SET status = ?1, ended_at = ?2, due_at = ?3, owner = ?4, asks = ?5
+               WHERE num = ?6";
     work.connection.prepare_cached(sql)?.execute(params![
         head.status.as_str(),
         head.ended_at_ms.map(int),
         head.due_at_ms.map(int),
         after.owner.map(node_bytes),
+        head.asks,
         after.num,
     ])?;
     // A letter that came while the writer was letting go must not lie until someone

@@ -59,6 +59,7 @@ fn query(
     wanted(" AND started_at >= ?", filter.since_ms.map(|ms| Value::Integer(int(ms))));
     wanted(" AND started_at < ?", filter.until_ms.map(|ms| Value::Integer(int(ms))));
     wanted(" AND status = ?", only.map(|status| Value::Text(status.as_str().to_owned())));
+    wanted(" AND asks = ?", filter.asking.then_some(Value::Integer(1)));
     if let Some(text) = &filter.text {
         // Not LIKE: here a text has no letters that stand for others, and no bound.
         let lower = Value::Text(text.to_ascii_lowercase());

@@ -16,6 +16,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_memo.sql"),
     include_str!("migrations/0006_initiator.sql"),
     include_str!("migrations/0007_webhooks.sql"),
+    include_str!("migrations/0008_asking.sql"),
 ];
 
 const CHECKSUMS: &str = "

@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::rows::{By, List, Named, One, Remove, Rows, Show};
-use super::run::Data;
+use super::run::{Data, Run};
 use clap::{Args, Subcommand};
 use sluice_core::choice::{Choice, find};
 use sluice_govern::registry::Phase;
@@ -110,6 +110,10 @@ pub(crate) enum Workflows {
     /// Show a version; without one, the newest
     #[command(after_help = "Example:\n  sluice workflows show credit-check@2")]
     Show(Show),
+    /// Start a run of a registered workflow: at the server, or here
+    #[command(after_help = "Exit code: as of `sluice run`.\n\nExample:\n  \
+        sluice workflows start credit-check --arg customer=4711 --detach")]
+    Start(Box<Start>),
     /// Add a document as a version
     #[command(after_help = "The version is the document's own, else the next number. The same \
         text again is no new version.\n\nExample:\n  \
@@ -118,6 +122,15 @@ pub(crate) enum Workflows {
     /// Remove a version
     #[command(after_help = "Example:\n  sluice workflows remove credit-check@1")]
     Remove(Remove),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// Do not follow the run; only where a server does the work
+    #[arg(long)]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) run: Run,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@
 //! INVARIANT: every event is handed over once and in order, however often the
 //! connection breaks: the next one begins after the last id that was seen.
 
-use super::{Client, bytes, problem};
+use super::{Answer, Client, Problem, bytes, problem};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderValue};
 use sluice_server::refused::Refused;
@@ -29,6 +29,26 @@ pub(crate) enum Sent {
     Event { id: u64, kind: String, json: String },
     /// Events that are not there any more.
     Elided(String),
+}
+
+impl Client {
+    /// Asks for something as long as a server that went away may take to come back.
+    pub(crate) async fn get_patiently(&self, path: &[&str]) -> anyhow::Result<Answer> {
+        let (began, mut wait_ms) = (Instant::now(), WAIT_MS);
+        loop {
+            let error = match self.get(path, &[]).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let away = error.downcast_ref::<Refused>().is_some()
+                || error.downcast_ref::<Problem>().is_some_and(|told| told.is_for_now());
+            if !away || began.elapsed() > Duration::from_millis(PATIENCE_MS) {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            wait_ms = (wait_ms * 2).min(WAIT_MS_MAX);
+        }
+    }
 }
 
 /// A run that is followed.
@@ -130,8 +150,7 @@ impl Follow {
         }
         let body = bytes(response).await.map_err(Broken::Refused)?;
         let told = problem(status, &body);
-        // A server that starts or is full may answer soon.
-        if status.as_u16() == 503 || status.as_u16() == 429 {
+        if told.is_for_now() {
             return Err(Broken::Lost(Refused::new(
                 super::SERVER_UNREACHABLE,
                 format!("the server takes no reader: {}", told.message),

@@ -4,26 +4,42 @@ use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
 use crate::cli::cost::Cost;
-use crate::local::Local;
+use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::json;
-use sluice_core::cost::{Bucket, By, Row};
+use sluice_core::choice::Choice;
+use sluice_core::cost::{Bucket, By};
+use sluice_core::money::Money;
 use sluice_server::service::cost::{self, Asked, CostShown};
 use sluice_server::service::registry::now_ms;
 
 pub(super) async fn run(args: &Cost, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
     let until_ms = now_ms().saturating_add(1);
     let since_ms = until_ms.saturating_sub(args.since);
-    let asked = Asked { bucket: args.bucket, by: args.by.clone(), since_ms, until_ms };
-    let rows = cost::rows(&local, &asked).await;
-    local.close().await;
-    let rows = rows?;
+    let desk = Desk::look(&args.data).await?;
+    let rows: Vec<CostShown> = match &desk {
+        Desk::Here(local) => {
+            let asked = Asked { bucket: args.bucket, by: args.by.clone(), since_ms, until_ms };
+            cost::rows(local, &asked).await?.iter().map(CostShown::from).collect()
+        }
+        Desk::There(client) => {
+            let by: Vec<&str> = args.by.iter().map(|one| word(*one)).collect();
+            let mut query = vec![
+                ("bucket", word(args.bucket).to_owned()),
+                ("since_ms", since_ms.to_string()),
+                ("until_ms", until_ms.to_string()),
+            ];
+            if !by.is_empty() {
+                query.push(("by", by.join(",")));
+            }
+            client.get(&["cost"], &query).await?.read()?
+        }
+    };
+    desk.close().await;
     match args.json.reader() {
         Reader::Program => {
-            let data: Vec<CostShown> = rows.iter().map(CostShown::from).collect();
-            out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
+            out.json(Layout::Line, &json!({"data": rows, "meta": {"next_cursor": null}}))?;
         }
         Reader::Person if rows.is_empty() => out.note("nothing has cost anything")?,
         Reader::Person => out.print(&table(args, &rows))?,
@@ -31,9 +47,14 @@ pub(super) async fn run(args: &Cost, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn table(args: &Cost, rows: &[Row]) -> String {
+/// The word of a choice.
+fn word<T: Choice + PartialEq>(one: T) -> &'static str {
+    T::WORDS.iter().find(|(_, other)| *other == one).map_or("", |(word, _)| word)
+}
+
+fn table(args: &Cost, rows: &[CostShown]) -> String {
     let by = [
-        (By::Agent, "AGENT", (|row| row.agent.clone()) as fn(&Row) -> Option<String>),
+        (By::Agent, "AGENT", (|row| row.agent.clone()) as fn(&CostShown) -> Option<String>),
         (By::Workflow, "WORKFLOW", |row| row.workflow.clone()),
         (By::Model, "MODEL", |row| row.model.clone()),
     ];
@@ -43,10 +64,11 @@ fn table(args: &Cost, rows: &[Row]) -> String {
     headings.extend(["COST", "TOKENS IN", "TOKENS OUT", "STEPS"]);
     let mut table = Table::new(&headings);
     for row in rows {
-        let mut cells = vec![from(args.bucket, row.start_ms)];
+        let mut cells = vec![from(args.bucket, amount::ms(&row.start).unwrap_or(0))];
         let word = |word: Option<String>| word.filter(|word| !word.is_empty());
         cells.extend(by.iter().map(|(.., of)| word(of(row)).unwrap_or_else(|| "-".to_owned())));
-        cells.push(format!("${}", row.cost));
+        let cost = Money::from_usd(&row.cost).unwrap_or(Money::ZERO);
+        cells.push(format!("${cost}"));
         cells.extend([row.input_tokens, row.output_tokens, row.steps].map(|one| one.to_string()));
         table.row(cells);
     }

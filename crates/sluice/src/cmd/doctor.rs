@@ -5,6 +5,7 @@
 
 mod data;
 mod rules;
+mod server;
 
 use crate::Exit;
 use crate::cli::{Doctor, Reader};
@@ -59,6 +60,13 @@ impl Check {
 pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     let mut checks = vec![settings()];
     let dir = local::directory(&args.data);
+    let asked = config::get().server();
+    if let Some(url) = asked {
+        checks.extend(server::checks(url).await);
+    }
+    if asked.is_some() && !dir.exists() {
+        return tell(&checks, args.json.reader(), out);
+    }
     checks.extend(data::checks(&dir));
     if let Some(store) = data::readable(&dir) {
         checks.extend(rules::checks(&*store).await);

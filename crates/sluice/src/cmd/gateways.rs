@@ -5,11 +5,13 @@ use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::registry::{Gateways, Which};
 use crate::cli::rows::One;
+use crate::desk;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use serde_json::json;
 use sluice_core::port::Entropy as _;
 use sluice_core::port::store::Hash;
+use sluice_core::visible;
 use sluice_engine::world::SystemEntropy;
 use sluice_govern::registry::{Kind, Row};
 use sluice_server::refused::Done;
@@ -55,6 +57,11 @@ async fn turn(args: &Which, state: State, out: &mut Out) -> anyhow::Result<Exit>
 /// Makes a token, keeps its hash and shows it this once.
 async fn token(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     let name = args.row.name.as_str();
+    if let Some(client) = desk::server()? {
+        desk::by_token(&args.by.name)?;
+        let made = client.post(&["gateways", name, "token"], &json!({})).await?.data;
+        return show(name, made["token"].as_str().unwrap_or_default(), args, out);
+    }
     let secret: String = (0..4).map(|_| format!("{:016x}", SystemEntropy.bits())).collect();
     let token = format!("gwt_{secret}");
     let hash = Hash::of(token.as_bytes()).to_string();
@@ -71,10 +78,14 @@ async fn token(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     if matches!(changed, Outcome::Refused(_)) {
         return crate::registry::tell(&changed, reader, out);
     }
-    match reader {
+    show(name, &token, args, out)
+}
+
+fn show(name: &str, token: &str, args: &One, out: &mut Out) -> anyhow::Result<Exit> {
+    match args.by.json.reader() {
         Reader::Program => out.json(Layout::Line, &json!({"gateway": name, "token": token}))?,
         Reader::Person => {
-            out.print(&format!("{token}\n"))?;
+            out.print(&format!("{}\n", visible::brief(token)))?;
             out.note("this is shown once; only its SHA-256 is kept")?;
         }
     }

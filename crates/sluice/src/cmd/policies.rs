@@ -13,7 +13,7 @@ use crate::cli::Reader;
 use crate::cli::registry::Policies;
 use crate::cli::rows::List;
 use crate::out::Out;
-use crate::registry::at_rest;
+use crate::registry::known;
 use sluice_govern::registry::{Kind, PolicySet, Row};
 use sluice_server::refused::{POLICIES_REFUSED, Refused};
 use sluice_server::service::policies::{self, Files};
@@ -33,7 +33,7 @@ pub(super) async fn run(command: &Policies, out: &mut Out) -> anyhow::Result<Exi
 }
 
 async fn all(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let stored = policies::stored(&at_rest(&args.data).await?, PolicySet::Active)?;
+    let stored = policies::stored(&known(&args.data).await?, PolicySet::Active)?;
     let exit = list(Kind::Policy, args, out).await?;
     if stored.is_empty() && args.json.reader() == Reader::Person {
         out.note("the default set is in force; `sluice policies init` writes it out")?;

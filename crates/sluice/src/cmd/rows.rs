@@ -7,6 +7,7 @@ use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::rows::{By, List, Remove, Rows, Set, Show};
 use crate::cli::run::Data;
+use crate::desk;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use crate::table::Table;
@@ -31,8 +32,11 @@ pub(super) async fn run(kind: Kind, command: &Rows, out: &mut Out) -> anyhow::Re
     }
 }
 
-/// The rows of a data directory that is there.
+/// The rows of a data directory that is there, or of a server.
 pub(super) async fn all(data: &Data) -> anyhow::Result<Vec<Row>> {
+    if let Some(client) = desk::server()? {
+        return crate::registry::there(&client).await;
+    }
     let local = Local::look(data).await?;
     let rows = local.store.registry(None).await?.rows;
     local.close().await;
@@ -52,10 +56,14 @@ pub(super) async fn change_in(
     wish: &impl Wish,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
+    if let Some(client) = desk::server()? {
+        desk::by_token(&by.name)?;
+        return crate::registry::change_there(&client, mode, wish, by.json.reader(), out).await;
+    }
     let (who, reader) = (local::who(&by.name), by.json.reader());
     // What is refused or only looked at makes no directory.
     if local::existing(&by.data).is_err() {
-        let local = Local::imagined().await?;
+        let local = Local::imagined(Vec::new()).await?;
         let tried = registry::change(&local, &who, Mode::Look, wish).await;
         local.close().await;
         let tried = tried?;

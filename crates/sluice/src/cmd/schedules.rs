@@ -8,7 +8,7 @@ use crate::amount;
 use crate::cli::Reader;
 use crate::cli::rows::{List, One, Show};
 use crate::cli::schedules::{Schedules, Slots};
-use crate::local::Local;
+use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
@@ -93,17 +93,31 @@ async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = Local::look(&args.data).await?;
-    let rows = local.store.registry(None).await?.rows;
+    let rows = all(&args.data).await?;
     let row = registry::row(&rows, Kind::Schedule, &args.row.name)?;
-    let slots = local.store.slots(row.name.clone(), None, SHOWN).await?;
-    local.close().await;
+    let slots: Vec<Value> = match Desk::look(&args.data).await? {
+        Desk::Here(local) => {
+            let slots = local.store.slots(row.name.clone(), None, SHOWN).await?;
+            local.close().await;
+            slots.iter().map(slot_object).collect()
+        }
+        Desk::There(client) => {
+            let query = [("limit", SHOWN.to_string())];
+            let path = ["schedules", &row.name, "slots"];
+            let mut slots: Vec<Value> = client.get(&path, &query).await?.read()?;
+            for slot in slots.iter_mut().filter_map(Value::as_object_mut) {
+                let at = slot.shift_remove("at").unwrap_or_default();
+                slot.insert("noted_at".to_owned(), at);
+            }
+            slots
+        }
+    };
     let (schedule, timing) = read(row)?;
     let next_ms = timing.next(now_ms()).filter(|_| schedule.enabled);
     if args.json.reader() == Reader::Program {
         let mut fields = object(row);
         fields["next_at"] = next_ms.map(timestamp).into();
-        fields["slots"] = slots.iter().map(slot_object).collect();
+        fields["slots"] = slots.into();
         out.json(Layout::Line, &fields)?;
         return Ok(Exit::Done);
     }
@@ -115,17 +129,14 @@ async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     }
     let mut table = Table::new(&["SLOT", "FATE", "WHY", "RUN"]);
     for slot in &slots {
-        let many = match slot.count {
+        let many = match slot["count"].as_u64().unwrap_or(1) {
             1 => String::new(),
             0 => " and those before".to_owned(),
             count => format!(" and {} before", count - 1),
         };
-        table.row([
-            amount::moment(slot.slot_ms),
-            format!("{}{many}", slot.fate),
-            slot.why.clone().unwrap_or_default(),
-            slot.run.map(|run| run.to_string()).unwrap_or_default(),
-        ]);
+        let word = |name: &str| slot[name].as_str().unwrap_or_default().to_owned();
+        let at = amount::ms(&word("slot_at")).map(amount::moment).unwrap_or_default();
+        table.row([at, format!("{}{many}", word("fate")), word("why"), word("run_id")]);
     }
     out.print(&format!("\n{}", table.draw()))?;
     Ok(Exit::Done)

@@ -4,6 +4,7 @@ use super::work::script;
 use crate::Exit;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
+use crate::environment;
 use crate::hands::{self, Shell};
 use crate::key;
 use crate::local::Local;
@@ -13,13 +14,15 @@ use crate::organisation;
 use crate::out::Out;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
-use sluice_engine::config::Claims;
+use sluice_engine::observe::{Observer, Observers};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::api;
 use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
+use sluice_server::mcp;
+use sluice_server::otel::{Exporter, Sending, Target};
 use sluice_server::refused::Refused;
 use sluice_server::webhooks::pace::Pace;
 use sluice_server::webhooks::{self, Post};
@@ -46,7 +49,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
             None => return Ok(Exit::Refused),
         },
     };
-    let settings = settings();
+    let settings = settings(address);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let post = Post {
         outbound: Arc::new(Outbound::new(allowed()?)),
@@ -54,10 +57,14 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         pace: Pace::default(),
     };
-    let mut open = Open { args, script, app: app.clone(), post, locals: BTreeMap::new() };
+    let traces = traces(&app)?;
+    let observer = observer(&app, traces.as_ref().map(|(exporter, _)| exporter));
+    let mut open = Open { args, script, app: app.clone(), post, observer, locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
-    let router = Router::new(app.clone(), api::routes());
+    let mut routes = api::routes();
+    routes.push(mcp::http::route());
+    let router = Router::new(app.clone(), routes);
     let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
     wait(&mut open, out).await?;
     out.note("stopping: streams end, what is under way may finish")?;
@@ -65,6 +72,9 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let served = serving.await;
     for local in open.locals.into_values() {
         local.close().await;
+    }
+    if let Some((exporter, _)) = &traces {
+        exporter.flush().await;
     }
     served?;
     Ok(Exit::Done)
@@ -76,6 +86,7 @@ struct Open<'a> {
     script: Option<sluice_bridge::mock::Script>,
     app: App,
     post: Post,
+    observer: Arc<dyn Observer>,
     locals: BTreeMap<String, Local>,
 }
 
@@ -107,17 +118,44 @@ impl Open<'_> {
         let agents = hands::served(&data, self.script.clone(), shell);
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
-        let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
+        let observer = Arc::clone(&self.observer);
+        let local = Local::served(&data, agents, policies, moderator, observer).await?;
         let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
         local.engine.keep_schedules(Starting { default_agent: config::agent().or_else(scripted) });
         Ok(local)
     }
 }
 
+/// Where traces are sent, if anywhere.
+fn traces(app: &App) -> Result<Option<(Arc<Exporter>, Sending)>, Refused> {
+    let said = config::get().text(Name::OtelEndpoint).map(str::to_owned);
+    let Some(endpoint) = said.or_else(environment::otel_endpoint) else { return Ok(None) };
+    let headers = environment::otel_headers().unwrap_or_default();
+    let service = environment::otel_service();
+    let target = Target::new(&endpoint, &headers, service.as_deref()).map_err(|error| {
+        let remedy = "set `otel.endpoint` or OTEL_EXPORTER_OTLP_ENDPOINT to a collector";
+        Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
+    })?;
+    Ok(Some(Exporter::start(target, Arc::clone(app.metrics()))))
+}
+
+/// Whoever is told what engines do: what counts, and what makes traces.
+fn observer(app: &App, exporter: Option<&Arc<Exporter>>) -> Arc<dyn Observer> {
+    let metrics: Arc<dyn Observer> = Arc::clone(app.metrics()) as Arc<dyn Observer>;
+    match exporter {
+        None => metrics,
+        Some(exporter) => {
+            let exporter = Arc::clone(exporter) as Arc<dyn Observer>;
+            Arc::new(Observers(vec![metrics, exporter]))
+        }
+    }
+}
+
 /// What the operator has set.
-fn settings() -> Settings {
+fn settings(address: SocketAddr) -> Settings {
     let config = config::get();
     let number = |name| usize::try_from(config.number(name)).unwrap_or(usize::MAX);
+    let hosts = config.words(Name::Hosts);
     let rate = |name| u32::try_from(config.number(name)).unwrap_or(u32::MAX);
     Settings {
         body_bytes: number(Name::BodyBytes),
@@ -130,6 +168,7 @@ fn settings() -> Settings {
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
         secure_cookies: config.is_on(Name::SecureCookies),
         drain_ms: config.number(Name::DrainMs),
+        hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
         ..Settings::default()
     }
 }

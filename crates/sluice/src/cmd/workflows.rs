@@ -1,5 +1,7 @@
 //! `sluice workflows`.
 
+mod start;
+
 use super::rows::{all, change, list, remove, tell};
 use super::tell_unreadable;
 use crate::Exit;
@@ -17,6 +19,7 @@ pub(super) async fn run(command: &Workflows, out: &mut Out) -> anyhow::Result<Ex
     match command {
         Workflows::List(args) => list(Kind::Workflow, args, out).await,
         Workflows::Show(args) => show(args, out).await,
+        Workflows::Start(args) => start::run(args, out).await,
         Workflows::Put(args) => put(args, out).await,
         Workflows::Remove(args) => remove(Kind::Workflow, args, out).await,
     }

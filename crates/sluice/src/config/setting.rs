@@ -110,6 +110,8 @@ settings! {
         "whether cookies are sent over TLS only";
     CorsOrigins "cors_origins", Kind::Words, Some(""), Some("cors-origin"),
         "pages of other origins that may ask the server";
+    Hosts "hosts", Kind::Words, Some(""), None,
+        "names, beside those of this machine, under which agents reach `/mcp`";
     OutboundAllow "outbound.allow", Kind::Words, Some(""), None,
         "hosts, addresses and networks that may be called though they are private";
     OtelEndpoint "otel.endpoint", Kind::Url, None, None,

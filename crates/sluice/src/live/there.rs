@@ -65,7 +65,7 @@ impl Watch<'_> {
     }
 
     async fn state(&self) -> anyhow::Result<Value> {
-        Ok(self.client.get(&["runs", self.run, "state"], &[]).await?.data)
+        Ok(self.client.get_patiently(&["runs", self.run, "state"]).await?.data)
     }
 
     /// A line for each event, as far as people or programs want them.
@@ -100,7 +100,7 @@ impl Watch<'_> {
             let sent = loop {
                 screen.draw(&shown, SystemClock.now_ms());
                 if stale && read_at.elapsed() >= Duration::from_millis(GAP_MS) {
-                    shown = picture(&client.get(&["runs", run, "state"], &[]).await?.data)?;
+                    shown = picture(&client.get_patiently(&["runs", run, "state"]).await?.data)?;
                     (read_at, stale) = (Instant::now(), false);
                 }
                 tokio::select! {

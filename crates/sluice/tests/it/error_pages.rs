@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -32,6 +32,8 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 28] = [
     "run_unreadable",
     "checkpoint_unknown",
     "config_invalid",
+    "server_unreachable",
+    "needs_data_directory",
     "data_unusable",
     "idempotency_conflict",
     "not_confirmed",

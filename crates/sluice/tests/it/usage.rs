@@ -95,7 +95,12 @@ fn every_command_helps_with_an_example() {
         "workflows list",
         "workflows show",
         "workflows put",
+        "workflows start",
         "workflows remove",
+        "doctor",
+        "backup",
+        "config show",
+        "completions",
     ];
     let rows = rows.chain(more.map(str::to_owned));
     for command in alone.chain(runs).chain(approvals).chain(rows).chain(audit) {

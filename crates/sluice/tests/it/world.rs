@@ -40,7 +40,8 @@ impl World {
         let mut command = binary(self.path());
         command.args(args).env("USER", "ada").env_remove("SLUICE_DATA");
         command.env_remove("SLUICE_SEAL_FILE").env_remove("SLUICE_MODERATION");
-        command.env_remove("SLUICE_MODERATION_TOKEN");
+        command.env_remove("SLUICE_MODERATION_TOKEN").env_remove("SLUICE_AGENT");
+        command.env_remove("SLUICE_URL").env_remove("SLUICE_TOKEN").env_remove("SLUICE_CONFIG");
         command
     }
 
@@ -117,7 +118,7 @@ impl World {
 }
 
 impl Running {
-    fn spawn(mut command: Command) -> Running {
+    pub(crate) fn spawn(mut command: Command) -> Running {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

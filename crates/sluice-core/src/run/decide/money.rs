@@ -38,7 +38,7 @@ impl Turn<'_> {
             // What it says it cost nobody believes, and it says nothing more.
             self.settle_unknown(at, dispatch_no);
         } else {
-            self.close_reservation(at, dispatch_no, usage);
+            self.close_reservation(at, dispatch_no, &usage);
         }
         true
     }
@@ -47,14 +47,14 @@ impl Turn<'_> {
     pub(super) fn settle_unknown(&mut self, at: StepAt, dispatch_no: u32) {
         let reserved = self.run.open.get(&(at, dispatch_no)).map(|open| open.terms.reserved);
         let usage = Usage { cost: reserved.unwrap_or_default(), ..Usage::default() };
-        self.close_reservation(at, dispatch_no, usage);
+        self.close_reservation(at, dispatch_no, &usage);
     }
 
-    fn close_reservation(&mut self, at: StepAt, dispatch_no: u32, usage: Usage) {
+    fn close_reservation(&mut self, at: StepAt, dispatch_no: u32, usage: &Usage) {
         let Some(open) = self.run.open.get(&(at, dispatch_no)).cloned() else { return };
         self.node(at, NodeEvent::Reconciled { dispatch_no, usage: usage.clone() });
         self.settle(at, dispatch_no, &open.terms, usage.cost);
-        self.book(at, &open.terms, &usage);
+        self.book(at, &open.terms, usage);
     }
 
     /// What it cost is counted for whoever asks what work costs. Most work costs

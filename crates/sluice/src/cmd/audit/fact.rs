@@ -1,19 +1,21 @@
 //! What the audit shows, for people.
 
 use crate::amount;
-use sluice_server::service::audit::fact::Fact;
+use serde_json::Value;
 
 /// For people: the cells of a table.
-pub(super) fn cells(fact: &Fact) -> [String; 6] {
-    let (kind, id) = &fact.resource;
-    let resource = if kind == "run" { id.clone() } else { format!("{kind} {id}") };
-    let event = fact.event.map(|(event, _)| format!(" event {event}")).unwrap_or_default();
+pub(super) fn cells(fact: &Value) -> [String; 6] {
+    let word = |name: &str| fact[name].as_str().unwrap_or_default().to_owned();
+    let (kind, id) = (word("resource_type"), word("resource_id"));
+    let resource = if kind == "run" { id } else { format!("{kind} {id}") };
+    let event = fact["event_id"].as_u64().map(|event| format!(" event {event}"));
+    let event = event.unwrap_or_default();
     [
-        amount::moment(fact.at_ms),
-        fact.category.clone(),
-        fact.what.clone(),
-        fact.step.clone().unwrap_or_default(),
+        amount::ms(&word("at")).map(amount::moment).unwrap_or_default(),
+        word("category"),
+        word("type"),
+        word("step"),
         format!("{resource}{event}"),
-        fact.actor.clone().unwrap_or_default(),
+        word("actor"),
     ]
 }

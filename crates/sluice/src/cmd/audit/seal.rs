@@ -2,6 +2,8 @@
 
 use crate::Exit;
 use crate::cli::audit::Seal;
+use crate::client::only_here;
+use crate::desk;
 use crate::local::Local;
 use crate::out::Out;
 use anyhow::Context as _;
@@ -11,6 +13,9 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 pub(super) async fn run(args: &Seal, out: &mut Out) -> anyhow::Result<Exit> {
+    if desk::server()?.is_some() {
+        return Err(only_here("`audit seal`").into());
+    }
     let local = Local::look(&args.data).await?;
     local.engine.seal().await?;
     let row = packet::newest(&*local.store).await?;

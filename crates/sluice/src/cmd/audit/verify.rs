@@ -3,15 +3,17 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::audit::Verify;
+use crate::client::{Client, only_here};
+use crate::desk;
 use crate::key;
 use crate::local;
 use crate::out::{Layout, Out};
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_core::evidence::key::PublicKey;
 use sluice_core::evidence::packet::Packet;
 use sluice_core::evidence::seal::Seal;
-use sluice_core::evidence::verify::{Report, Verifier};
+use sluice_core::evidence::verify::Verifier;
 use sluice_core::visible;
 use sluice_server::refused::{Refused, SEAL_UNREADABLE};
 use sluice_server::service::audit::verify;
@@ -26,6 +28,9 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     }
     if !args.packet.is_empty() {
         return packets(args, &keys, out);
+    }
+    if let Some(client) = desk::server()? {
+        return there(&client, args, out).await;
     }
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
@@ -43,7 +48,18 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     }
     kept.into_iter().for_each(|seal| verifier.kept(seal));
     verify::read(&*store, only, &mut verifier).await?;
-    tell(&verifier.finish(), args.json.reader(), out)
+    tell(&verify::object(&verifier.finish()), args.json.reader(), out)
+}
+
+/// A server verifies by the keys of its own directory: seals that are kept
+/// elsewhere are for those who have the directory, or a packet.
+async fn there(client: &Client, args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
+    if !args.seal.is_empty() || !args.key.is_empty() {
+        return Err(only_here("`--seal` or `--key`").into());
+    }
+    let query: Vec<(&str, String)> = args.run.iter().map(|run| ("run", run.clone())).collect();
+    let report = client.get(&["audit", "verify"], &query).await?.data;
+    tell(&report, args.json.reader(), out)
 }
 
 /// Seals kept elsewhere, a line each.
@@ -112,35 +128,51 @@ fn packet(path: &Path, keys: &[PublicKey]) -> anyhow::Result<(bool, String)> {
     })
 }
 
-fn tell(report: &Report, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+fn tell(report: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
     match reader {
-        Reader::Program => out.json(Layout::Line, &verify::object(report))?,
+        Reader::Program => out.json(Layout::Line, report)?,
         Reader::Person => out.print(&text(report))?,
     }
-    Ok(if report.is_clean() { Exit::Done } else { Exit::Failed })
+    Ok(if report["ok"] == true { Exit::Done } else { Exit::Failed })
 }
 
-fn text(report: &Report) -> String {
+/// Where something is wrong.
+fn place(place: &Value) -> String {
+    let word = |name: &str| place[name].as_str().unwrap_or_default();
+    match (&place["seal"], &place["seq"], &place["event_id"]) {
+        (Value::Number(seal), ..) => format!("seal {seal}"),
+        (_, Value::Number(seq), _) => format!("entry {seq} of {}", word("writer")),
+        (.., event) => format!("event {event} of {}", word("run_id")),
+    }
+}
+
+fn text(report: &Value) -> String {
+    let number = |name: &str| report[name].as_u64().unwrap_or(0);
     let mut text = String::new();
-    for finding in &report.findings {
-        text.push_str(&format!("{}\n", visible::brief(&finding.to_string())));
+    for finding in report["findings"].as_array().into_iter().flatten() {
+        let word = |name: &str| finding[name].as_str().unwrap_or_default();
+        let place = place(&finding["place"]);
+        let line = format!("{place} is {}: {}", word("trouble"), word("detail"));
+        text.push_str(&format!("{}\n", visible::brief(&line)));
     }
-    if report.more > 0 {
-        text.push_str(&format!("and {} more\n", report.more));
+    if number("more") > 0 {
+        text.push_str(&format!("and {} more\n", number("more")));
     }
-    let Report { seals, entries, runs, events, unhashed, erased, elided, .. } = report;
+    let [seals, entries, runs, events] = ["seals", "entries", "runs", "events"].map(number);
     text.push_str(&format!(
         "looked at {seals} seals, {entries} entries, {runs} runs with {events} events"
     ));
-    if *erased > 0 {
-        text.push_str(&format!(", {erased} of them erased as the audit says"));
+    let but = [
+        ("erased", "erased as the audit says"),
+        ("elided", "elided as the audit says"),
+        ("unhashed", "older than hashes"),
+    ];
+    for (name, how) in but {
+        let count = number(name);
+        if count > 0 {
+            text.push_str(&format!(", {count} of them {how}"));
+        }
     }
-    if *elided > 0 {
-        text.push_str(&format!(", {elided} of them elided as the audit says"));
-    }
-    if *unhashed > 0 {
-        text.push_str(&format!(", {unhashed} of them older than hashes"));
-    }
-    text.push_str(if report.is_clean() { ": nothing is wrong\n" } else { "\n" });
+    text.push_str(if report["ok"] == true { ": nothing is wrong\n" } else { "\n" });
     text
 }

@@ -5,7 +5,7 @@ use crate::cli::Reader;
 use crate::cli::registry::Check;
 use crate::cmd::count;
 use crate::out::{Layout, Out};
-use crate::registry::at_rest;
+use crate::registry::known;
 use serde_json::{Value, json};
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::PolicySet;
@@ -14,7 +14,7 @@ use sluice_server::service::policies::{self, Files};
 pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
     let mut sets: Vec<(&str, Files)> = Vec::new();
     if args.paths.is_empty() {
-        let there = at_rest(&args.data).await?;
+        let there = known(&args.data).await?;
         sets.push(("active", policies::active(&there)?));
         let shadow = policies::stored(&there, PolicySet::Shadow)?;
         if !shadow.is_empty() {

@@ -4,9 +4,9 @@ use super::{files, told};
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::registry::Diff;
-use crate::local::Local;
+use crate::desk::Desk;
 use crate::out::{Layout, Out};
-use crate::registry::at_rest;
+use crate::registry::known;
 use serde_json::{Value, json};
 use sluice_core::visible;
 use sluice_govern::policy::{Policies, Rule};
@@ -16,17 +16,20 @@ use std::collections::BTreeMap;
 use std::slice;
 
 pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
-    let there = at_rest(&args.data).await?;
-    let before = policies::load(&files(slice::from_ref(&args.before), &there)?)?;
-    let after = policies::load(&files(slice::from_ref(&args.after), &there)?)?;
+    let there = known(&args.data).await?;
+    let old = files(slice::from_ref(&args.before), &there)?;
+    let new = files(slice::from_ref(&args.after), &there)?;
+    let (before, after) = (policies::load(&old)?, policies::load(&new)?);
     let changes = changes(&before, &after);
-    let compared = if args.decisions {
-        let local = Local::look(&args.data).await?;
-        let compared = compare(&local, &args.past.wanted(), With::Set(&before), &after).await?;
-        local.close().await;
-        Some(compared)
-    } else {
-        None
+    let compared = match Desk::look(&args.data).await {
+        _ if !args.decisions => None,
+        Ok(Desk::There(client)) => Some(told::ask(&client, &new, Some(&old), &args.past).await?),
+        Ok(Desk::Here(local)) => {
+            let compared = compare(&local, &args.past.wanted(), With::Set(&before), &after).await?;
+            local.close().await;
+            Some(compared.object())
+        }
+        Err(error) => return Err(error),
     };
     let reader = args.json.reader();
     if reader == Reader::Program {
@@ -34,8 +37,7 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
             .iter()
             .map(|(name, change)| json!({"policy": name, "change": change.word()}))
             .collect();
-        let decisions = compared.map(|compared| compared.object());
-        out.json(Layout::Line, &json!({"policies": policies, "decisions": decisions}))?;
+        out.json(Layout::Line, &json!({"policies": policies, "decisions": compared}))?;
         return Ok(Exit::Done);
     }
     for (name, change) in &changes {
@@ -45,7 +47,7 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
         out.print("no policy differs\n")?;
     }
     if let Some(compared) = compared {
-        told::tell(&compared.object(), reader, out)?;
+        told::tell(&compared, reader, out)?;
     }
     Ok(Exit::Done)
 }

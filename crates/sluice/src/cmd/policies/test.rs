@@ -3,12 +3,20 @@
 use super::{files, told};
 use crate::Exit;
 use crate::cli::registry::Test;
+use crate::desk;
 use crate::local::Local;
 use crate::out::Out;
+use crate::registry::there;
 use sluice_server::service::backtest::{With, compare};
 use sluice_server::service::policies;
 
 pub(super) async fn run(args: &Test, out: &mut Out) -> anyhow::Result<Exit> {
+    if let Some(client) = desk::server()? {
+        let files = files(&args.with, &there(&client).await?)?;
+        let compared = told::ask(&client, &files, None, &args.past).await?;
+        told::tell(&compared, args.json.reader(), out)?;
+        return Ok(Exit::Done);
+    }
     let local = Local::look(&args.data).await?;
     let there = local.store.registry(None).await?.rows;
     let after = policies::load(&files(&args.with, &there)?)?;

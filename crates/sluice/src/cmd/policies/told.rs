@@ -1,9 +1,32 @@
 //! Decisions that another set would make otherwise, for people and programs.
 
 use crate::cli::Reader;
+use crate::cli::registry::Past;
+use crate::client::{Client, fields};
 use crate::out::{Layout, Out};
 use crate::table::Table;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sluice_server::service::policies::Files;
+
+/// Lets a server compare: a set with another, or with what was in force then.
+pub(super) async fn ask(
+    client: &Client,
+    files: &Files,
+    before: Option<&Files>,
+    past: &Past,
+) -> anyhow::Result<Value> {
+    let set = |files: &Files| -> Value {
+        files.iter().map(|(name, text)| (name.clone(), Value::from(text.clone()))).collect()
+    };
+    let body = fields([
+        ("files", set(files)),
+        ("before", before.map(set).unwrap_or_default()),
+        // Counted in seconds there; what is cut off would be left out.
+        ("since_s", json!(past.since.map(|ms| ms.div_ceil(1000)))),
+        ("run", json!(past.run)),
+    ]);
+    Ok(client.post(&["policies", "test"], &body).await?.data)
+}
 
 /// Tells what came of a comparison, by its answer for programs.
 pub(super) fn tell(compared: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<()> {

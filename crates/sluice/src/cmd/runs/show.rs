@@ -31,7 +31,7 @@ struct Shown {
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let desk = Desk::look(&args.data).await?;
     let shown = match &desk {
-        Desk::Here(local) => here(local, &args.run.id).await?,
+        Desk::Here(local) => here(local, &args.run.id, args.json.reader()).await?,
         Desk::There(client) => there(client, &args.run.id, args.json.reader()).await?,
     };
     desk.close().await;
@@ -48,11 +48,22 @@ pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn here(local: &Local, id: &str) -> anyhow::Result<Shown> {
+impl Shown {
+    /// All that programs are shown.
+    fn bare(state: Box<RawValue>) -> Shown {
+        Shown { state, detail: Value::Null, questions: Vec::new(), checkpoints: Vec::new() }
+    }
+}
+
+async fn here(local: &Local, id: &str, reader: Reader) -> anyhow::Result<Shown> {
     let row = find::run(local, id).await?;
     let run = find::load(local, row.run).await?;
+    let state = runs::state(local, &run).await?;
+    if reader == Reader::Program {
+        return Ok(Shown::bare(state));
+    }
     Ok(Shown {
-        state: runs::state(local, &run).await?,
+        state,
         detail: runs::show(local, &row).await?,
         questions: run.approvals.keys().map(|id| approvals::shown(&run, *id)).collect(),
         checkpoints: runs::checkpoints(local, &run).await?,
@@ -63,8 +74,7 @@ async fn there(client: &Client, id: &str, reader: Reader) -> anyhow::Result<Show
     let state = client.get(&["runs", id, "state"], &[]).await?.data;
     let state = serde_json::value::to_raw_value(&state)?;
     if reader == Reader::Program {
-        let (detail, questions, checkpoints) = (Value::Null, Vec::new(), Vec::new());
-        return Ok(Shown { state, detail, questions, checkpoints });
+        return Ok(Shown::bare(state));
     }
     let detail = client.get(&["runs", id], &[]).await?.data;
     let questions = detail["approvals"].as_array().cloned().unwrap_or_default();

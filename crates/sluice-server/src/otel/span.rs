@@ -1,0 +1,270 @@
+//! From events to spans.
+//!
+//! A span is made when what it is about has ended. Where it began is remembered
+//! here; a run that another process had before says it by its state.
+
+use crate::limits::SPANS_OPEN_MAX;
+use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
+use sluice_core::port::adapter::Usage;
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_core::trace;
+use sluice_engine::observe::Turned;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Something that took time.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Span {
+    pub(super) trace_id: String,
+    pub(super) span_id: String,
+    pub(super) parent: Option<String>,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) start_ms: u64,
+    pub(super) end_ms: u64,
+    pub(super) attributes: Vec<(&'static str, Attribute)>,
+    /// The code of what went wrong.
+    pub(super) error: Option<String>,
+}
+
+/// Which side of a call a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Internal,
+    Client,
+}
+
+/// What is to be known of a span.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Attribute {
+    Text(String),
+    Number(u64),
+}
+
+impl From<&str> for Attribute {
+    fn from(text: &str) -> Attribute {
+        Attribute::Text(text.to_owned())
+    }
+}
+
+impl From<u64> for Attribute {
+    fn from(number: u64) -> Attribute {
+        Attribute::Number(number)
+    }
+}
+
+/// Makes spans.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    open: Mutex<BTreeMap<(RunId, StepAt), Begun>>,
+}
+
+/// A dispatch that is under way.
+#[derive(Debug, Clone)]
+struct Begun {
+    at_ms: u64,
+    attempt: u32,
+    dispatch_no: u32,
+    agent: Option<String>,
+    gateway: String,
+    model: Option<String>,
+    path: Path,
+}
+
+/// How a dispatch ended.
+struct Ended<'e> {
+    status: &'static str,
+    error: Option<&'e str>,
+    usage: Option<&'e Usage>,
+}
+
+impl Spans {
+    /// What has ended with a turn.
+    pub(super) fn of(&self, turned: &Turned<'_>) -> Vec<Span> {
+        let run = turned.run;
+        if !trace::is_trace_id(&run.started.trace_id) {
+            return Vec::new();
+        }
+        let mut spans = Vec::new();
+        for event in turned.events {
+            match event {
+                Event::Node(at, event) => self.node(turned, *at, event, &mut spans),
+                Event::RunCompleted { .. } => spans.push(root(turned, "completed", None)),
+                Event::RunFailed { code, .. } => spans.push(root(turned, "failed", Some(code))),
+                Event::RunCancelled { .. } => spans.push(root(turned, "cancelled", None)),
+                Event::RunTimedOut { .. } => {
+                    spans.push(root(turned, "timed_out", Some("run_timed_out")));
+                }
+                Event::RunStarted(_)
+                | Event::RunStatusChanged { .. }
+                | Event::RunRecovered
+                | Event::BudgetAlert(_) => {}
+            }
+        }
+        spans
+    }
+
+    fn node(&self, turned: &Turned<'_>, at: StepAt, event: &NodeEvent, spans: &mut Vec<Span>) {
+        if let NodeEvent::Started(dispatch) = event {
+            let begun = Begun {
+                at_ms: turned.at_ms,
+                attempt: dispatch.attempt,
+                dispatch_no: dispatch.dispatch_no,
+                agent: dispatch.agent.clone(),
+                gateway: dispatch.gateway.clone(),
+                model: dispatch.terms.model.clone(),
+                path: dispatch.path,
+            };
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            if open.len() < SPANS_OPEN_MAX {
+                open.insert((turned.run.id, at), begun);
+            }
+            return;
+        }
+        let Some(ended) = ended(event) else { return };
+        let known = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.remove(&(turned.run.id, at))
+        };
+        // What only questions and goes back may be about no dispatch at all.
+        let sure = !matches!(event, NodeEvent::ApprovalRequested(_) | NodeEvent::Invalidated);
+        let Some(begun) = known.or_else(|| recalled(turned.run, at).filter(|_| sure)) else {
+            return;
+        };
+        let step = step(turned, at, &begun, &ended);
+        if matches!(begun.path, Path::Edge | Path::Bridge) {
+            spans.push(call(turned, at, &begun, &ended, &step));
+        }
+        spans.push(step);
+    }
+}
+
+/// The dispatch as the run's state has it: it began in another process.
+fn recalled(run: &Run, at: StepAt) -> Option<Begun> {
+    let state = run.get(at)?;
+    Some(Begun {
+        at_ms: state.attempt_at_ms?,
+        attempt: state.attempt,
+        dispatch_no: state.dispatch_no,
+        agent: state.agent.clone(),
+        gateway: state.gateway.clone().unwrap_or_default(),
+        model: None,
+        path: state.path?,
+    })
+}
+
+fn ended(event: &NodeEvent) -> Option<Ended<'_>> {
+    let (status, error, usage) = match event {
+        NodeEvent::Completed(done) if done.carried.is_none() => {
+            ("completed", None, Some(&done.usage))
+        }
+        NodeEvent::Failed(ending) => ("failed", Some(&*ending.code), Some(&ending.usage)),
+        NodeEvent::TimedOut(ending) => ("timed_out", Some(&*ending.code), Some(&ending.usage)),
+        NodeEvent::Retried(retried) => ("retried", Some(&*retried.cause), Some(&retried.usage)),
+        NodeEvent::Cancelled { usage, .. } => ("cancelled", None, Some(usage)),
+        NodeEvent::Skipped(skip) if skip.carried.is_none() => {
+            let error = skip.error.as_ref().map(|(code, _)| code.as_str());
+            ("skipped", error, Some(&skip.usage))
+        }
+        NodeEvent::ApprovalRequested(asked) => ("awaiting_approval", None, Some(&asked.usage)),
+        NodeEvent::Invalidated => ("invalidated", None, None),
+        _ => return None,
+    };
+    Some(Ended { status, error, usage })
+}
+
+fn root(turned: &Turned<'_>, status: &str, error: Option<&str>) -> Span {
+    let (run, started) = (turned.run, &turned.run.started);
+    let mut attributes = vec![
+        ("sluice.run.id", run.id.to_string().as_str().into()),
+        ("sluice.workflow", started.workflow.as_str().into()),
+        ("sluice.run.status", status.into()),
+    ];
+    attributes.extend(started.version.map(|version| ("sluice.workflow.version", version.into())));
+    if let Some((parent, step)) = &started.parent {
+        attributes.push(("sluice.parent.run.id", parent.to_string().as_str().into()));
+        attributes.push(("sluice.parent.step.id", step.as_str().into()));
+    }
+    let parent = started.parent_span_id.clone().filter(|id| trace::is_span_id(id));
+    Span {
+        trace_id: started.trace_id.clone(),
+        span_id: root_id(run),
+        parent,
+        name: "sluice.run".to_owned(),
+        kind: Kind::Internal,
+        start_ms: run.started_at_ms.min(turned.at_ms),
+        end_ms: turned.at_ms,
+        attributes,
+        error: error.map(str::to_owned),
+    }
+}
+
+/// The root's id was drawn by lot. One that cannot be used is made up from the run.
+fn root_id(run: &Run) -> String {
+    let drawn = &run.started.root_span_id;
+    if trace::is_span_id(drawn) { drawn.clone() } else { trace::step_span(run.id, "", 0) }
+}
+
+fn step(turned: &Turned<'_>, at: StepAt, begun: &Begun, ended: &Ended<'_>) -> Span {
+    let run = turned.run;
+    let name = run.name(at);
+    let mut attributes = vec![
+        ("sluice.step.id", name.as_str().into()),
+        ("sluice.step.status", ended.status.into()),
+        ("sluice.step.attempt", u64::from(begun.attempt).into()),
+        ("sluice.step.dispatch", u64::from(begun.dispatch_no).into()),
+        ("sluice.gateway", begun.gateway.as_str().into()),
+    ];
+    attributes.extend(begun.agent.as_deref().map(|agent| ("sluice.agent", agent.into())));
+    if let Path::Child(child) = begun.path {
+        attributes.push(("sluice.child.run.id", child.to_string().as_str().into()));
+    }
+    Span {
+        trace_id: run.started.trace_id.clone(),
+        span_id: trace::step_span(run.id, &name, begun.dispatch_no),
+        parent: Some(root_id(run)),
+        name: "sluice.step".to_owned(),
+        kind: Kind::Internal,
+        start_ms: begun.at_ms.min(turned.at_ms),
+        end_ms: turned.at_ms,
+        attributes,
+        error: ended.error.map(str::to_owned),
+    }
+}
+
+/// The call that a dispatch makes: a chat, where a model has a part in it.
+fn call(turned: &Turned<'_>, at: StepAt, begun: &Begun, ended: &Ended<'_>, step: &Span) -> Span {
+    let (usage, agent) = (ended.usage, begun.agent.as_deref().unwrap_or("nobody"));
+    let answered = usage.and_then(|usage| usage.model.as_deref());
+    let asked = begun.model.as_deref().or(turned.run.step(at).model.as_deref()).or(answered);
+    let tokens = usage.is_some_and(|usage| usage.input_tokens > 0 || usage.output_tokens > 0);
+    let mut attributes = Vec::new();
+    let name = match asked {
+        None if !tokens => format!("call {agent}"),
+        asked => {
+            attributes.push(("gen_ai.operation.name", "chat".into()));
+            attributes.push(("gen_ai.provider.name", agent.into()));
+            attributes.push(("gen_ai.system", agent.into()));
+            attributes.extend(asked.map(|model| ("gen_ai.request.model", model.into())));
+            attributes.extend(answered.map(|model| ("gen_ai.response.model", model.into())));
+            if let Some(usage) = usage.filter(|usage| !usage.unknown) {
+                attributes.push(("gen_ai.usage.input_tokens", usage.input_tokens.into()));
+                attributes.push(("gen_ai.usage.output_tokens", usage.output_tokens.into()));
+            }
+            format!("chat {}", asked.unwrap_or(agent))
+        }
+    };
+    attributes.push(("sluice.agent", agent.into()));
+    attributes.extend(ended.error.map(|code| ("error.type", code.into())));
+    let run = turned.run;
+    Span {
+        trace_id: step.trace_id.clone(),
+        span_id: trace::call_span(run.id, &run.name(at), begun.dispatch_no),
+        parent: Some(step.span_id.clone()),
+        name,
+        kind: Kind::Client,
+        attributes,
+        ..step.clone()
+    }
+}

@@ -1,0 +1,87 @@
+//! `sluice mcp`: agents use Sluice through tools, at standard input and output.
+//!
+//! On a data directory the caller is whoever owns it. With a server, every message
+//! goes there, under the token.
+
+mod forward;
+
+use super::work::script;
+use crate::Exit;
+use crate::cli::mcp::Mcp;
+use crate::config;
+use crate::hands::{self, Shell};
+use crate::local::{self, Local};
+use crate::moderation;
+use crate::organisation;
+use crate::out::Out;
+use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_engine::agents::Agents;
+use sluice_engine::config::Claims;
+use sluice_engine::schedule::Starting;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_server::app::{App, Settings};
+use sluice_server::auth::Caller;
+use sluice_server::house::House;
+use sluice_server::mcp::stdio;
+use sluice_server::refused::Refused;
+use sluice_server::service::Service;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(super) async fn run(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
+    let Some(server) = config::get().server() else { return here(args, out).await };
+    if args.work || args.name.who.is_some() || !args.role.is_empty() {
+        let message = "`--work`, `--as` and `--role` are for a data directory, not for a server";
+        let remedy = "leave them out, or name the directory with `--data DIR`";
+        return Err(Refused::new(config::CONFIG_INVALID, message, remedy).into());
+    }
+    forward::run(server, out).await
+}
+
+/// On a data directory.
+async fn here(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
+    let script = match &args.mock {
+        None => None,
+        Some(name) => match script(name, out)? {
+            Some(script) => Some(script),
+            None => return Ok(Exit::Refused),
+        },
+    };
+    let local = open(args, script).await?;
+    let app =
+        App::new(Settings::default(), Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
+    let house = House::open(organisation::DEFAULT, Service::clone(&local)).await?;
+    let house = app.add(house);
+    let caller = Caller::owner(&local::who(&args.name), local::roles(&args.role));
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut endings = signal(SignalKind::terminate())?;
+    let serving = stdio::serve(app.clone(), house, caller);
+    let served = tokio::select! {
+        served = serving => served,
+        _ = interrupts.recv() => Ok(()),
+        _ = endings.recv() => Ok(()),
+    };
+    app.stop().cancel();
+    local.close().await;
+    served?;
+    Ok(Exit::Done)
+}
+
+/// The directory, to work in it or to note things down.
+async fn open(args: &Mcp, script: Option<Script>) -> anyhow::Result<Local> {
+    let policies = crate::policies::source()?;
+    if !args.work {
+        local::existing(&args.data)?;
+        // Whether there are agents for a run is for whoever does the work to see.
+        let anybody = Arc::new(MockAdapter::new(Script::default()));
+        let agents = Agents::new().with_fallback(anybody);
+        return Local::under(&args.data, agents, Claims::None, policies, None).await;
+    }
+    let shell = if args.shell { Shell::On } else { Shell::Off };
+    let scripted = script.is_some().then(|| hands::MOCK.to_owned());
+    let agents = hands::served(&args.data, script, shell);
+    let moderator = moderation::moderator(None)?;
+    let local = Local::under(&args.data, agents, Claims::All, policies, moderator).await?;
+    local.engine.keep_schedules(Starting { default_agent: config::agent().or(scripted) });
+    Ok(local)
+}
