@@ -94,7 +94,7 @@ async fn connection(app: App, router: Router, stream: TcpStream, from: IpAddr) {
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(256);
     // One who reads a stream too slowly is told so first.
     let patience = Duration::from_millis(app.settings().slow_reader_ms.saturating_mul(2));
-    let stream = Patient::new(stream, patience);
+    let stream = Patient::new(stream, head, patience);
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
     let ended = tokio::select! {

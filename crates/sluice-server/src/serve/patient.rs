@@ -1,7 +1,8 @@
-//! A connection whose other end must take what it is sent.
+//! A connection whose other end must say what it wants, and take what it is sent.
 //!
 //! INVARIANT: a client that reads nothing holds no connection, and no place of a
-//! stream, longer than the patience there is with it.
+//! stream, longer than the patience there is with it; nor does one that does not
+//! even say which HTTP it speaks.
 
 use std::io;
 use std::pin::Pin;
@@ -11,17 +12,36 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+/// What HTTP/2 begins with. Until a client has said something else, or all of
+/// it, nobody reads the head of a request, and so nobody bounds its time.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// A stream that fails when nothing of it was taken for too long.
 pub(super) struct Patient {
     stream: TcpStream,
     patience: Duration,
+    /// How much of the preface came so far, and until when the rest must.
+    greeting: Option<(usize, Pin<Box<Sleep>>)>,
     /// Runs while something waits to be taken.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Patient {
-        Patient { stream, patience, waiting: None }
+    /// Patient for `head` with a greeting, and for `patience` with what is sent.
+    pub(super) fn new(stream: TcpStream, head: Duration, patience: Duration) -> Patient {
+        let greeting = Some((0, Box::pin(tokio::time::sleep(head))));
+        Patient { stream, patience, greeting, waiting: None }
+    }
+
+    /// Looks at what came first.
+    fn heard(&mut self, bytes: &[u8]) {
+        let Some((known, _)) = &mut self.greeting else { return };
+        let rest = &PREFACE[*known..];
+        let more = bytes.len().min(rest.len());
+        *known += more;
+        if bytes[..more] != rest[..more] || *known == PREFACE.len() || bytes.is_empty() {
+            self.greeting = None;
+        }
     }
 
     fn taken(
@@ -46,7 +66,15 @@ impl AsyncRead for Patient {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.heard(&buffer.filled()[before..]);
+            return read;
+        }
+        let Some((_, patience)) = &mut self.greeting else { return Poll::Pending };
+        ready!(patience.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing is asked")))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is kept: secrets that stay secret, journals that went bad.
 
 use crate::client::Ask;
+use crate::sse::Stream;
 use crate::world::World;
 use sluice_server::api;
 
@@ -70,5 +71,15 @@ async fn a_journal_that_went_bad_harms_no_other() {
     }
     let other = world.start(&world.alfa, "name: good\nsteps: [{id: a, command: b}]\n").await;
     world.until(&world.alfa, &other, "completed").await;
+    // Who follows everything from the beginning gets past it.
+    let ask = Ask::get("/api/v1/events?cursor=1.0.0").bearer(admin);
+    let mut all = Stream::open(&world, &ask).await;
+    let mut seen = std::collections::BTreeSet::new();
+    while !seen.contains(&other) {
+        let frame = all.next().await.expect("the stream goes on");
+        assert_eq!(frame.comment, None);
+        seen.insert(frame.json()["runId"].as_str().unwrap().to_owned());
+    }
+    assert!(seen.contains(&world.alfa.place.ended), "{seen:?}");
     world.stop().await;
 }
