@@ -76,15 +76,17 @@ async fn no_list_shows_anything_of_another_organisation() {
         .filter(|route| route.method == "GET" && route.names().count() == 0 && !route.lasting);
     for route in listed {
         let answer = world.send(&Ask::get(route.path).bearer(world.bravo.admin())).await;
-        assert_eq!(answer.status, 200, "{route:?}: {}", answer.text());
+        // What the server counts is about everybody.
+        let told = if route.path == "/metrics" { 403 } else { 200 };
+        assert_eq!(answer.status, told, "{route:?}: {}", answer.text());
         closed(&hidden, route.path, &answer.text());
     }
     // Whose it is comes from the token alone.
     for sent in ["x-organisation", "x-sluice-organisation", "organisation", "x-tenant"] {
-        let ask = Ask::get("/api/v1/session").bearer(world.bravo.admin()).header(sent, "alfa");
+        let ask = Ask::get("/api/v1/session").bearer(world.bravo.admin()).header(sent, "default");
         assert_eq!(world.done(200, &ask).await["organisation"], "bravo", "{sent}");
     }
-    let asked = Ask::get("/api/v1/runs?organisation=alfa").bearer(world.bravo.admin());
+    let asked = Ask::get("/api/v1/runs?organisation=default").bearer(world.bravo.admin());
     assert_eq!(world.send(&asked).await.code(), "bad_request");
     world.stop().await;
 }
