@@ -26,7 +26,14 @@ fn free() -> String {
 /// A server that answers.
 fn serve(world: &World, address: &str) -> Running {
     let server = world.start(&["serve", "--listen", address, "--mock", "mock.yaml"]);
-    world.until("the server answers", |_| TcpStream::connect(address).ok());
+    world.until("the server answers", |_| {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    });
     server
 }
 
@@ -127,6 +134,16 @@ fn a_server_that_is_told_to_stop_ends_what_is_under_way() {
     assert_eq!(world.state(&run)["approvals"][0]["status"], "pending");
     let verified = world.output(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(0), "{}", shown(&verified));
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_at_once_ends_in_order() {
+    let world = world();
+    let address = free();
+    let server = world.start(&["serve", "--listen", &address, "--mock", "mock.yaml"]);
+    world.until("it listens", |_| TcpStream::connect(&address).ok());
+    let ended = stop(server);
+    assert_eq!(ended.status.code(), Some(0), "{}", shown(&ended));
 }
 
 #[test]
