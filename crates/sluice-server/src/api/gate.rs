@@ -4,8 +4,8 @@
 //! body, the time. A panic of a handler is an answer too.
 
 use super::problem::{
-    CSRF_REFUSED, FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, RATE_LIMITED,
-    REQUEST_TIMEOUT, Rejection, STOPPING, UNAUTHENTICATED,
+    CSRF_REFUSED, FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, REQUEST_TIMEOUT, Rejection,
+    STOPPING, TOO_MANY_REQUESTS, UNAUTHENTICATED,
 };
 use super::route::{Incoming, Need, Route, too_large};
 use crate::app::App;
@@ -127,8 +127,9 @@ async fn through(
         _ => Some(who(app, &head, from).await?),
     };
     if let Some((_, caller)) = &who {
-        app.admit(&caller.token)
-            .map_err(|after| Rejection::later(RATE_LIMITED, "this token asks too often", after))?;
+        app.admit(&caller.token).map_err(|after| {
+            Rejection::later(TOO_MANY_REQUESTS, "this token asks too often", after)
+        })?;
         permitted(route.need, caller)?;
     }
     let patience = Duration::from_millis(app.settings().request_ms);
@@ -185,10 +186,9 @@ async fn who(
         }
         (None, None) => return Err(nobody().into()),
     };
-    let found = app
-        .identify(secret, from)
-        .await
-        .map_err(|after| Rejection::later(RATE_LIMITED, "too many secrets that are none", after))?;
+    let found = app.identify(secret, from).await.map_err(|after| {
+        Rejection::later(TOO_MANY_REQUESTS, "too many secrets that are none", after)
+    })?;
     // A secret in a cookie is one of a session, and one in a header is not.
     let found = found.filter(|(_, caller)| caller.session == bearer.is_none());
     Ok(found.ok_or_else(nobody)?)

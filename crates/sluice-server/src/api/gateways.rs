@@ -4,7 +4,7 @@
 //! which organisation it is.
 
 use super::ask::{Ask, bad};
-use super::problem::{RATE_LIMITED, Rejection, UNAUTHENTICATED};
+use super::problem::{Rejection, TOO_MANY_REQUESTS, UNAUTHENTICATED};
 use super::reply::Reply;
 use super::route::{Answers, Incoming, Need, Route, body};
 use crate::auth::permission::Permission as P;
@@ -138,7 +138,7 @@ async fn beat(incoming: &Incoming) -> Result<Reply<Value>, Rejection> {
     let name = incoming.path.first().map(|(_, name)| name.as_str()).unwrap_or_default();
     let Some(house) = known(incoming, name).await? else {
         incoming.app.admit_stranger(incoming.from).map_err(|after| {
-            Rejection::later(RATE_LIMITED, "too many secrets that are none", after)
+            Rejection::later(TOO_MANY_REQUESTS, "too many secrets that are none", after)
         })?;
         let remedy = "send the gateway's own token as `X-Gateway-Token`";
         return Err(Refused::new(UNAUTHENTICATED, "no token of this gateway", remedy).into());

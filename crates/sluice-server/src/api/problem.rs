@@ -25,7 +25,7 @@ pub const UNSUPPORTED_MEDIA_TYPE: &str = "unsupported_media_type";
 /// The body is too long.
 pub const BODY_TOO_LARGE: &str = "body_too_large";
 /// Too many requests by this token.
-pub const RATE_LIMITED: &str = "rate_limited";
+pub const TOO_MANY_REQUESTS: &str = "too_many_requests";
 /// Too many requests by everybody.
 pub const OVERLOADED: &str = "overloaded";
 /// It took too long.
@@ -175,7 +175,7 @@ pub fn status(code: &str) -> StatusCode {
         | "answered_already"
         | "completion_late"
         | "nothing_to_rewind" => StatusCode::CONFLICT,
-        RATE_LIMITED => StatusCode::TOO_MANY_REQUESTS,
+        TOO_MANY_REQUESTS => StatusCode::TOO_MANY_REQUESTS,
         OVERLOADED | REQUEST_TIMEOUT | STORE_UNAVAILABLE | STOPPING => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -1,7 +1,7 @@
 //! What starts runs by itself and whom events are sent to, beside their rows.
 
 use super::ask::{Ask, bad};
-use super::problem::{RATE_LIMITED, Rejection, UNAUTHENTICATED};
+use super::problem::{Rejection, TOO_MANY_REQUESTS, UNAUTHENTICATED};
 use super::reply::Reply;
 use super::route::{Answers, Incoming, Need, Route};
 use super::runs::{limit, page};
@@ -120,7 +120,7 @@ async fn knocked(incoming: &Incoming) -> Result<Reply<Anything>, Rejection> {
     let name = name.map(|(_, value)| value.as_str()).unwrap_or_default();
     let Some((house, hook)) = opened(incoming, name).await? else {
         incoming.app.admit_stranger(incoming.from).map_err(|after| {
-            Rejection::later(RATE_LIMITED, "too many signatures that do not fit", after)
+            Rejection::later(TOO_MANY_REQUESTS, "too many signatures that do not fit", after)
         })?;
         return Err(closed().into());
     };

@@ -54,7 +54,7 @@ async fn one_token_that_asks_too_often_does_not_slow_another() {
         }
     }
     let refused = refused.expect("it asks too often");
-    assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"));
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_requests"));
     let after: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=2).contains(&after), "{after}");
     for other in [world.alfa.token(Role::Operator), world.bravo.token(Role::Viewer)] {

@@ -14,7 +14,7 @@ use crate::organisation;
 use crate::out::Out;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
-use sluice_engine::observe::{Observer, Observers};
+use sluice_engine::observe::{All, Observer};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::api;
@@ -148,7 +148,7 @@ fn observer(app: &App, exporter: Option<&Arc<Exporter>>) -> Arc<dyn Observer> {
         None => metrics,
         Some(exporter) => {
             let exporter = Arc::clone(exporter) as Arc<dyn Observer>;
-            Arc::new(Observers(vec![metrics, exporter]))
+            Arc::new(All(vec![metrics, exporter]))
         }
     }
 }

@@ -67,7 +67,7 @@ const REFUSED_BY_THE_SERVER: [&str; 20] = [
     "method_not_allowed",
     "unsupported_media_type",
     "body_too_large",
-    "rate_limited",
+    "too_many_requests",
     "overloaded",
     "request_timeout",
     "store_unavailable",
