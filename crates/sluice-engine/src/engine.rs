@@ -179,15 +179,15 @@ impl Engine {
         self.inner.trust.health(gateway)
     }
 
-    /// Whether work is done here, or only noted down.
-    pub fn dispatching(&self) -> Dispatching {
-        self.inner.dispatching()
-    }
-
     /// A gateway said how it is. That counts for a while where nobody here can
     /// ask it.
     pub async fn heard(&self, gateway: &str, health: Health) {
         self.inner.heard(gateway, health).await;
+    }
+
+    /// Whether work is done here, or only noted down.
+    pub fn dispatching(&self) -> Dispatching {
+        self.inner.dispatching()
     }
 
     /// Starts a run, and answers when that is durable.

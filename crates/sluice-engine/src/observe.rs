@@ -28,6 +28,15 @@ impl Observer for All {
     }
 }
 
+/// Several of them, told one after the other.
+pub struct Observers(pub Vec<Arc<dyn Observer>>);
+
+impl Observer for Observers {
+    fn turned(&self, turned: &Turned<'_>) {
+        self.0.iter().for_each(|one| one.turned(turned));
+    }
+}
+
 /// A turn that is durable.
 #[derive(Debug, Clone, Copy)]
 pub struct Turned<'a> {

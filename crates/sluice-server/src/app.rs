@@ -4,6 +4,7 @@ use crate::auth::Caller;
 use crate::auth::secret::{self, Digest};
 use crate::house::House;
 use crate::limits;
+use crate::metrics::Metrics;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use sluice_core::port::{Clock, Entropy};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Settings {
     pub rate_per_second: u32,
     /// Requests at once for each token.
     pub rate_burst: u32,
+    /// Failed sign-ins a minute for each address.
+    pub strangers_per_minute: u32,
     /// Most connections at once.
     pub connections: usize,
     /// Most requests that are worked on at once.
@@ -52,6 +55,7 @@ impl Default for Settings {
             request_ms: limits::REQUEST_MS,
             rate_per_second: limits::RATE_PER_SECOND,
             rate_burst: limits::RATE_BURST,
+            strangers_per_minute: limits::STRANGERS_PER_MINUTE,
             connections: limits::CONNECTIONS,
             in_flight: limits::IN_FLIGHT,
             streams: limits::STREAMS,
@@ -76,6 +80,7 @@ struct Inner {
     settings: Settings,
     clock: Arc<dyn Clock>,
     entropy: EntropySource,
+    metrics: Arc<Metrics>,
     houses: RwLock<BTreeMap<String, Arc<House>>>,
     by_token: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
@@ -90,7 +95,7 @@ impl App {
         let rate = |per: u32| NonZeroU32::new(per.max(1)).expect("at least one");
         let quota = Quota::per_second(rate(settings.rate_per_second))
             .allow_burst(rate(settings.rate_burst));
-        let strangers = Quota::per_minute(rate(limits::STRANGERS_PER_MINUTE));
+        let strangers = Quota::per_minute(rate(settings.strangers_per_minute));
         App(Arc::new(Inner {
             by_token: RateLimiter::keyed(quota),
             strangers: RateLimiter::keyed(strangers),
@@ -98,6 +103,7 @@ impl App {
             streams: Arc::new(Semaphore::new(settings.streams)),
             clock,
             entropy,
+            metrics: Arc::default(),
             houses: RwLock::default(),
             stop: CancellationToken::new(),
             settings,
@@ -116,6 +122,11 @@ impl App {
     pub fn houses(&self) -> Vec<Arc<House>> {
         let houses = self.0.houses.read().expect("nobody panics while holding it");
         houses.values().cloned().collect()
+    }
+
+    /// What is counted. Engines are given it as their observer.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
     }
 
     /// What an operator has set.

@@ -11,3 +11,22 @@ pub(crate) fn user() -> Option<String> {
 pub(crate) fn terminal_is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|kind| kind == "dumb")
 }
+
+/// `OTEL_EXPORTER_OTLP_ENDPOINT`: where traces are sent, unless `otel.endpoint` says.
+pub(crate) fn otel_endpoint() -> Option<String> {
+    said("OTEL_EXPORTER_OTLP_ENDPOINT")
+}
+
+/// `OTEL_EXPORTER_OTLP_HEADERS`: what is sent along, `name=value` by commas.
+pub(crate) fn otel_headers() -> Option<String> {
+    said("OTEL_EXPORTER_OTLP_HEADERS")
+}
+
+/// `OTEL_SERVICE_NAME`: as whose traces they are sent.
+pub(crate) fn otel_service() -> Option<String> {
+    said("OTEL_SERVICE_NAME")
+}
+
+fn said(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}

@@ -14,6 +14,7 @@ use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
+use sluice_engine::observe::Observer;
 use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -120,7 +121,22 @@ impl Local {
         let dir = directory(data);
         let store = store(&dir)?;
         let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile))?;
-        Local::on(store, agents, claims, policies, Some(sealer), moderator).await
+        Local::on(store, agents, claims, policies, Some(sealer), (moderator, None)).await
+    }
+
+    /// The same for a server: every run is looked after, and somebody is told of it.
+    pub(crate) async fn served(
+        data: &Data,
+        agents: Agents,
+        policies: PolicySource,
+        moderator: Option<Arc<dyn Moderator>>,
+        observer: Arc<dyn Observer>,
+    ) -> anyhow::Result<Local> {
+        let dir = directory(data);
+        let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile));
+        let (store, sealer) = (store(&dir)?, Some(sealer?));
+        let beside = (moderator, Some(observer));
+        Local::on(store, agents, Claims::All, policies, sealer, beside).await
     }
 
     /// A data directory that is made up: only these rows are in it, and nothing stays.
@@ -128,7 +144,8 @@ impl Local {
         let store = MemoryStore::new(Arc::new(SystemClock));
         let policies = PolicySource::default();
         let local =
-            Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, None).await?;
+            Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, (None, None))
+                .await?;
         if !rows.is_empty() {
             let (node, entries) = (local.engine.node(), Vec::new());
             let remove = Vec::new();
@@ -144,7 +161,7 @@ impl Local {
         claims: Claims,
         policies: PolicySource,
         sealer: Option<Sealer>,
-        moderator: Option<Arc<dyn Moderator>>,
+        (moderator, observer): (Option<Arc<dyn Moderator>>, Option<Arc<dyn Observer>>),
     ) -> anyhow::Result<Local> {
         let ground = Ground {
             store: Arc::clone(&store),
@@ -154,7 +171,7 @@ impl Local {
             policies,
             sealer,
             moderator,
-            observer: None,
+            observer,
         };
         let config = Config { claims, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;

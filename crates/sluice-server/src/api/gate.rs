@@ -23,7 +23,7 @@ use http_body_util::{BodyExt as _, Limited};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The cookie of a session.
 pub const COOKIE: &str = "sluice_session";
@@ -43,7 +43,7 @@ pub async fn pass(
     path: Vec<(&'static str, String)>,
     request: Request,
 ) -> Response {
-    let request_id = new_id(&app);
+    let (begun, request_id) = (Instant::now(), new_id(&app));
     let passed = AssertUnwindSafe(through(&app, &route, path, request, &request_id));
     let response = match passed.catch_unwind().await {
         Ok(Ok(response)) => response,
@@ -53,6 +53,8 @@ pub async fn pass(
             Rejection::internal().into_response(&request_id)
         }
     };
+    let status = response.status().as_u16();
+    app.metrics().answered(route.verb(), route.path, status, begun.elapsed());
     finish(response, &request_id)
 }
 

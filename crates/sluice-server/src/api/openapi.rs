@@ -127,10 +127,8 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
         })
     };
     let (media, schema) = match route.answers {
-        Answers::Data(make) => ("application/json", wrapped(make(generator).to_value())),
-        Answers::Page(make) => {
-            let items = make(generator).to_value();
-            ("application/json", wrapped(json!({"type": "array", "items": items})))
+        Answers::Data(make) | Answers::Page(make) => {
+            ("application/json", wrapped(make(generator).to_value()))
         }
         Answers::Json(make) => ("application/json", make(generator).to_value()),
         Answers::Text(media) => (media, json!({"type": "string"})),

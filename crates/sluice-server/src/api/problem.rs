@@ -52,7 +52,7 @@ pub struct Problem {
     /// What to do about it.
     pub detail: String,
     /// One for each thing that is wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
     /// The request's own id.
     pub request_id: String,

@@ -236,6 +236,18 @@ impl Route {
         (self.handler)(incoming)
     }
 
+    /// The method's word, for counting.
+    pub fn verb(&self) -> &'static str {
+        match self.method {
+            Method::GET => "GET",
+            Method::POST => "POST",
+            Method::PUT => "PUT",
+            Method::PATCH => "PATCH",
+            Method::DELETE => "DELETE",
+            _ => "other",
+        }
+    }
+
     /// The names in the path.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))

@@ -1,8 +1,11 @@
 //! What the server says of itself: whether it lives, is ready, what it offers.
 
+use super::ask::Ask;
 use super::openapi;
-use super::problem::{STOPPING, STORE_UNAVAILABLE};
+use super::problem::{FORBIDDEN, STOPPING, STORE_UNAVAILABLE};
 use super::route::{Answers, Incoming, Need, Route};
+use crate::auth::permission::Permission;
+use crate::refused::{Done, Refused};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -15,6 +18,13 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::open(get("/healthz"), Need::Nothing, "Whether the process lives", health, alive),
         Route::open(get("/readyz"), Need::Nothing, "Whether it takes work", health, ready),
+        Route::raw(
+            get("/metrics"),
+            Need::Permission(Permission::AuditRead),
+            "What is counted, as Prometheus reads it",
+            Answers::Text("text/plain"),
+            metrics,
+        ),
         Route::open(
             get("/api/v1/openapi.json"),
             Need::Nothing,
@@ -95,6 +105,21 @@ async fn docs(_: Incoming) -> Response {
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
     let csp = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     (StatusCode::OK, [html, csp], page).into_response()
+}
+
+/// The organisation of whoever operates the server.
+const OPERATOR: &str = "default";
+
+/// What the server counts. It is about everybody, so only the operator's own
+/// organisation is told.
+async fn metrics(ask: Ask) -> Done<Response> {
+    if ask.house.name() != OPERATOR {
+        let remedy = "ask whoever operates the server";
+        return Err(Refused::new(FORBIDDEN, "this is for the operator alone", remedy).into());
+    }
+    let text = ask.app.metrics().render(&ask.app, &ask.app.houses()).await;
+    let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok((StatusCode::OK, [(header::CONTENT_TYPE, plain)], text).into_response())
 }
 
 /// The pages of codes.

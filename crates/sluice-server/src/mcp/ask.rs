@@ -18,7 +18,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::IpAddr;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,8 +119,8 @@ pub(super) async fn ask(
         headers,
         body: Bytes::from(body),
         request_id: gate::new_id(app),
-        // Whoever asks is known by now, so it does not matter from where.
-        from: IpAddr::from([0, 0, 0, 0]),
+        // Whoever it is was identified before: no address is held against them.
+        from: Ipv4Addr::LOCALHOST.into(),
     };
     let patience = Duration::from_millis(app.settings().request_ms);
     let response = tokio::time::timeout(patience, route.answer(incoming)).await;

@@ -4,6 +4,7 @@ use super::work::script;
 use crate::Exit;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
+use crate::environment;
 use crate::hands::{self, Shell};
 use crate::key;
 use crate::local::Local;
@@ -13,7 +14,7 @@ use crate::organisation;
 use crate::out::Out;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
-use sluice_engine::config::Claims;
+use sluice_engine::observe::{Observer, Observers};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::api;
@@ -21,6 +22,7 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
 use sluice_server::mcp;
+use sluice_server::otel::{Exporter, Sending, Target};
 use sluice_server::refused::Refused;
 use sluice_server::webhooks::pace::Pace;
 use sluice_server::webhooks::{self, Post};
@@ -55,7 +57,9 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         pace: Pace::default(),
     };
-    let mut open = Open { args, script, app: app.clone(), post, locals: BTreeMap::new() };
+    let traces = traces(&app)?;
+    let observer = observer(&app, traces.as_ref().map(|(exporter, _)| exporter));
+    let mut open = Open { args, script, app: app.clone(), post, observer, locals: BTreeMap::new() };
     open.look(out).await?;
     greet(address, args, out)?;
     let mut routes = api::routes();
@@ -69,6 +73,9 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     for local in open.locals.into_values() {
         local.close().await;
     }
+    if let Some((exporter, _)) = &traces {
+        exporter.flush().await;
+    }
     served?;
     Ok(Exit::Done)
 }
@@ -79,6 +86,7 @@ struct Open<'a> {
     script: Option<sluice_bridge::mock::Script>,
     app: App,
     post: Post,
+    observer: Arc<dyn Observer>,
     locals: BTreeMap<String, Local>,
 }
 
@@ -110,10 +118,36 @@ impl Open<'_> {
         let agents = hands::served(&data, self.script.clone(), shell);
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
-        let local = Local::under(&data, agents, Claims::All, policies, moderator).await?;
+        let observer = Arc::clone(&self.observer);
+        let local = Local::served(&data, agents, policies, moderator, observer).await?;
         let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
         local.engine.keep_schedules(Starting { default_agent: config::agent().or_else(scripted) });
         Ok(local)
+    }
+}
+
+/// Where traces are sent, if anywhere.
+fn traces(app: &App) -> Result<Option<(Arc<Exporter>, Sending)>, Refused> {
+    let said = config::get().text(Name::OtelEndpoint).map(str::to_owned);
+    let Some(endpoint) = said.or_else(environment::otel_endpoint) else { return Ok(None) };
+    let headers = environment::otel_headers().unwrap_or_default();
+    let service = environment::otel_service();
+    let target = Target::new(&endpoint, &headers, service.as_deref()).map_err(|error| {
+        let remedy = "set `otel.endpoint` or OTEL_EXPORTER_OTLP_ENDPOINT to a collector";
+        Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
+    })?;
+    Ok(Some(Exporter::start(target, Arc::clone(app.metrics()))))
+}
+
+/// Whoever is told what engines do: what counts, and what makes traces.
+fn observer(app: &App, exporter: Option<&Arc<Exporter>>) -> Arc<dyn Observer> {
+    let metrics: Arc<dyn Observer> = Arc::clone(app.metrics()) as Arc<dyn Observer>;
+    match exporter {
+        None => metrics,
+        Some(exporter) => {
+            let exporter = Arc::clone(exporter) as Arc<dyn Observer>;
+            Arc::new(Observers(vec![metrics, exporter]))
+        }
     }
 }
 
@@ -132,9 +166,9 @@ fn settings(address: SocketAddr) -> Settings {
         in_flight: number(Name::InFlightMax),
         streams: number(Name::ReadersMax),
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
-        hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
         secure_cookies: config.is_on(Name::SecureCookies),
         drain_ms: config.number(Name::DrainMs),
+        hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
         ..Settings::default()
     }
 }

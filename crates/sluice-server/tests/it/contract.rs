@@ -1,0 +1,85 @@
+//! Answers held against the API's own description, so that it cannot lie.
+
+use crate::client::{Answer, Ask};
+use serde_json::{Value, json};
+use sluice_server::api;
+use std::sync::LazyLock;
+
+/// The description, as the server tells it.
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| api::openapi::document(&api::routes()));
+
+/// What the description says of a method at a path, if it knows it.
+fn operation(method: &str, target: &str) -> Option<&'static Value> {
+    let path = target.split('?').next().unwrap_or_default();
+    let given: Vec<&str> = path.split('/').collect();
+    let paths = DOCUMENT["paths"].as_object().unwrap();
+    let fits = |template: &str| {
+        let parts: Vec<&str> = template.split('/').collect();
+        let same = |(part, one): (&&str, &&str)| part.starts_with('{') || part == one;
+        parts.len() == given.len() && parts.iter().zip(&given).all(same)
+    };
+    let names = |template: &str| template.matches('{').count();
+    let mut known: Vec<(&String, &Value)> = paths.iter().filter(|(path, _)| fits(path)).collect();
+    known.sort_by_key(|(path, _)| names(path));
+    let method = if method == "HEAD" { "get".to_owned() } else { method.to_ascii_lowercase() };
+    known.into_iter().find_map(|(_, methods)| methods.get(&method))
+}
+
+/// Checks an answer against what the description says of its request.
+pub(crate) fn check(ask: &Ask, answer: &Answer) {
+    let what = format!("{} {} -> {}: {}", ask.method, ask.target, answer.status, answer.text());
+    let id = answer.header("x-request-id").unwrap_or_default();
+    assert!(id.starts_with("req_"), "no id: {what}");
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{what}");
+    assert!(answer.header("content-security-policy").is_some(), "{what}");
+    if ask.method == "HEAD" {
+        assert!(answer.body.is_empty(), "{what}");
+        return;
+    }
+    let media = answer.header("content-type").unwrap_or_default();
+    let Some(operation) = operation(&ask.method, &ask.target) else {
+        // A way to itself knows nothing else.
+        if ask.method == "OPTIONS" && answer.status == 204 {
+            return;
+        }
+        assert!(matches!(answer.status, 400 | 404 | 405), "{what}");
+        return problem(answer, &what);
+    };
+    let told = &operation["responses"][answer.status.to_string()];
+    if told.is_null() {
+        assert!(answer.status >= 400, "a status that is not described: {what}");
+        return problem(answer, &what);
+    }
+    let content = told["content"].as_object().unwrap();
+    let plain = media.split(';').next().unwrap();
+    let described = content.get(plain);
+    let described = described.unwrap_or_else(|| panic!("{media} is not described: {what}"));
+    if plain == "application/json" {
+        let body = answer.json();
+        fits(&described["schema"], &body, &what);
+        if let Some(meta) = body.get("meta") {
+            assert_eq!(meta["request_id"], id, "{what}");
+        }
+    }
+}
+
+/// Every error is a problem, in the same shape.
+fn problem(answer: &Answer, what: &str) {
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
+    let body = answer.json();
+    let schema = &DOCUMENT["components"]["responses"]["Problem"]["content"];
+    fits(&schema["application/problem+json"]["schema"], &body, what);
+    assert_eq!(body["status"], answer.status, "{what}");
+    assert_eq!(Some(body["request_id"].as_str().unwrap()), answer.header("x-request-id"), "{what}");
+    let code = body["code"].as_str().unwrap();
+    let snake = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    assert!(!code.is_empty() && code.chars().all(snake), "{what}");
+}
+
+fn fits(schema: &Value, body: &Value, what: &str) {
+    let whole = json!({"allOf": [schema], "components": DOCUMENT["components"]});
+    let validator = jsonschema::draft202012::new(&whole).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(body).map(|one| format!("{}: {one}", one.instance_path())).collect();
+    assert!(errors.is_empty(), "the description says otherwise: {errors:#?} in {what}");
+}

@@ -1,0 +1,293 @@
+//! A server with two organisations, each with everything there can be.
+
+use crate::client::{Answer, Ask, PATIENCE, Wire, begin};
+use crate::contract;
+use crate::place::{Place, rows};
+use serde_json::{Value, json};
+use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_core::port::Clock as _;
+use sluice_core::port::store::{Filter, Store};
+use sluice_engine::Engine;
+use sluice_engine::agents::Agents;
+use sluice_engine::config::{Claims, Config};
+use sluice_engine::engine::Ground;
+use sluice_engine::trust::PolicySource;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_govern::registry::{Kind, Row, Token};
+use sluice_server::api;
+use sluice_server::api::router::Router;
+use sluice_server::app::{App, Settings};
+use sluice_server::auth::identities::{hash, row};
+use sluice_server::auth::permission::Role;
+use sluice_server::auth::secret;
+use sluice_server::house::House;
+use sluice_server::refused::Done;
+use sluice_server::service::Service;
+use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_store::sqlite::SqliteStore;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What agents answer, unless a test says otherwise.
+const SCRIPT: &str = "'*': {text: 'MARK-{name} was said', cost: 0.001}\n";
+
+/// A server.
+pub(crate) struct World {
+    pub(crate) app: App,
+    pub(crate) address: SocketAddr,
+    pub(crate) alfa: Side,
+    pub(crate) bravo: Side,
+    serving: JoinHandle<()>,
+    dir: TempDir,
+}
+
+/// One of its organisations.
+pub(crate) struct Side {
+    pub(crate) name: &'static str,
+    pub(crate) house: Arc<House>,
+    /// A token of each role, and their ids.
+    pub(crate) tokens: BTreeMap<Role, (String, String)>,
+    pub(crate) expired: String,
+    pub(crate) revoked: String,
+    pub(crate) place: Place,
+}
+
+impl Side {
+    pub(crate) fn token(&self, role: Role) -> &str {
+        &self.tokens[&role].0
+    }
+
+    pub(crate) fn admin(&self) -> &str {
+        self.token(Role::Admin)
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        self.house.service()
+    }
+
+    /// What only this organisation may see.
+    pub(crate) fn mark(&self) -> String {
+        format!("MARK-{}", self.name)
+    }
+
+    /// Everything there is: rows, and runs with how far they are.
+    pub(crate) async fn everything(&self) -> String {
+        let store = &self.service().store;
+        let rows = store.registry(None).await.unwrap();
+        let mut text = format!("{:?}\n", rows.rows);
+        for run in store.list(Filter { limit: 500, ..Filter::default() }).await.unwrap() {
+            let loaded = self.service().engine.load(run.run).await.unwrap();
+            text += &format!("{} {} {}\n", run.run, run.status, loaded.version);
+        }
+        text
+    }
+
+    /// Makes a token, past every check.
+    pub(crate) async fn grant(&self, token: Token) -> (String, String) {
+        grant(self.service(), &self.house, token).await
+    }
+}
+
+/// A token of some roles, without a secret yet.
+pub(crate) fn token(principal: &str, roles: &[&str]) -> Token {
+    Token {
+        principal: principal.to_owned(),
+        sha256: String::new(),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        scopes: None,
+        groups: Vec::new(),
+        parent: None,
+        session: false,
+        created_at_ms: SystemClock.now_ms(),
+        expires_at_ms: None,
+    }
+}
+
+async fn grant(service: &Service, house: &House, token: Token) -> (String, String) {
+    let mut entropy = SystemEntropy;
+    let (secret, id) = (secret::make(&mut entropy), secret::id(&mut entropy));
+    let token = row(&id, &Token { sha256: hash(&secret), ..token });
+    let wish =
+        |_: &[Row]| -> Done<Asked> { Ok(Asked { put: vec![token.clone()], remove: vec![] }) };
+    registry::change(service, "test", Mode::Write, &wish).await.unwrap();
+    house.refresh_now().await;
+    (secret, id)
+}
+
+/// Settings under which nothing but what a test tries is refused.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        rate_per_second: 1_000_000,
+        rate_burst: 1_000_000,
+        strangers_per_minute: 1_000_000,
+        ..Settings::default()
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> World {
+        World::with(settings(), SCRIPT).await
+    }
+
+    /// A server with these settings, whose agents follow a script.
+    pub(crate) async fn with(settings: Settings, script: &str) -> World {
+        let dir = TempDir::new().unwrap();
+        let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new(app.clone(), api::routes());
+        let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
+        let bare = |name| side(&app, name, script, dir.path().join(name));
+        let (alfa, bravo) = (bare("alfa").await, bare("bravo").await);
+        let mut world = World { app, address, alfa, bravo, serving, dir };
+        world.alfa.place = world.furnish(&world.alfa).await;
+        world.bravo.place = world.furnish(&world.bravo).await;
+        world
+    }
+
+    /// The directory of a side's store.
+    pub(crate) fn directory(&self, side: &Side) -> PathBuf {
+        self.dir.path().join(side.name)
+    }
+
+    /// Asks, and checks the answer against the description.
+    pub(crate) async fn send(&self, ask: &Ask) -> Answer {
+        let answer = self.begin(ask).await.answer().await;
+        contract::check(ask, &answer);
+        answer
+    }
+
+    /// Asks, and reads no more than the head of the answer.
+    pub(crate) async fn begin(&self, ask: &Ask) -> Wire {
+        begin(self.address, ask).await
+    }
+
+    /// Asks, and expects this status.
+    pub(crate) async fn done(&self, status: u16, ask: &Ask) -> Value {
+        let answer = self.send(ask).await;
+        assert_eq!(answer.status, status, "{} {}: {}", ask.method, ask.target, answer.text());
+        answer.json()["data"].clone()
+    }
+
+    /// Waits until a run is in a status, by its own stream of events.
+    pub(crate) async fn until(&self, side: &Side, run: &str, status: &str) {
+        let began = tokio::time::Instant::now();
+        loop {
+            let ask = Ask::get(&format!("/api/v1/runs/{run}")).bearer(side.admin());
+            let shown = self.done(200, &ask).await;
+            if shown["status"] == status {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{run} does not become {status}: {shown}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Starts a document and answers its run.
+    pub(crate) async fn start(&self, side: &Side, document: &str) -> String {
+        let body = json!({"document": document, "default_agent": "mock"});
+        let ask = Ask::post("/api/v1/runs", &body).bearer(side.admin());
+        self.done(202, &ask).await["run_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Puts everything there can be into an organisation.
+    async fn furnish(&self, side: &Side) -> Place {
+        let (name, mark) = (side.name, side.mark());
+        let document = format!(
+            "name: {name}-flow\nversion: 1\ndescription: {mark}\nargs: {{who: {{type: string}}}}\n\
+             steps:\n  - {{id: {name}_hello, command: 'Say {mark}.'}}\n"
+        );
+        let put = Ask::post("/api/v1/workflows", &json!({"document": document}));
+        self.done(201, &put.bearer(side.admin())).await;
+        let start = json!({"args": {"who": mark}, "default_agent": "mock"});
+        let path = format!("/api/v1/workflows/{name}-flow/runs");
+        let started = self.done(202, &Ask::post(&path, &start).bearer(side.admin())).await;
+        let ended = started["run_id"].as_str().unwrap().to_owned();
+        self.until(side, &ended, "completed").await;
+        let waiting = format!(
+            "name: {name}-ask\nsteps:\n  - {{id: {name}_first, command: 'Say {mark}.'}}\n  \
+             - {{id: {name}_gate, depends_on: [{name}_first], approval: {{required: true, \
+             approvers: [approver, admin], summary: 'May {mark} go on?'}}}}\n"
+        );
+        let waiting = self.start(side, &waiting).await;
+        let approval = self.question(side, &waiting).await;
+        let key = self.dir.path().join(format!("{name}.key"));
+        std::fs::write(&key, format!("SECRET-{name}\n")).unwrap();
+        let spare = side.grant(token("spare", &["viewer"])).await.1;
+        let place = Place { name, ended, waiting, approval, spare };
+        for (kind, path, body) in rows(name, &mark, Path::new(&key)) {
+            let ask = Ask::new("PUT", &path).json(&body).bearer(side.admin());
+            let answer = self.send(&ask).await;
+            assert_eq!(answer.status, 200, "{kind:?}: {}", answer.text());
+        }
+        place
+    }
+
+    /// Waits until a run asks, and answers the question's id.
+    pub(crate) async fn question(&self, side: &Side, run: &str) -> String {
+        let began = tokio::time::Instant::now();
+        loop {
+            let ask = Ask::get(&format!("/api/v1/runs/{run}/state")).bearer(side.admin());
+            let state = self.done(200, &ask).await;
+            let open = state["approvals"].as_array().unwrap().iter();
+            if let Some(one) = open.filter(|one| one["status"] == "pending").next_back() {
+                return one["approval_id"].as_str().unwrap().to_owned();
+            }
+            assert!(began.elapsed() < PATIENCE, "{run} does not ask: {state}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Stops the server, and waits until it is drained.
+    pub(crate) async fn stop(self) {
+        self.app.stop().cancel();
+        tokio::time::timeout(PATIENCE, self.serving).await.expect("it ends").unwrap();
+        for side in [self.alfa, self.bravo] {
+            side.service().engine.shutdown().await;
+        }
+    }
+}
+
+/// An organisation with tokens, and nothing else yet.
+async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side {
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(&dir, Arc::new(SystemClock)).expect("a new store opens"));
+    let script = Script::parse(&script.replace("{name}", name)).expect("the script is right");
+    let mock = Arc::new(MockAdapter::new(script));
+    let ground = Ground {
+        store: Arc::clone(&store),
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(|| Box::new(SystemEntropy)),
+        agents: Agents::new().with("mock", Arc::clone(&mock) as _).with_fallback(mock),
+        policies: PolicySource::default(),
+        sealer: None,
+        moderator: None,
+        observer: None,
+    };
+    let config = Config { claims: Claims::All, ..Config::default() };
+    let engine = Arc::new(Engine::open(ground, config).await.unwrap());
+    let service = Service { store, engine };
+    let house = app.add(House::open(name, service.clone()).await.unwrap());
+    let mut tokens = BTreeMap::new();
+    for role in Role::ALL {
+        let principal = format!("{name}-{}", role.as_str());
+        let made = grant(&service, &house, token(&principal, &[role.as_str()])).await;
+        tokens.insert(role, made);
+    }
+    let past = Some(SystemClock.now_ms() - 1);
+    let expired = Token { expires_at_ms: past, ..token("late", &["admin"]) };
+    let expired = grant(&service, &house, expired).await.0;
+    let (revoked, id) = grant(&service, &house, token("gone", &["admin"])).await;
+    let wish = |_: &[Row]| -> Done<Asked> {
+        Ok(Asked { put: vec![], remove: vec![(Kind::Token, id.clone())] })
+    };
+    registry::change(&service, "test", Mode::Write, &wish).await.unwrap();
+    house.refresh_now().await;
+    Side { name, house, tokens, expired, revoked, place: Place::default() }
+}
