@@ -5,12 +5,16 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 10
 SEED ?= 1
 RUNS ?= 1000
+SCHEMATHESIS_SECONDS ?= 150
+BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python mcp-client start test check lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python node binary mcp-client start test check schemathesis browser lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
 	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
+	@echo 'make schemathesis  hold a live server against its own description'
+	@echo 'make browser  streams in a real browser, under a server that is killed'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
 	@echo 'make bench    measure the hot paths'
@@ -31,11 +35,14 @@ python:
 MCP_CLIENT = target/tools/mcp-client
 mcp-client: $(MCP_CLIENT)/.installed
 
-$(MCP_CLIENT)/.installed: tools/mcp-client/package.json tools/mcp-client/package-lock.json
+$(MCP_CLIENT)/.installed: tools/mcp-client/package.json tools/mcp-client/package-lock.json | node
 	@mkdir -p $(MCP_CLIENT)
 	cp $^ $(MCP_CLIENT)/
 	cd $(MCP_CLIENT) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
+
+node:
+	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm; }
 
 # The server, with agents that answer from a script: a place to look around in.
 DEMO = .sluice-demo
@@ -54,11 +61,23 @@ start: cc
 	@echo
 	target/release/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
 
-test: lint check fuzz
+test: lint check schemathesis fuzz
 
-check: cc python mcp-client
+check: cc python mcp-client browser
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
+
+# The same features as the tests have, so that nothing is compiled twice.
+binary: cc
+	$(CARGO) build --workspace --locked
+
+# A live server against its own description, for a bounded time.
+schemathesis: binary python
+	tools/schemathesis.sh $(BINARY) $(SCHEMATHESIS_SECONDS)
+
+# What only a browser can show.
+browser: binary node
+	tools/browser.sh $(BINARY)
 
 lint: cc deny
 	$(CARGO) fmt --all --check

@@ -12,6 +12,7 @@ pub mod strict;
 
 mod approvals;
 mod audit;
+mod cors;
 mod cost;
 mod events;
 mod gateways;

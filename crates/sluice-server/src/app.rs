@@ -46,6 +46,8 @@ pub struct Settings {
     pub slow_reader_ms: u64,
     /// How often a quiet stream says that it lives.
     pub heartbeat_ms: u64,
+    /// How long a client may take to send the head of a request.
+    pub head_ms: u64,
 }
 
 impl Default for Settings {
@@ -65,6 +67,7 @@ impl Default for Settings {
             drain_ms: limits::DRAIN_MS,
             slow_reader_ms: limits::SLOW_READER_MS,
             heartbeat_ms: limits::HEARTBEAT_MS,
+            head_ms: limits::HEAD_MS,
         }
     }
 }

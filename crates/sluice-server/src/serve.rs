@@ -1,19 +1,22 @@
 //! Connections: taken, bounded, drained.
 //!
-//! A client that is slow to say what it wants is let go; when there are too many
+//! A client that is slow to say what it wants, or to take what it is told, is let
+//! go; when there are too many
 //! connections, new ones wait in the system's own queue. When the server stops,
 //! streams end first, then what is under way may finish for a while.
+
+mod patient;
 
 use crate::api::gate::Peer;
 use crate::api::router::Router;
 use crate::app::App;
-use crate::limits::HEAD_MS;
 use axum::body::Body;
 use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use patient::Patient;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -86,8 +89,12 @@ async fn connection(app: App, router: Router, stream: TcpStream, from: IpAddr) {
         async move { Ok::<_, Infallible>(router.answer(request).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(HEAD_MS));
+    let head = Duration::from_millis(app.settings().head_ms);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(256);
+    // One who reads a stream too slowly is told so first.
+    let patience = Duration::from_millis(app.settings().slow_reader_ms.saturating_mul(2));
+    let stream = Patient::new(stream, head, patience);
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
     let ended = tokio::select! {

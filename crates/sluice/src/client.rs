@@ -13,7 +13,9 @@ pub(crate) use stream::{Follow, Sent};
 use crate::config;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url, redirect};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sluice_core::visible;
 use sluice_server::refused::Refused;
@@ -58,6 +60,8 @@ impl Problem {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) data: Value,
+    /// The same as it was sent: numbers keep the way they are written.
+    pub(crate) raw: Box<RawValue>,
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -66,6 +70,19 @@ impl Answer {
     pub(crate) fn read<T: DeserializeOwned>(self) -> anyhow::Result<T> {
         serde_json::from_value(self.data).map_err(|error| odd(&error.to_string()).into())
     }
+}
+
+/// An answer as it is sent.
+#[derive(Deserialize)]
+struct Whole {
+    data: Box<RawValue>,
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default)]
+    next_cursor: Option<String>,
 }
 
 /// A server, and who asks it.
@@ -218,11 +235,11 @@ impl Client {
         if !status.is_success() {
             return Err(problem(status, &body).into());
         }
-        let mut whole: Value =
+        let whole: Whole =
             serde_json::from_slice(&body).map_err(|error| odd(&error.to_string()))?;
-        let next_cursor = whole["meta"]["next_cursor"].as_str().map(str::to_owned);
-        let data = whole.get_mut("data").map(Value::take);
-        Ok(Answer { data: data.ok_or_else(|| odd("there is no `data`"))?, next_cursor })
+        let data =
+            serde_json::from_str(whole.data.get()).map_err(|error| odd(&error.to_string()))?;
+        Ok(Answer { data, raw: whole.data, next_cursor: whole.meta.next_cursor })
     }
 
     /// Nobody there.

@@ -108,21 +108,21 @@ impl Config {
             (value, Source::Default)
         });
         let mut config = Config { held: held.collect(), strays: Vec::new() };
-        config.take_given(&sources.variables, Source::Environment)?;
-        config.take_given(&sources.flags, Source::Flag)?;
+        config.take_given(&sources.variables, &Source::Environment)?;
+        config.take_given(&sources.flags, &Source::Flag)?;
         let by_flag = |name| *config.source(name) == Source::Flag;
         if by_flag(Name::Data) && by_flag(Name::Url) {
             let message = "`--data` and `--url` name two places";
             return Err(Refused::new(CONFIG_INVALID, message, "leave one of them out"));
         }
         if let Some((path, found)) = file::find(sources.file.as_deref(), &config.data())? {
-            config.take_file(&path, found)?;
+            config.take_file(&path, found);
         }
         config.strays = strays(&sources.variables);
         Ok(config)
     }
 
-    fn take_given(&mut self, given: &Given, source: Source) -> Result<(), Refused> {
+    fn take_given(&mut self, given: &Given, source: &Source) -> Result<(), Refused> {
         for (at, setting) in SETTINGS.iter().enumerate() {
             let name = match source {
                 Source::Flag => setting.flag.map(str::to_owned),
@@ -144,13 +144,12 @@ impl Config {
     }
 
     /// A file counts where nothing stronger has spoken.
-    fn take_file(&mut self, path: &Path, found: Vec<(usize, Value)>) -> Result<(), Refused> {
+    fn take_file(&mut self, path: &Path, found: Vec<(usize, Value)>) {
         for (at, value) in found {
             if self.held[at].1 == Source::Default {
                 self.held[at] = (Some(value), Source::File(path.to_owned()));
             }
         }
-        Ok(())
     }
 
     /// Every setting with its value and where that came from.

@@ -133,8 +133,9 @@ impl Local {
         observer: Arc<dyn Observer>,
     ) -> anyhow::Result<Local> {
         let dir = directory(data);
-        let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile));
-        let (store, sealer) = (store(&dir)?, Some(sealer?));
+        // The store makes the directory that the key is in.
+        let store = store(&dir)?;
+        let sealer = Some(key::sealer(&dir, config::get().path(setting::Name::SealFile))?);
         let beside = (moderator, Some(observer));
         Local::on(store, agents, Claims::All, policies, sealer, beside).await
     }

@@ -172,6 +172,8 @@ struct Live {
     waiting: std::collections::VecDeque<Line>,
     /// When something was last handed over.
     sent_at: Instant,
+    /// When it was last looked whether whoever reads still may.
+    looked_at: Instant,
     ended: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -185,6 +187,7 @@ impl Live {
             source,
             waiting: std::collections::VecDeque::new(),
             sent_at: Instant::now(),
+            looked_at: Instant::now(),
             ended: false,
             _place: place,
         }
@@ -202,8 +205,12 @@ impl Live {
         if !self.waiting.is_empty() && self.sent_at.elapsed() > slow {
             return self.end(": dropped: read too slowly; resume after the last id\n\n");
         }
+        let heartbeat = Duration::from_millis(settings.heartbeat_ms);
+        // Also of one on which much happens: it would never beat.
+        if self.looked_at.elapsed() >= heartbeat && !self.still_may().await {
+            return self.end(": the token counts no more\n\n");
+        }
         if self.waiting.is_empty() {
-            let heartbeat = Duration::from_millis(settings.heartbeat_ms);
             let stop = self.app.stop().clone();
             let read = tokio::select! {
                 biased;
@@ -212,7 +219,13 @@ impl Live {
             };
             match read {
                 None => return self.end(": the server stops; resume elsewhere\n\n"),
-                Some(Err(_)) => return self.heartbeat(),
+                Some(Err(_)) if !self.still_may().await => {
+                    return self.end(": the token counts no more\n\n");
+                }
+                Some(Err(_)) => {
+                    self.sent_at = Instant::now();
+                    return Some(Bytes::from_static(b": heartbeat\n\n"));
+                }
                 Some(Ok(Ok(None))) => return None,
                 Some(Ok(Ok(Some(page)))) => self.waiting.extend(page),
                 Some(Ok(Err(error))) => {
@@ -230,13 +243,14 @@ impl Live {
         Some(text.into())
     }
 
-    /// Says that the stream lives, if whoever reads it still may.
-    fn heartbeat(&mut self) -> Option<Bytes> {
-        self.sent_at = Instant::now();
-        if self.house.identities().standing(&self.token, self.app.now_ms()).is_none() {
-            return self.end(": the token counts no more\n\n");
-        }
-        Some(Bytes::from_static(b": heartbeat\n\n"))
+    /// Whether whoever reads still may. Another process may have said otherwise.
+    async fn still_may(&mut self) -> bool {
+        self.looked_at = Instant::now();
+        let now_ms = self.app.now_ms();
+        self.house.refresh(now_ms).await;
+        let identities = self.house.identities();
+        let standing = identities.standing(&self.token, now_ms);
+        standing.is_some_and(|(_, permissions)| permissions.has(P::WorkflowRead))
     }
 
     fn end(&mut self, comment: &'static str) -> Option<Bytes> {

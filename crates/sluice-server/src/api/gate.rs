@@ -84,7 +84,7 @@ pub fn new_id(app: &App) -> String {
 }
 
 /// Headers of every answer.
-fn finish(mut response: Response, request_id: &str) -> Response {
+pub(super) fn finish(mut response: Response, request_id: &str) -> Response {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(request_id) {
         headers.insert(REQUEST_ID, id);
@@ -150,10 +150,10 @@ async fn through(
     tokio::time::timeout(patience, answering).await.map_err(|_| late())
 }
 
-/// Room for one more request. Those that nobody needs to be known for are
+/// Room for one more request. Looking at what nobody needs to be known for is
 /// cheap, and must be answered also when there is none.
 fn room(app: &App, route: &Route) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Rejection> {
-    if route.lasting || route.need == Need::Nothing {
+    if route.lasting || (route.need == Need::Nothing && route.method == Method::GET) {
         return Ok(None);
     }
     Arc::clone(app.in_flight()).try_acquire_owned().map(Some).map_err(|_| {

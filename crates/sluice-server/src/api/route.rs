@@ -268,12 +268,22 @@ where
     let query = axum::extract::Query::<Q>::try_from_uri(&uri)
         .map_err(|error| bad(format!("the query: {}", error.body_text())))?;
     let body = if std::any::TypeId::of::<B>() == std::any::TypeId::of::<Nothing>() {
+        nothing(&headers, &body)?;
         serde_json::from_str("{}").expect("nothing is read from nothing")
     } else {
         self::body(&headers, &body)?
     };
     let (house, caller) = who.expect("a route with a handler has somebody who asks");
     Ok(Ask { app, house, caller, path, query: query.0, body, headers, request_id })
+}
+
+/// Refuses a body that says something where nothing is taken: whoever sent it
+/// would think that it counted.
+fn nothing(headers: &HeaderMap, sent: &[u8]) -> Result<(), Refused> {
+    if !sent.is_empty() {
+        body::<Option<Nothing>>(headers, sent)?;
+    }
+    Ok(())
 }
 
 /// Reads a JSON body.
@@ -285,6 +295,10 @@ pub fn body<B: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<B, 
         return Err(Refused::new(UNSUPPORTED_MEDIA_TYPE, message, "set `Content-Type`"));
     }
     let value = strict::parse(body).map_err(|why| bad(format!("the body: {why}")))?;
+    // A list would be taken for fields without their names.
+    if value.is_array() {
+        return Err(bad("the body: an object is expected"));
+    }
     serde_json::from_value(value).map_err(|why| bad(format!("the body: {why}")))
 }
 

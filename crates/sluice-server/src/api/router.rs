@@ -1,10 +1,11 @@
 //! From a request to its route.
 
+use super::cors;
 use super::gate::{self, matches};
 use super::route::Route;
 use crate::app::App;
 use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +36,14 @@ impl Router {
 
     /// Answers a request.
     pub async fn answer(self, request: Request) -> Response {
+        let app = self.app.clone();
+        let origin = cors::origin(&app, request.headers());
+        let mut response = self.routed(request, origin.as_ref()).await;
+        cors::allow(&app, origin, &mut response);
+        response
+    }
+
+    async fn routed(self, request: Request, page: Option<&HeaderValue>) -> Response {
         let mut methods = Vec::new();
         let routes = self.by_length.get(&parts(request.uri().path()));
         for route in routes.into_iter().flatten() {
@@ -44,6 +53,10 @@ impl Router {
                 return gate::pass(self.app.clone(), Arc::clone(route), values, request).await;
             }
             methods.push(route.method.clone());
+        }
+        let preflight = cors::is_preflight(request.method(), request.headers());
+        if preflight && page.is_some() && !methods.is_empty() {
+            return gate::finish(cors::preflight(&methods), &gate::new_id(&self.app));
         }
         gate::nowhere(&self.app, &methods)
     }

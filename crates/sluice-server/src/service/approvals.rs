@@ -6,7 +6,7 @@ use crate::refused::Done;
 use serde_json::{Map, Value, json};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::event::Resolution;
-use sluice_core::outputs::schema::FieldSchema;
+use sluice_core::outputs::schema::{FieldSchema, FieldType};
 use sluice_core::plan::step::Work;
 use sluice_core::run::command::{Command, Decision, Resolve};
 use sluice_core::run::id::ApprovalId;
@@ -48,7 +48,7 @@ fn asks_for(run: &Run, asked: &Approval) -> Vec<Value> {
         return Vec::new();
     }
     let one = |(name, schema): (&String, &FieldSchema)| {
-        let kind = schema.kind.map(|kind| kind.as_str());
+        let kind = schema.kind.map(FieldType::as_str);
         json!({"name": name, "type": kind, "required": schema.required})
     };
     step.outputs.iter().map(one).collect()

@@ -10,7 +10,10 @@ use sluice_core::port::ledger::Counter;
 use sluice_core::rows::{find, kept};
 use sluice_core::visible;
 use sluice_govern::account;
-use sluice_govern::registry::{Agent, Envelope, Kind, Row};
+use sluice_govern::registry::{Agent, Envelope, Kind, PolicyFile, Row};
+
+/// Longest name of a policy, in bytes.
+const POLICY_NAME_MAX: usize = 200;
 
 /// A row for programs: its fields beside its name.
 pub fn object(row: &Row) -> Value {
@@ -90,13 +93,34 @@ pub fn wanted(
     body.retain(|field, _| !is_kept(field));
     let (own, rest): (Vec<_>, Vec<_>) = sent.iter().partition(|(field, _)| is_kept(field));
     body.extend(rest.into_iter().map(|(field, value)| (field.clone(), value.clone())));
-    let mut put = read(kind, name, &body)?;
+    let mut put = match kind {
+        Kind::Policy => vec![policy(name, body)?],
+        _ => read(kind, name, &body)?,
+    };
     for row in &mut put {
         if let Value::Object(body) = &mut row.body {
             body.extend(own.iter().map(|(field, value)| ((*field).clone(), (*value).clone())));
         }
     }
     Ok(Asked { put, remove: Vec::new() })
+}
+
+/// A policy: a file's name and text, which a setup names and does not write out.
+fn policy(name: &str, body: Map<String, Value>) -> Result<Row, Refused> {
+    let refused = |why: String| {
+        let message = format!("this is no policy `{}`: {why}", visible::brief(name));
+        Refused::new(ROW_UNREADABLE, message, "name it like its file, and send `text` and `set`")
+    };
+    let body = Value::Object(body);
+    let file: PolicyFile =
+        serde_json::from_value(body.clone()).map_err(|error| refused(error.to_string()))?;
+    let bare = name.strip_prefix("shadow/").unwrap_or(name);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let fits = (1..=POLICY_NAME_MAX).contains(&bare.len()) && bare.bytes().all(plain);
+    if !fits || bare.starts_with('.') || file.set.row(bare) != name {
+        return Err(refused("its name does not fit its set".to_owned()));
+    }
+    Ok(Row { kind: Kind::Policy, name: name.to_owned(), body })
 }
 
 /// Writes a row.

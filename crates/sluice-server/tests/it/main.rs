@@ -1,10 +1,18 @@
 //! The server over real HTTP on loopback, on real stores: who may ask for what,
 //! what two organisations can see of each other, and what attackers try.
 
+mod assignment;
 mod client;
+mod console;
 mod contract;
+mod doors;
+mod escalation;
+mod flood;
 mod matrix;
 mod place;
+mod spelling;
 mod sse;
+mod state;
+mod streams;
 mod walk;
 mod world;

@@ -113,10 +113,14 @@ async fn everybody_gets_what_they_may_have_and_nothing_else() {
     // What is allowed may well end things, so that it comes last.
     for route in &routes {
         for who in &everybody {
-            if who.refused(route).is_some() || route.path == "/hooks/{hook}" {
+            if who.refused(route).is_some() {
                 continue;
             }
             let (status, code) = ask(&world, route, who).await;
+            if has_own_secret(route) {
+                assert_eq!((status, code.as_str()), (401, "unauthenticated"), "{route:?}");
+                continue;
+            }
             assert!(!matches!(status, 401 | 403), "{route:?} by {}: {code}", who.name());
             assert!(status < 500, "{route:?} by {}: {status} {code}", who.name());
         }
@@ -125,13 +129,22 @@ async fn everybody_gets_what_they_may_have_and_nothing_else() {
     world.stop().await;
 }
 
+/// Doors and gateways have secrets of their own, which no token stands for.
+pub(crate) fn has_own_secret(route: &Route) -> bool {
+    route.need == Need::Nothing && route.method != "GET"
+}
+
 fn drawn(routes: &[Route], everybody: &[Who], told: &[Vec<&str>]) -> String {
     let mut text = String::new();
     for (route, told) in routes.iter().zip(told) {
         let may = everybody.iter().zip(told).filter(|(_, told)| **told == "+");
         let may: Vec<&str> = may.map(|(who, _)| who.name()).collect();
-        let may = if may.len() == everybody.len() { "everybody".to_owned() } else { may.join(" ") };
-        writeln!(text, "{:6} {}: {may}", route.method, route.path).unwrap();
+        let may = match may.len() == everybody.len() {
+            true if has_own_secret(route) => "whoever has its own secret".to_owned(),
+            true => "everybody".to_owned(),
+            false => may.join(" "),
+        };
+        writeln!(text, "{} {}: {may}", route.method, route.path).unwrap();
     }
     text
 }

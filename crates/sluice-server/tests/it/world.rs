@@ -201,7 +201,7 @@ impl World {
         let (name, mark) = (side.name, side.mark());
         let document = format!(
             "name: {name}-flow\nversion: 1\ndescription: {mark}\nargs: {{who: {{type: string}}}}\n\
-             steps:\n  - {{id: {name}_hello, command: 'Say {mark}.'}}\n"
+             steps:\n  - {{id: {name}_hello, agent: mock, command: 'Say {mark}.'}}\n"
         );
         let put = Ask::post("/api/v1/workflows", &json!({"document": document}));
         self.done(201, &put.bearer(side.admin())).await;
@@ -273,7 +273,9 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
     let config = Config { claims: Claims::All, ..Config::default() };
     let engine = Arc::new(Engine::open(ground, config).await.unwrap());
     let service = Service { store, engine };
-    let house = app.add(House::open(name, service.clone()).await.unwrap());
+    // The first organisation is that of whoever operates the server.
+    let called = if name == "alfa" { "default" } else { name };
+    let house = app.add(House::open(called, service.clone()).await.unwrap());
     let mut tokens = BTreeMap::new();
     for role in Role::ALL {
         let principal = format!("{name}-{}", role.as_str());

@@ -41,7 +41,7 @@ impl Client {
                 Err(error) => error,
             };
             let away = error.downcast_ref::<Refused>().is_some()
-                || error.downcast_ref::<Problem>().is_some_and(|told| told.is_for_now());
+                || error.downcast_ref::<Problem>().is_some_and(Problem::is_for_now);
             if !away || began.elapsed() > Duration::from_millis(PATIENCE_MS) {
                 return Err(error);
             }

@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The address cannot be listened at.
 const LISTEN_REFUSED: &str = "listen_refused";
@@ -40,6 +40,8 @@ const LOOK_MS: u64 = 2000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
+    // From here on the end is an orderly one, however early it comes.
+    let mut stop = Stop::new()?;
     let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
@@ -66,7 +68,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     routes.push(mcp::http::route());
     let router = Router::new(app.clone(), routes);
     let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
-    wait(&mut open, out).await?;
+    wait(&mut open, &mut stop, out).await?;
     out.note("stopping: streams end, what is under way may finish")?;
     app.stop().cancel();
     let served = serving.await;
@@ -211,15 +213,26 @@ fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()>
     out.flush()
 }
 
+/// What tells the server to stop.
+struct Stop {
+    interrupts: Signal,
+    endings: Signal,
+}
+
+impl Stop {
+    fn new() -> std::io::Result<Stop> {
+        let (interrupts, endings) = (SignalKind::interrupt(), SignalKind::terminate());
+        Ok(Stop { interrupts: signal(interrupts)?, endings: signal(endings)? })
+    }
+}
+
 /// Waits to be told to stop; meanwhile new organisations are looked for.
-async fn wait(open: &mut Open<'_>, out: &mut Out) -> anyhow::Result<()> {
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut endings = signal(SignalKind::terminate())?;
+async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             biased;
-            _ = interrupts.recv() => return Ok(()),
-            _ = endings.recv() => return Ok(()),
+            _ = stop.interrupts.recv() => return Ok(()),
+            _ = stop.endings.recv() => return Ok(()),
             () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {
                 if let Err(error) = open.look(out).await {
                     out.note(&format!("an organisation cannot be opened: {error:#}"))?;

@@ -75,7 +75,7 @@ impl Reading<'_> {
     }
 
     fn table(&mut self, within: &str, table: &DeTable<'_>) {
-        for (key, value) in table.iter() {
+        for (key, value) in table {
             let name = match within {
                 "" => key.get_ref().to_string(),
                 within => format!("{within}.{}", key.get_ref()),

@@ -5,7 +5,7 @@ use super::line;
 use super::screen::Screen;
 use crate::Exit;
 use crate::cli::run::View;
-use crate::client::{Client, Follow, Sent};
+use crate::client::{Answer, Client, Follow, Sent};
 use crate::environment;
 use crate::out::{Layout, Out};
 use crate::picture::Picture;
@@ -49,7 +49,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Shows what happens; the run as it is when it has ended.
-    async fn until_ended(&mut self, out: &mut Out) -> anyhow::Result<Value> {
+    async fn until_ended(&mut self, out: &mut Out) -> anyhow::Result<Answer> {
         loop {
             match self.screen {
                 Some(_) => self.draw().await?,
@@ -57,15 +57,15 @@ impl Watch<'_> {
             }
             // The stream ends with the run, or with the server.
             let state = self.state().await?;
-            if state["is_running"] == false {
+            if state.data["is_running"] == false {
                 return Ok(state);
             }
             tokio::time::sleep(Duration::from_millis(GAP_MS)).await;
         }
     }
 
-    async fn state(&self) -> anyhow::Result<Value> {
-        Ok(self.client.get_patiently(&["runs", self.run, "state"]).await?.data)
+    async fn state(&self) -> anyhow::Result<Answer> {
+        self.client.get_patiently(&["runs", self.run, "state"]).await
     }
 
     /// A line for each event, as far as people or programs want them.
@@ -90,7 +90,7 @@ impl Watch<'_> {
 
     /// The view in place: the run is read again when something has happened.
     async fn draw(&mut self) -> anyhow::Result<()> {
-        let mut shown = picture(&self.state().await?)?;
+        let mut shown = picture(&self.state().await?.data)?;
         let (mut read_at, mut stale) = (Instant::now(), false);
         let Watch { client, run, events, screen: Some(screen), .. } = self else { return Ok(()) };
         loop {
@@ -116,20 +116,22 @@ impl Watch<'_> {
     }
 
     /// The run has ended.
-    async fn end(&mut self, state: Value, again: &str, out: &mut Out) -> anyhow::Result<Exit> {
-        let shown = picture(&state)?;
+    async fn end(&mut self, state: Answer, again: &str, out: &mut Out) -> anyhow::Result<Exit> {
+        let shown = picture(&state.data)?;
         if let Some(screen) = &mut self.screen {
             screen.draw(&shown, SystemClock.now_ms());
             screen.keep();
         }
         if self.view.json {
             out.note(&summary(&shown))?;
-            out.json(Layout::Line, &state)?;
+            out.json(Layout::Line, &state.raw)?;
         } else if self.view.events {
             out.note(&summary(&shown))?;
         } else {
             let last = match &shown.outputs {
-                Some(Value::Object(named)) if named.is_empty() => self.last_words(&state).await?,
+                Some(Value::Object(named)) if named.is_empty() => {
+                    self.last_words(&state.data).await?
+                }
                 _ => Vec::new(),
             };
             out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, || last)))?;

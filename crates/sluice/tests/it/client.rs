@@ -28,7 +28,7 @@ const BREAKS: &str = "
 name: breaks
 version: 1
 steps:
-  - {id: bad, agent: mock, command: fail, on_failure: stop}
+  - {id: bad, agent: mock, command: fail, on_failure: halt}
 ";
 const SLOW: &str = "
 name: slow
@@ -180,7 +180,8 @@ fn a_start_is_followed_to_its_end_and_shown_as_here() {
         completed  three  TIME
         stdout:
         completed in TIME, $0.001
-          three: the end
+          x: 1
+          y: 2
         exit 0
     "#]]
     .assert_eq(&server.told(&world, &["workflows", "start", "three", "--arg", "word=now"]));
@@ -297,7 +298,7 @@ fn rows_are_changed_through_the_server() {
         (vec!["gateways", "token", "house"], "gwt_"),
         (vec!["gateways", "resume", "house"], "~ gateway house: paused"),
         (vec!["schedules", "disable", "nightly"], "~ schedule nightly: enabled"),
-        (vec!["budgets", "reopen", "everything"], "envelope everything"),
+        (vec!["budgets", "reopen", "everything"], "nothing to change"),
         (vec!["notes", "remove", "house-rules"], "- note house-rules"),
         (vec!["policies", "shadow", "all.cedar"], "+ policy"),
         (vec!["policies", "shadow", "off"], "- policy"),
@@ -400,18 +401,20 @@ fn a_run_that_is_watched_is_seen_whole_though_the_server_dies_meanwhile() {
     let run = server.printed(&world, &["workflows", "start", "slow", "--arg", "s=2", "--detach"]);
     let run = run.split_whitespace().next().unwrap().to_owned();
     let address = server.address().to_owned();
+    let seen = world.path().join("seen");
     let mut command = world.command(&["runs", "watch", &run, "--events"]);
     command.env("SLUICE_URL", &server.url).env("SLUICE_TOKEN", &server.token);
-    let watching = crate::world::Running::spawn(command);
-    world.until("it runs", |world| {
-        let state = server.json(world, &["runs", "show", &run, "--json"]);
-        (state["node_results"][0]["status"] == "running").then_some(())
+    let mut watching = command.stdout(std::fs::File::create(&seen).unwrap()).spawn().unwrap();
+    world.until("the first step is seen to begin", |_| {
+        let text = std::fs::read_to_string(&seen).unwrap();
+        text.contains("node.started").then_some(())
     });
     server.kill();
     let again = Server::start(&world, &address);
-    let output = watching.output();
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
+    // The run goes on when the dead server's lease has run out.
+    let status = watching.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    let text = std::fs::read_to_string(&seen).unwrap();
     let ids: Vec<u64> = text
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())

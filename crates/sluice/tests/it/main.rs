@@ -29,6 +29,7 @@ mod run;
 mod runs;
 mod schedules;
 mod schema;
+mod serve;
 mod server;
 mod session;
 mod settings;

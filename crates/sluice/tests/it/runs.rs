@@ -190,35 +190,35 @@ fn a_restart_carries_over_and_says_what_it_repeats() {
         &world,
         &[&restart[..], &["--from", "two"]].concat(),
         &expect![[r#"
-        stderr:
-        done before in RUN-1, and done again:
-          two  command  mock  completed
-          three  command  mock  completed
-        error[not_confirmed]: nobody agreed that these steps are done again
-         |
-         = help: say so with `--yes`
-        exit 2
-    "#]],
+            stderr:
+            done before in RUN-1, and done again:
+              two  mock  completed
+              three  mock  completed
+            error[not_confirmed]: nobody agreed that these steps are done again
+             |
+             = help: say so with `--yes`
+            exit 2
+        "#]],
     );
     check(
         &world,
         &[&restart[..], &["--from", "two", "--yes"]].concat(),
         &expect![[r#"
-        stderr:
-        done before in RUN-1, and done again:
-          two  command  mock  completed
-          three  command  mock  completed
-        RUN-2 started, a restart of RUN-1
-        completed  one  taken over from RUN-1
-        completed  two  TIME
-        completed  three  TIME, 7 tokens
-        stdout:
-        completed in TIME, 7 tokens
-          x: 1
-          y: 2
-          z: end
-        exit 0
-    "#]],
+            stderr:
+            done before in RUN-1, and done again:
+              two  mock  completed
+              three  mock  completed
+            RUN-2 started, a restart of RUN-1
+            completed  one  taken over from RUN-1
+            completed  two  TIME
+            completed  three  TIME, 7 tokens
+            stdout:
+            completed in TIME, 7 tokens
+              x: 1
+              y: 2
+              z: end
+            exit 0
+        "#]],
     );
     let by_run = ["run", "three.lobsterx.yaml", "--from-step", "three", "--of", &run];
     let by_run = [&by_run[..], &["--mock", "mock.yaml", "--yes", "--json"]].concat();

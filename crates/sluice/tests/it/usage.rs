@@ -11,39 +11,52 @@ fn help_names_every_command() {
         stdout:
         A governed, durable workflow engine for AI agents
 
-        Usage: sluice <COMMAND>
+        Usage: sluice [OPTIONS] <COMMAND>
 
         Commands:
-          validate      Check workflow documents and report every problem
-          plan          Show what a document becomes: its steps, wave by wave
-          schema        Print the JSON Schema of a format, for editors
-          eval          Evaluate an expression against values
-          run           Run a workflow here
-          resume        Take an unfinished run up here
-          runs          Look at runs, and change their course
-          approvals     Answer questions that runs ask
-          audit         See what happened, and prove it
-          apply         Make the registry say what a file says, and show what changes
-          agents        Who does work
-          gateways      Where work is done
-          roles         Bounds on whoever acts in a role
-          deployments   Who and where, for one workflow each
-          budgets       Caps on money
-          notes         Texts that memory profiles load
-          memories      What steps are told of the past
-          instructions  Standing instructions of the platform and the owner
-          prices        What models cost
-          policies      Rules about what may be done
-          workflows     Workflows that can be run by name
-          lenses        Prompts with contracts that workflows can use by name
-          schedules     Workflows that are started by themselves
-          webhooks      Whom events are sent to
-          hooks         Doors through which others start runs
-          help          Print this message or the help of the given subcommand(s)
+          validate       Check workflow documents and report every problem
+          plan           Show what a document becomes: its steps, wave by wave
+          schema         Print the JSON Schema of a format, for editors
+          eval           Evaluate an expression against values
+          run            Run a workflow here
+          serve          Serve the API, and do the work of all runs here
+          mcp            Let an agent use Sluice through tools, over standard input and output
+          tokens         Who may ask for what over the network
+          organisations  Organisations, each with a store of its own
+          resume         Take an unfinished run up here
+          runs           Look at runs, and change their course
+          approvals      Answer questions that runs ask
+          audit          See what happened, and prove it
+          apply          Make the registry say what a file says, and show what changes
+          agents         Who does work
+          gateways       Where work is done
+          roles          Bounds on whoever acts in a role
+          deployments    Who and where, for one workflow each
+          budgets        Caps on money
+          cost           See what work has cost
+          notes          Texts that memory profiles load
+          memories       What steps are told of the past
+          instructions   Standing instructions of the platform and the owner
+          prices         What models cost
+          policies       Rules about what may be done
+          workflows      Workflows that can be run by name
+          lenses         Prompts with contracts that workflows can use by name
+          schedules      Workflows that are started by themselves
+          webhooks       Whom events are sent to
+          hooks          Doors through which others start runs
+          doctor         Check that everything Sluice needs here is in order
+          backup         Copy the store to a file, while others work on it
+          config         Settings and where they come from
+          completions    Write a script that completes commands in a shell
+          help           Print this message or the help of the given subcommand(s)
 
         Options:
-          -h, --help     Print help
-          -V, --version  Print version
+              --config <FILE>  Read settings from this file; by default `sluice.toml` here, then in the data
+                               directory
+              --url <URL>      Talk to this server instead of a data directory; by default what SLUICE_URL
+                               says
+          -h, --help           Print help
+          -V, --version        Print version
 
         Look a code up in docs/errors/CODE.md.
 

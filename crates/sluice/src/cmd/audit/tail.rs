@@ -23,7 +23,7 @@ const LOOK_MS: u64 = 300;
 
 pub(super) async fn run(args: &Tail, out: &mut Out) -> anyhow::Result<Exit> {
     let desk = Desk::look(&args.data).await?;
-    let (facts, mut after) = match &desk {
+    let (facts, after) = match &desk {
         Desk::Here(local) => {
             let (facts, next) = audit::newest(local, &wanted(args), args.limit.into()).await?;
             (objects(&facts), next.to_string())
@@ -35,21 +35,25 @@ pub(super) async fn run(args: &Tail, out: &mut Out) -> anyhow::Result<Exit> {
         }
     };
     show(&facts, args, out)?;
-    while args.follow {
-        out.flush()?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                break;
-            }
-            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
-        }
-        let (facts, next) = more(&desk, args, &after).await?;
-        after = next;
-        show(&facts, args, out)?;
+    if args.follow {
+        follow(&desk, args, after, out).await?;
     }
     desk.close().await;
     Ok(Exit::Done)
+}
+
+/// Goes on until interrupted.
+async fn follow(desk: &Desk, args: &Tail, mut after: String, out: &mut Out) -> anyhow::Result<()> {
+    loop {
+        out.flush()?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
+        }
+        let (facts, next) = more(desk, args, &after).await?;
+        after = next;
+        show(&facts, args, out)?;
+    }
 }
 
 fn wanted(args: &Tail) -> Wanted {

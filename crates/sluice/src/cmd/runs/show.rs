@@ -71,8 +71,7 @@ async fn here(local: &Local, id: &str, reader: Reader) -> anyhow::Result<Shown> 
 }
 
 async fn there(client: &Client, id: &str, reader: Reader) -> anyhow::Result<Shown> {
-    let state = client.get(&["runs", id, "state"], &[]).await?.data;
-    let state = serde_json::value::to_raw_value(&state)?;
+    let state = client.get(&["runs", id, "state"], &[]).await?.raw;
     if reader == Reader::Program {
         return Ok(Shown::bare(state));
     }

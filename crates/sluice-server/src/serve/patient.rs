@@ -1,0 +1,111 @@
+//! A connection whose other end must say what it wants, and take what it is sent.
+//!
+//! INVARIANT: a client that reads nothing holds no connection, and no place of a
+//! stream, longer than the patience there is with it; nor does one that does not
+//! even say which HTTP it speaks.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// What HTTP/2 begins with. Until a client has said something else, or all of
+/// it, nobody reads the head of a request, and so nobody bounds its time.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A stream that fails when nothing of it was taken for too long.
+pub(super) struct Patient {
+    stream: TcpStream,
+    patience: Duration,
+    /// How much of the preface came so far, and until when the rest must.
+    greeting: Option<(usize, Pin<Box<Sleep>>)>,
+    /// Runs while something waits to be taken.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    /// Patient for `head` with a greeting, and for `patience` with what is sent.
+    pub(super) fn new(stream: TcpStream, head: Duration, patience: Duration) -> Patient {
+        let greeting = Some((0, Box::pin(tokio::time::sleep(head))));
+        Patient { stream, patience, greeting, waiting: None }
+    }
+
+    /// Looks at what came first.
+    fn heard(&mut self, bytes: &[u8]) {
+        let Some((known, _)) = &mut self.greeting else { return };
+        let rest = &PREFACE[*known..];
+        let more = bytes.len().min(rest.len());
+        *known += more;
+        if bytes[..more] != rest[..more] || *known == PREFACE.len() || bytes.is_empty() {
+            self.greeting = None;
+        }
+    }
+
+    fn taken(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let patience = self.patience;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        ready!(waiting.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing is read there")))
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.heard(&buffer.filled()[before..]);
+            return read;
+        }
+        let Some((_, patience)) = &mut self.greeting else { return Poll::Pending };
+        ready!(patience.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing is asked")))
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.taken(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.taken(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,214 @@
+//! People at a console: cookies, pages elsewhere, what pages are shown.
+
+use crate::client::Ask;
+use crate::world::{World, settings};
+use serde_json::{Value, json};
+use sluice_server::api;
+use sluice_server::api::route::Need;
+use sluice_server::app::Settings;
+
+/// A session: its secret, and what a page sends with changes.
+async fn sign_in(world: &World) -> (String, String) {
+    let made = world.send(&Ask::new("POST", "/api/v1/session").bearer(world.alfa.admin())).await;
+    assert_eq!(made.status, 201);
+    let cookie = made.header("set-cookie").unwrap().to_owned();
+    let parts: Vec<&str> = cookie.split("; ").collect();
+    for wanted in ["Path=/", "HttpOnly", "SameSite=Strict"] {
+        assert!(parts.contains(&wanted), "{cookie}");
+    }
+    assert!(!parts.iter().any(|part| part.starts_with("Domain")), "{cookie}");
+    let secret = parts[0].strip_prefix("sluice_session=").unwrap().to_owned();
+    assert!(!made.text().contains(&secret), "a script could read the secret");
+    (secret, made.json()["data"]["csrf_token"].as_str().unwrap().to_owned())
+}
+
+fn with_cookie(ask: Ask, secret: &str) -> Ask {
+    ask.header("cookie", &format!("theme=dark; sluice_session={secret}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_elsewhere_changes_nothing_with_our_cookie() {
+    let world = World::new().await;
+    let (secret, csrf) = sign_in(&world).await;
+    let other = sign_in(&world).await.1;
+    let before = world.alfa.everything().await;
+    for route in api::routes() {
+        if route.method == "GET" || route.need == Need::Nothing {
+            continue;
+        }
+        let target = world.alfa.place.target(&route);
+        let ask = Ask::new(route.method.as_str(), &target).json(&world.alfa.place.body(&route));
+        let ask = with_cookie(ask, &secret);
+        for sent in ["", "1", other.as_str(), secret.as_str()] {
+            let answer = world.send(&ask.clone().header("x-csrf-token", sent)).await;
+            assert_eq!(answer.code(), "csrf_refused", "{route:?} {sent}");
+        }
+        // As a form of another site sends it.
+        let form = Ask::new(route.method.as_str(), &target).text("text/plain", "{}");
+        let form = with_cookie(form, &secret).header("origin", "https://evil.example");
+        assert_eq!(world.send(&form).await.code(), "csrf_refused", "{route:?}");
+    }
+    assert_eq!(before, world.alfa.everything().await);
+    // A page of ours may.
+    let note = Ask::new("PUT", "/api/v1/notes/mine").json(&json!({"text": "hello"}));
+    world.done(200, &with_cookie(note, &secret).header("x-csrf-token", &csrf)).await;
+    // The end of a session is its end.
+    let end = with_cookie(Ask::new("DELETE", "/api/v1/session"), &secret);
+    let ended = world.send(&end.header("x-csrf-token", &csrf)).await;
+    assert!(ended.header("set-cookie").unwrap().contains("Max-Age=0"));
+    let after = world.send(&with_cookie(Ask::get("/api/v1/session"), &secret)).await;
+    assert_eq!(after.code(), "unauthenticated");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_is_no_token_and_a_token_no_cookie() {
+    let world = World::new().await;
+    let (secret, csrf) = sign_in(&world).await;
+    let as_token = world.send(&Ask::get("/api/v1/session").bearer(&secret)).await;
+    assert_eq!(as_token.code(), "unauthenticated");
+    let as_cookie = with_cookie(Ask::get("/api/v1/session"), world.alfa.admin());
+    assert_eq!(world.send(&as_cookie).await.code(), "unauthenticated");
+    for scheme in ["Basic", "Token", "bearer bearer", ""] {
+        let sent = format!("{scheme} {}", world.alfa.admin());
+        let ask = Ask::get("/api/v1/session").header("authorization", &sent);
+        assert_eq!(world.send(&ask).await.status, 401, "{scheme}");
+    }
+    // A session opens no other, and a query holds no token.
+    let again = with_cookie(Ask::new("POST", "/api/v1/session"), &secret);
+    assert_eq!(world.send(&again.header("x-csrf-token", &csrf)).await.code(), "forbidden");
+    let ask = Ask::get(&format!("/api/v1/session?token={}", world.alfa.admin()));
+    assert_eq!(world.send(&ask).await.status, 401);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_named_origins_may_ask() {
+    let open = Settings {
+        cors_origins: vec!["https://console.example".to_owned()],
+        secure_cookies: true,
+        ..settings()
+    };
+    let (closed, open) = (World::new().await, World::with(open, "'*': {text: hello}\n").await);
+    let preflight = |world: &World, origin: &str| {
+        let target = world.alfa.place.approval.clone();
+        Ask::new("OPTIONS", &format!("/api/v1/approvals/{target}/resolve"))
+            .header("origin", origin)
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "authorization")
+    };
+    for (world, origin, may) in [
+        (&closed, "https://console.example", false),
+        (&open, "https://console.example", true),
+        (&open, "https://console.example.evil.example", false),
+        (&open, "https://evil.example", false),
+        (&open, "http://console.example", false),
+        (&open, "https://CONSOLE.example", false),
+        (&open, "null", false),
+        (&open, "*", false),
+    ] {
+        let asked = world.send(&preflight(world, origin)).await;
+        let got = world.send(&Ask::get("/healthz").header("origin", origin)).await;
+        let allowed = may.then_some(origin);
+        for answer in [&asked, &got] {
+            assert_eq!(answer.header("access-control-allow-origin"), allowed, "{origin}");
+            assert_eq!(answer.header("access-control-allow-credentials"), None);
+        }
+        assert_eq!(asked.status, if may { 204 } else { 405 }, "{origin}");
+        let methods = asked.header("access-control-allow-methods");
+        assert_eq!(methods, may.then_some("POST"), "{origin}");
+    }
+    assert_eq!(open.send(&Ask::get("/healthz")).await.header("vary"), Some("origin"));
+    let signed = Ask::new("POST", "/api/v1/session").bearer(open.alfa.admin());
+    assert!(open.send(&signed).await.header("set-cookie").unwrap().ends_with("; Secure"));
+    closed.stop().await;
+    open.stop().await;
+}
+
+const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_write_is_never_a_page() {
+    let script = format!("'*': {{text: {}}}\n", json!(MARKUP));
+    let world = World::with(settings(), &script).await;
+    let admin = world.alfa.admin();
+    let put = |path: &str, body: &Value| Ask::new("PUT", path).json(body).bearer(admin);
+    for (path, body) in [
+        ("/api/v1/notes/shown", json!({"text": MARKUP})),
+        ("/api/v1/agents/shown", json!({"name": MARKUP, "system_prompt": MARKUP})),
+        ("/api/v1/instructions/shown", json!({"layer": "owner", "text": MARKUP})),
+    ] {
+        world.done(200, &put(path, &body)).await;
+    }
+    let document = json!({"name": "shown", "description": MARKUP, "steps": [
+        {"id": "say", "command": MARKUP},
+        {"id": "ask", "depends_on": ["say"], "approval": {"required": true, "summary": MARKUP}},
+    ]});
+    let body = json!({"document": document.to_string(), "default_agent": "mock"});
+    let made = world.done(202, &Ask::post("/api/v1/runs", &body).bearer(admin)).await;
+    let run = made["run_id"].as_str().unwrap();
+    let question = world.question(&world.alfa, run).await;
+    let answer = json!({"decision": "reject", "comment": MARKUP});
+    let resolve = format!("/api/v1/approvals/{question}/resolve");
+    world.done(200, &Ask::post(&resolve, &answer).bearer(admin)).await;
+    for target in [
+        format!("/api/v1/runs/{run}"),
+        format!("/api/v1/runs/{run}/state"),
+        format!("/api/v1/runs/{run}/journal"),
+        format!("/api/v1/runs/{run}/events"),
+        format!("/api/v1/runs/{run}/steps/say"),
+        format!("/api/v1/runs/{run}/export"),
+        format!("/api/v1/runs/{run}/audit"),
+        format!("/api/v1/approvals/{question}"),
+        format!("/api/v1/agents/{}", "%3Cscript%3E"),
+        "/api/v1/notes".to_owned(),
+        "/api/v1/agents".to_owned(),
+        "/api/v1/audit?limit=500".to_owned(),
+        "/api/v1/%3Cscript%3E".to_owned(),
+        "/api/v1/runs?status=%3Cscript%3E".to_owned(),
+    ] {
+        let answer = world.send(&Ask::get(&target).bearer(admin)).await;
+        let media = answer.header("content-type").unwrap().split(';').next().unwrap();
+        let plain =
+            ["application/json", "application/problem+json", "text/event-stream", "text/plain"];
+        assert!(plain.contains(&media), "{target}: {media}");
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'"), "{target}: {policy}");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+    }
+    let docs = world.send(&Ask::get("/api/docs").bearer(admin)).await.text();
+    assert!(!docs.contains("alert") && !docs.contains("alfa"), "the page shows what people wrote");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_are_values_and_no_questions() {
+    let world = World::new().await;
+    let admin = world.alfa.admin();
+    let all = world.done(200, &Ask::get("/api/v1/runs").bearer(admin)).await;
+    assert!(all.as_array().unwrap().len() >= 2);
+    for odd in [
+        "'%20OR%201=1--",
+        "%25",
+        "_",
+        "alfa%25",
+        "alfa-flo_",
+        "%27%3B%20DROP%20TABLE%20runs",
+        "*",
+        "%00",
+    ] {
+        let ask = Ask::get(&format!("/api/v1/runs?workflow={odd}")).bearer(admin);
+        let answer = world.send(&ask).await;
+        let found = answer.json()["data"].as_array().map_or(0, Vec::len);
+        assert_eq!(found, 0, "{odd}: {}", answer.text());
+        for field in ["status", "cursor", "parent", "limit", "sort", "order"] {
+            let ask = Ask::get(&format!("/api/v1/runs?{field}={odd}")).bearer(admin);
+            assert_eq!(world.send(&ask).await.code(), "bad_request", "{field}={odd}");
+        }
+        let ask = Ask::get(&format!("/api/v1/runs/{odd}")).bearer(admin);
+        assert_eq!(world.send(&ask).await.status, 404, "{odd}");
+    }
+    let after = world.done(200, &Ask::get("/api/v1/runs").bearer(admin)).await;
+    assert_eq!(all, after);
+    world.stop().await;
+}

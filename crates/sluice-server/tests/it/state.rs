@@ -1,0 +1,85 @@
+//! What is kept: secrets that stay secret, journals that went bad.
+
+use crate::client::Ask;
+use crate::sse::Stream;
+use crate::world::World;
+use sluice_server::api;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_a_row_is_nowhere() {
+    let world = World::new().await;
+    let admin = world.alfa.admin();
+    let mut looked = 0;
+    for route in api::routes() {
+        if route.method != "GET" || route.path == "/api/v1/events" {
+            continue;
+        }
+        let target = world.alfa.place.target(&route);
+        let answer = world.send(&Ask::get(&target).bearer(admin)).await;
+        assert!(!answer.text().contains("SECRET-"), "{target}: {}", answer.text());
+        looked += 1;
+    }
+    assert!(looked > 40, "{looked}");
+    for kind in ["webhooks", "hooks"] {
+        let ask = Ask::get(&format!("/api/v1/{kind}/alfa-{kind}")).bearer(admin);
+        let shown = world.done(200, &ask).await;
+        assert_eq!(shown["secret"], "[redacted]");
+        // What was shown can be sent back, and changes nothing.
+        let mut sent = shown.clone();
+        sent.as_object_mut().unwrap().retain(|field, _| field != "kind" && field != "id");
+        let path = format!("/api/v1/{kind}/alfa-{kind}");
+        let ask = Ask::new("PATCH", &path).json(&sent).bearer(admin);
+        let changed = world.send(&ask).await;
+        assert!(matches!(changed.status, 200 | 422), "{}", changed.text());
+        let rows = world.alfa.service().store.registry(None).await.unwrap().rows;
+        let row = rows.iter().find(|row| row.name == format!("alfa-{kind}")).unwrap();
+        assert!(row.body["secret"].to_string().contains("alfa.key"), "{row:?}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_went_bad_harms_no_other() {
+    let world = World::new().await;
+    let admin = world.alfa.admin();
+    let run = world.start(&world.alfa, "name: bad\nsteps: [{id: a, command: b}]\n").await;
+    world.until(&world.alfa, &run, "completed").await;
+    let file = world.directory(&world.alfa).join("sluice.db");
+    let id = u128::from_str_radix(run.strip_prefix("run_").unwrap(), 16).unwrap();
+    let store = rusqlite::Connection::open(file).unwrap();
+    let num = "(SELECT num FROM run WHERE id = ?1)";
+    let spoil = format!(
+        "UPDATE frame SET body = x'00ff00ff' WHERE seq = (SELECT seq FROM tip WHERE run = {num})"
+    );
+    assert_eq!(store.execute(&spoil, [id.to_be_bytes()]).unwrap(), 1, "no frame was found");
+    let forget = format!("DELETE FROM snapshot WHERE run = {num}");
+    store.execute(&forget, [id.to_be_bytes()]).unwrap();
+    drop(store);
+    for part in ["", "/state", "/journal", "/tags", "/export", "/steps/a", "/checkpoints"] {
+        let ask = Ask::get(&format!("/api/v1/runs/{run}{part}")).bearer(admin);
+        let answer = world.send(&ask).await;
+        assert_eq!((answer.status, answer.code().as_str()), (500, "run_unreadable"), "{part}");
+    }
+    for target in [
+        "/api/v1/runs".to_owned(),
+        "/api/v1/approvals".to_owned(),
+        format!("/api/v1/runs/{}/state", world.alfa.place.ended),
+        format!("/api/v1/approvals/{}", world.alfa.place.approval),
+        "/readyz".to_owned(),
+    ] {
+        assert_eq!(world.send(&Ask::get(&target).bearer(admin)).await.status, 200, "{target}");
+    }
+    let other = world.start(&world.alfa, "name: good\nsteps: [{id: a, command: b}]\n").await;
+    world.until(&world.alfa, &other, "completed").await;
+    // Who follows everything from the beginning gets past it.
+    let ask = Ask::get("/api/v1/events?cursor=1.0.0").bearer(admin);
+    let mut all = Stream::open(&world, &ask).await;
+    let mut seen = std::collections::BTreeSet::new();
+    while !seen.contains(&other) {
+        let frame = all.next().await.expect("the stream goes on");
+        assert_eq!(frame.comment, None);
+        seen.insert(frame.json()["runId"].as_str().unwrap().to_owned());
+    }
+    assert!(seen.contains(&world.alfa.place.ended), "{seen:?}");
+    world.stop().await;
+}
