@@ -60,7 +60,7 @@ fn until_asked(client: &mut Client, run: &str) -> (String, u64) {
     let answer = client.told();
     let progress = answer["progress"].as_array().unwrap();
     assert!(!progress.is_empty(), "{answer}");
-    let seen = data(answer);
+    let seen = data(&answer);
     assert_eq!((&seen["status"], &seen["ended"]), (&json!("paused"), &json!(false)), "{seen}");
     let question = seen["open_approvals"][0].as_str().unwrap().to_owned();
     (question, seen["cursor"].as_u64().unwrap())

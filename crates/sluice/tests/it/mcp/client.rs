@@ -95,7 +95,7 @@ impl Client {
     /// The data of a tool's result, which must not be a refusal.
     pub(super) fn data(&mut self, tool: &str, args: &Value) -> Value {
         self.ask(&json!({"call": tool, "args": args}));
-        data(self.answer())
+        data(&self.answer())
     }
 
     /// The refusal of a tool.
@@ -115,7 +115,7 @@ impl Drop for Client {
 }
 
 /// The data of a result, marked as what it is.
-pub(super) fn data(answer: Value) -> Value {
+pub(super) fn data(answer: &Value) -> Value {
     let whole = &answer["result"]["structuredContent"];
     assert_eq!(answer["result"]["isError"], false, "{answer}");
     assert_eq!(whole["meta"]["untrusted"], true, "{answer}");
