@@ -1,6 +1,8 @@
 //! The server over real HTTP on loopback, on real stores: who may ask for what,
 //! what two organisations can see of each other, and what attackers try.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod assignment;
 mod client;
 mod console;

@@ -235,8 +235,8 @@ impl World {
         loop {
             let ask = Ask::get(&format!("/api/v1/runs/{run}/state")).bearer(side.admin());
             let state = self.done(200, &ask).await;
-            let open = state["approvals"].as_array().unwrap().iter();
-            if let Some(one) = open.filter(|one| one["status"] == "pending").next_back() {
+            let mut open = state["approvals"].as_array().unwrap().iter();
+            if let Some(one) = open.rfind(|one| one["status"] == "pending") {
                 return one["approval_id"].as_str().unwrap().to_owned();
             }
             assert!(began.elapsed() < PATIENCE, "{run} does not ask: {state}");
