@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::Barrier;
+use tokio::sync::{Barrier, broadcast};
 
 /// Parts of each answer, and how far apart: five seconds in all.
 const PARTS: usize = 50;
@@ -85,7 +85,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Value> {
         }
     }
     let events = ours.len();
-    let theirs = broadcast(options, &frames).await?;
+    let theirs = broadcasted(options, &frames).await?;
     let (p50, p99) = (quantile(&mut ours, 0.5), quantile(&mut ours, 0.99));
     let mut theirs = theirs;
     let (bare50, bare99) = (quantile(&mut theirs, 0.5), quantile(&mut theirs, 0.99));
@@ -136,7 +136,7 @@ async fn read_all(address: SocketAddr, paths: Vec<String>) -> anyhow::Result<Vec
 }
 
 /// The same frames at the same times to as many readers, by a bare broadcast.
-async fn broadcast(
+async fn broadcasted(
     options: &Options,
     frames: &BTreeMap<usize, Vec<(Instant, usize)>>,
 ) -> anyhow::Result<Vec<Duration>> {
@@ -144,7 +144,7 @@ async fn broadcast(
     let paths = (0..options.readers).map(|at| format!("/stream/{}", at % options.live));
     let reading = tokio::spawn(read_all(address, paths.collect()));
     let until = Instant::now() + Duration::from_secs(PATIENCE_S);
-    while senders.iter().map(|sender| sender.receiver_count()).sum::<usize>() < options.readers {
+    while senders.iter().map(broadcast::Sender::receiver_count).sum::<usize>() < options.readers {
         anyhow::ensure!(Instant::now() < until, "the readers do not come");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

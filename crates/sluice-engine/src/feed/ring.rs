@@ -64,7 +64,8 @@ mod tests {
     use sluice_core::run::id::RunId;
 
     fn fed(place: u64, elided: usize) -> Arc<Fed> {
-        let seen = vec![Arc::new(Seen::Elided { first: 1, last: 1 }); elided];
+        let one = || Arc::new(Seen::Elided { first: 1, last: 1 });
+        let seen = (0..elided).map(|_| one()).collect();
         Arc::new(Fed { place, run: RunId(1), workflow: "w".into(), seen })
     }
 

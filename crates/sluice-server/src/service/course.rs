@@ -114,7 +114,7 @@ impl<'a> Renewal<'a> {
         let Renewal { source, kind, carried, args } = self;
         let begun = &source.started;
         let Some(hash) = begun.definition else {
-            return Err(unstorable(source.id, "it names no definition").into());
+            return Err(unstorable(source.id, "it names no definition"));
         };
         let stored = service.engine.definition(hash).await.map_err(refused::load)?;
         let stored = stored.map_err(|why| unstorable(source.id, &why))?;
