@@ -93,6 +93,9 @@ pub(crate) fn roles(said: &[String]) -> Vec<String> {
     own.into_iter().chain(said.iter().cloned()).collect()
 }
 
+/// Who judges texts, and who is told of everything.
+type Beside = (Option<Arc<dyn Moderator>>, Option<Arc<dyn Observer>>);
+
 /// An engine on a data directory.
 pub(crate) struct Local(Service);
 
@@ -162,7 +165,7 @@ impl Local {
         claims: Claims,
         policies: PolicySource,
         sealer: Option<Sealer>,
-        (moderator, observer): (Option<Arc<dyn Moderator>>, Option<Arc<dyn Observer>>),
+        (moderator, observer): Beside,
     ) -> anyhow::Result<Local> {
         let ground = Ground {
             store: Arc::clone(&store),

@@ -53,7 +53,7 @@ impl Heard {
         let patience = Duration::from_secs(20);
         while self.ended < runs {
             let batch = tokio::time::timeout(patience, reader.next()).await.expect("it goes on");
-            self.hear(&batch.unwrap().expect("the engine lives"));
+            self.hear(&batch.expect("the store answers").expect("the engine lives"));
         }
     }
 }
@@ -61,7 +61,7 @@ impl Heard {
 async fn run_some(engine: &Engine, count: usize) -> Vec<RunId> {
     let mut runs = Vec::new();
     for _ in 0..count {
-        runs.push(engine.start(start(FLOW)).await.unwrap().run);
+        runs.push(engine.start(start(FLOW)).await.expect("a run starts").run);
     }
     for id in &runs {
         ended(engine, *id).await;

@@ -15,7 +15,7 @@ impl Observer for Diary {
     fn turned(&self, turned: &Turned<'_>) {
         assert_eq!(turned.first + turned.events.len() as u64, turned.run.version + 1);
         assert!(turned.append <= turned.took && turned.at_ms > 0);
-        let mut diary = self.0.lock().unwrap();
+        let mut diary = self.0.lock().expect("nobody panics while holding it");
         let events = (turned.first..).zip(turned.events);
         let told = events.map(|(id, event)| (id, event.name()));
         diary.entry(turned.run.id).or_default().extend(told);
@@ -32,7 +32,7 @@ async fn an_observer_is_told_every_event_in_order() {
     let run = ended(&life, id).await;
     let shown = life.events(&run, 0).await.unwrap();
     let shown: Vec<_> =
-        shown.into_iter().filter_map(|seen| seen.event()).map(|one| (one.id, one.kind)).collect();
+        shown.into_iter().filter_map(Seen::event).map(|one| (one.id, one.kind)).collect();
     let told = || diary.0.lock().unwrap()[&id].clone();
     // What is durable can be read a moment before it is told.
     happens("the last turn is told", || told().len() == shown.len()).await;

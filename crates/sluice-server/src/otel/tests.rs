@@ -11,16 +11,19 @@ use sluice_engine::start::Start;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+/// Requests that came: a header, and the body.
+type Got = Arc<Mutex<Vec<(Option<String>, Value)>>>;
+
 /// A collector: keeps what is sent, or refuses it.
 struct Collector {
     url: String,
-    got: Arc<Mutex<Vec<(Option<String>, Value)>>>,
+    got: Got,
 }
 
 async fn collector(answers: StatusCode) -> Collector {
-    let got: Arc<Mutex<Vec<(Option<String>, Value)>>> = Arc::default();
+    let got: Got = Arc::default();
     let keep = Arc::clone(&got);
-    let take = post(move |headers: axum::http::HeaderMap, body: Bytes| async move {
+    let take = post(move |headers: HeaderMap, body: Bytes| async move {
         let key = headers.get("x-key").map(|key| key.to_str().unwrap().to_owned());
         assert_eq!(headers["content-type"], "application/json");
         keep.lock().unwrap().push((key, serde_json::from_slice(&body).unwrap()));
