@@ -1,6 +1,7 @@
 //! Whoever observes an engine is told all that becomes durable, once.
 
 use crate::world::{World, ended, happens, start, start_family};
+use sluice_core::journal::envelope::Seen;
 use sluice_core::run::id::RunId;
 use sluice_core::trace::{TraceParent, call_span, step_span};
 use sluice_engine::observe::{Observer, Turned};
