@@ -9,6 +9,7 @@ use super::caps::{self, Admitted};
 use crate::registry::{ASK, BROKEN};
 use crate::tally::Tally;
 use serde_json::{Map, Value};
+use sluice_core::cost::is_spend;
 use sluice_core::journal::event::{Account, Event, NodeEvent, Path, StepAt, Terms};
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{Request, Usage};
@@ -283,7 +284,9 @@ impl Ledger {
             self.thresholds(one)?;
         }
         for (guard, count) in guards.iter().zip(counts) {
-            if guard.window_ms.is_none() && guard.counter != account::REGISTRY {
+            // What work costs is held against the runs when all have ended.
+            let kept = guard.counter == account::REGISTRY || is_spend(&guard.counter);
+            if guard.window_ms.is_none() && !kept {
                 self.touched.insert(guard.counter.clone());
                 self.counted.insert(guard.counter.clone(), *count);
             }

@@ -3,11 +3,14 @@
 use super::{FIT, SEAL_KEY, Scene};
 use crate::chance::Chance;
 use crate::world::Rule;
+use sluice_core::cost::{self, Part, Spend};
 use sluice_core::evidence::key::Signer;
 use sluice_core::evidence::verify::{Verifier, needs};
 use sluice_core::port::ledger::{Counter, Ledger as _};
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
+use sluice_core::run::projection::project;
+use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -187,6 +190,25 @@ impl Scene {
                 let what = format!("{name} is {count}, not {expected}");
                 self.world.fails(format!("counters are what the journals say: {what}"));
             }
+        }
+        self.booked().await;
+    }
+
+    /// What was counted for whoever asks what work costs is what the runs say.
+    async fn booked(&self) {
+        let (from, to) = cost::range(0, u64::MAX / 2);
+        let counters = self.store.counters(from, to, usize::MAX).await.expect("memory answers");
+        let cost = |name: &str| Spend::parse(name).is_some_and(|one| one.part == Part::Cost);
+        let booked = counters.iter().filter(|one| cost(&one.name)).map(|one| one.count);
+        let booked: i64 = booked.sum();
+        let own = {
+            let journal = self.world.journal();
+            let own = |run: &Run| project(run).cost.micro_cents();
+            journal.tracks.values().map(|track| own(&track.run)).sum::<u64>()
+        };
+        if u64::try_from(booked) != Ok(own) {
+            let what = format!("what work costs is {booked}, not {own}");
+            self.world.fails(format!("counters are what the journals say: {what}"));
         }
     }
 
