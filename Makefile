@@ -67,9 +67,10 @@ check: cc python mcp-client browser
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
 
-# The same features as the tests have, so that nothing is compiled twice.
+# The binary that the tests use: built on its own it would have other features of
+# its dependencies, and all of them would be compiled twice.
 binary: cc
-	$(CARGO) build --workspace --locked
+	$(CARGO) test --workspace --locked --lib --bins --tests --no-run
 
 # A live server against its own description, for a bounded time.
 schemathesis: binary python

@@ -21,6 +21,7 @@ pub struct House {
     rows: Mutex<Arc<Rows>>,
     starts: Mutex<(u64, BTreeMap<String, Start>)>,
     keys: Vec<PublicKey>,
+    default_agent: Option<String>,
 }
 
 impl House {
@@ -36,6 +37,7 @@ impl House {
             starts: Mutex::default(),
             rows: Mutex::new(Arc::new(rows)),
             keys: Vec::new(),
+            default_agent: None,
         })
     }
 
@@ -44,6 +46,18 @@ impl House {
     pub fn with_keys(mut self, keys: Vec<PublicKey>) -> House {
         self.keys = keys;
         self
+    }
+
+    /// With somebody who does steps that name nobody, where a start does not say.
+    #[must_use]
+    pub fn with_default_agent(mut self, agent: Option<String>) -> House {
+        self.default_agent = agent;
+        self
+    }
+
+    /// Who does steps that name nobody, where a start does not say.
+    pub fn default_agent(&self) -> Option<&str> {
+        self.default_agent.as_deref()
     }
 
     /// The public keys that its seals are believed by.

@@ -91,7 +91,7 @@ pub async fn inline(
 async fn begin(house: &House, mut start: Start, wish: Wish) -> Done<StartedRun> {
     start.args = wish.args;
     start.initiator = wish.initiator;
-    start.default_agent = wish.default_agent;
+    start.default_agent = wish.default_agent.or_else(|| house.default_agent().map(str::to_owned));
     start.role_bindings = wish.role_bindings;
     start.trace = wish.trace;
     // An engine that does no work notes the run down for one that does.

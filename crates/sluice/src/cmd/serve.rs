@@ -106,12 +106,19 @@ impl Open<'_> {
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
             let service = sluice_server::service::Service::clone(&local);
-            let house =
-                self.app.add(House::open(&name, service).await?.with_keys(key::public(&dir)));
+            let house = House::open(&name, service).await?;
+            let house = house.with_keys(key::public(&dir)).with_default_agent(self.agent());
+            let house = self.app.add(house);
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
         Ok(())
+    }
+
+    /// Who does steps that name nobody.
+    fn agent(&self) -> Option<String> {
+        let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
+        config::agent().or_else(scripted)
     }
 
     async fn open(&self, name: &str) -> anyhow::Result<Local> {
@@ -122,8 +129,7 @@ impl Open<'_> {
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let observer = Arc::clone(&self.observer);
         let local = Local::served(&data, agents, policies, moderator, observer).await?;
-        let scripted = || self.script.is_some().then(|| hands::MOCK.to_owned());
-        local.engine.keep_schedules(Starting { default_agent: config::agent().or_else(scripted) });
+        local.engine.keep_schedules(Starting { default_agent: self.agent() });
         Ok(local)
     }
 }

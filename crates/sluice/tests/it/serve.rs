@@ -1,5 +1,6 @@
 //! `sluice serve` from its first start to its end.
 
+use crate::session::root;
 use crate::world::{PATIENCE, Running, World, shown};
 use rustix::process::Signal;
 use std::io::{Read as _, Write as _};
@@ -158,4 +159,54 @@ fn nobody_elsewhere_reaches_it_unless_that_is_said() {
     let address = taken.local_addr().unwrap().to_string();
     let refused = world.output(&["serve", "--listen", &address]);
     assert_eq!(refused.status.code(), Some(2), "{}", shown(&refused));
+}
+
+/// A command to the server at `address`, and what it printed.
+fn through(world: &World, address: &str, args: &[&str]) -> String {
+    let mut command = world.command(args);
+    command.env("SLUICE_URL", format!("http://{address}"));
+    command.env("SLUICE_TOKEN", "file:.sluice/admin.token");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", shown(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_demo_does_what_make_start_says() {
+    let (world, address) = (World::new(), free());
+    let demo = root().join("examples/demo");
+    let file = |name: &str| demo.join(name).to_str().unwrap().to_owned();
+    world.printed(&["apply", "-f", &file("config.yaml")]);
+    let server = world.start(&["serve", "--listen", &address, "--mock", &file("answers.yaml")]);
+    world.until("the server listens", |_| TcpStream::connect(&address).ok());
+    let listed = through(&world, &address, &["workflows", "list"]);
+    assert!(listed.contains("vendor-review") && listed.contains("daily-brief"), "{listed}");
+    let vendor = ["workflows", "start", "vendor-review", "--arg", "vendor=Northwind", "--detach"];
+    let run = through(&world, &address, &vendor);
+    let run = run.split(' ').next().unwrap().to_owned();
+    let approval = world.until("a person is asked", |world| {
+        let open = through(world, &address, &["approvals", "list", "--json"]);
+        let open: serde_json::Value = serde_json::from_str(&open).unwrap();
+        open["data"][0]["approval_id"].as_str().map(str::to_owned)
+    });
+    through(&world, &address, &["approvals", "approve", &approval]);
+    world.until("the run ends", |world| {
+        let state = through(world, &address, &["runs", "show", &run, "--json"]);
+        let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+        (state["status"] == "completed").then_some(())
+    });
+    assert_eq!(stop(server).status.code(), Some(0));
+}
+
+#[test]
+fn steps_that_name_nobody_are_done_by_the_script_of_the_server() {
+    let (world, address) = (world(), free());
+    let server = serve(&world, &address);
+    through(&world, &address, &["workflows", "put", "gated.lobsterx.yaml"]);
+    through(&world, &address, &["workflows", "start", "gated", "--detach"]);
+    world.until("a person is asked", |world| {
+        let open = through(world, &address, &["approvals", "list"]);
+        open.contains("apr_").then_some(())
+    });
+    assert_eq!(stop(server).status.code(), Some(0));
 }
