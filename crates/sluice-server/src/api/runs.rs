@@ -223,6 +223,22 @@ fn key<Q, B>(ask: &Ask<Q, B>, said: Option<&String>) -> Result<Option<String>, R
     start::key(key)
 }
 
+/// What a run is started with, in the caller's name.
+fn wish<Q, B>(
+    ask: &Ask<Q, B>,
+    (args, agent, bindings): (&Map<String, Value>, &Option<String>, &BTreeMap<String, String>),
+    said: Option<&String>,
+) -> Result<Wish, Refused> {
+    Ok(Wish {
+        args: args.clone(),
+        default_agent: agent.clone(),
+        role_bindings: bindings.clone(),
+        key: key(ask, said)?,
+        initiator: ask.caller.name.clone(),
+        trace: start::trace(&ask.headers),
+    })
+}
+
 fn begun(started: sluice_engine::start::StartedRun) -> Reply<StartedShown> {
     let run_id = started.run.to_string();
     let place = format!("/api/v1/runs/{run_id}");
@@ -232,14 +248,8 @@ fn begun(started: sluice_engine::start::StartedRun) -> Reply<StartedShown> {
 
 async fn start_named(ask: Ask<Nothing, StartBody>) -> Done<Reply<StartedShown>> {
     let body = &ask.body;
-    let wish = Wish {
-        args: body.args.clone(),
-        default_agent: body.default_agent.clone(),
-        role_bindings: body.role_bindings.clone(),
-        key: key(&ask, body.idempotency_key.as_ref())?,
-        initiator: ask.caller.name.clone(),
-        trace: start::trace(&ask.headers),
-    };
+    let given = (&body.args, &body.default_agent, &body.role_bindings);
+    let wish = wish(&ask, given, body.idempotency_key.as_ref())?;
     let name = ask.path("name");
     let reference = match body.version {
         Some(version) => format!("{name}@{version}"),
@@ -250,14 +260,8 @@ async fn start_named(ask: Ask<Nothing, StartBody>) -> Done<Reply<StartedShown>> 
 
 async fn start_inline(ask: Ask<Nothing, InlineBody>) -> Done<Reply<StartedShown>> {
     let body = &ask.body;
-    let wish = Wish {
-        args: body.args.clone(),
-        default_agent: body.default_agent.clone(),
-        role_bindings: body.role_bindings.clone(),
-        key: key(&ask, body.idempotency_key.as_ref())?,
-        initiator: ask.caller.name.clone(),
-        trace: start::trace(&ask.headers),
-    };
+    let given = (&body.args, &body.default_agent, &body.role_bindings);
+    let wish = wish(&ask, given, body.idempotency_key.as_ref())?;
     let started = start::inline(&ask.house, &body.document, body.format.as_deref(), wish).await?;
     Ok(begun(started))
 }

@@ -1,6 +1,6 @@
 //! `sluice lenses`.
 
-use super::rows::{all, list, object};
+use super::rows::{all, list};
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::rows::Show;
@@ -10,6 +10,7 @@ use serde_json::Value;
 use sluice_core::visible;
 use sluice_govern::registry::Kind;
 use sluice_server::service::registry;
+use sluice_server::service::rows::object;
 
 pub(super) async fn run(command: &Lenses, out: &mut Out) -> anyhow::Result<Exit> {
     match command {

@@ -12,7 +12,7 @@ use crate::local::{self, Local};
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Map, Value, json};
-use sluice_core::doc::setup::{self, Setup, section};
+use sluice_core::doc::setup::section;
 use sluice_core::rows::{find, kept};
 use sluice_core::visible;
 use sluice_engine::agents::Agents;
@@ -22,6 +22,7 @@ use sluice_server::refused::Done;
 use sluice_server::refused::Refused;
 use sluice_server::service::registry;
 use sluice_server::service::registry::{Asked, Mode, Outcome, Wish, now_ms};
+use sluice_server::service::rows::{at, object, read};
 
 pub(super) async fn run(kind: Kind, command: &Rows, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
@@ -96,7 +97,7 @@ pub(super) async fn list(kind: Kind, args: &List, out: &mut Out) -> anyhow::Resu
     let rows = all(&args.data).await?;
     let now_ms = now_ms();
     let rows = rows.iter().filter(|row| row.kind == kind);
-    let rows: Vec<Row> = rows.map(|row| columns::at(row, now_ms)).collect();
+    let rows: Vec<Row> = rows.map(|row| at(row, now_ms)).collect();
     match args.json.reader() {
         Reader::Program => {
             let data: Vec<Value> = rows.iter().map(object).collect();
@@ -110,22 +111,13 @@ pub(super) async fn list(kind: Kind, args: &List, out: &mut Out) -> anyhow::Resu
 
 /// A lens as it is shown: with its head.
 pub(super) fn lens_at(row: &Row) -> Row {
-    columns::at(row, now_ms())
-}
-
-/// A row for programs: its fields beside its name.
-pub(super) fn object(row: &Row) -> Value {
-    let mut fields = Map::new();
-    fields.insert("kind".to_owned(), row.kind.as_str().into());
-    fields.insert("id".to_owned(), row.name.clone().into());
-    fields.extend(row.body.as_object().cloned().unwrap_or_default());
-    Value::Object(fields)
+    at(row, now_ms())
 }
 
 pub(super) async fn show(kind: Kind, args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let rows = all(&args.data).await?;
     let row = registry::row(&rows, kind, &args.row.name)?;
-    tell(&columns::at(row, now_ms()), args.json.reader(), out)?;
+    tell(&at(row, now_ms()), args.json.reader(), out)?;
     Ok(Exit::Done)
 }
 
@@ -160,26 +152,6 @@ pub(super) async fn set(kind: Kind, args: &Set, out: &mut Out) -> anyhow::Result
         Ok(Asked { put: read(kind, name, &body)?, remove: Vec::new() })
     };
     change(&args.by, &wish, out).await
-}
-
-/// Reads a row by the rules of a setup.
-fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row>, Refused> {
-    let (setup, diagnostics) = Setup::parse(&setup::of_one(kind, name, body));
-    if let Some(setup) = setup {
-        return Ok(setup.rows);
-    }
-    let errors: Vec<_> = diagnostics.iter().filter(|one| one.is_error()).collect();
-    let code = errors.first().map_or("bad_value", |one| one.code.as_str());
-    let within = format!("{}.{name}.", section(kind));
-    let notes = errors.iter().map(|one| {
-        let field = one.path.strip_prefix(&within).unwrap_or_default();
-        let colon = if field.is_empty() { "" } else { ": " };
-        let hint = one.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        format!("{field}{colon}{}{hint}", one.message)
-    });
-    let message = format!("this is no {} `{}`", kind.as_str(), visible::brief(name));
-    let remedy = format!("docs/errors/{code}.md says what to do");
-    Err(Refused::new(code, message, remedy).with_notes(notes.collect()))
 }
 
 pub(super) async fn remove(kind: Kind, args: &Remove, out: &mut Out) -> anyhow::Result<Exit> {

@@ -2,7 +2,7 @@
 
 mod tick;
 
-use super::rows::{all, change, object, patch, remove, set};
+use super::rows::{all, change, patch, remove, set};
 use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
@@ -19,6 +19,7 @@ use sluice_core::visible;
 use sluice_govern::registry::{Kind, Row, Schedule};
 use sluice_server::service::registry;
 use sluice_server::service::registry::now_ms;
+use sluice_server::service::rows::object;
 
 /// Slots that `show` shows.
 const SHOWN: usize = 20;

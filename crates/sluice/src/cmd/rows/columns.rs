@@ -4,7 +4,7 @@ use crate::amount;
 use crate::table::Table;
 use serde_json::{Number, Value};
 use sluice_core::money::Money;
-use sluice_govern::registry::{Agent, Kind, Row, WorkflowVersion};
+use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 
 /// The columns of a kind after the name: heading and field.
 const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
@@ -70,24 +70,6 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
         // Schedules and budgets have commands of their own to list them.
         Kind::Envelope | Kind::Library | Kind::Schedule | Kind::Token | Kind::Switch => &[],
     }
-}
-
-/// A row as it counts at a time: a trial that has run out is over, and a lens
-/// has a head.
-pub(super) fn at(row: &Row, now_ms: u64) -> Row {
-    let mut row = row.clone();
-    if row.kind == Kind::Agent
-        && let Ok(agent) = serde_json::from_value::<Agent>(row.body.clone())
-    {
-        row.body["phase"] = agent.phase_at(now_ms).as_str().into();
-    }
-    if row.kind == Kind::Lens
-        && let Some(versions) = row.body.get("versions").and_then(Value::as_object)
-    {
-        let head = sluice_core::rows::head(versions.keys().map(String::as_str));
-        row.body["head"] = head.into();
-    }
-    row
 }
 
 /// Rows of a kind as a table.
