@@ -84,9 +84,9 @@ fn every_command_helps_with_an_example() {
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
     let audit = ["verify", "export", "tail", "seal"].map(|word| format!("audit {word}"));
     let rows = ["list", "show", "set", "remove"];
-    let nouns =
-        ["agents", "gateways", "roles", "deployments", "budgets", "prices", "webhooks", "hooks"];
-    let rows = nouns.iter().flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
+    let nouns = ["agents", "gateways", "roles", "deployments", "budgets", "prices", "teams"];
+    let nouns = nouns.into_iter().chain(["webhooks", "hooks"]);
+    let rows = nouns.flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
     let more = [
         "apply",
         "agents pause",
