@@ -181,11 +181,14 @@ fn a_workflow_may_only_name_a_team_that_is_there() {
         flow("none@1", "name: none\nteam: ~\nsteps: [{id: a, command: ask the team}]"),
         flow("broken@1", "team: ["),
     ];
-    check_faults(&rows, expect![[r#"
+    check_faults(
+        &rows,
+        expect![[r#"
         workflow gone@1 team unknown_row: there is no team `dusk`
           did you mean `desk`?
         workflow gone@2 team unknown_row: there is no team `other`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn help_names_every_command() {
           policies       Rules about what may be done
           workflows      Workflows that can be run by name
           lenses         Prompts with contracts that workflows can use by name
+          teams          Members that share the steps of workflows
           schedules      Workflows that are started by themselves
           webhooks       Whom events are sent to
           hooks          Doors through which others start runs

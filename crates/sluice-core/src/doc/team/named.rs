@@ -62,7 +62,7 @@ impl TeamField {
             }
             None => {
                 let message = format!("there is no team `{shown}`: no teams are at hand");
-                let hint = "hand over a registry that has it, or write the team out here";
+                let hint = "`sluice teams set` makes one, `--registry FILE` hands one over";
                 Problem::new(Code::UnknownRow, name.span, message).with_hint(hint)
             }
         };

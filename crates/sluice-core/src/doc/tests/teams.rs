@@ -71,14 +71,14 @@ fn a_team_that_nobody_knows_is_an_error_in_both_formats() {
         Night-Desk: 2:7 unknown_row team: the registry has no team `Night-Desk` (did you mean `night-desk`?)
         '': 2:7 unknown_row team: the registry has no team ``
         night-desk: 2:7 unknown_row team: the registry has no team `night-desk`
-        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are at hand (hand over a registry that has it, or write the team out here)
+        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are at hand (`sluice teams set` makes one, `--registry FILE` hands one over)
         5: 2:7 wrong_type team: expected a map or the name of a team, found a number
         [night-desk]: 2:7 wrong_type team: expected a map or the name of a team, found a list
         nigth-desk: 2:7 unknown_row team: the registry has no team `nigth-desk` (did you mean `night-desk`?)
         Night-Desk: 2:7 unknown_row team: the registry has no team `Night-Desk` (did you mean `night-desk`?)
         '': 2:7 unknown_row team: the registry has no team ``
         night-desk: 2:7 unknown_row team: the registry has no team `night-desk`
-        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are at hand (hand over a registry that has it, or write the team out here)
+        night-desk: 2:7 unknown_row team: there is no team `night-desk`: no teams are at hand (`sluice teams set` makes one, `--registry FILE` hands one over)
         5: 2:7 wrong_type team: expected a map or the name of a team, found a number
         [night-desk]: 2:7 wrong_type team: expected a map or the name of a team, found a list
     "#]].assert_eq(&out);
@@ -90,17 +90,17 @@ fn roles_of_a_named_team_are_used_and_those_of_an_unknown_one_are_not_guessed() 
     Script::lobsterx(&text).registry(&registry()).check(expect![[r#"
         ok
     "#]]);
-    Script::lobsterx(&text.replace("night-desk", "day-desk"))
-        .registry(&registry())
-        .check(expect![[r#"
+    Script::lobsterx(&text.replace("night-desk", "day-desk")).registry(&registry()).check(expect![
+        [r#"
             ~4:9 unused_role roles: no step uses the role `writer`
             ok
-        "#]]);
-    Script::lobsterx(&text.replace("night-desk", "other"))
-        .registry(&registry())
-        .check(expect![[r#"
+        "#]
+    ]);
+    Script::lobsterx(&text.replace("night-desk", "other")).registry(&registry()).check(expect![[
+        r#"
             2:7 unknown_row team: the registry has no team `other`
-        "#]]);
+        "#
+    ]]);
 }
 
 #[test]
@@ -118,5 +118,6 @@ fn a_registry_checks_its_teams_as_a_document_does() {
         5:9 wrong_type teams.word: expected a map, found a string
         6:8 missing_field teams.odd: `members` is missing
         6:9 unknown_field teams.odd.member: unknown field `member` (did you mean `members`?)
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }

@@ -57,11 +57,9 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Policy => &[("SET", "set"), ("LINES", "lines")],
         Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
         Kind::Lens => &[("HEAD", "head"), ("VERSIONS", "ids")],
-        Kind::Team => &[
-            ("MEMBERS", "member_ids"),
-            ("FAILURE", "failure_policy"),
-            ("QUEUE", "queue_policy"),
-        ],
+        Kind::Team => {
+            &[("MEMBERS", "member_ids"), ("FAILURE", "failure_policy"), ("QUEUE", "queue_policy")]
+        }
         Kind::Webhook => &[
             ("URL", "url"),
             ("EVENTS", "events"),
@@ -147,7 +145,11 @@ pub(super) fn cell(field: &str, value: &Value) -> String {
             items.join(", ")
         }
         Value::Object(fields) => {
-            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", cell(name, value)));
+            let pairs = fields.iter().map(|(name, value)| match value {
+                // Here a no is not the same as nothing.
+                Value::Bool(flag) => format!("{name}={flag}"),
+                _ => format!("{name}={}", cell(name, value)),
+            });
             pairs.collect::<Vec<_>>().join(", ")
         }
     }
@@ -180,7 +182,7 @@ mod tests {
             ("paused", json!(false), ""),
             ("roles", json!({"writer": "scribe", "eye": "mock"}), "writer=scribe, eye=mock"),
             ("capabilities", json!(["a", "b"]), "a, b"),
-            ("members", json!([{"id": "a", "lane": 1}, {"id": "b"}]), "{id=a, lane=1}, {id=b}"),
+            ("members", json!([{"id": "a", "on": false}, {"id": "b"}]), "{id=a, on=false}, {id=b}"),
         ] {
             assert_eq!(cell(field, &value), shown, "{field}");
         }
