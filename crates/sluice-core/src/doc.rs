@@ -10,7 +10,7 @@ mod registry;
 mod schema;
 pub mod setup;
 mod shared;
-mod team;
+pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 

@@ -62,6 +62,8 @@ pub enum Kind {
     Workflow,
     /// A lens.
     Lens,
+    /// Members that share the steps of workflows.
+    Team,
     /// A workflow that is started by itself.
     Schedule,
     /// A text that memory profiles load.
@@ -82,7 +84,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are applied.
-    pub const ALL: [Kind; 18] = [
+    pub const ALL: [Kind; 19] = [
         Kind::Price,
         Kind::Gateway,
         Kind::Agent,
@@ -92,6 +94,7 @@ impl Kind {
         Kind::Instruction,
         Kind::Library,
         Kind::Lens,
+        Kind::Team,
         Kind::Workflow,
         Kind::Deployment,
         Kind::Envelope,
@@ -116,6 +119,7 @@ impl Kind {
             Kind::Library => "library",
             Kind::Workflow => "workflow",
             Kind::Lens => "lens",
+            Kind::Team => "team",
             Kind::Schedule => "schedule",
             Kind::Note => "note",
             Kind::Memory => "memory",

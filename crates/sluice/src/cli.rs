@@ -193,6 +193,9 @@ pub(crate) enum Command {
     /// Prompts with contracts that workflows can use by name
     #[command(subcommand, after_help = "Example:\n  sluice lenses list")]
     Lenses(Lenses),
+    /// Members that share the steps of workflows
+    #[command(subcommand, after_help = "Example:\n  sluice teams list")]
+    Teams(Rows),
     /// Workflows that are started by themselves
     #[command(subcommand, after_help = "Example:\n  sluice schedules list")]
     Schedules(Schedules),

@@ -74,6 +74,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Policies(command) => local::wait(policies::run(command, out)),
         Command::Workflows(command) => local::wait(workflows::run(command, out)),
         Command::Lenses(command) => local::wait(lenses::run(command, out)),
+        Command::Teams(command) => local::wait(rows::run(Kind::Team, command, out)),
         Command::Schedules(command) => local::wait(schedules::run(command, out)),
         Command::Webhooks(command) => local::wait(rows::run(Kind::Webhook, command, out)),
         Command::Hooks(command) => local::wait(rows::run(Kind::Hook, command, out)),

@@ -27,7 +27,10 @@ pub(crate) fn resolve<'n>(
     registry: &'n Registry,
     cx: &mut Reader<'n, '_>,
 ) -> Option<Plan> {
-    let document = LensDocument::read(root, cx)?;
+    let mut document = LensDocument::read(root, cx)?;
+    if let Some(team) = &mut document.team {
+        cx.within(Part::Key("team"), |cx| team.settle(registry, cx));
+    }
     check_top(root, &document, cx)?;
     let found = check::check(&document, registry, cx);
     if cx.problems.has_errors() {
@@ -64,9 +67,6 @@ fn check_top<'n>(
     cx.within(Part::Key("args"), |cx| check::unique_labels(args, cx));
     for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
         cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
-    }
-    if let Some(team) = &document.team {
-        cx.within(Part::Key("team"), |cx| team.check(cx));
     }
     let span = |key: &str| root.get(key).map_or(root.span, |node| node.span);
     document.nodes.as_ref()?;

@@ -18,7 +18,7 @@ use crate::doc::names;
 use crate::doc::read::{Part, Read, Reader};
 use crate::doc::registry::Registry;
 use crate::doc::shared;
-use crate::doc::team::TeamDoc;
+use crate::doc::team::TeamField;
 use crate::limits::{MAX_PARALLEL_DEFAULT, STEPS_MAX};
 use crate::node::Node;
 use crate::plan::policy::{Family, Scheduling};
@@ -38,6 +38,9 @@ pub(crate) fn resolve<'n>(
 ) -> Option<Plan> {
     let mut document = Document::read(root, cx)?;
     check_top(&document, cx);
+    if let Some(team) = &mut document.team {
+        cx.within(Part::Key("team"), |cx| team.settle(registry, cx));
+    }
     let defaults = read_defaults(root, cx);
     let nodes = step_nodes(root, cx)?;
     let mut drafts = Vec::with_capacity(nodes.len());
@@ -52,7 +55,7 @@ pub(crate) fn resolve<'n>(
         return None;
     }
     let graph = graph.expect("steps without errors have a graph");
-    let team = document.team.take().map(TeamDoc::into_team);
+    let team = document.team.take().map(TeamField::into_team);
     let steps = drafts.into_iter().map(|draft: Draft<'_>| draft.into_step(team.as_ref()));
     let steps: Vec<_> = steps.collect();
     let mut plan = Plan {
@@ -92,9 +95,6 @@ fn check_top(document: &Document, cx: &mut Reader<'_, '_>) {
     }
     let phases = document.phases.iter().flatten().map(|phase| &phase.id);
     cx.within(Part::Key("phases"), |cx| names::unique("phase", phases, cx));
-    if let Some(team) = &document.team {
-        cx.within(Part::Key("team"), |cx| team.check(cx));
-    }
 }
 
 /// The nodes of the steps: a list that is not empty and not too long.

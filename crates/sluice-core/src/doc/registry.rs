@@ -1,4 +1,4 @@
-//! What lies outside the document: library steps, workflows, lenses.
+//! What lies outside the document: library steps, workflows, lenses, teams.
 //!
 //! The core reads no store; whoever calls it hands in what is at hand. Each part
 //! is optional, because "not at hand" is not "not there".
@@ -11,6 +11,7 @@ use crate::doc::lobsterx::written::StepDoc;
 use crate::doc::names;
 use crate::doc::read::{Part, Read, Reader, Spelling, document};
 use crate::doc::setup::section;
+use crate::doc::team::{TeamDoc, TeamRow};
 use crate::node::{Entry, Node};
 use crate::span::Spanned;
 use crate::yaml::{self, shorten};
@@ -27,6 +28,8 @@ pub struct Registry {
     pub(crate) workflows: Option<BTreeMap<String, BTreeSet<u64>>>,
     /// Lenses by id.
     pub(crate) lenses: Option<BTreeMap<String, LensDoc>>,
+    /// Teams by name.
+    pub(crate) teams: Option<BTreeMap<String, TeamDoc>>,
 }
 
 /// Fields that steps take over, and those of them that steps cannot loosen.
@@ -37,7 +40,7 @@ pub(crate) struct LibraryStep {
 }
 
 document! {
-    /// Library steps, workflows and lenses that documents may refer to.
+    /// Library steps, workflows, lenses and teams that documents may refer to.
     pub(crate) struct RegistryDoc {
         /// Library steps by name: step fields, and `locked`, the list of fields that steps cannot loosen.
         optional "library" library: Later<Table<StepDoc>>,
@@ -45,6 +48,8 @@ document! {
         optional "workflows" workflows: Table<Vec<Whole<0, 9_007_199_254_740_991>>>,
         /// Lenses by id.
         optional "lenses" lenses: Table<LensDoc>,
+        /// Teams by name.
+        optional "teams" teams: Table<TeamRow>,
     }
 }
 
@@ -82,7 +87,7 @@ impl Registry {
                         self = self.with_workflow(name, Some(version));
                     }
                 }
-                RowKind::Library | RowKind::Lens => self.take(row)?,
+                RowKind::Library | RowKind::Lens | RowKind::Team => self.take(row)?,
                 _ => {}
             }
         }
@@ -102,6 +107,9 @@ impl Registry {
         for (id, lens) in read.lenses.into_iter().flatten() {
             self.lenses.get_or_insert_default().entry(id).or_insert(lens);
         }
+        for (name, team) in read.teams.into_iter().flatten() {
+            self.teams.get_or_insert_default().entry(name).or_insert(team);
+        }
         Ok(())
     }
 
@@ -112,6 +120,9 @@ impl Registry {
         for (id, _) in document.lenses.iter().flat_map(|table| &table.0) {
             cx.within(Part::Key("lenses"), |cx| names::lens_id(&id.value, id.span, cx));
         }
+        for (name, _) in document.teams.iter().flat_map(|table| &table.0) {
+            cx.within(Part::Key("teams"), |cx| names::lens_id(&name.value, name.span, cx));
+        }
         let library = root.get("library").filter(|node| !node.is_null());
         Some(Registry {
             library: library
@@ -120,6 +131,7 @@ impl Registry {
                 .workflows
                 .map(|table| table.into_map(versions).into_iter().collect()),
             lenses: document.lenses.map(|table| table.into_map(|lens| lens).into_iter().collect()),
+            teams: document.teams.map(|table| table.into_map(|row| row.0).into_iter().collect()),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! Setups: one file that says what rows the registry has.
 //!
 //! Agents, gateways, roles, deployments, budgets, prices, policies, notes, memory
-//! profiles, instructions, library steps, lenses and workflows, so that all of it fits in version control. What
-//! stands in other files is named here and read by the caller; the core reads
-//! no files.
+//! profiles, instructions, library steps, lenses, teams and workflows, so that all of
+//! it fits in version control. What stands in other files is named here and read by
+//! the caller; the core reads no files.
 
 mod choices;
 mod prompt;
@@ -66,6 +66,7 @@ pub const fn section(kind: Kind) -> &'static str {
         Kind::Library => "library",
         Kind::Workflow => "workflows",
         Kind::Lens => "lenses",
+        Kind::Team => "teams",
         Kind::Schedule => "schedules",
         Kind::Note => "notes",
         Kind::Memory => "memories",

@@ -3,6 +3,10 @@
 //! Every policy has a meaning, and what has none is refused: a team whose rules
 //! are written down and not followed is worse than one without rules.
 
+mod named;
+
+pub(crate) use named::{TeamField, TeamRow, named};
+
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Millis, Whole};

@@ -29,6 +29,7 @@ mod lobsterx_warnings;
 mod plan_json;
 mod registry;
 mod schemas;
+mod teams;
 
 use crate::code::Severity;
 use crate::diagnostic::Diagnostic;

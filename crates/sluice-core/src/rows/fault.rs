@@ -2,6 +2,7 @@
 
 use super::names;
 use crate::code::Code;
+use crate::doc::team;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
 use sluice_govern::registry::{
@@ -40,6 +41,7 @@ pub fn faults(rows: &[Row]) -> Vec<RowFault> {
             Kind::Deployment => look.deployment(row),
             Kind::Envelope => look.envelope(row),
             Kind::Schedule => look.schedule(row),
+            Kind::Workflow => look.document(row),
             Kind::Hook => look.hook(row),
             Kind::Webhook => look.webhook(row),
             Kind::Memory => look.memory(row),
@@ -126,6 +128,13 @@ impl Look<'_> {
     fn schedule(&mut self, row: &Row) {
         if let Some(schedule) = read::<Schedule>(row) {
             self.workflow(row, &["workflow"], &schedule.workflow);
+        }
+    }
+
+    fn document(&mut self, row: &Row) {
+        let Some(version) = read::<WorkflowVersion>(row) else { return };
+        if let Some(team) = team::named(&version.text) {
+            self.known(row, &["team"], Kind::Team, &team);
         }
     }
 

@@ -102,7 +102,7 @@ fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
         Kind::Webhook => round::<Webhook>(body),
         Kind::Hook => round::<Hook>(body),
         Kind::Token => round::<Token>(body),
-        Kind::Library | Kind::Lens | Kind::Switch => Ok(body),
+        Kind::Library | Kind::Lens | Kind::Team | Kind::Switch => Ok(body),
     }
 }
 

@@ -26,6 +26,7 @@ fn settling_twice_changes_nothing() {
         (Kind::Policy, json!({"text": "permit (principal, action, resource);"})),
         (Kind::Workflow, json!({"text": "name: pay", "format": "lobsterx"})),
         (Kind::Library, json!({"command": "x", "locked": null})),
+        (Kind::Team, json!({"members": [{"id": "ada", "lane": 1}]})),
     ] {
         let written = row(kind, "one", body);
         let first = settle(written.clone(), None, NOW).unwrap();
@@ -165,6 +166,28 @@ fn rows_may_only_name_rows_that_are_there() {
             deployment pay agent_gateways.ghost unknown_row: there is no agent `ghost`
             envelope cap of unknown_row: there is no agent `ghost`
         "#]],
+    );
+}
+
+#[test]
+fn a_workflow_may_only_name_a_team_that_is_there() {
+    let flow = |name: &str, text: &str| row(Kind::Workflow, name, json!({ "text": text }));
+    let rows = [
+        row(Kind::Team, "desk", json!({"members": []})),
+        flow("known@1", "name: known\nteam: desk\nsteps: []"),
+        flow("gone@1", "name: gone\nteam: dusk\nsteps: []"),
+        flow("gone@2", r#"{"name": "gone", "t\u0065am": "other", "nodes": []}"#),
+        flow("own@1", "name: own\nteam: {members: [{id: dusk}]}\nsteps: []"),
+        flow("none@1", "name: none\nteam: ~\nsteps: [{id: a, command: ask the team}]"),
+        flow("broken@1", "team: ["),
+    ];
+    check_faults(
+        &rows,
+        expect![[r#"
+        workflow gone@1 team unknown_row: there is no team `dusk`
+          did you mean `desk`?
+        workflow gone@2 team unknown_row: there is no team `other`
+    "#]],
     );
 }
 

@@ -83,6 +83,7 @@ impl Fabric {
             | Kind::Library
             | Kind::Workflow
             | Kind::Lens
+            | Kind::Team
             | Kind::Schedule
             | Kind::Webhook
             | Kind::Hook

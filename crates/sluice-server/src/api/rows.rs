@@ -24,7 +24,7 @@ const ALL: &str = "all";
 
 /// The kinds that have routes: where all are, where one is, who may look, who
 /// may change.
-const KINDS: [(Kind, &str, &str, P, P); 16] = [
+const KINDS: [(Kind, &str, &str, P, P); 17] = [
     (Kind::Agent, "/api/v1/agents", "/api/v1/agents/{name}", P::GovernanceRead, P::AgentWrite),
     (
         Kind::Gateway,
@@ -58,6 +58,7 @@ const KINDS: [(Kind, &str, &str, P, P); 16] = [
     (Kind::Price, "/api/v1/prices", "/api/v1/prices/{name}", P::GovernanceRead, P::GovernanceWrite),
     (Kind::Library, "/api/v1/library", "/api/v1/library/{name}", P::WorkflowRead, P::WorkflowWrite),
     (Kind::Lens, "/api/v1/lenses", "/api/v1/lenses/{name}", P::WorkflowRead, P::WorkflowWrite),
+    (Kind::Team, "/api/v1/teams", "/api/v1/teams/{name}", P::WorkflowRead, P::WorkflowWrite),
     (
         Kind::Schedule,
         "/api/v1/schedules",

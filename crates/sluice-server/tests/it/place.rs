@@ -106,6 +106,7 @@ pub(crate) fn rows(name: &str, mark: &str, key: &Path) -> Vec<(Kind, String, Val
         row(Kind::Instruction, "instructions", json!({"layer": "owner", "text": mark})),
         row(Kind::Library, "library", json!({"command": mark})),
         row(Kind::Lens, "lenses", json!({"versions": {"1": {"template": mark}}})),
+        row(Kind::Team, "teams", json!({"members": [{"id": "one", "role": mark}]})),
         row(Kind::Deployment, "deployments", json!({"workflow": flow})),
         row(
             Kind::Envelope,

@@ -82,13 +82,14 @@ pub(crate) struct By {
 }
 
 /// Examples of the shared words, by noun.
-const EXAMPLES: [(&str, &str, &str); 8] = [
+const EXAMPLES: [(&str, &str, &str); 9] = [
     ("agents", "scribe", "trust_level=6 rate.limit=10 rate.window_s=60"),
     ("gateways", "local", "environment=production min_trust_level=5"),
     ("budgets", "everything", "scope=global period=monthly amount_cents=5000"),
     ("deployments", "pay", "workflow=pay roles.writer=scribe"),
     ("roles", "writer", "max_spend_cents=50 allowed_environments=[dev]"),
     ("prices", "general", "input_cents_per_mtok=30 output_cents_per_mtok=150"),
+    ("teams", "desk", "members=[{id: iris, agent: scribe}] failure_policy.mode=halt"),
     (
         "webhooks",
         "pager",

@@ -2,6 +2,7 @@
 
 use crate::session::root;
 use crate::world::{World, shown};
+use expect_test::{Expect, expect};
 use serde_json::Value;
 
 const NOBODY: &str = "
@@ -133,4 +134,236 @@ fn rows_of_prompts_are_listed_and_checked() {
     assert!(refused.contains("exit 2"), "a profile names it: {refused}");
     let refused = world.told(&["memories", "set", "voice", "last_outputs.count=99"]);
     assert!(refused.contains("exit 2"), "{refused}");
+}
+
+const DESK: &str = "
+teams:
+  desk:
+    members: [{id: iris, agent: mock, role: writer, lane: 1}, {id: ivan, agent: mock, is_active: false}]
+    failure_policy: {mode: halt}
+workflows: [note.lobsterx.yaml]
+";
+const NOTE: &str = "
+name: note
+team: desk
+steps: [{id: write, command: Write a note.}]
+";
+
+fn desk() -> World {
+    let world = World::new()
+        .file("setup.yaml", DESK)
+        .file("note.lobsterx.yaml", NOTE)
+        .file("m.yaml", "'*': {text: done}");
+    world.printed(&["apply", "-f", "setup.yaml"]);
+    world
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
+fn check(world: &World, args: &[&str], expected: Expect) {
+    expected.assert_eq(&world.told(args));
+}
+
+#[test]
+fn teams_are_listed_shown_set_and_removed() {
+    let world = desk();
+    check(
+        &world,
+        &["teams", "list"],
+        expect![[r#"
+        stdout:
+        NAME  MEMBERS  FAILURE  QUEUE
+        desk  iris, ivan  mode=halt
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["teams", "show", "desk"],
+        expect![[r#"
+            stdout:
+            team desk
+              members  {id=iris, agent=mock, role=writer, lane=1}, {id=ivan, agent=mock, is_active=false}
+              failure_policy  mode=halt
+            exit 0
+        "#]],
+    );
+    check(
+        &world,
+        &["teams", "show", "desk", "--json"],
+        expect![[r#"
+        stdout:
+        {"kind":"team","id":"desk","members":[{"id":"iris","agent":"mock","role":"writer","lane":1},{"id":"ivan","agent":"mock","is_active":false}],"failure_policy":{"mode":"halt"}}
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["teams", "set", "desk", "failure_policy.mode=isolate"],
+        expect![[r#"
+        stdout:
+        ~ team desk: failure_policy.mode halt -> isolate
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["teams", "set", "night", "members=[{id: ada}]"],
+        expect![[r#"
+        stdout:
+        + team night
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["teams", "remove", "night"],
+        expect![[r#"
+        stdout:
+        - team night
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["teams", "remove", "nigth"],
+        expect![[r#"
+        stderr:
+        error[row_unknown]: there is no team `nigth`
+         |
+         = help: `sluice teams list` shows those there are
+        exit 2
+    "#]],
+    );
+}
+
+#[test]
+fn what_makes_no_team_is_refused() {
+    let world = desk();
+    check(
+        &world,
+        &["teams", "set", "night", "queue_policy.order=lane"],
+        expect![[r#"
+        stderr:
+        error[missing_field]: this is no team `night`
+         |
+         = note: `members` is missing
+         = help: docs/errors/missing_field.md says what to do
+        exit 2
+    "#]],
+    );
+    let twice = ["teams", "set", "night", "members=[{id: a}, {id: a, lanes: 2}]"];
+    check(
+        &world,
+        &twice,
+        expect![[r#"
+        stderr:
+        error[duplicate_name]: this is no team `night`
+         |
+         = note: members[1]: the member `a` is declared twice
+         = note: members[1].lanes: unknown field `lanes` (did you mean `lane`?)
+         = help: docs/errors/duplicate_name.md says what to do
+        exit 2
+    "#]],
+    );
+    check(
+        &world,
+        &["teams", "set", "bad name", "members=[]"],
+        expect![[r#"
+        stderr:
+        error[bad_name]: this is no team `bad name`
+         |
+         = note: `bad name` is not an id (write `bad_name`)
+         = help: docs/errors/bad_name.md says what to do
+        exit 2
+    "#]],
+    );
+}
+
+#[test]
+fn a_team_that_a_registered_workflow_names_stays() {
+    let world = desk();
+    check(
+        &world,
+        &["teams", "remove", "desk"],
+        expect![[r#"
+        stderr:
+        error[row_in_use]: other rows still need what would go
+         |
+         = note: workflow `note@1`, team: there is no team `desk`
+         = help: change those rows first, or in the same file
+        exit 2
+    "#]],
+    );
+    std::fs::write(world.path().join("setup.yaml"), "prices: {}\n").unwrap();
+    check(
+        &world,
+        &["apply", "-f", "setup.yaml", "--prune"],
+        expect![[r#"
+        stderr:
+        error[row_in_use]: other rows still need what would go
+         |
+         = note: workflow `note@1`, team: there is no team `desk`
+         = help: change those rows first, or in the same file
+        exit 2
+    "#]],
+    );
+    world.printed(&["workflows", "remove", "note@1"]);
+    check(
+        &world,
+        &["teams", "remove", "desk"],
+        expect![[r#"
+        stdout:
+        - team desk
+        exit 0
+    "#]],
+    );
+    check(
+        &world,
+        &["workflows", "put", "note.lobsterx.yaml"],
+        expect![[r#"
+            stderr:
+            error[unknown_row]: there is no team `desk`: no teams are at hand
+             --> note.lobsterx.yaml:3:7
+              |
+            3 | team: desk
+              |  ^^^^ team
+              |
+              = help: `sluice teams set` makes one, `--registry FILE` hands one over
+            exit 2
+        "#]],
+    );
+    check(
+        &world,
+        &["run", "note.lobsterx.yaml", "--mock", "m.yaml"],
+        expect![[r#"
+            stderr:
+            error[unknown_row]: there is no team `desk`: no teams are at hand
+             --> note.lobsterx.yaml:3:7
+              |
+            3 | team: desk
+              |  ^^^^ team
+              |
+              = help: `sluice teams set` makes one, `--registry FILE` hands one over
+            exit 2
+        "#]],
+    );
+}
+
+#[test]
+fn a_run_keeps_the_team_it_started_with() {
+    let world = desk();
+    std::fs::write(world.path().join("m.yaml"), "write: {error: broken}").unwrap();
+    let failed = world.output(&["run", "note.lobsterx.yaml", "--mock", "m.yaml", "--json"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", shown(&failed));
+    let first = world.newest();
+    let member = |run: &Value| run["node_results"][0]["member"].clone();
+    assert_eq!(member(&world.state(&first)), "iris");
+    world.printed(&["teams", "set", "desk", "members=[{id: olga, agent: mock}]"]);
+    std::fs::write(world.path().join("m.yaml"), "write: {text: done}").unwrap();
+    let again = world.output(&["runs", "retry", &first, "--mock", "m.yaml", "--json"]);
+    assert_eq!(again.status.code(), Some(0), "{}", shown(&again));
+    assert_eq!(member(&world.state(&first)), "iris");
+    let second = world.output(&["workflows", "start", "note", "--mock", "m.yaml", "--json"]);
+    assert_eq!(second.status.code(), Some(0), "{}", shown(&second));
+    assert_eq!(member(&world.state(&world.newest())), "olga");
 }

@@ -41,6 +41,7 @@ fn help_names_every_command() {
           policies       Rules about what may be done
           workflows      Workflows that can be run by name
           lenses         Prompts with contracts that workflows can use by name
+          teams          Members that share the steps of workflows
           schedules      Workflows that are started by themselves
           webhooks       Whom events are sent to
           hooks          Doors through which others start runs
@@ -84,9 +85,9 @@ fn every_command_helps_with_an_example() {
     let approvals = approvals.into_iter().map(|word| format!("approvals {word}"));
     let audit = ["verify", "export", "tail", "seal"].map(|word| format!("audit {word}"));
     let rows = ["list", "show", "set", "remove"];
-    let nouns =
-        ["agents", "gateways", "roles", "deployments", "budgets", "prices", "webhooks", "hooks"];
-    let rows = nouns.iter().flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
+    let nouns = ["agents", "gateways", "roles", "deployments", "budgets", "prices", "teams"];
+    let nouns = nouns.into_iter().chain(["webhooks", "hooks"]);
+    let rows = nouns.flat_map(|noun| rows.map(|word| format!("{noun} {word}")));
     let more = [
         "apply",
         "agents pause",

@@ -6,7 +6,7 @@ use crate::contract::InputContract;
 use crate::contract::field::ContractField;
 use crate::doc::leaf::Whole;
 use crate::doc::shared;
-use crate::doc::team::{self, TeamDoc};
+use crate::doc::team::{self, TeamField};
 use crate::edge::test::Test;
 use crate::label::label;
 use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// Turns the document into a plan.
 pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Graph) -> Plan {
     let nodes = document.nodes();
-    let team = document.team.clone().map(TeamDoc::into_team);
+    let team = document.team.clone().map(TeamField::into_team);
     let shared = team.as_ref();
     let steps =
         nodes.iter().zip(versions).map(|(node, version)| step(node, *version, document, shared));

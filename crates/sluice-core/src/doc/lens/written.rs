@@ -10,7 +10,7 @@ use crate::doc::lobsterx::written::{MaxParallel, Version};
 use crate::doc::read::{Part, Read, Reader, camel_case, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc};
-use crate::doc::team::TeamDoc;
+use crate::doc::team::TeamField;
 use crate::expr::Expr;
 use crate::limits::DURATION_MS_MAX;
 use crate::merge::Strategy;
@@ -48,7 +48,7 @@ document! {
         /// Most money the whole run may cost.
         optional "budget" budget: BudgetDoc,
         /// The members that share the nodes.
-        optional "team" team: TeamDoc,
+        optional "team" team: TeamField,
         /// How often a failed run is taken up again by itself.
         optional "recovery" recovery: RecoveryDoc,
         /// Most nodes in flight at once (64).

@@ -5,13 +5,19 @@ use super::written::Document;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::read::{Part, Reader};
+use crate::doc::team::TeamField;
 use crate::plan::graph::Graph;
 use std::collections::BTreeSet;
 
 /// Warns of declared roles that no step uses.
 pub(super) fn unused_roles<'n>(document: &Document, drafts: &[Draft<'n>], cx: &mut Reader<'n, '_>) {
+    // Which roles a team has that is not known, nobody can say.
+    if document.team.as_ref().is_some_and(|team| team.team().is_none()) {
+        return;
+    }
     let steps = drafts.iter().filter_map(|draft| draft.doc.role.as_ref());
-    let members = document.team.iter().flat_map(|team| team.members.iter().flatten());
+    let members = document.team.iter().filter_map(TeamField::team);
+    let members = members.flat_map(|team| team.members.iter().flatten());
     let members = members.filter_map(|member| member.role.as_deref());
     let used: BTreeSet<&str> = steps.map(|role| role.value.as_str()).chain(members).collect();
     for (role, _) in document.roles.iter().flat_map(|roles| &roles.0) {

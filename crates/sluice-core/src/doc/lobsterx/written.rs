@@ -8,7 +8,7 @@ use crate::doc::leaf::{Later, Millis, Table, Whole};
 use crate::doc::read::{Read, Reader, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc, RoleDoc};
-use crate::doc::team::TeamDoc;
+use crate::doc::team::TeamField;
 use crate::expr::Expr;
 use crate::limits::{MAX_ITEMS_MAX, MAX_PARALLEL_MAX, REASK_MAX};
 use crate::merge::Strategy;
@@ -58,7 +58,7 @@ document! {
         /// The run's result, by name; by default its final variables.
         optional "outputs" outputs: Table<Spanned<Template>>,
         /// The members that share the steps.
-        optional "team" team: TeamDoc,
+        optional "team" team: TeamField,
         /// The steps, at least one.
         required "steps" steps: Later<Vec<StepDoc>>,
     }

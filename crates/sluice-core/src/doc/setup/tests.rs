@@ -218,16 +218,55 @@ fn rows_are_a_registry_beside_the_named_one() {
             name: "head".to_owned(),
             body: json!({"versions": {"1": {"template": "[[x]]"}}}),
         },
+        Row { kind: Kind::Team, name: "desk".to_owned(), body: json!({"members": []}) },
+        Row { kind: Kind::Team, name: "file".to_owned(), body: json!({"members": []}) },
     ];
-    let (named, _) = Registry::parse("library: {check: {command: file}}");
+    let file = "library: {check: {command: file}}\nteams: {file: {members: [{id: a}]}}";
+    let (named, _) = Registry::parse(file);
     let registry = named.unwrap().with_rows(&rows).unwrap();
     let step = &registry.library.as_ref().unwrap()["check"];
     assert_eq!(step.fields[0].value.to_value(), "file");
     assert!(registry.workflows.as_ref().unwrap()["pay"].contains(&2));
     assert!(registry.lenses.as_ref().unwrap().contains_key("head"));
-    assert!(Registry::default().with_rows(&[]).unwrap().library.is_none());
+    let teams = registry.teams.as_ref().unwrap();
+    let members = |team: &str| teams[team].members.iter().flatten().count();
+    assert_eq!((members("desk"), members("file")), (0, 1));
+    let nothing = Registry::default().with_rows(&[]).unwrap();
+    assert!(nothing.library.is_none() && nothing.teams.is_none());
     let broken = Row { kind: Kind::Library, name: "bad".to_owned(), body: json!({"id": "x"}) };
     assert!(Registry::default().with_rows(&[broken]).unwrap_err().contains("bad"));
+}
+
+#[test]
+fn teams_of_a_setup_are_read_as_documents_write_them() {
+    check(
+        r"
+        teams:
+          desk: {members: [{id: ada, role: ~, lane: 2}], failure_policy: {mode: halt}, retry_policy: ~}
+        ",
+        expect![[r#"
+            team desk: {"members":[{"id":"ada","role":null,"lane":2}],"failure_policy":{"mode":"halt"}}
+        "#]],
+    );
+    check(
+        r"
+        teams:
+          twice: {members: [{id: a}, {id: a}]}
+          camel: {members: [{id: a, sortOrder: 1}]}
+          mode: {members: [], failure_policy: {mode: stop}}
+          none: {}
+          word: desk
+          'bad name': {members: []}
+        ",
+        expect![[r#"
+            2:35 duplicate_name teams.twice.members[1]: the member `a` is declared twice
+            3:29 unknown_field teams.camel.members[0].sortOrder: unknown field `sortOrder` (did you mean `sort_order`?)
+            4:46 bad_value teams.mode.failure_policy.mode: `stop` is not a failure mode (use one of: isolate, halt)
+            5:9 missing_field teams.none: `members` is missing
+            6:9 wrong_type teams.word: expected a map, found a string
+            7:3 bad_name teams: `bad name` is not an id (write `bad_name`)
+        "#]],
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::doc::leaf::{Table, Whole};
 use crate::doc::lens::written::LensDoc;
 use crate::doc::read::{Read, Reader, Spelling, document};
 use crate::doc::schema::Defs;
+use crate::doc::team::TeamRow;
 use crate::money::Money;
 use crate::node::Node;
 use crate::run::id::RunId;
@@ -53,6 +54,8 @@ document! {
         optional "library" library: Library,
         /// Lenses by id: their versions, or the file they are in.
         optional "lenses" lenses: Table<LensOrFile>,
+        /// Teams by name: what a document may write as its `team`.
+        optional "teams" teams: Table<TeamRow>,
         /// Files with workflows. Each becomes a version that never changes.
         optional "workflows" workflows: Vec<Spanned<String>>,
         /// Workflows that are started by themselves, by name.

@@ -272,7 +272,7 @@ fn roles_phases_and_team() {
             team: {members: [{id: a, lane: '1'}]} => 2:32 wrong_type team.members[0].lane: expected a number, found a string
             team: {members: [{id: a}], failure_policy: {mode: stop}} => 2:51 bad_value team.failure_policy.mode: `stop` is not a failure mode (use one of: isolate, halt)
             team: {members: [{id: a}], failure_policy: {mode: isolate}} => ok | roles = - | phases = - | team = {"members":[{"id":"a","lane":0,"sort_order":0,"is_active":true,"requires_approval":false}],"failure_mode":"isolate"}
-            team: [a] => 2:7 wrong_type team: expected a map, found a list
+            team: [a] => 2:7 wrong_type team: expected a map or the name of a team, found a list
         "#]],
     );
     super::check_each(

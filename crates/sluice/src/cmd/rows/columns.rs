@@ -57,6 +57,9 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
         Kind::Policy => &[("SET", "set"), ("LINES", "lines")],
         Kind::Workflow => &[("VERSION", "version"), ("FORMAT", "format"), ("LINES", "lines")],
         Kind::Lens => &[("HEAD", "head"), ("VERSIONS", "ids")],
+        Kind::Team => {
+            &[("MEMBERS", "member_ids"), ("FAILURE", "failure_policy"), ("QUEUE", "queue_policy")]
+        }
         Kind::Webhook => &[
             ("URL", "url"),
             ("EVENTS", "events"),
@@ -91,6 +94,11 @@ pub(super) fn table(kind: Kind, rows: &[Row]) -> String {
                 let ids: Vec<&str> = versions.into_iter().flatten().map(|(id, _)| &**id).collect();
                 ids.join(", ")
             }
+            ("member_ids", _) => {
+                let members = row.body.get("members").and_then(Value::as_array);
+                let ids = members.into_iter().flatten().filter_map(|one| one.get("id")?.as_str());
+                ids.collect::<Vec<_>>().join(", ")
+            }
             ("lines", _) => {
                 let text = row.body.get("text").and_then(Value::as_str).unwrap_or_default();
                 text.lines().count().to_string()
@@ -110,11 +118,20 @@ pub(super) fn cell(field: &str, value: &Value) -> String {
         Value::Number(number) => figure(field, number),
         Value::String(text) => text.clone(),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| cell(field, item)).collect();
+            let item = |item: &Value| match item {
+                // Where one ends and the next begins must be seen.
+                Value::Object(_) => format!("{{{}}}", cell(field, item)),
+                _ => cell(field, item),
+            };
+            let items: Vec<String> = items.iter().map(item).collect();
             items.join(", ")
         }
         Value::Object(fields) => {
-            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", cell(name, value)));
+            let pairs = fields.iter().map(|(name, value)| match value {
+                // Here a no is not the same as nothing.
+                Value::Bool(flag) => format!("{name}={flag}"),
+                _ => format!("{name}={}", cell(name, value)),
+            });
             pairs.collect::<Vec<_>>().join(", ")
         }
     }
@@ -147,6 +164,7 @@ mod tests {
             ("paused", json!(false), ""),
             ("roles", json!({"writer": "scribe", "eye": "mock"}), "writer=scribe, eye=mock"),
             ("capabilities", json!(["a", "b"]), "a, b"),
+            ("members", json!([{"id": "a", "on": false}, {"id": "b"}]), "{id=a, on=false}, {id=b}"),
         ] {
             assert_eq!(cell(field, &value), shown, "{field}");
         }
