@@ -26,7 +26,12 @@ fn free() -> String {
 
 /// A server that answers.
 fn serve(world: &World, address: &str) -> Running {
-    let server = world.start(&["serve", "--listen", address, "--mock", "mock.yaml"]);
+    serve_with(world, address, "mock.yaml")
+}
+
+/// A server that answers, with a script.
+fn serve_with(world: &World, address: &str, script: &str) -> Running {
+    let server = world.start(&["serve", "--listen", address, "--mock", script]);
     world.until("the server answers", |_| {
         let mut stream = TcpStream::connect(address).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -177,8 +182,7 @@ fn the_demo_does_what_make_start_says() {
     let demo = root().join("examples/demo");
     let file = |name: &str| demo.join(name).to_str().unwrap().to_owned();
     world.printed(&["apply", "-f", &file("config.yaml")]);
-    let server = world.start(&["serve", "--listen", &address, "--mock", &file("answers.yaml")]);
-    world.until("the server listens", |_| TcpStream::connect(&address).ok());
+    let server = serve_with(&world, &address, &file("answers.yaml"));
     let listed = through(&world, &address, &["workflows", "list"]);
     assert!(listed.contains("vendor-review") && listed.contains("daily-brief"), "{listed}");
     let vendor = ["workflows", "start", "vendor-review", "--arg", "vendor=Northwind", "--detach"];
