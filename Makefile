@@ -105,6 +105,7 @@ bench:
 	target/release/bench recover
 	target/release/bench history
 	target/release/bench flat
+	target/release/bench http
 
 # The real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
 sim:
