@@ -2,7 +2,8 @@
 
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
-    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Process, Request,
+    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, OutputStrategy, Process,
+    Request, ToolUse, ToolVerdict,
 };
 use sluice_core::run::id::RunId;
 use std::future::{pending, ready};
@@ -28,11 +29,25 @@ pub(crate) struct Desk {
     emitted: Mutex<Vec<Emission>>,
     changed: Notify,
     cancel: Notify,
+    /// Tools that may not be called.
+    denied: Vec<String>,
+    asked: Mutex<Vec<ToolUse>>,
 }
 
 impl Desk {
     pub(crate) fn with(journal: Journal) -> Desk {
         Desk { journal, ..Desk::default() }
+    }
+
+    /// One that lets every tool be called but these.
+    pub(crate) fn denying(denied: &[&str]) -> Desk {
+        let denied = denied.iter().map(|tool| (*tool).to_owned()).collect();
+        Desk { denied, ..Desk::default() }
+    }
+
+    /// The tools that were asked about.
+    pub(crate) fn asked(&self) -> Vec<ToolUse> {
+        self.asked.lock().unwrap().clone()
     }
 
     pub(crate) fn cancel(&self) {
@@ -78,6 +93,16 @@ impl Call for Desk {
         }
     }
 
+    fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
+        let denied = self.denied.contains(&wanted.tool);
+        self.asked.lock().unwrap().push(wanted);
+        Box::pin(ready(Ok(if denied {
+            ToolVerdict::Denied("a rule says no".to_owned())
+        } else {
+            ToolVerdict::Allowed
+        })))
+    }
+
     fn cancelled(&self) -> Later<'_, ()> {
         Box::pin(self.cancel.notified())
     }
@@ -88,6 +113,8 @@ pub(crate) fn request(step: &str, message: &str) -> Request {
     Request {
         run: RunId(1),
         step: step.to_owned(),
+        workflow: "flow".to_owned(),
+        gateway: "here".to_owned(),
         attempt: 1,
         dispatch_no: 1,
         idempotency_key: "key".to_owned(),
@@ -101,6 +128,9 @@ pub(crate) fn request(step: &str, message: &str) -> Request {
         model: None,
         tools: Vec::new(),
         output_schema: None,
+        output_strategy: OutputStrategy::Text,
+        price: None,
+        ceiling: None,
         max_output_tokens: None,
         timeout_ms: 60_000,
         constraints: sluice_govern::decision::Constraints::default(),

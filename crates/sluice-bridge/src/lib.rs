@@ -6,6 +6,7 @@
 //! logic: a request goes in, an answer comes out, and what to make of a failure
 //! is the core's business.
 
+pub mod directory;
 pub mod limits;
 pub mod mock;
 pub mod moderate;
@@ -13,6 +14,9 @@ pub mod normalise;
 pub mod outbound;
 pub mod secret;
 pub mod shell;
+pub mod token;
+pub mod tools;
+pub mod wire;
 
 #[cfg(test)]
 mod desk;

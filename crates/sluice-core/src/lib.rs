@@ -40,6 +40,7 @@ pub mod span;
 pub mod suggest;
 pub mod team;
 pub mod template;
+pub mod tools;
 pub mod trace;
 pub mod value;
 pub mod violation;

@@ -140,3 +140,8 @@ pub const BACKFILL_MAX: usize = 10;
 
 /// Most rows that a question about costs is answered with.
 pub const COST_ROWS_MAX: usize = 10_000;
+
+/// Turns of a model with tools that money is reserved for.
+pub const TOOL_TURNS_RESERVED: u64 = 4;
+/// Longest timeout of a step whose gateway is asked to answer at once, in milliseconds.
+pub const SYNC_MS_MAX: u64 = 270_000;

@@ -83,7 +83,7 @@ impl HoldBack {
         let mut held = self.held.lock().await;
         let bytes = match emission {
             // It says nothing, and must be journalled before anything else happens.
-            Emission::Process(_) => return out.forward(emission).await,
+            Emission::Process(_) | Emission::ToolEnded(_) => return out.forward(emission).await,
             Emission::Text(text) => held.text.add(&text),
             Emission::Media { .. } => held.text.mark(emission),
             Emission::Log(line) => {

@@ -11,7 +11,8 @@ use futures_util::FutureExt as _;
 use sluice_core::journal::event::StepAt;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
-    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Request, Usage,
+    Adapter, Answer, Call, CallErrorCode, Closed, Emission, Execution, Request, ToolUse,
+    ToolVerdict, Usage,
 };
 use sluice_core::port::moderator::{Subject, Verdict};
 use std::future::pending;
@@ -51,6 +52,7 @@ impl Outlet {
         match emission {
             Emission::Text(text) => self.stream.text(&text).await,
             Emission::Media { url, mime } => self.stream.media(url, mime).await,
+            Emission::ToolEnded(_) => Ok(()),
             Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
             Emission::Process(process) => {
                 let (reply, journalled) = oneshot::channel();
@@ -78,6 +80,11 @@ impl Call for Line {
             Some(hold) => Box::pin(hold.take(emission, &self.outlet)),
             None => Box::pin(self.outlet.forward(emission)),
         }
+    }
+
+    fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
+        let denied = format!("nobody decides about `{}` yet", wanted.tool);
+        Box::pin(std::future::ready(Ok(ToolVerdict::Denied(denied))))
     }
 
     fn cancelled(&self) -> Later<'_, ()> {

@@ -416,9 +416,9 @@ impl Resident {
             old.cancel();
         }
         let rules = self.engine.trust.rules();
-        let gateway = self.run.state(at).gateway.as_ref();
-        let gateway = gateway.and_then(|name| rules.fabric.gateways.get(name));
-        let Some(adapter) = self.engine.agents.at(&request.agent, gateway).cloned() else {
+        let row = rules.fabric.gateways.get(&request.gateway);
+        let gateway = row.map(|row| (request.gateway.as_str(), row));
+        let Some(adapter) = self.engine.agents.at(&request.agent, gateway) else {
             let message = format!("there is no agent `{}` here", request.agent);
             let answer = Box::new(Answer::failed(CallErrorCode::InvalidRequest, message));
             let execution = Execution::Done(answer);

@@ -15,7 +15,7 @@ pub use caps::{CapOn, RunCap, Spender, THRESHOLDS, caps_for, crossed};
 pub use name::Name;
 pub use period::Civil;
 pub use settle::{BadFigure, Settlement, settle};
-pub use worst::{Costing, Estimate, input_tokens, worst};
+pub use worst::{Costing, Estimate, Tokens, bill, input_tokens, worst};
 
 /// The counter that grows with every change of the registry. Every dispatching
 /// append looks at it: a change that was not seen refuses it.

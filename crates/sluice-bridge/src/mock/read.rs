@@ -124,6 +124,8 @@ impl Draft {
             metadata: self.metadata,
             usage: self.usage,
             session: self.session,
+            conversation: Vec::new(),
+            artefacts: Vec::new(),
         };
         Behaviour { delay_ms: self.delay_ms.unwrap_or(0), course, answer, reads_outputs }
     }

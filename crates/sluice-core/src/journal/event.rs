@@ -293,6 +293,8 @@ pub enum Path {
     Edge,
     /// Elsewhere, the result comes by callback.
     Bridge,
+    /// Elsewhere, the result is the answer to the request.
+    Sync,
     /// As a run of its own.
     Child(RunId),
     /// By its instances.
@@ -459,6 +461,10 @@ pub struct Completed {
     pub coercions: Vec<Coercion>,
     /// The conversation, to go on with.
     pub session: Option<String>,
+    /// What was said in it, for whoever looks.
+    pub conversation: Vec<Value>,
+    /// Files that came of it.
+    pub artefacts: Vec<Value>,
     /// The run it was taken over from.
     pub carried: Option<RunId>,
 }

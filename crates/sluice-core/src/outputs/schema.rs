@@ -8,6 +8,7 @@
 //! INVARIANT: equal schemas serialise equally and different ones differently,
 //! since the plan's hash is made from the serialised form.
 
+pub mod json;
 mod written;
 
 use super::validate;

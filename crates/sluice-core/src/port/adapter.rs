@@ -5,8 +5,10 @@ use crate::choice::choices;
 use crate::money::Money;
 use crate::run::id::RunId;
 use crate::trace::TraceParent;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sluice_govern::decision::Constraints;
+use sluice_govern::registry::{Gateway, Price};
+use std::sync::Arc;
 
 /// Something that can do a step's work.
 pub trait Adapter: Send + Sync {
@@ -28,12 +30,37 @@ pub trait Adapter: Send + Sync {
     /// Does the work. Dropping the future abandons it: whatever it started is stopped.
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution>;
 
+    /// Asks whoever does a dispatch that was accepted elsewhere to stop: nobody
+    /// wants its result any more. What it cost may still come by callback.
+    fn recall<'a>(&'a self, dispatch: &'a Recall) -> Later<'a, ()> {
+        let _ = dispatch;
+        Box::pin(std::future::ready(()))
+    }
+
     /// Stops a process that an earlier life of this adapter started and that
     /// may have outlived it. Completes when it is gone.
     fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
         let _ = process;
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Who speaks to gateways as their rows say.
+pub trait Gateways: Send + Sync {
+    /// Who does the work of this gateway; none if nobody here can. Asked for every
+    /// dispatch: what was made for a row is kept while the row stays as it is.
+    fn adapter(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>>;
+}
+
+/// A dispatch that is no longer wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recall {
+    /// The run.
+    pub run: RunId,
+    /// The step's id; `step[3]` for an instance.
+    pub step: String,
+    /// Which dispatch of the step.
+    pub dispatch_no: u32,
 }
 
 /// What a dispatch costs at most, as far as an adapter can say.
@@ -79,6 +106,10 @@ pub trait Call: Send + Sync {
     /// engine has taken it; for a process, when it is journalled.
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>>;
 
+    /// Asks whether a tool may be called, each time one is. Completes when the
+    /// answer is journalled; where a person must agree, when they have answered.
+    fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>>;
+
     /// Completes when the work is no longer wanted. The adapter then stops it
     /// and answers `cancelled`; if it does not, it is dropped.
     fn cancelled(&self) -> Later<'_, ()>;
@@ -103,9 +134,46 @@ pub enum Emission {
     },
     /// A line for the log.
     Log(String),
+    /// A tool that was allowed has answered.
+    ToolEnded(ToolEnded),
     /// A process was started and waits for this to be journalled before it
     /// runs anything, so that it can be found after a crash.
     Process(Process),
+}
+
+/// A call of a tool that a model wants made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolUse {
+    /// The model's name for this call, unique within the dispatch.
+    pub id: String,
+    /// The tool: `server.tool`.
+    pub tool: String,
+    /// What it is to be called with.
+    pub input: Value,
+}
+
+/// Whether a tool may be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolVerdict {
+    /// It may, this once.
+    Allowed,
+    /// It may not, and why. The model is told so.
+    Denied(String),
+}
+
+/// What came of a call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolEnded {
+    /// The call.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// Whether it said that it failed, or did not answer.
+    pub failed: bool,
+    /// How long its answer was.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration_ms: u64,
 }
 
 /// A process group on this machine.
@@ -125,6 +193,10 @@ pub struct Request {
     pub run: RunId,
     /// The step's id; `step[3]` for an instance.
     pub step: String,
+    /// The workflow.
+    pub workflow: String,
+    /// Where it is sent.
+    pub gateway: String,
     /// Which attempt, from 1.
     pub attempt: u32,
     /// Which dispatch of the step, from 1.
@@ -149,10 +221,16 @@ pub struct Request {
     pub model: Option<String>,
     /// Tools it may use.
     pub tools: Vec<String>,
-    /// What it must answer: a JSON Schema.
+    /// What the structured part of its answer must be: a JSON Schema.
     pub output_schema: Option<Value>,
+    /// What sort of answer is wanted.
+    pub output_strategy: OutputStrategy,
     /// Longest answer.
     pub max_output_tokens: Option<u64>,
+    /// What a million tokens cost, as it was when money was reserved.
+    pub price: Option<Price>,
+    /// What was reserved for all of it: the work must not cost more.
+    pub ceiling: Option<Money>,
     /// How long it may take.
     pub timeout_ms: u64,
     /// What governance says it must keep to.
@@ -161,6 +239,18 @@ pub struct Request {
     pub action_digest: String,
     /// The call's place in the run's trace, for whoever it is passed on to.
     pub trace: Option<TraceParent>,
+}
+
+choices! {
+    /// What sort of answer is wanted.
+    pub enum OutputStrategy, "an output strategy" {
+        /// Text.
+        Text = "text",
+        /// An object, of any shape.
+        Json = "json",
+        /// An object that fits the schema.
+        Structured = "structured",
+    }
 }
 
 /// What became of a call.
@@ -193,6 +283,67 @@ pub struct Answer {
     pub usage: Usage,
     /// The conversation, to go on with later.
     pub session: Option<String>,
+    /// What was said, oldest first, for whoever looks at the step: messages as
+    /// [`Message::value`] writes them. Bounded by the adapter.
+    pub conversation: Vec<Value>,
+    /// Files that came of it, as [`Artefact::value`] writes them. Bounded too.
+    pub artefacts: Vec<Value>,
+}
+
+/// A message of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message<'a> {
+    /// Who says it: `system`, `user`, `assistant`, `tool`.
+    pub role: &'a str,
+    /// What is said.
+    pub text: &'a str,
+    /// The tool that is called, or that answers: its name and the call.
+    pub tool: Option<(&'a str, &'a str)>,
+}
+
+impl Message<'_> {
+    /// As it is kept.
+    pub fn value(&self) -> Value {
+        match self.tool {
+            None => json!({"role": self.role, "text": self.text}),
+            Some((tool, call)) => {
+                json!({"role": self.role, "text": self.text, "tool": tool, "call": call})
+            }
+        }
+    }
+}
+
+/// A file that came of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Artefact<'a> {
+    /// What it is.
+    pub mime: &'a str,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Where it is, or what it is in base64; none if it was too large to keep.
+    pub content: Option<Content<'a>>,
+}
+
+/// What an artefact is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// It is somewhere else.
+    Url(&'a str),
+    /// It is this, in base64.
+    Base64(&'a str),
+}
+
+impl Artefact<'_> {
+    /// As it is kept.
+    pub fn value(&self) -> Value {
+        let mut kept = json!({"mime": self.mime, "bytes": self.bytes});
+        match self.content {
+            Some(Content::Url(url)) => kept["url"] = url.into(),
+            Some(Content::Base64(data)) => kept["data"] = data.into(),
+            None => kept["dropped"] = true.into(),
+        }
+        kept
+    }
 }
 
 impl Answer {
@@ -245,10 +396,15 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// Tokens thought.
+    /// Tokens thought, beside those written.
     pub thinking_tokens: u64,
+    /// Tokens read that the provider had kept: part of those read.
+    pub cached_tokens: u64,
     /// Money.
     pub cost: Money,
+    /// Whether the money is still to be worked out, from the tokens and the
+    /// price that was pinned.
+    pub unpriced: bool,
     /// Whether nobody knows yet what it cost: it was given up before it answered.
     pub unknown: bool,
 }

@@ -3,14 +3,13 @@
 use super::decide::SHELL;
 use super::id::RunId;
 use super::state::Run;
-use super::status::RunStatus;
+use super::status::{RunStatus, Waiting};
 use crate::canonical;
 use crate::journal::event::{Path, StepAt};
 use crate::layers::{self, Layer};
 use crate::plan::step::Work;
-use crate::port::adapter::{Process, Request};
+use crate::port::adapter::{OutputStrategy, Process, Request};
 use crate::trace::{self, TraceParent};
-use serde_json::{Map, Value, json};
 
 /// Something the engine must see to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +41,16 @@ impl Run {
     pub fn due(&self) -> impl Iterator<Item = Effect> {
         let in_flight = self.index.in_flight.iter();
         let in_flight = in_flight.filter_map(|(at, dispatch_no)| match self.state(*at).path {
-            Some(Path::Edge) => Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no }),
+            Some(Path::Edge | Path::Sync) => {
+                Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no })
+            }
+            // Until whoever does it has said that it was accepted.
+            Some(Path::Bridge) => {
+                let sent = self.state(*at).waiting == Some(Waiting::ExternalCallback);
+                (!sent).then_some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no })
+            }
             Some(Path::Child(child)) => Some(Effect::Child { at: *at, child }),
-            Some(Path::Bridge | Path::FanOut) | None => None,
+            Some(Path::FanOut) | None => None,
         });
         let checking = self.index.checking.iter();
         in_flight.chain(checking.map(|at| Effect::Moderate { at: *at }))
@@ -59,7 +65,11 @@ impl Run {
     pub fn is_parked(&self) -> bool {
         let index = &self.index;
         // Children report by letter.
-        let waits_here = |at: &StepAt| matches!(self.state(*at).path, Some(Path::Edge));
+        let waits_here = |at: &StepAt| match self.state(*at).path {
+            Some(Path::Edge | Path::Sync) => true,
+            Some(Path::Bridge) => self.state(*at).waiting != Some(Waiting::ExternalCallback),
+            _ => false,
+        };
         let idle = !index.in_flight.keys().any(waits_here) && index.checking.is_empty();
         let nothing_ready =
             self.next_ready().is_none() && self.next_queued().is_none() && index.asks.is_empty();
@@ -83,11 +93,12 @@ impl Run {
         let state = self.state(at);
         let prepared = state.prepared.as_deref();
         let terms = state.terms.as_deref();
-        let schema: Map<String, Value> =
-            step.outputs.iter().map(|(name, field)| (name.clone(), json!(field))).collect();
+        let schema = crate::outputs::schema::json::of(&step.outputs);
         Request {
             run: self.id,
             step: self.name(at),
+            workflow: self.started.workflow.clone(),
+            gateway: state.gateway.clone().unwrap_or_default(),
             attempt: state.attempt,
             dispatch_no: state.dispatch_no,
             idempotency_key: self.idempotency_key(at),
@@ -100,10 +111,16 @@ impl Run {
             cwd: step.cwd.clone(),
             model: terms.and_then(|terms| terms.model.clone()).or_else(|| step.model.clone()),
             tools: self.tools_of(at.step),
-            output_schema: (!schema.is_empty()).then_some(Value::Object(schema)),
+            output_strategy: match schema {
+                Some(_) => OutputStrategy::Structured,
+                None => OutputStrategy::Text,
+            },
+            output_schema: schema,
             max_output_tokens: terms
                 .and_then(|terms| terms.max_output_tokens)
                 .or(step.max_output_tokens),
+            price: terms.and_then(|terms| terms.price.clone()),
+            ceiling: terms.filter(|terms| !terms.reserved.is_zero()).map(|terms| terms.reserved),
             timeout_ms: step.timeout_ms,
             constraints: terms.map(|terms| terms.constraints.clone()).unwrap_or_default(),
             action_digest: state.digest.clone().unwrap_or_default(),

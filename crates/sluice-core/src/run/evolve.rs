@@ -328,9 +328,6 @@ impl Run {
         if let Some(prepared) = &dispatch.prepared {
             state.prepared = Some(Arc::clone(prepared));
         }
-        if dispatch.path == Path::Bridge {
-            state.waiting = Some(Waiting::ExternalCallback);
-        }
         state.deadline_ms = dispatch.deadline_ms;
         state.started_at_ms.get_or_insert(at_ms);
         state.attempt_at_ms = Some(at_ms);
@@ -502,5 +499,6 @@ fn add(total: &mut Usage, one: &Usage) {
     total.input_tokens = total.input_tokens.saturating_add(one.input_tokens);
     total.output_tokens = total.output_tokens.saturating_add(one.output_tokens);
     total.thinking_tokens = total.thinking_tokens.saturating_add(one.thinking_tokens);
+    total.cached_tokens = total.cached_tokens.saturating_add(one.cached_tokens);
     total.cost = total.cost.checked_add(one.cost).unwrap_or(total.cost);
 }

@@ -166,6 +166,8 @@ fn encode_answer(answer: &Answer) -> Value {
         "model": answer.usage.model, "input_tokens": answer.usage.input_tokens,
         "output_tokens": answer.usage.output_tokens,
         "thinking_tokens": answer.usage.thinking_tokens,
+        "cached_tokens": answer.usage.cached_tokens, "unpriced": answer.usage.unpriced,
+        "conversation": answer.conversation, "artefacts": answer.artefacts,
         "cost": answer.usage.cost.micro_cents(), "unknown": answer.usage.unknown,
     })
 }
@@ -174,6 +176,8 @@ fn decode_answer(value: &Value) -> Option<Answer> {
     let fields: &Map<String, Value> = value.as_object()?;
     let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
     let number = |key: &str| fields.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let flag = |key: &str| fields.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let list = |key: &str| fields.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let given = |key: &str| fields.get(key).filter(|value| !value.is_null());
     let error = match given("error") {
         None => None,
@@ -196,10 +200,14 @@ fn decode_answer(value: &Value) -> Option<Answer> {
             input_tokens: number("input_tokens"),
             output_tokens: number("output_tokens"),
             thinking_tokens: number("thinking_tokens"),
+            cached_tokens: number("cached_tokens"),
+            unpriced: flag("unpriced"),
             cost: Money::from_micro_cents(number("cost")),
-            unknown: fields.get("unknown").and_then(Value::as_bool).unwrap_or(false),
+            unknown: flag("unknown"),
         },
         session: text("session"),
+        conversation: list("conversation"),
+        artefacts: list("artefacts"),
     })
 }
 

@@ -244,6 +244,8 @@ fn total<'u>(all: impl Iterator<Item = &'u Usage>) -> Usage {
         input_tokens: sum.input_tokens.saturating_add(one.input_tokens),
         output_tokens: sum.output_tokens.saturating_add(one.output_tokens),
         thinking_tokens: sum.thinking_tokens.saturating_add(one.thinking_tokens),
+        cached_tokens: sum.cached_tokens.saturating_add(one.cached_tokens),
+        unpriced: false,
         cost: sum.cost.checked_add(one.cost).unwrap_or(Money::from_micro_cents(u64::MAX)),
         unknown: false,
     })

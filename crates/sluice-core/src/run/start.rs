@@ -159,6 +159,8 @@ fn completed(source: RunId, state: &StepState, outcome: Arc<Outcome>) -> NodeEve
         usage: Usage::default(),
         coercions: Vec::new(),
         session: state.session.clone(),
+        conversation: Vec::new(),
+        artefacts: Vec::new(),
         carried: Some(source),
     }))
 }

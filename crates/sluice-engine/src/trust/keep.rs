@@ -291,7 +291,7 @@ impl Inner {
         if provider.is_empty() {
             return Some(Some(Health::Healthy));
         }
-        let adapter = self.agents.at(provider, row)?;
+        let adapter = self.agents.at(provider, row.map(|row| (name, row)))?;
         let patience = Duration::from_millis(PULSE_PATIENCE_MS);
         Some(match tokio::time::timeout(patience, adapter.health()).await {
             Ok(Answered::Healthy) => Some(Health::Healthy),

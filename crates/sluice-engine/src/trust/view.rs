@@ -81,7 +81,7 @@ impl Authority for View<'_> {
 
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote {
         let row = self.gateway(gateway);
-        let adapter = self.agents.at(agent, row);
+        let adapter = self.agents.at(agent, row.map(|row| (gateway, row)));
         adapter.map_or(Quote::Priced, |adapter| adapter.quote(step))
     }
 

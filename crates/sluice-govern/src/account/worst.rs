@@ -76,6 +76,28 @@ pub fn worst(costing: Costing<'_>, declared: Option<Money>, fallback: Option<Mon
     }
 }
 
+/// Tokens that work has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Read.
+    pub input: u64,
+    /// Of those, what the provider had kept.
+    pub cached: u64,
+    /// Written, thought included.
+    pub output: u64,
+}
+
+/// What tokens cost, rounded up.
+pub fn bill(price: &Price, tokens: Tokens) -> Money {
+    let kept = price.cached_input_cents_per_mtok.unwrap_or(price.input_cents_per_mtok);
+    let cached = tokens.cached.min(tokens.input);
+    let part = |tokens: u64, money: Money| u128::from(tokens) * u128::from(money.micro_cents());
+    let sum = part(tokens.input - cached, price.input_cents_per_mtok)
+        .saturating_add(part(cached, kept))
+        .saturating_add(part(tokens.output, price.output_cents_per_mtok));
+    Money::from_micro_cents(u64::try_from(sum.div_ceil(PRICE_TOKENS)).unwrap_or(u64::MAX))
+}
+
 /// A price and what is read for it.
 struct Bill<'a> {
     price: &'a Price,

@@ -1,5 +1,6 @@
 //! Gateways: where work is done.
 
+use crate::secret::SecretRef;
 use serde::{Deserialize, Serialize};
 
 /// A capability that stands for all of them.
@@ -19,6 +20,19 @@ pub struct Gateway {
     /// Where it is; absent means in this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// Where the API of its provider is, for one in this process; absent means
+    /// where that provider is known to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Where the key is kept that its provider, or the bridge behind it, is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<SecretRef>,
+    /// Servers of tools that it may offer to models, by the operator's names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_servers: Vec<String>,
+    /// Whether its callbacks may leave out which dispatch they are of.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub legacy_callback: bool,
     /// SHA-256 of its token, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_sha256: Option<String>,
@@ -48,6 +62,10 @@ impl Default for Gateway {
             provider: String::new(),
             environment: "local".to_owned(),
             url: None,
+            base_url: None,
+            key: None,
+            tool_servers: Vec::new(),
+            legacy_callback: false,
             token_sha256: None,
             instance_id: None,
             capabilities: Vec::new(),

@@ -3,7 +3,7 @@
 use super::choices::{Address, ExecutionTarget};
 use super::prompt::{InstructionDoc, Memory, NoteDoc};
 use super::schedule::ScheduleRow;
-use super::webhook::{HookDoc, WebhookDoc};
+use super::webhook::{HookDoc, Reference, WebhookDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Table, Whole};
@@ -154,6 +154,15 @@ document! {
         optional "environment" environment: String,
         /// Where it is; without it, in this process.
         optional "url" url: Address,
+        /// Where the API of its provider is, for one in this process.
+        optional "base_url" base_url: Address,
+        /// Where the key is kept that its provider, or the bridge behind it, is shown:
+        /// `env:NAME` or `file:PATH`.
+        optional "key" key: Reference,
+        /// Servers of tools that it may offer to models, by the operator's names.
+        optional "tool_servers" tool_servers: Vec<String>,
+        /// Whether its callbacks may leave out which dispatch they are of (false).
+        optional "legacy_callback" legacy_callback: bool,
         /// What it offers.
         optional "capabilities" capabilities: Vec<String>,
         /// Agents below this trust level may not use it (1).
@@ -263,6 +272,8 @@ document! {
         required "input_cents_per_mtok" input_cents_per_mtok: Money,
         /// A million tokens written, thought included, in cents.
         required "output_cents_per_mtok" output_cents_per_mtok: Money,
+        /// A million tokens read that the provider had kept, in cents; as any others without it.
+        optional "cached_input_cents_per_mtok" cached_input_cents_per_mtok: Money,
         /// Longest answer, where neither step nor agent bounds it, in tokens.
         optional "max_output_tokens" max_output_tokens: Whole<1, 100_000_000>,
     }

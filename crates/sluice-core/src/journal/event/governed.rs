@@ -3,6 +3,7 @@
 use crate::money::Money;
 use serde_json::Value;
 use sluice_govern::decision::{Constraints, Known, expand};
+use sluice_govern::registry::Price;
 use std::sync::Arc;
 
 /// What the gates decided, as it is written: the text of a JSON object. It is
@@ -52,6 +53,8 @@ pub struct Terms {
     pub model: Option<String>,
     /// Longest answer, where the money bounds it.
     pub max_output_tokens: Option<u64>,
+    /// What the model cost when the money was reserved.
+    pub price: Option<Price>,
 }
 
 /// An account that money was reserved in.

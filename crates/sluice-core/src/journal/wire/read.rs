@@ -202,6 +202,7 @@ fn terms(fields: &Fields<'_>) -> Read<Terms> {
         constraints: fields.or_default("constraints")?,
         model: fields.option("termsModel")?,
         max_output_tokens: fields.option("maxOutputTokens")?,
+        price: fields.option("price")?,
     })
 }
 
@@ -222,6 +223,7 @@ fn started(fields: &Fields<'_>) -> Read<Dispatch> {
     let path = |word: &str| match (word, child) {
         ("edge", _) => Some(Path::Edge),
         ("bridge", _) => Some(Path::Bridge),
+        ("bridge_sync", _) => Some(Path::Sync),
         ("child", Some(run)) => Some(Path::Child(run)),
         ("fan_out", _) => Some(Path::FanOut),
         _ => None,
@@ -332,6 +334,8 @@ fn completed(fields: &Fields<'_>) -> Read<Completed> {
         usage: usage(fields)?,
         coercions: coercions(fields)?,
         session: fields.option("session")?,
+        conversation: fields.or_default("conversation")?,
+        artefacts: fields.or_default("artefacts")?,
         carried: fields.parsed("carriedFrom", RunId::parse)?,
     })
 }
@@ -454,6 +458,8 @@ fn usage(fields: &Fields<'_>) -> Read<Usage> {
         input_tokens: fields.or_default("inputTokens")?,
         output_tokens: fields.or_default("outputTokens")?,
         thinking_tokens: fields.or_default("thinkingTokens")?,
+        cached_tokens: fields.or_default("cachedTokens")?,
+        unpriced: false,
         cost,
         unknown: fields.or_default("costUnknown")?,
     })

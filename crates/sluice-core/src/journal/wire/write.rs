@@ -175,6 +175,7 @@ fn started(payload: &mut Payload<'_>, dispatch: &Dispatch) {
     let path = match dispatch.path {
         Path::Edge => "edge",
         Path::Bridge => "bridge",
+        Path::Sync => "bridge_sync",
         Path::Child(_) => "child",
         Path::FanOut => "fan_out",
     };
@@ -201,6 +202,7 @@ fn terms(payload: &mut Payload<'_>, terms: &Terms) {
     payload.unless_default("constraints", &terms.constraints);
     payload.option("termsModel", terms.model.as_ref());
     payload.option("maxOutputTokens", terms.max_output_tokens.as_ref());
+    payload.option("price", terms.price.as_ref());
 }
 
 /// The prompt is written even if empty: where it is, something was prepared.
@@ -296,6 +298,8 @@ fn completed(payload: &mut Payload<'_>, done: &Completed) {
     usage(payload, &done.usage);
     payload.unless_default("coercions", &done.coercions);
     payload.option("session", done.session.as_ref());
+    payload.unless_default("conversation", &done.conversation);
+    payload.unless_default("artefacts", &done.artefacts);
     payload.option("carriedFrom", done.carried.map(Text).as_ref());
 }
 
@@ -382,6 +386,7 @@ fn usage(payload: &mut Payload<'_>, usage: &Usage) {
     payload.unless_default("inputTokens", &usage.input_tokens);
     payload.unless_default("outputTokens", &usage.output_tokens);
     payload.unless_default("thinkingTokens", &usage.thinking_tokens);
+    payload.unless_default("cachedTokens", &usage.cached_tokens);
     if usage.cost != Money::ZERO {
         // Exact digits: what `Display` shows is a JSON number.
         payload.raw("cost", |out| out.extend_from_slice(usage.cost.to_string().as_bytes()));

@@ -285,6 +285,8 @@ impl Turn<'_> {
             usage: Usage::default(),
             coercions,
             session: None,
+            conversation: Vec::new(),
+            artefacts: Vec::new(),
             carried: None,
         })
     }

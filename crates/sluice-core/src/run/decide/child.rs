@@ -84,6 +84,8 @@ impl Turn<'_> {
                     usage: Usage::default(),
                     coercions,
                     session: None,
+                    conversation: Vec::new(),
+                    artefacts: Vec::new(),
                     carried: None,
                 };
                 self.node(at, NodeEvent::Completed(Box::new(completed)));

@@ -20,7 +20,9 @@ impl Turn<'_> {
     fn in_flight(&self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
         let current = self.run.index.in_flight.get(&at);
         let is_current = current.is_some_and(|current| *current == dispatch_no);
-        if is_current && matches!(self.run.state(at).path, Some(Path::Edge | Path::Bridge)) {
+        if is_current
+            && matches!(self.run.state(at).path, Some(Path::Edge | Path::Bridge | Path::Sync))
+        {
             Ok(())
         } else {
             Err(Refusal::Late)
@@ -37,7 +39,8 @@ impl Turn<'_> {
             let reconciled = self.reconcile(at, dispatch_no, answer.usage);
             return if reconciled { Ok(()) } else { Err(late) };
         }
-        let answer = Answer { usage: self.believed(at, answer.usage.clone()), ..answer };
+        let usage = self.priced(at, answer.usage.clone());
+        let answer = Answer { usage: self.believed(at, usage), ..answer };
         if self.run.status == RunStatus::Cancelling {
             let reason = self.run.cancel_reason.clone().unwrap_or_default();
             self.stop_with(at, Code::Cancelled, &reason, answer.usage);
@@ -59,7 +62,10 @@ impl Turn<'_> {
             self.fail_attempt(at, trouble);
             return Ok(());
         }
-        let (usage, session) = (answer.usage.clone(), answer.session.clone());
+        let mut answer = answer;
+        let (usage, session) = (answer.usage.clone(), answer.session.take());
+        let conversation = std::mem::take(&mut answer.conversation);
+        let artefacts = std::mem::take(&mut answer.artefacts);
         match self.outcome(at, answer) {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);
@@ -71,6 +77,8 @@ impl Turn<'_> {
                     usage,
                     coercions,
                     session,
+                    conversation,
+                    artefacts,
                     carried: None,
                 };
                 self.node(at, NodeEvent::Completed(Box::new(completed)));
@@ -108,7 +116,7 @@ impl Turn<'_> {
     pub(super) fn accepted(&mut self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
         self.in_flight(at, dispatch_no)?;
         let state = self.run.state(at);
-        if state.path == Some(Path::Bridge) {
+        if state.waiting == Some(Waiting::ExternalCallback) {
             return Ok(());
         }
         let wait = Wait {

@@ -6,6 +6,7 @@ use super::govern::Ready;
 use super::money::signed;
 use crate::journal::event::{Prepared, StepAt, Terms};
 use crate::layers;
+use crate::limits::TOOL_TURNS_RESERVED;
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::Quote;
@@ -17,9 +18,9 @@ use sluice_govern::account::{
 use sluice_govern::action::Action;
 use sluice_govern::decision::Constraints;
 use sluice_govern::facts::{
-    Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb,
+    Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
-use sluice_govern::registry::{Role, TrustedContext};
+use sluice_govern::registry::{Price, Role, TrustedContext};
 use sluice_govern::route::{DeployedOn, Features, Layer, Route, Want, route};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(super) struct Dossier<'f> {
     pub(super) gateway: String,
     pub(super) role: Option<Role>,
     pub(super) model: Option<String>,
+    /// What the model costs now, where its tokens are what is paid for.
+    pub(super) price: Option<Price>,
     /// Layers 1 to 5, where there are any but the engine's own.
     pub(super) system_prompt: Option<String>,
     /// What a member may use of the step's tools.
@@ -60,11 +63,13 @@ impl Turn<'_> {
             let role = self.run.role_of(at.step).zip(role.as_ref());
             self.caps(at, &run, role, agent_name, &gateway).into_iter().unzip()
         };
+        let price = self.price(agent_name, &gateway, &name, model.as_deref()).cloned();
         Dossier {
             run,
             name,
             gateway,
             role,
+            price,
             model,
             system_prompt: (!ready.prepared.layers.is_empty())
                 .then(|| layers::system_prompt(&ready.prepared.layers)),
@@ -213,7 +218,7 @@ impl Turn<'_> {
                 worst(Costing::Unpriced, Some(least), None)
             }
             Quote::Priced => {
-                let price = model.and_then(|model| authority.fabric().prices.get(model));
+                let price = self.price(agent_name, gateway, name, model);
                 let prepared = &ready.prepared;
                 let texts = [prepared.prompt.as_str(), prepared.stdin.as_deref().unwrap_or("")];
                 let texts = texts.into_iter().chain(prepared.layers.iter().map(|one| &*one.text));
@@ -222,9 +227,21 @@ impl Turn<'_> {
                     input_tokens: input_tokens(texts),
                     max_output_tokens: step.max_output_tokens,
                 });
-                worst(costing, declared, fallback)
+                let once = worst(costing, declared, fallback);
+                if price.is_none() || self.run.tools_of(ready.at.step).is_empty() {
+                    return once;
+                }
+                several(once, declared)
             }
         }
+    }
+
+    /// What a model costs, where its tokens are what is paid for.
+    fn price(&self, agent: &str, gateway: &str, name: &str, model: Option<&str>) -> Option<&Price> {
+        let authority = self.given.authority;
+        let prices = &authority.fabric().prices;
+        let price = prices.get(model?)?;
+        (authority.quote(agent, gateway, name) == Quote::Priced).then_some(price)
     }
 
     /// Every cap that applies, with what is held in it and what overruns of it
@@ -353,6 +370,15 @@ fn inputs(prepared: &Prepared, now_ms: u64) -> Inputs<'static> {
         private: labels.private,
         age_ms: labels.since_ms.map(|since_ms| now_ms.saturating_sub(since_ms)),
     }
+}
+
+/// A model with tools is asked again with what they answer. Enough is reserved
+/// for some turns; whoever asks it stops when another one could pass that.
+fn several(once: Estimate, declared: Option<Money>) -> Estimate {
+    let Worst::Known(one) = once.worst else { return once };
+    let all = Money::from_micro_cents(one.micro_cents().saturating_mul(TOOL_TURNS_RESERVED));
+    let all = declared.map_or(all, |declared| declared.min(all)).max(one);
+    Estimate { worst: Worst::Known(all), ..once }
 }
 
 fn clamped(count: i64) -> u32 {

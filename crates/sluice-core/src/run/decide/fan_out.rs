@@ -137,6 +137,8 @@ impl Turn<'_> {
             usage: Usage::default(),
             coercions: Vec::new(),
             session: None,
+            conversation: Vec::new(),
+            artefacts: Vec::new(),
             carried: None,
         };
         self.node(at, NodeEvent::Completed(Box::new(completed)));

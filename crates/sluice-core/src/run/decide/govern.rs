@@ -11,6 +11,7 @@ use super::money::signed;
 use crate::journal::event::{
     Account, Dispatch, NodeEvent, Path, Prepared, Record, Skip, SkipCause, StepAt, Terms,
 };
+use crate::limits::SYNC_MS_MAX;
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::Usage;
@@ -23,8 +24,13 @@ use sluice_govern::account::Name;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{Cap, Facts, Worst};
-use sluice_govern::registry::{Phase, Posture};
+use sluice_govern::registry::{Phase, Posture, Price};
 use std::sync::Arc;
+
+/// Agents whose work is done in this process, wherever their gateway is.
+const NATIVE: &str = "native";
+/// What a gateway offers that holds a request until it has the result.
+const SYNC: &str = "sync";
 
 /// What the gates said of a dispatch, and what it rests on.
 struct Judged {
@@ -37,6 +43,7 @@ struct Judged {
     worst: Worst,
     max_output_tokens: Option<u64>,
     model: Option<String>,
+    price: Option<Price>,
 }
 
 /// A step that is about to be sent.
@@ -105,7 +112,7 @@ impl Turn<'_> {
         let path = if child {
             Path::Child(RunId::new(self.given.now_ms, &mut *self.given.entropy))
         } else {
-            Path::Edge
+            self.way(at, &judged.gateway)
         };
         let agent = self.run.agent_of(at.step).map(str::to_owned).filter(|_| !child);
         // Sent again after a crash, it takes what it now needs for what it had.
@@ -134,6 +141,25 @@ impl Turn<'_> {
         }
         self.guards.dispatched();
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
+    }
+
+    /// How a step reaches its gateway.
+    fn way(&self, at: StepAt, gateway: &str) -> Path {
+        let authority = self.given.authority;
+        let Some(row) = authority.gateway(gateway).filter(|row| row.url.is_some()) else {
+            return Path::Edge;
+        };
+        let agent = self.run.agent_of(at.step).and_then(|name| authority.agent(name));
+        let target = agent.and_then(|agent| agent.execution_target.as_deref());
+        if target == Some(NATIVE) {
+            return Path::Edge;
+        }
+        let soon = self.run.step(at).timeout_ms <= SYNC_MS_MAX;
+        if soon && row.capabilities.iter().any(|one| one == SYNC) {
+            Path::Sync
+        } else {
+            Path::Bridge
+        }
     }
 
     #[cfg(feature = "sabotage")]
@@ -187,6 +213,7 @@ impl Turn<'_> {
             constraints: std::mem::take(&mut judged.decision.constraints),
             model: judged.model.take(),
             max_output_tokens: judged.max_output_tokens,
+            price: judged.price.take(),
         }
     }
 
@@ -242,6 +269,7 @@ fn judged(
         worst: dossier.estimate.worst,
         max_output_tokens: dossier.estimate.max_output_tokens,
         gateway: dossier.gateway,
+        price: dossier.price,
         model: dossier.model,
     }
 }

@@ -12,7 +12,8 @@ use crate::money::Money;
 use crate::port::adapter::Usage;
 use crate::run::evolve::money::Landing;
 use serde_json::{Map, Value, json};
-use sluice_govern::account::{self, Name, THRESHOLDS};
+use sluice_govern::account::{self, Name, THRESHOLDS, Tokens};
+use sluice_govern::registry::Price;
 
 impl Turn<'_> {
     /// A dispatch has come to its end.
@@ -33,7 +34,9 @@ impl Turn<'_> {
         if usage.unknown || !self.run.open.contains_key(&(at, dispatch_no)) {
             return false;
         }
-        let usage = self.believed(at, usage);
+        let price = self.run.open.get(&(at, dispatch_no));
+        let price = price.and_then(|open| open.terms.price.clone());
+        let usage = self.believed(at, charged(usage, price.as_ref()));
         if usage.unknown {
             // What it says it cost nobody believes, and it says nothing more.
             self.settle_unknown(at, dispatch_no);
@@ -150,6 +153,12 @@ impl Turn<'_> {
         self.emit(Event::BudgetAlert(figures));
     }
 
+    /// What tokens that the dispatch in flight took cost, by the price that was pinned.
+    pub(super) fn priced(&self, at: StepAt, usage: Usage) -> Usage {
+        let terms = self.in_flight_terms(at);
+        charged(usage, terms.and_then(|terms| terms.price.as_ref()))
+    }
+
     /// Figures that nobody can believe are left out, and that is told.
     pub(super) fn believed(&mut self, at: StepAt, usage: Usage) -> Usage {
         let tokens = usage.input_tokens.max(usage.output_tokens).max(usage.thinking_tokens);
@@ -163,6 +172,21 @@ impl Turn<'_> {
         }));
         Usage { model: usage.model, ..Usage::unknown() }
     }
+}
+
+/// What tokens cost where whoever did the work did not say. Without a price
+/// nobody can.
+fn charged(usage: Usage, price: Option<&Price>) -> Usage {
+    if !usage.unpriced {
+        return usage;
+    }
+    let tokens = Tokens {
+        input: usage.input_tokens,
+        cached: usage.cached_tokens,
+        output: usage.output_tokens.saturating_add(usage.thinking_tokens),
+    };
+    let cost = price.map_or(usage.cost, |price| account::bill(price, tokens));
+    Usage { cost, unpriced: false, ..usage }
 }
 
 /// As much of an amount as counters have room for.

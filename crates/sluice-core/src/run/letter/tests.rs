@@ -19,10 +19,14 @@ fn commands() -> Vec<Command> {
             input_tokens: 1,
             output_tokens: 2,
             thinking_tokens: 3,
+            cached_tokens: 1,
+            unpriced: true,
             cost: Money::from_micro_cents(4),
             unknown: true,
         },
         session: Some("s".to_owned()),
+        conversation: vec![json!({"role": "user", "text": "hi"})],
+        artefacts: vec![json!({"mime": "image/png", "bytes": 3})],
     };
     let complete = |item, answer| Command::Complete {
         at: StepAt { step: 7, item },

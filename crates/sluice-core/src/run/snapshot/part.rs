@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use sluice_govern::decision::Constraints;
+use sluice_govern::registry::Price;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -127,6 +128,16 @@ macro_rules! plain {
 }
 
 plain! { bool, u8, u32, u64, String, Map<String, Value>, Value, Constraints, }
+
+impl Part for Price {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Price, D::Error> {
+        Price::deserialize(deserializer)
+    }
+}
 
 /// Types with a word for each value: how to write, how to read, and which one
 /// is left out.

@@ -76,7 +76,9 @@ parts! {
         input_tokens = "i",
         output_tokens = "o",
         thinking_tokens = "t",
+        cached_tokens = "k",
         cost = "c",
+        unpriced = "p",
         unknown = "u",
     }
     Terms {
@@ -86,6 +88,7 @@ parts! {
         constraints = "c",
         model = "m",
         max_output_tokens = "o",
+        price = "p",
     }
     Account { name = "n", cap = "c", }
     GateWait {
@@ -209,6 +212,7 @@ fn path_word(path: Path) -> Cow<'static, str> {
     match path {
         Path::Edge => "edge".into(),
         Path::Bridge => "bridge".into(),
+        Path::Sync => "bridge_sync".into(),
         Path::FanOut => "fan_out".into(),
         Path::Child(run) => run.to_string().into(),
     }
@@ -218,6 +222,7 @@ fn path(word: &str) -> Option<Path> {
     match word {
         "edge" => Some(Path::Edge),
         "bridge" => Some(Path::Bridge),
+        "bridge_sync" => Some(Path::Sync),
         "fan_out" => Some(Path::FanOut),
         _ => RunId::parse(word).map(Path::Child),
     }

@@ -340,6 +340,7 @@ fn a_declared_ceiling_bounds_the_answer_to_match() {
     let price = || Price {
         input_cents_per_mtok: cents(1_000_000),
         output_cents_per_mtok: cents(1_000_000),
+        cached_input_cents_per_mtok: None,
         max_output_tokens: Some(1000),
     };
     check(

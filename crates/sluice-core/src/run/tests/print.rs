@@ -42,6 +42,7 @@ impl World {
                 let path = match dispatch.path {
                     Path::Edge => String::new(),
                     Path::Bridge => " bridge".to_owned(),
+                    Path::Sync => " bridge_sync".to_owned(),
                     Path::Child(child) => format!(" {child}"),
                     Path::FanOut => " fan_out".to_owned(),
                 };

@@ -9,6 +9,7 @@ fn price(input: u64, output: u64, max_output_tokens: Option<u64>) -> Price {
     Price {
         input_cents_per_mtok: money(input),
         output_cents_per_mtok: money(output),
+        cached_input_cents_per_mtok: None,
         max_output_tokens,
     }
 }
@@ -101,4 +102,17 @@ proptest! {
             prop_assert!(longest.is_none_or(|longest| tokens <= longest));
         }
     }
+}
+
+#[test]
+fn what_the_provider_had_kept_costs_less_and_everything_is_rounded_up() {
+    let price = Price { cached_input_cents_per_mtok: Some(money(30_000_000)), ..usual() };
+    let tokens = Tokens { input: 1000, cached: 400, output: 100 };
+    assert_eq!(bill(&price, tokens), money(600 * 300 + 400 * 30 + 100 * 1500));
+    let dear = Tokens { input: u64::MAX, cached: 0, output: u64::MAX };
+    assert_eq!(bill(&price, dear), money(u64::MAX));
+    let odd = Tokens { input: 1, cached: 5, output: 0 };
+    assert_eq!(bill(&price, odd), money(30));
+    let cheap = Price { input_cents_per_mtok: money(1), ..usual() };
+    assert_eq!(bill(&cheap, Tokens { input: 1, ..Tokens::default() }), money(1));
 }

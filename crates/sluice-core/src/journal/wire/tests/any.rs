@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value};
 use sluice_govern::decision::Constraints;
-use sluice_govern::registry::Posture;
+use sluice_govern::registry::{Posture, Price};
 use std::sync::Arc;
 
 pub(super) fn event() -> BoxedStrategy<Event> {
@@ -100,12 +100,14 @@ fn step_at() -> BoxedStrategy<StepAt> {
 
 fn usage() -> BoxedStrategy<Usage> {
     let tokens = || prop_oneof![Just(0), any::<u64>()];
-    (maybe(), tokens(), tokens(), tokens(), tokens(), any::<bool>())
-        .prop_map(|(model, i, o, t, cost, unknown)| Usage {
+    (maybe(), tokens(), tokens(), (tokens(), tokens()), tokens(), any::<bool>())
+        .prop_map(|(model, i, o, (t, k), cost, unknown)| Usage {
             model,
             input_tokens: i,
             output_tokens: o,
             thinking_tokens: t,
+            cached_tokens: k,
+            unpriced: false,
             cost: Money::from_micro_cents(cost),
             unknown,
         })
@@ -137,14 +139,22 @@ fn constraints() -> BoxedStrategy<Constraints> {
 fn terms() -> BoxedStrategy<Terms> {
     let account = (text(), money()).prop_map(|(name, cap)| Account { name, cap });
     let taken = (maybe(), money(), vec(account, 0..3));
-    (taken, constraints(), maybe(), option::of(any::<u64>()))
-        .prop_map(|((slot, reserved, accounts), constraints, model, max_output_tokens)| Terms {
+    let price = (money(), money(), option::of(money())).prop_map(|(read, written, kept)| Price {
+        input_cents_per_mtok: read,
+        output_cents_per_mtok: written,
+        cached_input_cents_per_mtok: kept,
+        max_output_tokens: None,
+    });
+    let model = (maybe(), option::of(any::<u64>()), option::of(price));
+    (taken, constraints(), model)
+        .prop_map(|((slot, reserved, accounts), constraints, model)| Terms {
             slot,
             reserved,
             accounts,
             constraints,
-            model,
-            max_output_tokens,
+            model: model.0,
+            max_output_tokens: model.1,
+            price: model.2,
         })
         .boxed()
 }
@@ -375,6 +385,8 @@ fn completed() -> BoxedStrategy<Completed> {
                 usage,
                 coercions,
                 session,
+                conversation: Vec::new(),
+                artefacts: Vec::new(),
                 carried,
             }
         })

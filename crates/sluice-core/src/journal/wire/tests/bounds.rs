@@ -16,6 +16,8 @@ fn done(outputs: Value, stdout: &str) -> Event {
         usage: Usage::default(),
         coercions: Vec::new(),
         session: None,
+        conversation: Vec::new(),
+        artefacts: Vec::new(),
         carried: None,
     };
     Event::Node(StepAt::whole(0), NodeEvent::Completed(Box::new(completed)))

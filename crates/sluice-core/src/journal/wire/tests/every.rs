@@ -15,7 +15,7 @@ use crate::run::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Constraints;
-use sluice_govern::registry::Posture;
+use sluice_govern::registry::{Posture, Price};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,6 +44,8 @@ fn usage() -> Usage {
         input_tokens: 1,
         output_tokens: 2,
         thinking_tokens: 3,
+        cached_tokens: 1,
+        unpriced: false,
         cost: Money::from_micro_cents(210_000),
         unknown: true,
     }
@@ -127,6 +129,12 @@ fn dispatch() -> Dispatch {
             constraints: constraints(),
             model: some("m"),
             max_output_tokens: Some(12),
+            price: Some(Price {
+                input_cents_per_mtok: Money::from_micro_cents(300_000_000),
+                output_cents_per_mtok: Money::from_micro_cents(1),
+                cached_input_cents_per_mtok: None,
+                max_output_tokens: Some(9),
+            }),
         }),
     }
 }
@@ -149,6 +157,8 @@ fn completed() -> Completed {
         usage: usage(),
         coercions: vec![coercion],
         session: some("talk"),
+        conversation: Vec::new(),
+        artefacts: Vec::new(),
         carried: Some(RUN),
     }
 }
@@ -378,6 +388,8 @@ fn bare_ends() -> Vec<NodeEvent> {
         usage: Usage::default(),
         coercions: Vec::new(),
         session: None,
+        conversation: Vec::new(),
+        artefacts: Vec::new(),
         carried: None,
     };
     let ending = Ending {

@@ -1,0 +1,93 @@
+//! Tokens of dispatches: who has one may answer that dispatch, and no other.
+//!
+//! A token is a keyed hash over whose dispatch it is, so nothing has to be kept
+//! to know it again.
+//!
+//! INVARIANT: a token says gateway, run, step and dispatch. One that was given for
+//! another of any of these is none.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use sluice_core::run::id::RunId;
+use std::fmt;
+use subtle::ConstantTimeEq as _;
+
+/// What every token begins with, so that scanners for leaked secrets know it.
+const PREFIX: &str = "sld_";
+
+/// A dispatch, as its token names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dispatched<'a> {
+    /// The gateway it was given to.
+    pub gateway: &'a str,
+    /// The run.
+    pub run: RunId,
+    /// The step; `step[3]` for an instance.
+    pub step: &'a str,
+    /// Which dispatch of it.
+    pub dispatch_no: u32,
+}
+
+/// Makes and knows tokens.
+#[derive(Clone)]
+pub struct DispatchKey([u8; 32]);
+
+impl DispatchKey {
+    /// From 256 bits that nobody else has.
+    pub fn new(key: [u8; 32]) -> DispatchKey {
+        DispatchKey(key)
+    }
+
+    /// The token of a dispatch.
+    pub fn token(&self, of: Dispatched<'_>) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        // Each part with its length: no two dispatches are written alike.
+        let number = of.dispatch_no.to_string();
+        for part in [of.gateway, &of.run.to_string(), of.step, &number] {
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            mac.update(&length.to_be_bytes());
+            mac.update(part.as_bytes());
+        }
+        format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+    }
+
+    /// Whether this is the token of a dispatch, found out in a time that does not tell.
+    pub fn knows(&self, token: &str, of: Dispatched<'_>) -> bool {
+        self.token(of).as_bytes().ct_eq(token.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for DispatchKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DispatchKey")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_of_one_dispatch_and_one_key() {
+        let key = DispatchKey::new([7; 32]);
+        let of = Dispatched { gateway: "g", run: RunId(1), step: "a", dispatch_no: 2 };
+        let token = key.token(of);
+        assert!(token.starts_with("sld_") && key.knows(&token, of));
+        let others = [
+            Dispatched { gateway: "ga", ..of },
+            Dispatched { run: RunId(2), ..of },
+            Dispatched { step: "a[0]", ..of },
+            Dispatched { dispatch_no: 1, ..of },
+            Dispatched { gateway: "", step: "ga", ..of },
+        ];
+        for other in others {
+            assert!(!key.knows(&token, other), "{other:?}");
+        }
+        assert!(!DispatchKey::new([8; 32]).knows(&token, of));
+        for wrong in ["", "sld_", &token[..token.len() - 1], &format!("{token}A")] {
+            assert!(!key.knows(wrong, of));
+        }
+    }
+}

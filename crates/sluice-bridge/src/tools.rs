@@ -1,0 +1,51 @@
+//! Tools that models may be offered, by the servers that have them.
+
+use crate::wire::Place;
+use serde_json::Value;
+use sluice_core::port::Later;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name in all lists and rules: `server.tool`.
+    pub name: String,
+    /// What it does, in its server's words.
+    pub description: String,
+    /// What it takes: a JSON Schema.
+    pub input_schema: Value,
+    /// Whether its server says that it changes nothing.
+    pub read_only: bool,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolAnswer {
+    /// Its answer, as text.
+    pub text: String,
+    /// Whether it says that it failed.
+    pub failed: bool,
+}
+
+/// A server of tools cannot be spoken to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolTrouble(pub String);
+
+/// Somebody who has tools.
+pub trait ToolServer: Send + Sync + Debug {
+    /// The operator's name for it.
+    fn name(&self) -> &str;
+
+    /// The tools it has.
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>>;
+
+    /// Calls one of them, by its full name. Dropping the future abandons the call.
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a Value,
+        place: Place<'a>,
+    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>>;
+}

@@ -1,0 +1,70 @@
+//! The one seam between adapters and providers: a request goes out, an answer
+//! comes in, piece by piece. Live it is `outbound`; a recording keeps what passes,
+//! a replay answers without any network.
+
+use crate::outbound::error::OutboundError;
+use crate::outbound::{Outbound, Reply, Request};
+use reqwest::header::HeaderMap;
+use sluice_core::port::Later;
+use std::fmt::Debug;
+
+/// Which request of which dispatch: what a recording finds it by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The step; `step[3]` for an instance.
+    pub step: &'a str,
+    /// Which dispatch of it.
+    pub dispatch_no: u32,
+    /// Which request of that dispatch, from 1.
+    pub number: u32,
+}
+
+/// Carries requests to providers.
+pub trait Wire: Send + Sync + Debug {
+    /// Asks, and answers as soon as it is known what comes back. Dropping the
+    /// answer closes the connection.
+    fn open<'a>(
+        &'a self,
+        place: Place<'a>,
+        request: &'a Request,
+    ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>>;
+}
+
+/// An answer that is still coming.
+pub trait Incoming: Send {
+    /// The status.
+    fn status(&self) -> u16;
+
+    /// What was said beside it.
+    fn headers(&self) -> &HeaderMap;
+
+    /// The next part of it; none at its end.
+    fn chunk(&mut self) -> Later<'_, Result<Option<Vec<u8>>, OutboundError>>;
+}
+
+impl Wire for Outbound {
+    fn open<'a>(
+        &'a self,
+        _: Place<'a>,
+        request: &'a Request,
+    ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
+        Box::pin(async move {
+            let reply = Outbound::open(self, request).await?;
+            Ok(Box::new(reply) as Box<dyn Incoming>)
+        })
+    }
+}
+
+impl Incoming for Reply {
+    fn status(&self) -> u16 {
+        self.status
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn chunk(&mut self) -> Later<'_, Result<Option<Vec<u8>>, OutboundError>> {
+        Box::pin(Reply::chunk(self))
+    }
+}
