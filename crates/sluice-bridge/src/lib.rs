@@ -12,6 +12,7 @@ pub mod mock;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
+pub mod protocol;
 pub mod secret;
 pub mod shell;
 pub mod token;

@@ -68,3 +68,26 @@ pub const SILENCE_MS: u64 = 500;
 pub const SURVIVOR_WAIT_MS: u64 = 5_000;
 /// How often that is looked at.
 pub const SURVIVOR_LOOK_MS: u64 = 10;
+
+/// Longest id of a step, or name of a workflow or an agent, in bytes.
+pub const STEP_BYTES_MAX: usize = 1024;
+/// Longest name of a provider or a model, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Longest reference to a conversation, in bytes.
+pub const SESSION_BYTES_MAX: usize = 16 * 1024;
+/// Longest URL that a result is sent to, in bytes.
+pub const URL_BYTES_MAX: usize = 4 * 1024;
+/// Longest token of a dispatch, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 1024;
+/// Most tools that a dispatch names.
+pub const TOOLS_MAX: usize = 10_000;
+/// Most environment variables of a dispatch.
+pub const ENV_MAX: usize = 10_000;
+/// Longest that a dispatch may take: thirty days.
+pub const TIMEOUT_MS_MAX: u64 = 30 * 24 * 3_600_000;
+/// Longest message of an error that is kept, in bytes.
+pub const ERROR_BYTES_MAX: usize = 16 * 1024;
+/// Longest conversation that is kept with a result, in bytes.
+pub const CONVERSATION_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest result, in bytes.
+pub const CALLBACK_BYTES_MAX: usize = 16 * 1024 * 1024;
