@@ -15,6 +15,7 @@ pub mod outbound;
 pub mod protocol;
 pub mod secret;
 pub mod shell;
+pub mod station;
 pub mod token;
 pub mod tools;
 pub mod wire;
