@@ -67,7 +67,8 @@ pub struct CancelBody {
 impl CancelBody {
     /// Reads one.
     pub fn read(bytes: &[u8]) -> Result<CancelBody, BadBody> {
-        let body: CancelBody = serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
+        let body: CancelBody =
+            serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
         check_step(&body.step_id)?;
         Ok(body)
     }

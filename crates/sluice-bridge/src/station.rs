@@ -193,7 +193,10 @@ impl Station {
 impl Inner {
     /// Takes up what an earlier life left. Work that was under way died with it:
     /// nobody knows what it cost.
-    async fn take_up(self: &Arc<Self>, found: Vec<(crate::protocol::Key, Kept)>) -> std::io::Result<()> {
+    async fn take_up(
+        self: &Arc<Self>,
+        found: Vec<(crate::protocol::Key, Kept)>,
+    ) -> std::io::Result<()> {
         let crashed = found.iter().filter(|(_, kept)| kept.state == State::Accepted);
         let crashed = crashed.map(|(key, kept)| async move {
             let now_ms = self.clock.now_ms();
@@ -230,7 +233,8 @@ impl Inner {
             let health = tokio::time::timeout(patience, adapter.health()).await;
             (name.clone(), health.unwrap_or(Health::Offline))
         });
-        let health: BTreeMap<_, _> = futures_util::future::join_all(asked).await.into_iter().collect();
+        let health: BTreeMap<_, _> =
+            futures_util::future::join_all(asked).await.into_iter().collect();
         *held() = Some((Instant::now(), health.clone()));
         health
     }

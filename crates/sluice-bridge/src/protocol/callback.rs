@@ -2,8 +2,7 @@
 
 use super::{BadBody, Key, check_step, figure, plain, run_id};
 use crate::limits::{
-    CALLBACK_BYTES_MAX, CONVERSATION_BYTES_MAX, ERROR_BYTES_MAX, NAME_BYTES_MAX,
-    SESSION_BYTES_MAX,
+    CALLBACK_BYTES_MAX, CONVERSATION_BYTES_MAX, ERROR_BYTES_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

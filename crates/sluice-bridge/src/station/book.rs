@@ -103,10 +103,8 @@ impl Book {
     /// it was one.
     pub(super) fn reopen(&self, key: Key, now_ms: u64) -> bool {
         let mut entries = self.entries();
-        let over = matches!(
-            entries.get(&key),
-            Some(Entry::Kept(State::Delivered | State::GivenUp, _))
-        );
+        let over =
+            matches!(entries.get(&key), Some(Entry::Kept(State::Delivered | State::GivenUp, _)));
         if over {
             entries.insert(key, Entry::Kept(State::Finished, now_ms));
         }

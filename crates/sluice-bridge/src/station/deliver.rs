@@ -99,7 +99,8 @@ pub(super) async fn deliver(inner: Arc<Inner>, mut kept: Kept) {
 }
 
 async fn in_spool(inner: &Inner, kept: &Kept) -> bool {
-    kept.result.is_none() || matches!(inner.spool.read(kept.key()).await, Ok(Some(there)) if there.result == kept.result)
+    kept.result.is_none()
+        || matches!(inner.spool.read(kept.key()).await, Ok(Some(there)) if there.result == kept.result)
 }
 
 async fn attempt(inner: &Inner, url: &str, kept: &mut Kept) -> Tried {

@@ -68,7 +68,11 @@ async fn dispatch(Of(inner): Of<Arc<Inner>>, request: Request) -> Answered {
             return Ok(dispatched(&inner, run_id, step_id));
         }
     };
-    match &*phase.wait_for(|phase| *phase != Phase::Arriving).await.map_err(|_| Problem::forgetful())? {
+    match &*phase
+        .wait_for(|phase| *phase != Phase::Arriving)
+        .await
+        .map_err(|_| Problem::forgetful())?
+    {
         Phase::Refused => Err(Problem::forgetful()),
         _ => Ok(dispatched(&inner, run_id, step_id)),
     }

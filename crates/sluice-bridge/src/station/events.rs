@@ -110,7 +110,11 @@ impl Hub {
     }
 
     /// Listens; none if too many do.
-    pub(super) fn listen(self: &Arc<Self>, filter: Filter, stop: CancellationToken) -> Option<Listener> {
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        filter: Filter,
+        stop: CancellationToken,
+    ) -> Option<Listener> {
         let place = Arc::clone(&self.readers).try_acquire_owned().ok()?;
         let one = filter.one();
         let heard = match one {
@@ -205,8 +209,9 @@ mod tests {
         hub.end(&whose("a"));
         assert!(one.next().await.unwrap().data.contains("\"text\":\"y\""));
         assert!(one.next().await.unwrap().last);
-        let heard: Vec<String> =
-            [all.next().await, all.next().await].map(|told| told.unwrap().whose.step.clone()).into();
+        let heard: Vec<String> = [all.next().await, all.next().await]
+            .map(|told| told.unwrap().whose.step.clone())
+            .into();
         assert_eq!(heard, ["b", "a"]);
         drop(one);
         assert!(hub.one().is_empty());

@@ -133,7 +133,11 @@ fn understood(body: &[u8]) -> Asked {
 
 /// A request that shows who we are, and whose dispatch it is about; none where a
 /// token cannot be sent.
-pub(super) fn shown(request: Request, gateway: &Secret, dispatch: Option<&Secret>) -> Option<Request> {
+pub(super) fn shown(
+    request: Request,
+    gateway: &Secret,
+    dispatch: Option<&Secret>,
+) -> Option<Request> {
     let hidden = |secret: &Secret| {
         let mut value = HeaderValue::from_str(secret.expose()).ok()?;
         value.set_sensitive(true);
