@@ -1,5 +1,7 @@
 //! Who speaks to a gateway, made from its row and kept while the row stays as it is.
 
+use crate::http::HttpAdapter;
+use crate::remote::RemoteAdapter;
 use crate::token::DispatchKey;
 use crate::tools::ToolServer;
 use crate::wire::Wire;
@@ -27,6 +29,8 @@ pub struct Connection {
 pub struct Callbacks {
     /// Where they are sent.
     pub url: String,
+    /// Where it is asked whether a tool may be called, if it can be.
+    pub tool_url: Option<String>,
     /// Makes the tokens that they must show.
     pub key: DispatchKey,
 }
@@ -45,8 +49,15 @@ pub struct Kit {
 impl Kit {
     /// Who speaks to a provider; none if nobody here can.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
-        let _ = (gateway, connection);
-        None
+        let callbacks = || self.callbacks.clone();
+        match connection.provider.as_str() {
+            "http" => {
+                let wire = Arc::clone(&self.wire);
+                let adapter = HttpAdapter::new(gateway, connection, callbacks(), wire)?;
+                Some(Arc::new(adapter))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -67,6 +78,11 @@ impl Directory {
     }
 
     fn make(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
+        if row.url.is_some() {
+            let (callbacks, wire) = (self.kit.callbacks.clone(), Arc::clone(&self.kit.wire));
+            let adapter = RemoteAdapter::new(name, row, callbacks, wire)?;
+            return Some(Arc::new(adapter));
+        }
         let connection = Connection {
             provider: row.provider.clone(),
             base_url: row.base_url.clone(),

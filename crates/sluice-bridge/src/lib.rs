@@ -7,12 +7,14 @@
 //! is the core's business.
 
 pub mod directory;
+pub mod http;
 pub mod limits;
 pub mod mock;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
 pub mod protocol;
+pub mod remote;
 pub mod secret;
 pub mod shell;
 pub mod station;
