@@ -1,5 +1,8 @@
 //! Who speaks to a gateway, made from its row and kept while the row stays as it is.
 
+use crate::mcp::adapter::McpAdapter;
+use crate::scrubbed::Scrubbed;
+use crate::secret::known;
 use crate::token::DispatchKey;
 use crate::tools::ToolServer;
 use crate::wire::Wire;
@@ -45,8 +48,23 @@ pub struct Kit {
 impl Kit {
     /// Who speaks to a provider; none if nobody here can.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
-        let _ = (gateway, connection);
-        None
+        let bare = self.bare(gateway, connection)?;
+        // Whoever is shown a key may repeat it.
+        Some(Arc::new(Scrubbed::new(bare, known::process())))
+    }
+
+    fn bare(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
+        let _ = gateway;
+        match connection.provider.as_str() {
+            "mcp" => Some(Arc::new(McpAdapter::new(self.servers(connection)))),
+            _ => None,
+        }
+    }
+
+    /// The servers of tools that a connection names and the operator has.
+    fn servers(&self, connection: &Connection) -> Vec<Arc<dyn ToolServer>> {
+        let named = connection.tool_servers.iter();
+        named.filter_map(|name| self.tool_servers.get(name)).cloned().collect()
     }
 }
 

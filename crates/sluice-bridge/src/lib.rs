@@ -8,10 +8,12 @@
 
 pub mod directory;
 pub mod limits;
+pub mod mcp;
 pub mod mock;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
+pub mod scrubbed;
 pub mod secret;
 pub mod shell;
 pub mod token;

@@ -1,7 +1,7 @@
 //! Tools that models may be offered, by the servers that have them.
 
 use crate::wire::Place;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sluice_core::port::Later;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -48,4 +48,14 @@ pub trait ToolServer: Send + Sync + Debug {
         input: &'a Value,
         place: Place<'a>,
     ) -> Later<'a, Result<ToolAnswer, ToolTrouble>>;
+
+    /// The same, with the structured part of the answer where the server sends one.
+    fn call_whole<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a Value,
+        place: Place<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Option<Map<String, Value>>), ToolTrouble>> {
+        Box::pin(async move { Ok((self.call(tool, input, place).await?, None)) })
+    }
 }
