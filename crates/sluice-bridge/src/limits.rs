@@ -97,3 +97,10 @@ pub const MCP_LIST_AGE_MS: u64 = 300_000;
 pub const MCP_STDERR_BYTES_MAX: usize = 1024 * 1024;
 /// Most that is kept of a tool's answer, in bytes.
 pub const TOOL_TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest recording of what providers were asked and answered, in bytes.
+pub const RECORDING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most differences that are told of one request, and most requests that are told of.
+pub const DIFFERENCES_MAX: usize = 20;
+/// How much of a value is shown where a replay differs, in characters.
+pub const DIFFERENCE_CHARS_MAX: usize = 120;

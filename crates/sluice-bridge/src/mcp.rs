@@ -18,9 +18,13 @@ pub mod stdio;
 mod stream;
 mod trouble;
 
+#[cfg(test)]
+mod tests;
+
 use crate::limits::MCP_CALL_MS;
 use crate::outbound::Outbound;
 use crate::outbound::allow::AllowList;
+use crate::outbound::error::Refusal;
 use crate::secret::known;
 use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::Place;
@@ -66,9 +70,12 @@ impl McpServer {
     }
 
     /// One at an address. The operator names it, and so opens it.
-    pub fn elsewhere(name: &str, url: &Url, key: Option<SecretRef>) -> McpServer {
-        let wire = Arc::new(Outbound::new(AllowList::none().and(url)));
-        McpServer::over(name, Address { url: url.to_string(), key, wire })
+    pub fn elsewhere(name: &str, url: &str, key: Option<SecretRef>) -> Result<McpServer, Refusal> {
+        let parsed = Url::parse(url).map_err(|_| Refusal::NoUrl)?;
+        let outbound = Outbound::new(AllowList::none().and(&parsed));
+        outbound.check(url)?;
+        let wire = Arc::new(outbound);
+        Ok(McpServer::over(name, Address { url: url.to_owned(), key, wire }))
     }
 
     /// The same, with somebody else to carry what is asked.

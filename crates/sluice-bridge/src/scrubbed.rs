@@ -6,6 +6,8 @@
 //! INVARIANT: of a text that comes in pieces no more is held back than could still
 //! become a secret, and the pieces joined are what the whole would be.
 
+#[cfg(test)]
+mod tests;
 
 use crate::secret::known::Known;
 use crate::secret::scrub::{Flow, Scrub};

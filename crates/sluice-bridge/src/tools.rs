@@ -33,6 +33,17 @@ pub struct ToolAnswer {
 #[error("{0}")]
 pub struct ToolTrouble(pub String);
 
+impl ToolTrouble {
+    /// What a recording says that has something else.
+    pub(crate) const DIVERGED: &str = "diverges from the recording";
+
+    /// Whether only a recording was asked, and it has something else: asking again
+    /// does not help.
+    pub fn is_divergence(&self) -> bool {
+        self.0.starts_with(ToolTrouble::DIVERGED)
+    }
+}
+
 /// Somebody who has tools.
 pub trait ToolServer: Send + Sync + Debug {
     /// The operator's name for it.

@@ -21,6 +21,11 @@ pub struct Place<'a> {
 
 /// Carries requests to providers.
 pub trait Wire: Send + Sync + Debug {
+    /// Whether somebody is really asked, who must be shown a key.
+    fn is_live(&self) -> bool {
+        true
+    }
+
     /// Asks, and answers as soon as it is known what comes back. Dropping the
     /// answer closes the connection.
     fn open<'a>(

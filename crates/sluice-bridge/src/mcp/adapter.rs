@@ -75,7 +75,8 @@ impl McpAdapter {
 fn input(request: &Request) -> Map<String, Value> {
     let piped = request.stdin.as_deref().filter(|text| !text.trim().is_empty());
     let text = piped.unwrap_or(&request.message);
-    normalise::object_of(text).unwrap_or_else(|| Map::from_iter([("input".to_owned(), text.into())]))
+    normalise::object_of(text)
+        .unwrap_or_else(|| Map::from_iter([("input".to_owned(), text.into())]))
 }
 
 /// Asks whether the tool may be called, and calls it.
@@ -114,6 +115,9 @@ async fn asked(
     }
     let (answer, structured) = match outcome {
         Ok(answered) => answered,
+        Err(trouble) if trouble.is_divergence() => {
+            return Answer::failed(CallErrorCode::InvalidRequest, trouble.0);
+        }
         Err(trouble) => return Answer::failed(CallErrorCode::ProviderError, trouble.0),
     };
     let mut result = if answer.failed {

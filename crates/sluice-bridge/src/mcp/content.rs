@@ -101,7 +101,8 @@ mod tests {
             read(&json!({"content": [], "structuredContent": object, "isError": true})).unwrap();
         assert_eq!((answer.text.as_str(), answer.failed), (r#"{"n":1}"#, true));
         assert_eq!(structured.map(Value::Object), Some(object.clone()));
-        let both = json!({"content": [{"type": "text", "text": "one"}], "structuredContent": object});
+        let both =
+            json!({"content": [{"type": "text", "text": "one"}], "structuredContent": object});
         assert_eq!(read(&both).unwrap().0.text, "one");
         assert!(read(&json!({"structuredContent": object})).is_some());
     }

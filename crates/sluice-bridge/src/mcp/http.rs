@@ -12,9 +12,7 @@ use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
 use crate::secret::Secret;
 use crate::wire::{Incoming, Place, Wire};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use sluice_core::secret::SecretRef;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

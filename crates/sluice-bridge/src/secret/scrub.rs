@@ -67,7 +67,9 @@ impl Scrub {
         let longest = self.words.iter().map(String::len).max().unwrap_or_default();
         let from = text.len().saturating_sub(longest.saturating_sub(1));
         let begins = |rest: &[u8]| {
-            self.words.iter().any(|word| word.len() > rest.len() && word.as_bytes().starts_with(rest))
+            self.words
+                .iter()
+                .any(|word| word.len() > rest.len() && word.as_bytes().starts_with(rest))
         };
         (from..text.len()).find(|at| begins(&text.as_bytes()[*at..])).unwrap_or(text.len())
     }

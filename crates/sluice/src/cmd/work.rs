@@ -7,10 +7,12 @@ use crate::cli::run::Here;
 use crate::cli::runs::Place;
 use crate::hands;
 use crate::input;
+use crate::kit;
 use crate::live::{self, Follow, Part};
 use crate::local::{self, Again, Local};
 use crate::moderation;
 use crate::out::Out;
+use sluice_bridge::directory::Kit;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::RunId;
@@ -34,6 +36,15 @@ pub(super) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Opens the data directory; nothing if the script is refused, which is told.
     pub(super) async fn open(here: &'a Here, out: &mut Out) -> anyhow::Result<Option<Bench<'a>>> {
+        Bench::equipped(here, kit::live()?, out).await
+    }
+
+    /// The same, with other ways to reach providers and tools.
+    pub(super) async fn equipped(
+        here: &'a Here,
+        kit: Kit,
+        out: &mut Out,
+    ) -> anyhow::Result<Option<Bench<'a>>> {
         let script = match &here.mock {
             None => None,
             Some(name) => match script(name, out)? {
@@ -41,7 +52,7 @@ impl<'a> Bench<'a> {
                 None => return Ok(None),
             },
         };
-        Bench::with(here, hands::agents(&here.data, script), Claims::Own).await.map(Some)
+        Bench::with(here, hands::agents(&here.data, script, kit), Claims::Own).await.map(Some)
     }
 
     /// Opens a data directory that is there, to work in it or to note things down.
