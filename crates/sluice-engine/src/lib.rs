@@ -18,6 +18,8 @@ pub mod schedule;
 pub mod sealer;
 pub mod world;
 
+mod abroad;
+mod asking;
 mod children;
 mod hold_back;
 mod judge;
