@@ -71,10 +71,13 @@ impl Kit {
     }
 }
 
+/// By gateway, the row an adapter was made for, and the adapter if there is one.
+type Made = BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>;
+
 /// Adapters by gateway.
 pub struct Directory {
     kit: Kit,
-    made: Mutex<BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>>,
+    made: Mutex<Made>,
 }
 
 impl Directory {
@@ -83,7 +86,7 @@ impl Directory {
         Directory { kit, made: Mutex::default() }
     }
 
-    fn made(&self) -> MutexGuard<'_, BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>> {
+    fn made(&self) -> MutexGuard<'_, Made> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

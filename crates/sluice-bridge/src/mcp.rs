@@ -26,11 +26,11 @@ use crate::outbound::Outbound;
 use crate::outbound::allow::AllowList;
 use crate::outbound::error::Refusal;
 use crate::secret::known;
-use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
+use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::Place;
 use http::Address;
 use reqwest::Url;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use session::{Link, Session};
 use sluice_core::port::Later;
 use sluice_core::secret::SecretRef;
@@ -193,7 +193,7 @@ impl ToolServer for McpServer {
         tool: &'a str,
         input: &'a Value,
         place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Option<Map<String, Value>>), ToolTrouble>> {
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
         Box::pin(async move {
             let result = self.make(tool, input, place).await;
             let mut result = result.map_err(|trouble| self.trouble(&trouble))?;

@@ -9,11 +9,11 @@ use crate::outbound::error::OutboundError;
 use crate::recording::{
     self, Asked, Chunk, End, Exchange, Failure, Header, KeptAnswer, KeptTool, Outcome, VERSION,
 };
-use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
+use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::{Incoming, Place, Wire};
 use reqwest::header::HeaderMap;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sluice_core::port::Later;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -140,6 +140,9 @@ impl Wire for RecordedWire {
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
         Box::pin(async move {
             let opened = self.wire.open(place, request).await;
+            if place.is_aside() {
+                return opened;
+            }
             // After the call: by then its secrets are known for certain.
             let asked = Asked::request(request);
             match opened {
@@ -260,8 +263,7 @@ impl ToolServer for RecordedTools {
                 });
                 written(&kept.collect::<Vec<KeptTool>>())
             });
-            let place = Place { step: "", dispatch_no: 0, number: 0 };
-            self.keep(place, Asked::tools(self.name()), kept);
+            self.keep(Place::ASIDE, Asked::tools(self.name()), kept);
             listed
         })
     }
@@ -280,7 +282,7 @@ impl ToolServer for RecordedTools {
         tool: &'a str,
         input: &'a Value,
         place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Option<Map<String, Value>>), ToolTrouble>> {
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
         Box::pin(async move {
             let answered = self.server.call_whole(tool, input, place).await;
             let kept = answered.as_ref().map(|(answer, structured)| {

@@ -28,6 +28,9 @@ pub struct ToolAnswer {
     pub failed: bool,
 }
 
+/// The structured part of an answer, where there is one.
+pub type Structured = Option<Map<String, Value>>;
+
 /// A server of tools cannot be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -66,7 +69,7 @@ pub trait ToolServer: Send + Sync + Debug {
         tool: &'a str,
         input: &'a Value,
         place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Option<Map<String, Value>>), ToolTrouble>> {
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
         Box::pin(async move { Ok((self.call(tool, input, place).await?, None)) })
     }
 }

@@ -23,9 +23,6 @@ use tokio::sync::Semaphore;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// Requests that belong to no call of a tool.
-pub(super) const ASIDE: Place<'static> = Place { step: "", dispatch_no: 0, number: 0 };
-
 /// Where a server of tools is, as the operator writes it.
 #[derive(Debug, Clone)]
 pub struct Address {
@@ -104,7 +101,7 @@ impl Link {
     /// Tells something.
     pub(super) async fn tell(&self, text: String) {
         // Whoever asks next hears that nobody is there.
-        let _ = self.post(text, Duration::from_millis(MCP_NOTE_MS), ASIDE).await;
+        let _ = self.post(text, Duration::from_millis(MCP_NOTE_MS), Place::ASIDE).await;
     }
 
     async fn post(

@@ -41,7 +41,7 @@ impl Session {
             "clientInfo": {"name": "sluice", "version": env!("CARGO_PKG_VERSION")},
         });
         let start = Duration::from_millis(MCP_START_MS);
-        let hello = session.ask("initialize", &params, start, http::ASIDE).await?;
+        let hello = session.ask("initialize", &params, start, Place::ASIDE).await?;
         let offered = hello.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         let Some(version) = VERSIONS.into_iter().find(|version| *version == offered) else {
             let offered = message::told(offered);
@@ -115,7 +115,7 @@ impl Session {
         let until = Instant::now() + Duration::from_millis(MCP_LIST_MS);
         for _ in 0..MCP_PAGES_MAX {
             let left = until.saturating_duration_since(Instant::now());
-            let mut page = self.ask("tools/list", &params, left, http::ASIDE).await?;
+            let mut page = self.ask("tools/list", &params, left, Place::ASIDE).await?;
             let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) else {
                 return Err(Trouble::Lost("sent a list of tools that is none".to_owned()));
             };

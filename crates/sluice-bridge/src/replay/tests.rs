@@ -5,9 +5,9 @@ use crate::desk::{Desk, answer, error, request};
 use crate::directory::{Connection, Kit};
 use crate::record::Recorder;
 use crate::secret::Secret;
-use crate::tools::{Tool, ToolAnswer};
+use crate::tools::{Structured, Tool, ToolAnswer};
 use reqwest::header::AUTHORIZATION;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sluice_core::port::adapter::CallErrorCode;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -179,6 +179,19 @@ async fn of_two_exchanges_at_one_place_the_one_that_fits_is_taken() {
     assert_eq!((replay.diverged(), replay.unused()), (Vec::new(), Vec::new()));
 }
 
+#[tokio::test]
+async fn what_belongs_to_no_dispatch_is_neither_kept_nor_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let (live, how) = (recorder.wire(Arc::new(Provider)), asks("health", &json!({})));
+    assert_eq!(live.open(Place::ASIDE, &how).await.map(|answer| answer.status()).ok(), Some(200));
+    assert_eq!((recorder.finish(), live.is_live()), (Ok(0), true));
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let wire = replay.wire();
+    assert_eq!(wire.open(Place::ASIDE, &how).await.map(|answer| answer.status()).ok(), Some(200));
+    assert_eq!((replay.diverged(), wire.is_live()), (Vec::new(), false));
+}
+
 #[test]
 fn what_is_no_recording_is_refused() {
     let read = |text: &str| Replay::read(text.as_bytes()).map(|_| ()).unwrap_err();
@@ -233,7 +246,7 @@ impl ToolServer for Tools {
         tool: &'a str,
         input: &'a Value,
         place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Option<Map<String, Value>>), ToolTrouble>> {
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
         Box::pin(async move {
             let structured = json!({"got": input}).as_object().cloned();
             Ok((self.call(tool, input, place).await?, structured))

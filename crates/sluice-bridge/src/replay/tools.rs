@@ -2,10 +2,10 @@
 
 use super::Replay;
 use crate::recording::{Asked, Chunk, Failure, KeptAnswer, KeptTool, Outcome};
-use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
+use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::Place;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sluice_core::port::Later;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl ToolServer for ReplayedTools {
         tool: &'a str,
         input: &'a Value,
         place: Place<'a>,
-    ) -> Later<'a, Result<(ToolAnswer, Option<Map<String, Value>>), ToolTrouble>> {
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
         let answered = kept::<KeptAnswer>(self.replay.find(place, &Asked::tool(tool, input)));
         let answered = answered
             .map(|kept| (ToolAnswer { text: kept.text, failed: kept.failed }, kept.structured));

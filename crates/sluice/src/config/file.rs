@@ -97,6 +97,9 @@ impl Reading<'_> {
                 (None, DeValue::Table(below)) if name == tool_server::TABLE => {
                     self.tool_servers(below);
                 }
+                (None, _) if name == tool_server::TABLE => {
+                    self.note(key.span().start, &format!("`{name}` is to be a table of tables"));
+                }
                 (None, DeValue::Table(below)) if SETTINGS.iter().any(begins) => {
                     self.table(&name, below);
                 }

@@ -71,6 +71,8 @@ impl Wire for Elsewhere {
     }
 }
 
+type Answering = fn(&Value) -> Said;
+
 fn json_said(text: String) -> Said {
     let parts = VecDeque::from([text]);
     Said {
@@ -91,7 +93,7 @@ fn stream(parts: &[&str]) -> Said {
     Said { kind: "text/event-stream", parts, ..json_said(String::new()) }
 }
 
-fn result(asked: &Value, result: Value) -> String {
+fn result(asked: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string()
 }
 
@@ -102,7 +104,7 @@ fn server(
     let rule = move |asked: &Value, headers: &HeaderMap| match asked["method"].as_str() {
         Some("initialize") => {
             let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
-            Said { session: Some("s-1"), ..json_said(result(asked, hello)) }
+            Said { session: Some("s-1"), ..json_said(result(asked, &hello)) }
         }
         Some(method) if method.starts_with("notifications/") => status(202),
         _ => rule(asked, headers),
@@ -127,7 +129,7 @@ fn methods(wire: &Elsewhere) -> Vec<String> {
 
 #[tokio::test]
 async fn an_answer_comes_as_json_with_who_we_are_said() {
-    let (server, wire) = server(|asked, _| json_said(result(asked, said("hello"))));
+    let (server, wire) = server(|asked, _| json_said(result(asked, &said("hello"))));
     assert_eq!(called(&server, "t.x").await.unwrap(), "hello");
     let heard = wire.heard.lock().unwrap();
     let (first, last) = (&heard[0].1, &heard[2].1);
@@ -147,7 +149,7 @@ async fn an_answer_comes_as_json_with_who_we_are_said() {
 #[tokio::test]
 async fn an_answer_comes_among_other_events() {
     let (server, wire) = server(|asked, _| {
-        let answer = format!("data: {}\n\n", result(asked, said("streamed")));
+        let answer = format!("data: {}\n\n", result(asked, &said("streamed")));
         let (one, two) = answer.split_at(20);
         stream(&[
             "id: 1\ndata:\n\n: hi\n\n",
@@ -170,7 +172,7 @@ async fn a_forgotten_session_is_begun_anew_once() {
     let (server, wire) = server(move |asked, _| {
         let mut calls = calls.lock().unwrap();
         *calls += 1;
-        if *calls == 1 { status(404) } else { json_said(result(asked, said("again"))) }
+        if *calls == 1 { status(404) } else { json_said(result(asked, &said("again"))) }
     });
     assert_eq!(called(&server, "t.x").await.unwrap(), "again");
     let greetings = methods(&wire).iter().filter(|method| *method == "initialize").count();
@@ -182,7 +184,7 @@ async fn a_forgotten_session_is_begun_anew_once() {
 
 #[tokio::test]
 async fn what_is_no_answer_is_told_as_what_it_is() {
-    let cases: [(fn(&Value) -> Said, &str); 7] = [
+    let cases: [(Answering, &str); 7] = [
         (|_| status(401), "refused: the key was not accepted"),
         (|_| status(500), "answered 500"),
         (
@@ -191,7 +193,7 @@ async fn what_is_no_answer_is_told_as_what_it_is() {
         ),
         (|_| json_said("{".to_owned()), "ended without an answer"),
         (|_| stream(&["data: {}\n\n"]), "ended without an answer"),
-        (|asked| json_said(result(asked, json!({}))), "answered with no result of a tool"),
+        (|asked| json_said(result(asked, &json!({}))), "answered with no result of a tool"),
         (
             |asked| {
                 json_said(json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "no"}}).to_string())
@@ -238,12 +240,12 @@ async fn a_call_ends_by_itself_in_the_end() {
 async fn a_server_without_end_of_tools_is_refused() {
     let (many, _) = server(|asked, _| {
         let tools: Vec<Value> = (0..600).map(|n| json!({"name": format!("t{n}")})).collect();
-        json_said(result(asked, json!({"tools": tools, "nextCursor": "more"})))
+        json_said(result(asked, &json!({"tools": tools, "nextCursor": "more"})))
     });
     let told = many.tools().await.unwrap_err().to_string();
     assert_eq!(told, "the server of tools `t` has more than 1000 tools");
     let (pages, wire) =
-        server(|asked, _| json_said(result(asked, json!({"tools": [], "nextCursor": "more"}))));
+        server(|asked, _| json_said(result(asked, &json!({"tools": [], "nextCursor": "more"}))));
     let told = pages.tools().await.unwrap_err().to_string();
     assert_eq!(told, "the server of tools `t` has more than 100 pages of tools");
     assert_eq!(wire.heard.lock().unwrap().len(), 102);
@@ -255,7 +257,7 @@ async fn a_tool_that_repeats_the_key_is_not_repeated() {
         let shown = headers.get("authorization").unwrap().to_str().unwrap();
         let mut said = said(shown);
         said["structuredContent"] = json!({ shown: [shown] });
-        json_said(result(asked, said))
+        json_said(result(asked, &said))
     });
     let (answer, structured) = server.call_whole("t.x", &json!({}), PLACE).await.unwrap();
     assert_eq!(answer.text, "Bearer [redacted]");
