@@ -9,12 +9,17 @@
 pub mod directory;
 pub mod http;
 pub mod limits;
+pub mod mcp;
 pub mod mock;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
 pub mod protocol;
 pub mod remote;
+pub mod record;
+pub mod recording;
+pub mod replay;
+pub mod scrubbed;
 pub mod secret;
 pub mod shell;
 pub mod station;

@@ -69,6 +69,42 @@ pub const SURVIVOR_WAIT_MS: u64 = 5_000;
 /// How often that is looked at.
 pub const SURVIVOR_LOOK_MS: u64 = 10;
 
+/// Longest message of a server of tools, in bytes.
+pub const MCP_MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long a server of tools may take to start and to greet.
+pub const MCP_START_MS: u64 = 30_000;
+/// How long a server of tools may take to say what it has.
+pub const MCP_LIST_MS: u64 = 30_000;
+/// How long a tool may take, unless its step ends sooner.
+pub const MCP_CALL_MS: u64 = 600_000;
+/// How long a server of tools may take to hear something that it need not answer.
+pub const MCP_NOTE_MS: u64 = 5_000;
+/// Most calls of one server of tools at once.
+pub const MCP_CALLS_MAX: usize = 256;
+/// Most messages that wait to be written to a server of tools.
+pub const MCP_QUEUE_MAX: usize = 64;
+/// Most pages of a list of tools.
+pub const MCP_PAGES_MAX: usize = 100;
+/// Most tools of one server.
+pub const MCP_TOOLS_MAX: usize = 1_000;
+/// Longest name of a tool, in bytes.
+pub const MCP_NAME_BYTES_MAX: usize = 128;
+/// Most that is kept of a tool's description, in bytes.
+pub const MCP_DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
+/// How long a list of tools is believed where nobody tells of changes.
+pub const MCP_LIST_AGE_MS: u64 = 300_000;
+/// How much of a server's standard error is logged in one life of it, in bytes.
+pub const MCP_STDERR_BYTES_MAX: usize = 1024 * 1024;
+/// Most that is kept of a tool's answer, in bytes.
+pub const TOOL_TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest recording of what providers were asked and answered, in bytes.
+pub const RECORDING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most differences that are told of one request, and most requests that are told of.
+pub const DIFFERENCES_MAX: usize = 20;
+/// How much of a value is shown where a replay differs, in characters.
+pub const DIFFERENCE_CHARS_MAX: usize = 120;
+
 /// Longest id of a step, or name of a workflow or an agent, in bytes.
 pub const STEP_BYTES_MAX: usize = 1024;
 /// Longest name of a provider or a model, in bytes.

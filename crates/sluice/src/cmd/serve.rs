@@ -7,13 +7,14 @@ use crate::config::{self, setting::Name};
 use crate::environment;
 use crate::hands::{self, Shell};
 use crate::key;
+use crate::kit;
 use crate::local::Local;
 use crate::log;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
+use sluice_bridge::directory::Kit;
 use sluice_bridge::outbound::Outbound;
-use sluice_bridge::outbound::allow::AllowList;
 use sluice_engine::observe::{All, Observer};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -54,14 +55,16 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let settings = settings(address);
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
     let post = Post {
-        outbound: Arc::new(Outbound::new(allowed()?)),
+        outbound: Arc::new(Outbound::new(kit::allowed()?)),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(|| Box::new(SystemEntropy)),
         pace: Pace::default(),
     };
     let traces = traces(&app)?;
     let observer = observer(&app, traces.as_ref().map(|(exporter, _)| exporter));
-    let mut open = Open { args, script, app: app.clone(), post, observer, locals: BTreeMap::new() };
+    let kit = kit::live()?;
+    let locals = BTreeMap::new();
+    let mut open = Open { args, script, kit, app: app.clone(), post, observer, locals };
     open.look(out).await?;
     greet(address, args, out)?;
     let mut routes = api::routes();
@@ -86,6 +89,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
 struct Open<'a> {
     args: &'a Serve,
     script: Option<sluice_bridge::mock::Script>,
+    kit: Kit,
     app: App,
     post: Post,
     observer: Arc<dyn Observer>,
@@ -125,7 +129,7 @@ impl Open<'_> {
     async fn open(&self, name: &str) -> anyhow::Result<Local> {
         let data = organisation::data(&self.args.data, name);
         let shell = if self.args.shell { Shell::On } else { Shell::Off };
-        let agents = hands::served(&data, self.script.clone(), shell);
+        let agents = hands::served(&data, self.script.clone(), shell, self.kit.clone());
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let observer = Arc::clone(&self.observer);
@@ -180,15 +184,6 @@ fn settings(address: SocketAddr) -> Settings {
         hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
         ..Settings::default()
     }
-}
-
-/// Private places that may be called all the same.
-fn allowed() -> Result<AllowList, Refused> {
-    let words = config::get().words(Name::OutboundAllow);
-    AllowList::parse(words.iter().map(String::as_str)).map_err(|error| {
-        let remedy = "`outbound.allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
-        Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
-    })
 }
 
 /// Listens where it was said, if that is near enough.
