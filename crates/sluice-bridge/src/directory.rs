@@ -1,5 +1,6 @@
 //! Who speaks to a gateway, made from its row and kept while the row stays as it is.
 
+use crate::model::ModelAdapter;
 use crate::token::DispatchKey;
 use crate::tools::ToolServer;
 use crate::wire::Wire;
@@ -45,8 +46,13 @@ pub struct Kit {
 impl Kit {
     /// Who speaks to a provider; none if nobody here can.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
-        let _ = (gateway, connection);
-        None
+        let _ = gateway;
+        match connection.provider.as_str() {
+            "openai" | "anthropic" | "google" => {
+                ModelAdapter::of(self, connection).map(|adapter| Arc::new(adapter) as _)
+            }
+            _ => None,
+        }
     }
 }
 

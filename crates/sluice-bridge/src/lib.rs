@@ -9,6 +9,7 @@
 pub mod directory;
 pub mod limits;
 pub mod mock;
+pub mod model;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
