@@ -13,12 +13,13 @@ use crate::log;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
-use sluice_bridge::directory::Kit;
+use sluice_bridge::directory::{Callbacks, Kit};
 use sluice_bridge::outbound::Outbound;
 use sluice_engine::observe::{All, Observer};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::api;
+use sluice_server::api::callbacks::{STEP_COMPLETE, TOOL_USE};
 use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
@@ -64,7 +65,8 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let observer = observer(&app, traces.as_ref().map(|(exporter, _)| exporter));
     let kit = kit::live()?;
     let locals = BTreeMap::new();
-    let mut open = Open { args, script, kit, app: app.clone(), post, observer, locals };
+    let reached = reached(address);
+    let mut open = Open { args, script, kit, reached, app: app.clone(), post, observer, locals };
     open.look(out).await?;
     greet(address, args, out)?;
     let mut routes = api::routes();
@@ -90,6 +92,8 @@ struct Open<'a> {
     args: &'a Serve,
     script: Option<sluice_bridge::mock::Script>,
     kit: Kit,
+    /// Where gateways elsewhere reach this server.
+    reached: String,
     app: App,
     post: Post,
     observer: Arc<dyn Observer>,
@@ -129,7 +133,16 @@ impl Open<'_> {
     async fn open(&self, name: &str) -> anyhow::Result<Local> {
         let data = organisation::data(&self.args.data, name);
         let shell = if self.args.shell { Shell::On } else { Shell::Off };
-        let agents = hands::served(&data, self.script.clone(), shell, self.kit.clone());
+        let dir = organisation::directory(&self.args.data, name);
+        // The key is in the directory that the store makes.
+        std::fs::create_dir_all(&dir)?;
+        let callbacks = Callbacks {
+            url: format!("{}{STEP_COMPLETE}", self.reached),
+            tool_url: Some(format!("{}{TOOL_USE}", self.reached)),
+            key: key::dispatch(&dir)?,
+        };
+        let kit = Kit { callbacks: Some(callbacks), ..self.kit.clone() };
+        let agents = hands::served(&data, self.script.clone(), shell, kit);
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let observer = Arc::clone(&self.observer);
@@ -137,6 +150,12 @@ impl Open<'_> {
         local.engine.keep_schedules(Starting { default_agent: self.agent() });
         Ok(local)
     }
+}
+
+/// Where gateways elsewhere reach this server.
+fn reached(address: SocketAddr) -> String {
+    let said = config::get().text(Name::PublicUrl).map(|url| url.trim_end_matches('/').to_owned());
+    said.unwrap_or_else(|| format!("http://{address}"))
 }
 
 /// Where traces are sent, if anywhere.
