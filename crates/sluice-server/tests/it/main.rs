@@ -10,6 +10,7 @@ mod contract;
 mod doors;
 mod escalation;
 mod flood;
+mod heartbeat;
 mod matrix;
 mod place;
 mod spelling;
