@@ -21,6 +21,7 @@ pub mod world;
 mod abroad;
 mod asking;
 mod children;
+mod elsewhere;
 mod hold_back;
 mod judge;
 mod judging;

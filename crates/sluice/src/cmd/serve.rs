@@ -108,6 +108,7 @@ impl Open<'_> {
             let service = sluice_server::service::Service::clone(&local);
             let house = House::open(&name, service).await?;
             let house = house.with_keys(key::public(&dir)).with_default_agent(self.agent());
+            let house = house.with_dispatch_key(key::dispatch(&dir)?);
             let house = self.app.add(house);
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);

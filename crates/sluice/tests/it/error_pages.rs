@@ -58,7 +58,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
 ];
 
 /// What the server refuses by itself, and the commands about it.
-const REFUSED_BY_THE_SERVER: [&str; 20] = [
+const REFUSED_BY_THE_SERVER: [&str; 21] = [
     "bad_request",
     "unauthenticated",
     "forbidden",
@@ -74,6 +74,7 @@ const REFUSED_BY_THE_SERVER: [&str; 20] = [
     "stopping",
     "internal_error",
     "document_refused",
+    "callback_refused",
     "replayed",
     "role_unknown",
     "organisation_unknown",
