@@ -6,6 +6,7 @@ mod agents;
 mod apply;
 mod approvals;
 mod audit;
+mod bridge;
 mod budgets;
 mod client;
 mod cost;
