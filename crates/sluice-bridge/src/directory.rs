@@ -1,6 +1,9 @@
 //! Who speaks to a gateway, made from its row and kept while the row stays as it is.
 
+use crate::http::HttpAdapter;
 use crate::mcp::adapter::McpAdapter;
+use crate::model::ModelAdapter;
+use crate::remote::RemoteAdapter;
 use crate::scrubbed::Scrubbed;
 use crate::secret::known;
 use crate::token::DispatchKey;
@@ -30,6 +33,8 @@ pub struct Connection {
 pub struct Callbacks {
     /// Where they are sent.
     pub url: String,
+    /// Where it is asked whether a tool may be called, if it can be.
+    pub tool_url: Option<String>,
     /// Makes the tokens that they must show.
     pub key: DispatchKey,
 }
@@ -57,15 +62,23 @@ impl Kit {
     }
 
     fn bare(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
-        let _ = gateway;
+        let callbacks = || self.callbacks.clone();
         match connection.provider.as_str() {
+            "openai" | "anthropic" | "google" => {
+                ModelAdapter::of(self, connection).map(|adapter| Arc::new(adapter) as _)
+            }
+            "http" => {
+                let wire = Arc::clone(&self.wire);
+                let adapter = HttpAdapter::new(gateway, connection, callbacks(), wire)?;
+                Some(Arc::new(adapter))
+            }
             "mcp" => Some(Arc::new(McpAdapter::new(self.servers(connection)))),
             _ => None,
         }
     }
 
     /// The servers of tools that a connection names and the operator has.
-    fn servers(&self, connection: &Connection) -> Vec<Arc<dyn ToolServer>> {
+    pub fn servers(&self, connection: &Connection) -> Vec<Arc<dyn ToolServer>> {
         let named = connection.tool_servers.iter();
         named.filter_map(|name| self.tool_servers.get(name)).cloned().collect()
     }
@@ -91,6 +104,11 @@ impl Directory {
     }
 
     fn make(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
+        if row.url.is_some() {
+            let (callbacks, wire) = (self.kit.callbacks.clone(), Arc::clone(&self.kit.wire));
+            let adapter = RemoteAdapter::new(name, row, callbacks, wire)?;
+            return Some(Arc::new(adapter));
+        }
         let connection = Connection {
             provider: row.provider.clone(),
             base_url: row.base_url.clone(),

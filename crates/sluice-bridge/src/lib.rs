@@ -7,6 +7,7 @@
 //! is the core's business.
 
 pub mod directory;
+pub mod http;
 pub mod limits;
 pub mod mcp;
 pub mod mock;
@@ -14,6 +15,7 @@ pub mod moderate;
 pub mod normalise;
 pub mod outbound;
 pub mod protocol;
+pub mod remote;
 pub mod record;
 pub mod recording;
 pub mod replay;

@@ -199,3 +199,30 @@ pub const EVENTS_ONE_MAX: usize = 256;
 pub const EVENT_READERS_MAX: usize = 4_096;
 /// How often somebody is told that nothing happens.
 pub const EVENTS_BEAT_MS: u64 = 15_000;
+
+/// The waits before a dispatch that may not have arrived is sent again.
+pub const REMOTE_PAUSES_MS: [u64; 3] = [1_000, 4_000, 16_000];
+/// The longest that a result is waited for on one connection.
+pub const SYNC_TIMEOUT_MS_MAX: u64 = 270_000;
+/// How much longer than its time a result may take to come.
+pub const SYNC_MARGIN_MS: u64 = 15_000;
+/// How long a bridge may take to say that it has a dispatch.
+pub const DISPATCH_TRY_MS: u64 = 30_000;
+/// How often a bridge is asked to stop a dispatch.
+pub const RECALL_TRIES: u32 = 3;
+/// How long a bridge may take to stop what was called off, and say what it cost.
+pub const REMOTE_GRACE_MS: u64 = 5_000;
+/// How long a bridge may take to say how it is.
+pub const HEALTH_TRY_MS: u64 = 5_000;
+/// Longest answer to that, in bytes.
+pub const HEALTH_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// How long a bridge may take to begin telling of a dispatch.
+pub const FOLLOW_OPEN_MS: u64 = 1_000;
+/// How long what was told may come after the result.
+pub const FOLLOW_DRAIN_MS: u64 = 1_000;
+/// The most that is told of a dispatch, in bytes.
+pub const FOLLOW_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest event of it, in bytes.
+pub const FOLLOW_EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How much of what somebody says went wrong is repeated, in bytes.
+pub const TITLE_BYTES_MAX: usize = 200;

@@ -25,6 +25,8 @@ mod spool;
 #[cfg(test)]
 mod tests;
 mod work;
+#[cfg(test)]
+pub(crate) mod world;
 
 use crate::limits::{
     CANCEL_GRACE_MS, DELIVERIES_MAX, DRAIN_MS, GIVEN_UP_KEPT_MS, HEALTH_KEPT_MS, HEALTH_MS,
@@ -123,6 +125,8 @@ struct Inner {
     deliveries: Semaphore,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// Fires when work may go on no longer.
+    gone: CancellationToken,
     health: Mutex<Option<(Instant, BTreeMap<String, Health>)>>,
 }
 
@@ -159,6 +163,7 @@ impl Station {
             hub: Arc::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            gone: CancellationToken::new(),
             health: Mutex::default(),
         });
         inner.take_up(found.kept).await.map_err(bad)?;
@@ -176,6 +181,9 @@ impl Station {
         };
         if tokio::time::timeout(self.0.settings.drain, all).await.is_err() {
             tracing::warn!(left = self.0.tasks.len(), "some work did not end in time");
+            // The next life says what became of it.
+            self.0.gone.cancel();
+            self.0.tasks.wait().await;
         }
     }
 

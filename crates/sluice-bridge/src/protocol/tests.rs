@@ -17,9 +17,7 @@ fn worked() -> Worked<'static> {
     Worked { run: RunId(7), step: "ask[2]", dispatch_no: 3, from_ms: 1, to_ms: 2 }
 }
 
-fn maybe<T: std::fmt::Debug>(
-    strategy: impl Strategy<Value = T>,
-) -> impl Strategy<Value = Option<T>> {
+fn maybe<T: fmt::Debug>(strategy: impl Strategy<Value = T>) -> impl Strategy<Value = Option<T>> {
     proptest::option::of(strategy)
 }
 

@@ -26,8 +26,17 @@ pub(super) struct Begun {
     pub(super) place: OwnedSemaphorePermit,
 }
 
-/// Lives it, to its end.
+/// Lives it, to its end or the station's.
 pub(super) async fn live(inner: Arc<Inner>, begun: Begun) {
+    let gone = inner.gone.clone();
+    tokio::select! {
+        biased;
+        () = gone.cancelled() => {}
+        () = to_its_end(inner, begun) => {}
+    }
+}
+
+async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
     let Begun { body, adapter, work, place } = begun;
     let key = body.key();
     let begun_ms = inner.clock.now_ms();
