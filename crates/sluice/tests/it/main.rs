@@ -24,6 +24,7 @@ mod policies;
 mod processes;
 mod provenance;
 mod readme;
+mod replay;
 mod rubbish;
 mod run;
 mod runs;
