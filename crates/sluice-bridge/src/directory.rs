@@ -107,7 +107,7 @@ impl Directory {
         if row.url.is_some() {
             let (callbacks, wire) = (self.kit.callbacks.clone(), Arc::clone(&self.kit.wire));
             let adapter = RemoteAdapter::new(name, row, callbacks, wire)?;
-            return Some(Arc::new(adapter));
+            return Some(Arc::new(Scrubbed::new(Arc::new(adapter), known::process())));
         }
         let connection = Connection {
             provider: row.provider.clone(),

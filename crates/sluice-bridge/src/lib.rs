@@ -11,6 +11,7 @@ pub mod http;
 pub mod limits;
 pub mod mcp;
 pub mod mock;
+pub mod model;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
