@@ -25,6 +25,7 @@ mod policies;
 mod processes;
 mod provenance;
 mod readme;
+mod replay;
 mod rubbish;
 mod run;
 mod runs;
