@@ -71,7 +71,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(one == other || one.name() == "node.stream.delta");
         }
     }
-    if let Ok(command) = letter::decode(bytes) {
+    if let Ok(command) = letter::decode(bytes, |_| None) {
         let written = letter::encode(&command).expect("what was read travels");
         assert_eq!(letter::decode(&written), Ok(command));
     }

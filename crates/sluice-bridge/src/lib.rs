@@ -7,14 +7,23 @@
 //! is the core's business.
 
 pub mod directory;
+pub mod http;
 pub mod limits;
+pub mod mcp;
 pub mod mock;
 pub mod model;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
+pub mod protocol;
+pub mod record;
+pub mod recording;
+pub mod remote;
+pub mod replay;
+pub mod scrubbed;
 pub mod secret;
 pub mod shell;
+pub mod station;
 pub mod token;
 pub mod tools;
 pub mod wire;

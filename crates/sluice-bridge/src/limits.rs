@@ -69,6 +69,159 @@ pub const SURVIVOR_WAIT_MS: u64 = 5_000;
 /// How often that is looked at.
 pub const SURVIVOR_LOOK_MS: u64 = 10;
 
+/// Longest message of a server of tools, in bytes.
+pub const MCP_MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long a server of tools may take to start and to greet.
+pub const MCP_START_MS: u64 = 30_000;
+/// How long a server of tools may take to say what it has.
+pub const MCP_LIST_MS: u64 = 30_000;
+/// How long a tool may take, unless its step ends sooner.
+pub const MCP_CALL_MS: u64 = 600_000;
+/// How long a server of tools may take to hear something that it need not answer.
+pub const MCP_NOTE_MS: u64 = 5_000;
+/// Most calls of one server of tools at once.
+pub const MCP_CALLS_MAX: usize = 256;
+/// Most messages that wait to be written to a server of tools.
+pub const MCP_QUEUE_MAX: usize = 64;
+/// Most pages of a list of tools.
+pub const MCP_PAGES_MAX: usize = 100;
+/// Most tools of one server.
+pub const MCP_TOOLS_MAX: usize = 1_000;
+/// Longest name of a tool, in bytes.
+pub const MCP_NAME_BYTES_MAX: usize = 128;
+/// Most that is kept of a tool's description, in bytes.
+pub const MCP_DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
+/// How long a list of tools is believed where nobody tells of changes.
+pub const MCP_LIST_AGE_MS: u64 = 300_000;
+/// How much of a server's standard error is logged in one life of it, in bytes.
+pub const MCP_STDERR_BYTES_MAX: usize = 1024 * 1024;
+/// Most that is kept of a tool's answer, in bytes.
+pub const TOOL_TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest recording of what providers were asked and answered, in bytes.
+pub const RECORDING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most differences that are told of one request, and most requests that are told of.
+pub const DIFFERENCES_MAX: usize = 20;
+/// How much of a value is shown where a replay differs, in characters.
+pub const DIFFERENCE_CHARS_MAX: usize = 120;
+
+/// Longest id of a step, or name of a workflow or an agent, in bytes.
+pub const STEP_BYTES_MAX: usize = 1024;
+/// Longest name of a provider or a model, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Longest reference to a conversation, in bytes.
+pub const SESSION_BYTES_MAX: usize = 16 * 1024;
+/// Longest URL that a result is sent to, in bytes.
+pub const URL_BYTES_MAX: usize = 4 * 1024;
+/// Longest token of a dispatch, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 1024;
+/// Most tools that a dispatch names.
+pub const TOOLS_MAX: usize = 10_000;
+/// Most environment variables of a dispatch.
+pub const ENV_MAX: usize = 10_000;
+/// Longest that a dispatch may take: thirty days.
+pub const TIMEOUT_MS_MAX: u64 = 30 * 24 * 3_600_000;
+/// Longest message of an error that is kept, in bytes.
+pub const ERROR_BYTES_MAX: usize = 16 * 1024;
+/// Longest result, in bytes.
+pub const CALLBACK_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest dispatch, in bytes.
+pub const DISPATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Longest file of a spool that is read, in bytes: a dispatch or a result, and
+/// what is written around it.
+pub const SPOOL_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most changes that wait for the spool's writer.
+pub const SPOOL_QUEUE_MAX: usize = 256;
+/// Most changes that share a sync of the spool's directory.
+pub const SPOOL_BATCH_MAX: usize = 64;
+/// Most dispatches that a bridge knows, those it only remembers counted.
+pub const KNOWN_MAX: usize = 400_000;
+/// Most dispatches that a bridge works on at once.
+pub const RUNNING_MAX: usize = 2_048;
+/// Most connections to a bridge.
+pub const CONNECTIONS_MAX: usize = 8_192;
+/// How long somebody may take to say what they want of a bridge.
+pub const HEAD_MS: u64 = 10_000;
+/// How long the body of a request to a bridge may take.
+pub const BODY_MS: u64 = 60_000;
+/// Longest request to stop a dispatch, in bytes.
+pub const CANCEL_BYTES_MAX: usize = 16 * 1024;
+/// How long work that was called off may take to end by itself.
+pub const CANCEL_GRACE_MS: u64 = 3_000;
+/// How long work may go on when a bridge stops.
+pub const DRAIN_MS: u64 = 10_000;
+/// How long a delivered result is remembered.
+pub const TOMBSTONE_MS: u64 = 24 * 3_600_000;
+/// How long a result that nobody takes is remembered.
+pub const GIVEN_UP_KEPT_MS: u64 = 7 * 24 * 3_600_000;
+/// How often a bridge forgets what it need not remember.
+pub const TIDY_MS: u64 = 600_000;
+/// How long that counts.
+pub const HEALTH_KEPT_MS: u64 = 5_000;
+
+/// Most deliveries under way at once.
+pub const DELIVERIES_MAX: usize = 64;
+/// How long a delivery is tried.
+pub const DELIVERY_MS: u64 = 24 * 3_600_000;
+/// How long one try of a delivery may take.
+pub const DELIVERY_TRY_MS: u64 = 30_000;
+/// Longest answer to a delivery that is read, in bytes.
+pub const DELIVERY_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// How long whoever waits for a result may take to take it.
+pub const HAND_OVER_MS: u64 = 10_000;
+
+/// How often a bridge says that it is there.
+pub const HEARTBEAT_MS: u64 = 15_000;
+/// How long saying so may take.
+pub const HEARTBEAT_TRY_MS: u64 = 10_000;
+/// Longest answer to it that is read, in bytes.
+pub const HEARTBEAT_ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How long the engine may take to answer about a tool.
+pub const TOOL_ASK_MS: u64 = 10_000;
+/// How long is waited before it is asked again.
+pub const TOOL_PAUSE_MS: u64 = 1_000;
+/// How often it is asked when it does not answer.
+pub const TOOL_TRIES: u32 = 3;
+/// Longest answer about a tool, in bytes.
+pub const TOOL_ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Most events that wait for somebody who follows everything.
+pub const EVENTS_ALL_MAX: usize = 4_096;
+/// Most events that wait for somebody who follows one dispatch.
+pub const EVENTS_ONE_MAX: usize = 256;
+/// Most who follow events at once.
+pub const EVENT_READERS_MAX: usize = 4_096;
+/// How often somebody is told that nothing happens.
+pub const EVENTS_BEAT_MS: u64 = 15_000;
+
+/// The waits before a dispatch that may not have arrived is sent again.
+pub const REMOTE_PAUSES_MS: [u64; 3] = [1_000, 4_000, 16_000];
+/// The longest that a result is waited for on one connection.
+pub const SYNC_TIMEOUT_MS_MAX: u64 = 270_000;
+/// How much longer than its time a result may take to come.
+pub const SYNC_MARGIN_MS: u64 = 15_000;
+/// How long a bridge may take to say that it has a dispatch.
+pub const DISPATCH_TRY_MS: u64 = 30_000;
+/// How often a bridge is asked to stop a dispatch.
+pub const RECALL_TRIES: u32 = 3;
+/// How long a bridge may take to stop what was called off, and say what it cost.
+pub const REMOTE_GRACE_MS: u64 = 5_000;
+/// How long a bridge may take to say how it is.
+pub const HEALTH_TRY_MS: u64 = 5_000;
+/// Longest answer to that, in bytes.
+pub const HEALTH_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// How long a bridge may take to begin telling of a dispatch.
+pub const FOLLOW_OPEN_MS: u64 = 1_000;
+/// How long what was told may come after the result.
+pub const FOLLOW_DRAIN_MS: u64 = 1_000;
+/// The most that is told of a dispatch, in bytes.
+pub const FOLLOW_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest event of it, in bytes.
+pub const FOLLOW_EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How much of what somebody says went wrong is repeated, in bytes.
+pub const TITLE_BYTES_MAX: usize = 200;
 /// Longest line of a stream of events, in bytes: a picture may stand in one.
 pub const EVENT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest event of a stream, in bytes.

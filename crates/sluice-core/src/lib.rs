@@ -4,7 +4,7 @@
 //! or a socket. Everything that varies comes in as an argument, so the same
 //! text gives the same plan and the same hash on every machine.
 
-pub use sluice_govern::{canonical, money, secret};
+pub use sluice_govern::{canonical, money, secret, tools};
 
 pub mod args;
 pub mod bind;
@@ -40,7 +40,6 @@ pub mod span;
 pub mod suggest;
 pub mod team;
 pub mod template;
-pub mod tools;
 pub mod trace;
 pub mod value;
 pub mod violation;

@@ -145,3 +145,7 @@ pub const COST_ROWS_MAX: usize = 10_000;
 pub const TOOL_TURNS_RESERVED: u64 = 4;
 /// Longest timeout of a step whose gateway is asked to answer at once, in milliseconds.
 pub const SYNC_MS_MAX: u64 = 270_000;
+/// Most calls of tools that an attempt may ask for.
+pub const TOOL_CALLS_MAX: usize = 256;
+/// Longest input of a tool, in bytes of JSON.
+pub const TOOL_INPUT_BYTES_MAX: usize = 64 * 1024;

@@ -409,6 +409,8 @@ impl Inner {
                 Mail::Claimed(_) => ours = true,
                 // Of a call that is over with the run's stay in memory.
                 Mail::Log { .. }
+                | Mail::Tool { .. }
+                | Mail::ToolEnded { .. }
                 | Mail::Process { .. }
                 | Mail::Child(_)
                 | Mail::Look

@@ -11,10 +11,11 @@
 
 use crate::judge::Judge;
 use crate::perform::Outlet;
+use serde_json::Value;
 use sluice_core::limits::PHRASE_BYTES_MAX;
 use sluice_core::port::adapter::{Answer, CallErrorCode, Closed, Emission, Execution, Usage};
 use sluice_core::port::moderator::{Subject, Verdict};
-use sluice_core::run::moderate::output_text;
+use sluice_core::run::moderate::{output_text, texts};
 use sluice_core::word::{is_ignored, joins};
 use std::collections::VecDeque;
 use std::future::pending;
@@ -99,6 +100,12 @@ impl HoldBack {
             return Ok(());
         }
         self.pass(&mut held, Upto::Words, out).await
+    }
+
+    /// Whether something that leaves by another way than the stream is cleared.
+    pub(crate) async fn clears(&self, value: &Value) -> bool {
+        let subject = Subject { text: texts(value), ..self.subject.clone() };
+        self.judge.check(&subject, &self.stop).await == Verdict::Clear
     }
 
     /// Lets a window that is not full go when it has waited long enough. Never ends.

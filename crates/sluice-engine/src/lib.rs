@@ -18,7 +18,10 @@ pub mod schedule;
 pub mod sealer;
 pub mod world;
 
+mod abroad;
+mod asking;
 mod children;
+mod elsewhere;
 mod hold_back;
 mod judge;
 mod judging;

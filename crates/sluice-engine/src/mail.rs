@@ -1,7 +1,7 @@
 //! What reaches a resident run.
 
 use sluice_core::journal::event::StepAt;
-use sluice_core::port::adapter::Process;
+use sluice_core::port::adapter::{Process, ToolEnded, ToolUse, ToolVerdict};
 use sluice_core::run::command::{Command, Refusal};
 use sluice_core::run::id::RunId;
 use tokio::sync::oneshot;
@@ -20,6 +20,10 @@ pub(crate) enum Mail {
     Look,
     /// A line for the log.
     Log { at: StepAt, dispatch_no: u32, text: String },
+    /// A tool that a call wants to use, and who waits to hear whether it may.
+    Tool { at: StepAt, dispatch_no: u32, wanted: ToolUse, reply: oneshot::Sender<ToolVerdict> },
+    /// A tool has answered.
+    ToolEnded { at: StepAt, dispatch_no: u32, ended: ToolEnded },
     /// A process that waits until it is journalled.
     Process { at: StepAt, dispatch_no: u32, process: Process, reply: Reply },
     /// The run was given to this process under this epoch.

@@ -52,7 +52,9 @@ impl Outlet {
         match emission {
             Emission::Text(text) => self.stream.text(&text).await,
             Emission::Media { url, mime } => self.stream.media(url, mime).await,
-            Emission::ToolEnded(_) => Ok(()),
+            Emission::ToolEnded(ended) => {
+                self.send(Mail::ToolEnded { at, dispatch_no, ended }).await
+            }
             Emission::Log(text) => self.send(Mail::Log { at, dispatch_no, text }).await,
             Emission::Process(process) => {
                 let (reply, journalled) = oneshot::channel();
@@ -83,8 +85,18 @@ impl Call for Line {
     }
 
     fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
-        let denied = format!("nobody decides about `{}` yet", wanted.tool);
-        Box::pin(std::future::ready(Ok(ToolVerdict::Denied(denied))))
+        Box::pin(async move {
+            // What a moderated step says to a tool leaves it too.
+            if let Some(hold) = &self.hold
+                && !hold.clears(&wanted.input).await
+            {
+                return Ok(ToolVerdict::Denied("the moderator has not cleared it".to_owned()));
+            }
+            let (reply, verdict) = oneshot::channel();
+            let (at, dispatch_no) = (self.outlet.at, self.outlet.dispatch_no);
+            self.outlet.send(Mail::Tool { at, dispatch_no, wanted, reply }).await?;
+            verdict.await.map_err(|_| Closed)
+        })
     }
 
     fn cancelled(&self) -> Later<'_, ()> {

@@ -1,5 +1,7 @@
 //! A run in memory: a task of its own that turns mail and results into turns.
 
+use crate::abroad::Abroad;
+use crate::asking::Asking;
 use crate::engine::Inner;
 use crate::error::LoadError;
 use crate::judging::{Judging, judged};
@@ -73,6 +75,10 @@ pub(crate) struct Resident {
     judging: Judging,
     /// Parts of answers that wait to be journalled.
     streams: Streams,
+    /// Calls that wait to hear whether a tool may be called.
+    asking: Vec<Asking>,
+    /// Dispatches that go on elsewhere, and with whom.
+    abroad: Abroad,
     /// Whether a step that fails stops others.
     fails_fast: bool,
     _permit: OwnedSemaphorePermit,
@@ -112,6 +118,8 @@ impl Resident {
             children: BTreeMap::new(),
             results: Vec::new(),
             judging: Judging::default(),
+            asking: Vec::new(),
+            abroad: Abroad::default(),
             _permit: seat.permit,
         }
     }
@@ -126,8 +134,11 @@ impl Resident {
             self.read_letters(&mut inputs).await;
         }
         inputs = self.sift(inputs).await;
+        self.recall();
         let standing = loop {
             let standing = self.turn(inputs).await;
+            self.answer_asking();
+            self.recall();
             if standing != Standing::Kept {
                 break standing;
             }
@@ -241,6 +252,14 @@ impl Resident {
                 // The turn that follows looks by itself.
                 Mail::Look => {}
                 Mail::Log { at, dispatch_no, text } => log(&mut inputs, at, dispatch_no, text),
+                Mail::Tool { at, dispatch_no, wanted, reply } => {
+                    let command = Command::UseTool { at, dispatch_no, wanted: wanted.clone() };
+                    inputs.push(Input::new(command));
+                    self.asking.push(Asking { at, dispatch_no, wanted, reply });
+                }
+                Mail::ToolEnded { at, dispatch_no, ended } => {
+                    inputs.push(Input::new(Command::ToolEnded { at, dispatch_no, ended }));
+                }
                 Mail::Process { at, dispatch_no, process, reply } => {
                     let command = Command::Process { at, dispatch_no, process };
                     inputs.push(Input { command, reply: Some(reply), letter: None });
@@ -334,7 +353,7 @@ impl Resident {
             }
         };
         for received in letters {
-            match letter::decode(&received.letter.body) {
+            match letter::decode(&received.letter.body, |step| self.run.find(step)) {
                 Ok(command) => {
                     inputs.push(Input { command, reply: None, letter: Some(received.id) });
                 }
@@ -436,6 +455,28 @@ impl Resident {
             grace_ms: self.engine.config.grace_ms,
         };
         self.calls.push(Box::pin(call(calling, request)));
+    }
+
+    /// Tells those whose tools were decided about, now that it is durable.
+    fn answer_asking(&mut self) {
+        let run = &self.run;
+        self.asking = std::mem::take(&mut self.asking)
+            .into_iter()
+            .filter_map(|one| one.settle(run))
+            .collect();
+    }
+
+    /// Tells those who work elsewhere on what nobody wants any more.
+    fn recall(&mut self) {
+        let gone = self.abroad.update(&self.run);
+        for away in gone {
+            let rules = self.engine.trust.rules();
+            let row = rules.fabric.gateways.get(&away.gateway);
+            let row = row.map(|row| (away.gateway.as_str(), row));
+            if let Some(adapter) = self.engine.agents.at(&away.agent, row) {
+                self.engine.spawn(async move { adapter.recall(&away.recall).await });
+            }
+        }
     }
 
     /// Whether a child that must exist is not known to.

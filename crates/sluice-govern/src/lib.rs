@@ -24,6 +24,7 @@ pub mod policy;
 pub mod registry;
 pub mod route;
 pub mod secret;
+pub mod tools;
 
 pub use evaluate::{Said, ask, evaluate};
 pub use policy::Policies;

@@ -12,6 +12,7 @@ pub mod strict;
 
 mod approvals;
 mod audit;
+pub mod callbacks;
 mod cors;
 mod cost;
 mod events;
@@ -49,6 +50,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(registry::routes());
     all.extend(triggers::routes());
     all.extend(gateways::routes());
+    all.extend(callbacks::routes());
     all.extend(tokens::routes());
     all
 }

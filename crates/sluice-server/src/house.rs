@@ -3,6 +3,7 @@
 use crate::auth::identities::Identities;
 use crate::limits::{IDENTITIES_STALE_MS, STARTS_MAX};
 use crate::service::Service;
+use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::PublicKey;
 use sluice_core::port::ledger::Rows;
 use sluice_core::port::store::StoreError;
@@ -22,6 +23,7 @@ pub struct House {
     starts: Mutex<(u64, BTreeMap<String, Start>)>,
     keys: Vec<PublicKey>,
     default_agent: Option<String>,
+    dispatch_key: Option<DispatchKey>,
 }
 
 impl House {
@@ -38,6 +40,7 @@ impl House {
             rows: Mutex::new(Arc::new(rows)),
             keys: Vec::new(),
             default_agent: None,
+            dispatch_key: None,
         })
     }
 
@@ -58,6 +61,18 @@ impl House {
     /// Who does steps that name nobody, where a start does not say.
     pub fn default_agent(&self) -> Option<&str> {
         self.default_agent.as_deref()
+    }
+
+    /// With the key that the tokens of its dispatches are made with.
+    #[must_use]
+    pub fn with_dispatch_key(mut self, key: DispatchKey) -> House {
+        self.dispatch_key = Some(key);
+        self
+    }
+
+    /// The key that the tokens of its dispatches are made with.
+    pub fn dispatch_key(&self) -> Option<&DispatchKey> {
+        self.dispatch_key.as_ref()
     }
 
     /// The public keys that its seals are believed by.

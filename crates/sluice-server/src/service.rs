@@ -7,6 +7,7 @@
 pub mod approvals;
 pub mod audit;
 pub mod backtest;
+pub mod callback;
 pub mod checkpoint;
 pub mod cost;
 pub mod course;

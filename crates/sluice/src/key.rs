@@ -4,6 +4,7 @@
 //! owner can read; its public half stands in every seal, and in a file of its
 //! own that may be given to anybody.
 
+use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::port::Entropy as _;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 /// The secret half.
 pub(crate) const SECRET: &str = "seal.key";
+/// What dispatches have their tokens of.
+pub(crate) const DISPATCH: &str = "dispatch.key";
 /// The public half, a line for each key there ever was.
 const PUBLIC: &str = "seal.pub";
 
@@ -29,14 +32,34 @@ pub(crate) fn sealer(dir: &Path, copy: Option<&Path>) -> Result<Sealer, Refused>
     Ok(Sealer { signer, witness })
 }
 
+/// The key that the tokens of a directory's dispatches are made with.
+pub(crate) fn dispatch(dir: &Path) -> Result<DispatchKey, Refused> {
+    secret(dir, DISPATCH, "the key that dispatches have their tokens of").map(DispatchKey::new)
+}
+
 fn signer(dir: &Path) -> Result<Signer, Refused> {
-    let path = dir.join(SECRET);
-    let unusable = |error: &dyn std::fmt::Display| {
-        let message = format!("the key that seals are signed with, `{}`: {error}", path.display());
-        let remedy = "put the file back from a backup, or its permissions right; \
-                      without it, move it away and a new key is made, which others must be told";
-        Refused::new(SEAL_UNUSABLE, message, remedy)
-    };
+    let what = "the key that seals are signed with";
+    let signer = Signer::new(&secret(dir, SECRET, what)?);
+    if !public(dir).contains(&signer.public()) {
+        let file = OpenOptions::new().append(true).create(true).open(dir.join(PUBLIC));
+        let line = format!("{}\n", signer.public());
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .map_err(|error| unusable(&dir.join(PUBLIC), what, &error))?;
+    }
+    Ok(signer)
+}
+
+fn unusable(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Refused {
+    let message = format!("{what}, `{}`: {error}", path.display());
+    let remedy = "put the file back from a backup, or its permissions right; \
+                  without it, move it away and a new key is made, which others must be told";
+    Refused::new(SEAL_UNUSABLE, message, remedy)
+}
+
+/// A secret of 256 bits in a file, made where there is none.
+fn secret(dir: &Path, name: &str, what: &str) -> Result<[u8; 32], Refused> {
+    let path = dir.join(name);
+    let unusable = |error: &dyn std::fmt::Display| unusable(&path, what, error);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -45,15 +68,7 @@ fn signer(dir: &Path) -> Result<Signer, Refused> {
         }
         Err(error) => return Err(unusable(&error)),
     };
-    let secret = hex::parse(text.trim_end()).ok_or_else(|| unusable(&"it is no key"))?;
-    let signer = Signer::new(&secret);
-    if !public(dir).contains(&signer.public()) {
-        let file = OpenOptions::new().append(true).create(true).open(dir.join(PUBLIC));
-        let line = format!("{}\n", signer.public());
-        file.and_then(|mut file| file.write_all(line.as_bytes()))
-            .map_err(|error| unusable(&error))?;
-    }
-    Ok(signer)
+    hex::parse(text.trim_end()).ok_or_else(|| unusable(&"it is no key"))
 }
 
 /// Makes a key. Of two who do so at once, one wins: the file appears whole.

@@ -5,17 +5,20 @@
 
 mod governed;
 mod question;
+mod tool;
 
 pub use governed::{Account, Record, Terms};
 pub use question::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Resolution,
 };
 
+pub use tool::{Ruling, ToolAsked};
+
 use crate::contract::envelope::Envelope;
 use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
-use crate::port::adapter::{Process, Usage};
+use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::moderator::Phase;
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
@@ -381,6 +384,10 @@ pub enum Line {
     Text(String),
     /// A process was started.
     Process(Process),
+    /// A tool was asked for, and what was decided.
+    Tool(Box<ToolAsked>),
+    /// A tool that was allowed has answered.
+    ToolEnded(ToolEnded),
     /// The moderator is asked whether this may go in.
     Asked {
         /// SHA-256 of the text that is judged.

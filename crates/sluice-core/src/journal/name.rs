@@ -31,6 +31,7 @@ words! { SkipCause {
 words! { ApprovalSource {
     Step = "step",
     Policy = "policy",
+    Tool = "tool",
     Escalation = "escalation",
 } }
 

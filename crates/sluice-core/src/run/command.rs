@@ -4,7 +4,7 @@ use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
 use crate::journal::event::{DeltaPart, Provenance, StepAt};
 use crate::port::Entropy;
-use crate::port::adapter::{Answer, Process};
+use crate::port::adapter::{Answer, Process, ToolEnded, ToolUse};
 use crate::port::authority::Authority;
 use crate::port::moderator::Verdict;
 use crate::violation::Violation;
@@ -59,6 +59,24 @@ pub enum Command {
         dispatch_no: u32,
         /// The process.
         process: Process,
+    },
+    /// A step wants to call a tool. What was decided is read from the run.
+    UseTool {
+        /// Which step.
+        at: StepAt,
+        /// Of which dispatch.
+        dispatch_no: u32,
+        /// The call.
+        wanted: ToolUse,
+    },
+    /// A tool that was allowed has answered.
+    ToolEnded {
+        /// Which step.
+        at: StepAt,
+        /// Of which dispatch.
+        dispatch_no: u32,
+        /// What came of it.
+        ended: ToolEnded,
     },
     /// The moderator has answered about what goes into a step.
     Moderated {

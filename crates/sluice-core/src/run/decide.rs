@@ -29,6 +29,7 @@ mod origins;
 mod outcome;
 pub(super) mod rewind;
 mod timer;
+mod tool;
 
 use super::command::{Command, Given, Refusal};
 use super::id::RunId;
@@ -118,6 +119,12 @@ impl<'a> Turn<'a> {
             Command::Process { at, dispatch_no, process } => {
                 self.process(at, dispatch_no, process)?;
             }
+            Command::UseTool { at, dispatch_no, wanted } => {
+                self.use_tool(at, dispatch_no, wanted)?;
+            }
+            Command::ToolEnded { at, dispatch_no, ended } => {
+                self.tool_ended(at, dispatch_no, ended)?;
+            }
             Command::Moderated { at, digest, verdict } => self.moderated(at, &digest, &verdict)?,
             Command::Checked { command, verdict } => {
                 self.verdict = Some(verdict);
@@ -153,6 +160,7 @@ impl<'a> Turn<'a> {
 
     pub(super) fn node(&mut self, at: StepAt, event: NodeEvent) {
         let landings = self.run.landings(at, &event);
+        self.drop_tool_questions(at, &event, &landings);
         self.remember(at, &event);
         self.emit(Event::Node(at, event));
         for landing in landings {

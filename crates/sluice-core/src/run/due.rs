@@ -45,15 +45,29 @@ impl Run {
                 Some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no })
             }
             // Until whoever does it has said that it was accepted.
-            Some(Path::Bridge) => {
-                let sent = self.state(*at).waiting == Some(Waiting::ExternalCallback);
-                (!sent).then_some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no })
-            }
+            Some(Path::Bridge) => (!self.is_accepted(*at))
+                .then_some(Effect::Dispatch { at: *at, dispatch_no: *dispatch_no }),
             Some(Path::Child(child)) => Some(Effect::Child { at: *at, child }),
             Some(Path::FanOut) | None => None,
         });
         let checking = self.index.checking.iter();
         in_flight.chain(checking.map(|at| Effect::Moderate { at: *at }))
+    }
+
+    /// Dispatches that were accepted elsewhere: their results come by callback.
+    pub fn elsewhere(&self) -> impl Iterator<Item = (StepAt, u32)> {
+        let in_flight = self.index.in_flight.iter().map(|(at, dispatch_no)| (*at, *dispatch_no));
+        in_flight.filter(|(at, _)| self.is_accepted(*at))
+    }
+
+    /// Whether this dispatch is in flight, and was accepted elsewhere.
+    pub fn is_elsewhere(&self, at: StepAt, dispatch_no: u32) -> bool {
+        self.index.in_flight.get(&at) == Some(&dispatch_no) && self.is_accepted(at)
+    }
+
+    fn is_accepted(&self, at: StepAt) -> bool {
+        let state = self.state(at);
+        state.path == Some(Path::Bridge) && state.waiting == Some(Waiting::ExternalCallback)
     }
 
     /// Whether what is in flight is no longer wanted.
@@ -67,7 +81,7 @@ impl Run {
         // Children report by letter.
         let waits_here = |at: &StepAt| match self.state(*at).path {
             Some(Path::Edge | Path::Sync) => true,
-            Some(Path::Bridge) => self.state(*at).waiting != Some(Waiting::ExternalCallback),
+            Some(Path::Bridge) => !self.is_accepted(*at),
             _ => false,
         };
         let idle = !index.in_flight.keys().any(waits_here) && index.checking.is_empty();

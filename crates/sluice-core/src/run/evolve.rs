@@ -5,6 +5,7 @@ mod gate;
 mod moderate;
 pub(super) mod money;
 mod question;
+pub(crate) mod tool;
 
 use super::index::{Timer, first_open};
 use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
@@ -133,7 +134,8 @@ impl Run {
 
     fn logged(&mut self, at: StepAt, line: &Line) {
         match line {
-            Line::Text(_) => {}
+            Line::Text(_) | Line::ToolEnded(_) => {}
+            Line::Tool(asked) => self.tool_asked(at, asked),
             Line::Process(process) => self.state_mut(at).process = Some(process.clone()),
             Line::Asked { digest, prepared } => self.asks_moderator(at, digest, prepared.as_ref()),
             Line::Cleared { phase, digest } => self.cleared(at, *phase, digest),
@@ -317,6 +319,7 @@ impl Run {
         self.unlist(at);
         let state = self.state_mut(at);
         state.change(StepStatus::Running);
+        state.forget_calls(dispatch.attempt);
         state.attempt = dispatch.attempt;
         state.dispatch_no = dispatch.dispatch_no;
         state.path = Some(dispatch.path);

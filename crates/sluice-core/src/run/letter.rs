@@ -3,10 +3,10 @@
 use super::command::{Command, Decision, Resolve};
 use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
-use crate::choice::find;
+use crate::choice::find as word;
 use crate::journal::event::{Provenance, StepAt};
 use crate::money::Money;
-use crate::port::adapter::{Answer, CallError, CallErrorCode, Usage};
+use crate::port::adapter::{Answer, CallError, CallErrorCode, ToolUse, Usage};
 use serde_json::{Map, Value, json};
 
 /// A command for another run.
@@ -53,8 +53,14 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
             "v": 1, "do": "complete", "step": at.step, "item": at.item,
             "dispatch_no": dispatch_no, "answer": encode_answer(answer),
         }),
+        Command::UseTool { at, dispatch_no, wanted } => json!({
+            "v": 1, "do": "use_tool", "step": at.step, "item": at.item,
+            "dispatch_no": dispatch_no,
+            "id": wanted.id, "tool": wanted.tool, "input": wanted.input,
+        }),
         Command::TakeOver
         | Command::Accepted { .. }
+        | Command::ToolEnded { .. }
         | Command::Moderated { .. }
         | Command::Checked { .. }
         | Command::Stream { .. }
@@ -64,8 +70,18 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
     Some(value.to_string().into_bytes())
 }
 
-/// Reads a command.
-pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
+/// Writes down a result that came by callback. Whoever takes it knows a step by
+/// its name alone; which one that is, the run knows.
+pub fn callback(step: &str, dispatch_no: u32, answer: &Answer) -> Vec<u8> {
+    let answer = encode_answer(answer);
+    let value = json!({
+        "v": 1, "do": "callback", "step": step, "dispatch_no": dispatch_no, "answer": answer,
+    });
+    value.to_string().into_bytes()
+}
+
+/// Reads a command for a run in which `find` finds steps.
+pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Command, Unreadable> {
     let bad = |what: &str| Unreadable(what.to_owned());
     let value: Value =
         serde_json::from_slice(body).map_err(|error| Unreadable(error.to_string()))?;
@@ -74,6 +90,16 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
     }
     let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| bad(key));
     Ok(match value["do"].as_str().unwrap_or_default() {
+        "callback" => {
+            let at = find(&text("step")?).ok_or_else(|| bad("step"))?;
+            let dispatch_no = value["dispatch_no"].as_u64().and_then(|no| u32::try_from(no).ok());
+            let answer = decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?;
+            Command::Complete {
+                at,
+                dispatch_no: dispatch_no.ok_or_else(|| bad("dispatch_no"))?,
+                answer: Box::new(answer),
+            }
+        }
         "cancel" => Command::Cancel { by: text("by")?, reason: text("reason")? },
         "pause" => Command::Pause { by: text("by")? },
         "unpause" => Command::Unpause { by: text("by")? },
@@ -108,7 +134,7 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
         })),
         "child_ended" => Command::ChildEnded {
             child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
-            status: find::<RunStatus>(&text("status")?).ok_or_else(|| bad("status"))?,
+            status: word::<RunStatus>(&text("status")?).ok_or_else(|| bad("status"))?,
             outputs: Some(value["outputs"].clone()).filter(|outputs| !outputs.is_null()),
             error: serde_json::from_value(value["error"].clone()).map_err(|_| bad("error"))?,
             // Letters that were written before runs said so have none.
@@ -128,6 +154,19 @@ pub fn decode(body: &[u8]) -> Result<Command, Unreadable> {
                 at: StepAt { step, item: number("item") },
                 dispatch_no: number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?,
                 answer: Box::new(decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?),
+            }
+        }
+        "use_tool" => {
+            let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
+            let step = number("step").ok_or_else(|| bad("step"))?;
+            Command::UseTool {
+                at: StepAt { step, item: number("item") },
+                dispatch_no: number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?,
+                wanted: ToolUse {
+                    id: text("id")?,
+                    tool: text("tool")?,
+                    input: value["input"].clone(),
+                },
             }
         }
         other => return Err(Unreadable(format!("`{other}` is nothing it could ask"))),
@@ -182,7 +221,7 @@ fn decode_answer(value: &Value) -> Option<Answer> {
     let error = match given("error") {
         None => None,
         Some(error) => Some(CallError {
-            code: find::<CallErrorCode>(error["code"].as_str()?)?,
+            code: word::<CallErrorCode>(error["code"].as_str()?)?,
             message: error["message"].as_str()?.to_owned(),
             retry_after_ms: error["retry_after_ms"].as_u64(),
         }),

@@ -32,9 +32,7 @@ impl Run {
                 let mut flying = self.index.in_flight.keys();
                 let its = |at: &&StepAt| self.state(**at).path == Some(Path::Child(*child));
                 let at = *flying.find(its)?;
-                let mut texts = Vec::new();
-                outputs.iter().for_each(|outputs| gather(outputs, &mut texts));
-                (at, texts.join("\n"))
+                (at, outputs.as_ref().map(texts).unwrap_or_default())
             }
             _ => return None,
         };
@@ -80,6 +78,13 @@ pub fn output_text(answer: &Answer) -> String {
         texts.push(name.clone());
         gather(value, &mut texts);
     }
+    texts.join("\n")
+}
+
+/// All texts in a value.
+pub fn texts(value: &Value) -> String {
+    let mut texts = Vec::new();
+    gather(value, &mut texts);
     texts.join("\n")
 }
 

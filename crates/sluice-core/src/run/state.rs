@@ -9,7 +9,7 @@ use super::index::Index;
 use super::status::{RunStatus, StepStatus, Waiting};
 use crate::evidence::event::START;
 use crate::journal::event::{
-    ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, RunStarted, Skip,
+    ApprovalSource, Asked, Ending, Outcome, Path, Prepared, Resolution, Ruling, RunStarted, Skip,
     SkipCause, StepAt, Terms, Whom,
 };
 use crate::money::Money;
@@ -199,6 +199,10 @@ pub struct StepState {
     pub process: Option<Process>,
     /// The conversation it had.
     pub session: Option<String>,
+    /// Calls of tools that the attempt in flight asked for, by their ids.
+    pub calls: BTreeMap<String, ToolCall>,
+    /// Whether a tool was called for what came of it: that is not to be trusted.
+    pub used_tools: bool,
     /// The instances of a `for_each` step.
     pub fan_out: Option<Box<FanOut>>,
     /// How many values it took, by the run they are from.
@@ -263,6 +267,8 @@ impl Default for StepState {
             cleared: None,
             process: None,
             session: None,
+            calls: BTreeMap::new(),
+            used_tools: false,
             fan_out: None,
             sources: Vec::new(),
             past: Vec::new(),
@@ -285,6 +291,19 @@ pub struct GateWait {
     pub gateway: String,
     /// Whether it waits at the gate now, not in the queue.
     pub active: bool,
+}
+
+/// A call of a tool that a step asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The tool.
+    pub tool: String,
+    /// SHA-256 of tool and input.
+    pub digest: String,
+    /// What it is to be called with, while a person is asked.
+    pub input: Option<Value>,
+    /// What was decided.
+    pub ruling: Ruling,
 }
 
 /// What a step may do without being asked again.

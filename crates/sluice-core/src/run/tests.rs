@@ -34,6 +34,7 @@ mod print;
 mod provenance;
 mod random;
 mod recovery;
+mod remote;
 mod resent;
 mod reservations;
 mod retry;
@@ -43,6 +44,7 @@ mod switches;
 mod take_over;
 mod team;
 mod timeouts;
+mod tools;
 mod values;
 mod waits;
 mod world;
@@ -54,7 +56,7 @@ use super::state::Run;
 use super::status::RunStatus;
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Event, RunStarted};
-use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, Usage};
+use crate::port::adapter::{Answer, CallError, CallErrorCode, Process, ToolUse, Usage};
 use crate::port::authority::desk::Desk;
 use expect_test::Expect;
 use serde_json::{Map, Value};
@@ -275,6 +277,17 @@ impl Script {
             let at = world.at(&step);
             let dispatch_no = world.run.state(at).dispatch_no;
             Command::Log { at, dispatch_no, text: text.clone() }
+        })
+    }
+
+    /// A step asks for a tool.
+    fn uses(self, step: &str, id: &str, tool: &str, input: Value) -> Script {
+        let (step, id, tool) = (step.to_owned(), id.to_owned(), tool.to_owned());
+        self.turn(move |world| {
+            let at = world.at(&step);
+            let wanted = ToolUse { id: id.clone(), tool: tool.clone(), input: input.clone() };
+            let dispatch_no = world.run.state(at).dispatch_no;
+            Command::UseTool { at, dispatch_no, wanted }
         })
     }
 

@@ -23,5 +23,6 @@ mod snapshots;
 mod streams;
 mod team;
 mod thousand;
+mod tools;
 mod victim;
 mod world;

@@ -229,9 +229,12 @@ impl Adapter for Async {
 
     fn execute<'a>(&'a self, request: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
-            self.0.executes(request);
             let mut script = Script::of(self.0.seed, request);
-            tokio::spawn(call_back(Arc::clone(&self.0), request.clone()));
+            // Whoever is asked again after a crash knows that it was asked before.
+            if self.0.takes(request) {
+                self.0.executes(request);
+                tokio::spawn(call_back(Arc::clone(&self.0), request.clone()));
+            }
             let accepted_ms = script.chance.below(300);
             tokio::time::sleep(Duration::from_millis(accepted_ms)).await;
             Execution::Accepted

@@ -51,6 +51,13 @@ impl Registry {
         if registry.chance.permille(500) {
             registry.rows.insert((Kind::Gateway, "local".to_owned()), json!({}));
         }
+        if seed.is_multiple_of(2) {
+            // What is sent there is sent again under the same number until it is taken.
+            let row = json!({"provider": "async", "url": "https://elsewhere.example"});
+            registry.rows.insert((Kind::Gateway, "elsewhere".to_owned()), row);
+            let agent = registry.rows.entry((Kind::Agent, "async".to_owned()));
+            agent.or_insert_with(|| json!({}))["gateway"] = json!("elsewhere");
+        }
         for envelope in ENVELOPES {
             if registry.chance.permille(450) {
                 let row = registry.envelope(envelope, 0);

@@ -12,6 +12,7 @@ use sluice_engine::Engine;
 use sluice_engine::config::Sabotage;
 use sluice_engine::error::{CommandError, Delivered, LoadError};
 use sluice_store::memory::Checks;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -68,6 +69,8 @@ pub(crate) struct World {
     began: Instant,
     offset_ms: AtomicI64,
     ids: AtomicU64,
+    /// Dispatches that somebody elsewhere was asked for.
+    taken: Mutex<BTreeSet<(RunId, String, u32)>>,
     /// The time of the last call of the store, and how many came at that time.
     calls: Mutex<(u64, u64)>,
 }
@@ -95,6 +98,7 @@ impl World {
             faulty: AtomicBool::new(true),
             began: Instant::now(),
             offset_ms: AtomicI64::new(0),
+            taken: Mutex::default(),
             ids: AtomicU64::new(0),
             calls: Mutex::new((0, 0)),
         }
@@ -166,6 +170,14 @@ impl World {
         if let Err(what) = journal.executes(request) {
             self.fails(format!("{what}\n{}", journal.tail(request.run)));
         }
+    }
+
+    /// Whether somebody elsewhere is asked for the first time. Who is in the same
+    /// process is never asked twice.
+    pub(crate) fn takes(&self, request: &Request) -> bool {
+        let key = (request.run, request.step.clone(), request.dispatch_no);
+        let mut taken = self.taken.lock().expect("nobody panics while holding it");
+        taken.insert(key) || request.gateway != "elsewhere"
     }
 
     /// An adapter says what something cost.

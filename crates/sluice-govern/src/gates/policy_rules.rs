@@ -4,6 +4,7 @@ use super::{Finding, Gate, Trial};
 use crate::case::Case;
 use crate::facts::{Facts, Subject, Verb};
 use crate::registry::{Agent, Posture};
+use crate::tools::names;
 
 pub(super) const GATE: Gate =
     Gate { name: "policy_rules", code: "policy_blocked", trial: Trial::Enforced, judge };
@@ -48,13 +49,12 @@ fn asked<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f str> {
 /// Why a tool that is asked for is not the agent's, and what to do.
 fn tools(facts: &Facts<'_>) -> Option<(String, String)> {
     let Subject::Agent(name, Some(Agent { tools, .. })) = facts.subject else { return None };
-    let has = |list: &[String], tool: &str| list.iter().any(|one| one == tool);
     for tool in asked(facts) {
-        if has(&tools.deny, tool) {
+        if names(&tools.deny, tool) {
             let message = format!("agent {name} must not use tool {tool}");
             return Some((message, format!("drop {tool} from the step")));
         }
-        if !tools.allow.is_empty() && !has(&tools.allow, tool) {
+        if !tools.allow.is_empty() && !names(&tools.allow, tool) {
             let message = format!("agent {name} does not have tool {tool}");
             let hint = format!("drop {tool} from the step, or allow it for agent {name}");
             return Some((message, hint));
@@ -76,7 +76,7 @@ fn retrieval(facts: &Facts<'_>) -> Option<(String, String)> {
         let hint = "give the step to an agent with read-only tools, or change the posture";
         return Some((message, hint.to_owned()));
     }
-    let tool = asked(facts).find(|tool| !agent.tools.read_only.iter().any(|one| one == tool))?;
+    let tool = asked(facts).find(|tool| !names(&agent.tools.read_only, tool))?;
     let message = format!("the run may only read, and tool {tool} is not marked read-only");
     Some((message, format!("drop {tool} from the step, or mark it read_only for agent {name}")))
 }

@@ -1,18 +1,21 @@
 //! The audit over HTTP: read, verified, exported.
 
-use super::ask::{Ask, bad};
+use super::ask::{Ask, Nothing, bad};
 use super::reply::Reply;
 use super::route::{Answers, Need, Route};
 use super::runs::{limit, page};
 use super::shape::{AuditFact, AuditReport};
 use crate::auth::permission::Permission as P;
-use crate::refused::Done;
+use crate::refused::{Done, NOT_SEALED, Refused};
+use crate::service::Service;
 use crate::service::audit::{self, Cursor, Wanted, packet, verify};
 use crate::service::find;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sluice_core::evidence::key::PublicKey;
+use sluice_core::evidence::seal::Seal;
 use sluice_core::evidence::verify::Verifier;
 
 /// The routes of the audit.
@@ -28,6 +31,19 @@ pub(super) fn routes() -> Vec<Route> {
             verified,
         )
         .lasting(),
+        Route::new(
+            (Method::POST, "/api/v1/audit/verify"),
+            read,
+            "The same, also against seals and keys that were kept elsewhere",
+            verified_by,
+        )
+        .lasting(),
+        Route::new(
+            (Method::POST, "/api/v1/audit/seal"),
+            read,
+            "The newest seal over everything written by now, to be kept elsewhere",
+            seal,
+        ),
         Route::raw(
             (Method::GET, "/api/v1/runs/{run}/audit"),
             read,
@@ -93,16 +109,75 @@ struct VerifyQuery {
 }
 
 async fn verified(ask: Ask<VerifyQuery>) -> Done<Reply<AuditReport>> {
-    let only = match &ask.query.run {
-        Some(text) => Some(find::run(ask.service(), text).await?.run),
+    let keys = ask.house.keys().to_vec();
+    report(ask.service(), ask.query.run.as_deref(), keys, Vec::new()).await
+}
+
+/// What is verified, and by what.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyBody {
+    /// Only this run.
+    run: Option<String>,
+    /// Seals that were kept elsewhere, each as `sluice audit seal` writes it.
+    #[serde(default)]
+    seals: Vec<String>,
+    /// Public keys to believe; by default those of the seals, else of the server.
+    #[serde(default)]
+    keys: Vec<String>,
+}
+
+async fn verified_by(ask: Ask<Nothing, VerifyBody>) -> Done<Reply<AuditReport>> {
+    let VerifyBody { run, seals, keys } = &ask.body;
+    let none = |what: &str| bad(format!("`{what}` holds one that is none"));
+    let kept: Option<Vec<Seal>> = seals.iter().map(|line| Seal::parse(line.trim_end())).collect();
+    let kept = kept.ok_or_else(|| none("seals"))?;
+    let named: Option<Vec<PublicKey>> = keys.iter().map(|key| PublicKey::parse(key)).collect();
+    let mut keys = named.ok_or_else(|| none("keys"))?;
+    if keys.is_empty() {
+        keys.extend(kept.iter().map(|seal| seal.key));
+    }
+    if keys.is_empty() {
+        keys.extend(ask.house.keys());
+    }
+    report(ask.service(), run.as_deref(), keys, kept).await
+}
+
+async fn report(
+    service: &Service,
+    run: Option<&str>,
+    keys: Vec<PublicKey>,
+    kept: Vec<Seal>,
+) -> Done<Reply<AuditReport>> {
+    let only = match run {
+        Some(text) => Some(find::run(service, text).await?.run),
         None => None,
     };
-    let mut verifier = Verifier::new(ask.house.keys().to_vec());
+    let mut verifier = Verifier::new(keys);
     if let Some(run) = only {
         verifier = verifier.only(run);
     }
-    verify::read(&*ask.service().store, only, &mut verifier).await?;
+    kept.into_iter().for_each(|seal| verifier.kept(seal));
+    verify::read(&*service.store, only, &mut verifier).await?;
     Ok(Reply::ok(AuditReport(verify::object(&verifier.finish()))))
+}
+
+/// A seal.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SealShown {
+    /// Its number.
+    number: u64,
+    /// Its line, signed.
+    seal: String,
+}
+
+async fn seal(ask: Ask) -> Done<Reply<SealShown>> {
+    ask.service().engine.seal().await?;
+    let row = packet::newest(&*ask.service().store).await?.ok_or_else(|| {
+        let remedy = "run something first; what is older than hashes is never sealed";
+        Refused::new(NOT_SEALED, "there is nothing to seal", remedy)
+    })?;
+    Ok(Reply::ok(SealShown { number: row.number, seal: row.text }))
 }
 
 async fn export(ask: Ask) -> Done<Response> {

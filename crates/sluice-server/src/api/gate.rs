@@ -3,6 +3,7 @@
 //! In this order: an id, room, the route, who asks, the rate, the permission, the
 //! body, the time. A panic of a handler is an answer too.
 
+use super::gateways::sender;
 use super::problem::{
     CSRF_REFUSED, FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, REQUEST_TIMEOUT, Rejection,
     STOPPING, TOO_MANY_REQUESTS, UNAUTHENTICATED,
@@ -20,6 +21,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, request};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Limited};
+use sluice_core::port::ledger::Entry;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -122,21 +124,32 @@ async fn through(
     }
     let from = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
     let _room = room(app, route)?;
+    let gateway = match route.need {
+        Need::Gateway => Some(sender(app, &head.headers, from).await?),
+        _ => None,
+    };
     let who = match route.need {
-        Need::Nothing => None,
-        _ => Some(who(app, &head, from).await?),
+        Need::Nothing | Need::Gateway => None,
+        _ => Some(known(app, route, &head, from).await?),
     };
     if let Some((_, caller)) = &who {
         app.admit(&caller.token).map_err(|after| {
             Rejection::later(TOO_MANY_REQUESTS, "this token asks too often", after)
         })?;
-        permitted(route.need, caller)?;
+        if let Err(refused) = permitted(route.need, caller) {
+            let told = (caller.name.as_str(), "permission_refused");
+            note(app, who.as_ref().map(|(house, _)| house), told, route, from).await;
+            return Err(refused.into());
+        }
     }
     let patience = Duration::from_millis(app.settings().request_ms);
-    let body = tokio::time::timeout(patience, whole(app, body)).await.map_err(|_| late())??;
+    let bytes_max = route.body_bytes.unwrap_or(app.settings().body_bytes);
+    let body = tokio::time::timeout(patience, whole(body, bytes_max)).await;
+    let body = body.map_err(|_| late())??;
     let incoming = Incoming {
         app: app.clone(),
         who,
+        gateway,
         uri: head.uri,
         path,
         headers: head.headers,
@@ -149,6 +162,49 @@ async fn through(
         return Ok(answering.await);
     }
     tokio::time::timeout(patience, answering).await.map_err(|_| late())
+}
+
+/// Whoever asks; who has no token that counts is written down.
+async fn known(
+    app: &App,
+    route: &Route,
+    head: &request::Parts,
+    from: IpAddr,
+) -> Result<(Arc<House>, Caller), Rejection> {
+    let tried = bearer(&head.headers).is_some() || cookie(&head.headers).is_some();
+    let found = who(app, head, from).await;
+    let denied = found.as_ref().is_err_and(|rejection| rejection.code() == UNAUTHENTICATED);
+    if tried && denied {
+        note(app, app.houses().first(), ("", "sign_in_failed"), route, from).await;
+    }
+    found
+}
+
+/// Writes down that somebody asked for what they may not. Those who are nobody's
+/// are noted with the organisation of whoever operates the server. How often they
+/// may try is bounded before.
+async fn note(
+    app: &App,
+    house: Option<&Arc<House>>,
+    (actor, what): (&str, &str),
+    route: &Route,
+    from: IpAddr,
+) {
+    let Some(house) = house else { return };
+    let entry = Entry {
+        at_ms: app.now_ms(),
+        category: "security",
+        what: what.to_owned(),
+        actor: if actor.is_empty() { "unknown".to_owned() } else { actor.to_owned() },
+        resource_type: "route".to_owned(),
+        resource_id: format!("{} {}", route.method, route.path),
+        event: None,
+        detail: serde_json::json!({"from": from.to_string()}),
+    };
+    let service = house.service();
+    if let Err(error) = service.store.record(service.engine.node(), vec![entry]).await {
+        tracing::warn!(%error, what, "what somebody tried could not be written down");
+    }
 }
 
 /// Room for one more request. Looking at what nobody needs to be known for is
@@ -237,8 +293,7 @@ pub fn forbidden(permission: Permission) -> Refused {
 }
 
 /// The whole body, if it is not too long.
-async fn whole(app: &App, body: Body) -> Result<Bytes, Rejection> {
-    let bytes_max = app.settings().body_bytes;
+async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Rejection> {
     match Limited::new(body, bytes_max).collect().await {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {

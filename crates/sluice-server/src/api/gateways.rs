@@ -6,24 +6,24 @@
 use super::ask::{Ask, bad};
 use super::problem::{Rejection, TOO_MANY_REQUESTS, UNAUTHENTICATED};
 use super::reply::Reply;
-use super::route::{Answers, Incoming, Need, Route, body};
+use super::route::{Answers, Asking, Incoming, Need, Route, body};
+use crate::app::App;
 use crate::auth::permission::Permission as P;
 use crate::auth::secret;
 use crate::house::House;
 use crate::refused::{Done, Refused};
 use crate::service::registry::{self, Asked, Mode};
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sluice_bridge::protocol::GATEWAY_TOKEN;
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::store::Hash;
-use sluice_govern::registry::{Gateway, Health, Kind, Row};
-use std::sync::Arc;
+use sluice_govern::registry::{Health, Kind, Row};
+use std::net::IpAddr;
 
-/// The header in which a gateway sends its token.
-const GATEWAY_TOKEN: &str = "x-gateway-token";
 /// Longest id of an instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 128;
 
@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
         ),
         Route::open(
             (Method::POST, "/api/v1/gateways/{name}/heartbeat"),
-            Need::Nothing,
+            Need::Gateway,
             "A gateway says how it is, by its own token",
             Answers::Json(|_| json_schema!({"type": "object"})),
             heartbeat,
@@ -134,35 +134,53 @@ async fn heartbeat(incoming: Incoming) -> Response {
     }
 }
 
+/// The gateway whose token was sent, and its organisation. Those who have none may
+/// not try for ever.
+pub(super) async fn sender(
+    app: &App,
+    headers: &HeaderMap,
+    from: IpAddr,
+) -> Result<Asking, Rejection> {
+    if let Some(found) = known(app, headers).await? {
+        return Ok(found);
+    }
+    app.admit_stranger(from).map_err(|after| {
+        Rejection::later(TOO_MANY_REQUESTS, "too many secrets that are none", after)
+    })?;
+    let remedy = "send the gateway's own token as `X-Gateway-Token`";
+    Err(Refused::new(UNAUTHENTICATED, "no token of a gateway", remedy).into())
+}
+
 async fn beat(incoming: &Incoming) -> Result<Reply<Value>, Rejection> {
+    let Some(asking) = &incoming.gateway else { return Err(Rejection::internal()) };
+    let house = &asking.house;
     let name = incoming.path.first().map(|(_, name)| name.as_str()).unwrap_or_default();
-    let Some(house) = known(incoming, name).await? else {
-        incoming.app.admit_stranger(incoming.from).map_err(|after| {
-            Rejection::later(TOO_MANY_REQUESTS, "too many secrets that are none", after)
-        })?;
+    if asking.name != name {
         let remedy = "send the gateway's own token as `X-Gateway-Token`";
         return Err(Refused::new(UNAUTHENTICATED, "no token of this gateway", remedy).into());
-    };
+    }
     let said: HeartbeatBody = body(&incoming.headers, &incoming.body)?;
     if let Some(instance) = &said.instance_id {
-        note_instance(&house, name, instance).await?;
+        note_instance(house, name, instance).await?;
     }
     house.service().engine.heard(name, said.status).await;
     Ok(Reply::ok(serde_json::json!({"received": true})))
 }
 
-/// The organisation whose gateway of this name has the token that was sent.
-async fn known(incoming: &Incoming, name: &str) -> Result<Option<Arc<House>>, Rejection> {
-    let sent = incoming.headers.get(GATEWAY_TOKEN).and_then(|value| value.to_str().ok());
+async fn known(app: &App, headers: &HeaderMap) -> Result<Option<Asking>, Rejection> {
+    let sent = headers.get(GATEWAY_TOKEN).and_then(|value| value.to_str().ok());
     let Some(sent) = sent else { return Ok(None) };
     let hash = Hash::of(sent.as_bytes()).to_string();
-    for house in incoming.app.houses() {
+    for house in app.houses() {
         let rows = house.rows().await.map_err(crate::refused::Failure::from)?;
-        let Ok(row) = registry::row(&rows.rows, Kind::Gateway, name) else { continue };
-        let gateway: Option<Gateway> = serde_json::from_value(row.body.clone()).ok();
-        let expected = gateway.and_then(|gateway| gateway.token_sha256).unwrap_or_default();
-        if secret::same(&hash, &expected) {
-            return Ok(Some(house));
+        for row in rows.rows.iter().filter(|row| row.kind == Kind::Gateway) {
+            let expected = row.body["token_sha256"].as_str().unwrap_or_default();
+            if !secret::same(&hash, expected) {
+                continue;
+            }
+            if let Ok(gateway) = serde_json::from_value(row.body.clone()) {
+                return Ok(Some(Asking { house, name: row.name.clone(), row: gateway }));
+            }
         }
     }
     Ok(None)

@@ -7,6 +7,7 @@ use crate::auth::permission::Role;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
+use sluice_bridge::protocol::GATEWAY_TOKEN;
 
 /// The description of these routes.
 pub fn document(routes: &[Route]) -> Value {
@@ -42,6 +43,7 @@ pub fn document(routes: &[Route]) -> Value {
             }},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
+                "gateway": {"type": "apiKey", "in": "header", "name": GATEWAY_TOKEN},
                 "session": {"type": "apiKey", "in": "cookie", "name": super::gate::COOKIE},
             },
         },
@@ -73,6 +75,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     });
     match route.need {
         Need::Nothing => told["security"] = json!([]),
+        Need::Gateway => told["security"] = json!([{"gateway": []}]),
         Need::Token => told["security"] = json!([{"token": []}, {"session": []}]),
         Need::Permission(permission) => {
             told["security"] = json!([{"token": []}, {"session": []}]);

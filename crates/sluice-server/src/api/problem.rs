@@ -4,6 +4,7 @@
 //! of ours is its code and the request's id.
 
 use crate::refused::{self, Failure, Refused};
+use crate::service::callback::CALLBACK_REFUSED;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
@@ -78,6 +79,11 @@ impl Rejection {
         Refused::new(INTERNAL, "something went wrong here", remedy).into()
     }
 
+    /// The code of what is refused.
+    pub fn code(&self) -> &'static str {
+        self.refused.code
+    }
+
     /// What is refused, and why.
     pub fn into_refused(self) -> Refused {
         self.refused
@@ -142,9 +148,12 @@ pub fn status(code: &str) -> StatusCode {
     match code {
         super::ask::BAD_REQUEST | refused::ID_AMBIGUOUS => StatusCode::BAD_REQUEST,
         UNAUTHENTICATED => StatusCode::UNAUTHORIZED,
-        FORBIDDEN | CSRF_REFUSED | refused::CHANGE_REFUSED | "not_approver" | "self_approval" => {
-            StatusCode::FORBIDDEN
-        }
+        FORBIDDEN
+        | CSRF_REFUSED
+        | CALLBACK_REFUSED
+        | refused::CHANGE_REFUSED
+        | "not_approver"
+        | "self_approval" => StatusCode::FORBIDDEN,
         NOT_FOUND
         | refused::RUN_UNKNOWN
         | refused::APPROVAL_UNKNOWN

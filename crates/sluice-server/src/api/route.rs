@@ -20,6 +20,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use sluice_govern::registry::Gateway;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ use std::sync::Arc;
 pub enum Need {
     /// Anybody, without a token.
     Nothing,
+    /// A gateway, by its own token.
+    Gateway,
     /// Anybody with a token that counts.
     Token,
     /// A token with this permission.
@@ -40,6 +43,8 @@ pub struct Incoming {
     pub app: App,
     /// Whoever asks, and where; none where nobody needs to be.
     pub who: Option<(Arc<House>, Caller)>,
+    /// The gateway that asks, where one must.
+    pub gateway: Option<Asking>,
     /// Its address.
     pub uri: Uri,
     /// The values in the path.
@@ -52,6 +57,17 @@ pub struct Incoming {
     pub request_id: String,
     /// Whom it comes from.
     pub from: IpAddr,
+}
+
+/// A gateway that asks, known by its token.
+#[derive(Clone)]
+pub struct Asking {
+    /// Its organisation.
+    pub house: Arc<House>,
+    /// Its name.
+    pub name: String,
+    /// Its row.
+    pub row: Gateway,
 }
 
 type Handler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, Response> + Send + Sync>;
@@ -92,6 +108,8 @@ pub struct Route {
     pub answers: Answers,
     /// Whether it may take as long as it likes.
     pub lasting: bool,
+    /// Longest body, where it is another than the server's.
+    pub body_bytes: Option<usize>,
     handler: Handler,
 }
 
@@ -197,6 +215,7 @@ impl Route {
             status: 200,
             answers,
             lasting: false,
+            body_bytes: None,
             handler,
         }
     }
@@ -264,7 +283,7 @@ where
     Q: DeserializeOwned,
     B: DeserializeOwned + 'static,
 {
-    let Incoming { app, who, uri, path, headers, body, request_id, from: _ } = incoming;
+    let Incoming { app, who, uri, path, headers, body, request_id, .. } = incoming;
     let query = axum::extract::Query::<Q>::try_from_uri(&uri)
         .map_err(|error| bad(format!("the query: {}", error.body_text())))?;
     let body = if std::any::TypeId::of::<B>() == std::any::TypeId::of::<Nothing>() {

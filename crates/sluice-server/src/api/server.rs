@@ -144,6 +144,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
 fn line(route: &Route) -> String {
     let need = match route.need {
         Need::Nothing => "none",
+        Need::Gateway => "a gateway's token",
         Need::Token => "any token",
         Need::Permission(permission) => permission.as_str(),
     };

@@ -112,6 +112,7 @@ pub(super) async fn ask(
     let uri = asked.uri()?;
     let body = asked.body.map(|body| body.to_string()).unwrap_or_default();
     let incoming = Incoming {
+        gateway: None,
         app: app.clone(),
         who: Some((Arc::clone(who.0), who.1.clone())),
         uri,

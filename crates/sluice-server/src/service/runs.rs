@@ -300,12 +300,15 @@ pub async fn step(service: &Service, run: &Run, name: &str) -> Done<Value> {
     })
     .await?;
     let [attempts, decisions, logs, others] = lists;
+    let newest = attempts.iter().rev().find_map(|one| one["payload"].get("conversation"));
+    let conversation = newest.cloned().unwrap_or_else(|| json!([]));
     Ok(json!({
         "run_id": run.id.to_string(),
         "node": node,
         "attempts": attempts,
         "decisions": decisions,
         "logs": logs,
+        "conversation": conversation,
         "others": others,
     }))
 }

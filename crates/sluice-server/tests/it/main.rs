@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod assignment;
+mod callbacks;
 mod client;
 mod console;
 mod contract;

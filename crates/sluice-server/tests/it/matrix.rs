@@ -37,6 +37,7 @@ impl Who {
     fn refused(&self, route: &Route) -> Option<&'static str> {
         match (self, route.need) {
             (_, Need::Nothing) => None,
+            (_, Need::Gateway) => Some("unauthenticated"),
             (Who::Nobody | Who::Stranger(..), _) => Some("unauthenticated"),
             (Who::Forged(_), _) => (route.method != "GET").then_some("csrf_refused"),
             (Who::Role(_), Need::Token) => None,
@@ -131,7 +132,7 @@ async fn everybody_gets_what_they_may_have_and_nothing_else() {
 
 /// Doors and gateways have secrets of their own, which no token stands for.
 pub(crate) fn has_own_secret(route: &Route) -> bool {
-    route.need == Need::Nothing && route.method != "GET"
+    route.need == Need::Gateway || (route.need == Need::Nothing && route.method != "GET")
 }
 
 fn drawn(routes: &[Route], everybody: &[Who], told: &[Vec<&str>]) -> String {
@@ -204,6 +205,9 @@ fn every_route_states_its_permission_in_the_description() {
         let told = &document["paths"][route.path][method];
         match route.need {
             Need::Nothing => assert_eq!(told["security"], serde_json::json!([]), "{route:?}"),
+            Need::Gateway => {
+                assert_eq!(told["security"], serde_json::json!([{"gateway": []}]), "{route:?}");
+            }
             Need::Token => assert_eq!(told["security"].as_array().unwrap().len(), 2, "{route:?}"),
             Need::Permission(permission) => {
                 assert_eq!(told["x-permission"], permission.as_str(), "{route:?}");

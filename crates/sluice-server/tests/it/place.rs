@@ -73,6 +73,7 @@ impl Place {
                 json!({"step": format!("{of}_first"), "whom": "mock"})
             }
             ("POST", "/api/v1/runs/{run}/erase") => json!({"reason": "asked for"}),
+            ("POST", "/api/v1/audit/verify") => json!({"seals": [], "keys": []}),
             ("POST", "/api/v1/elide") => json!({"reason": "old", "older_than_ms": 1_000_000}),
             ("POST", "/api/v1/policies/test") => json!({"set": "active"}),
             ("POST", "/api/v1/approvals/{approval}/resolve") => json!({"decision": "approve"}),

@@ -5,8 +5,11 @@ use crate::contract;
 use crate::place::{Place, rows};
 use serde_json::{Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
-use sluice_core::port::Clock as _;
+use sluice_bridge::token::DispatchKey;
+use sluice_core::money::Money;
+use sluice_core::port::adapter::{Adapter, Call, Capabilities, Execution, Health, Quote, Request};
 use sluice_core::port::store::{Filter, Store};
+use sluice_core::port::{Clock as _, Later};
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
@@ -254,6 +257,36 @@ impl World {
     }
 }
 
+/// The key that an organisation's dispatches have their tokens of.
+pub(crate) fn dispatch_key(name: &str) -> DispatchKey {
+    DispatchKey::new([name.as_bytes()[0]; 32])
+}
+
+/// Somebody elsewhere: takes every step, and says nothing more.
+struct Away;
+
+impl Adapter for Away {
+    fn provider(&self) -> &'static str {
+        "away"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(std::future::ready(Health::Healthy))
+    }
+
+    fn quote(&self, _: &str) -> Quote {
+        Quote::AtMost(Money::from_micro_cents(100_000_000))
+    }
+
+    fn execute<'a>(&'a self, _: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(std::future::ready(Execution::Accepted))
+    }
+}
+
 /// An organisation with tokens, and nothing else yet.
 async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side {
     let store: Arc<dyn Store> =
@@ -264,7 +297,10 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
         store: Arc::clone(&store),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(|| Box::new(SystemEntropy)),
-        agents: Agents::new().with("mock", Arc::clone(&mock) as _).with_fallback(mock),
+        agents: Agents::new()
+            .with("mock", Arc::clone(&mock) as _)
+            .with("away", Arc::new(Away))
+            .with_fallback(mock),
         policies: PolicySource::default(),
         sealer: None,
         moderator: None,
@@ -275,7 +311,8 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
     let service = Service { store, engine };
     // The first organisation is that of whoever operates the server.
     let called = if name == "alfa" { "default" } else { name };
-    let house = app.add(House::open(called, service.clone()).await.unwrap());
+    let house = House::open(called, service.clone()).await.unwrap();
+    let house = app.add(house.with_dispatch_key(dispatch_key(name)));
     let mut tokens = BTreeMap::new();
     for role in Role::ALL {
         let principal = format!("{name}-{}", role.as_str());

@@ -104,6 +104,8 @@ settings! {
         "where every seal is copied to";
     Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
         "where `sluice serve` listens";
+    PublicUrl "public_url", Kind::Url, None, None,
+        "where gateways elsewhere reach `sluice serve`; by default where it listens";
     AllowRemote "allow_remote", Kind::Switch, Some("false"), Some("allow-remote"),
         "let `sluice serve` listen beyond this machine; put TLS in front of it";
     SecureCookies "secure_cookies", Kind::Switch, Some("false"), Some("secure-cookies"),

@@ -47,7 +47,9 @@ impl Prompt {
         }
         let choice = match asked.source {
             ApprovalSource::Escalation => self.choice(out).await?,
-            ApprovalSource::Step | ApprovalSource::Policy => self.yes_or_no(out).await?,
+            ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => {
+                self.yes_or_no(out).await?
+            }
         };
         let Some(decision) = choice else { return Ok(None) };
         let mut resolve = Resolve {

@@ -103,7 +103,9 @@ impl Live<'_> {
             let _ = write!(text, "\n{step}: {summary}");
             let ways: &[&str] = match asked.source {
                 ApprovalSource::Escalation => &["retry", "skip", "abort"],
-                ApprovalSource::Step | ApprovalSource::Policy => &["approve", "reject"],
+                ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => {
+                    &["approve", "reject"]
+                }
             };
             for way in ways {
                 let why = if *way == "reject" { " --reason TEXT" } else { "" };

@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 32] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -54,11 +54,12 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
     "not_on_trial",
     "file_exists",
     "moderation_unusable",
+    "recording_unusable",
     "cost_too_wide",
 ];
 
 /// What the server refuses by itself, and the commands about it.
-const REFUSED_BY_THE_SERVER: [&str; 20] = [
+const REFUSED_BY_THE_SERVER: [&str; 21] = [
     "bad_request",
     "unauthenticated",
     "forbidden",
@@ -74,6 +75,7 @@ const REFUSED_BY_THE_SERVER: [&str; 20] = [
     "stopping",
     "internal_error",
     "document_refused",
+    "callback_refused",
     "replayed",
     "role_unknown",
     "organisation_unknown",

@@ -36,6 +36,7 @@ mod settings;
 mod teams;
 mod terminal;
 mod tidy;
+mod tools;
 mod usage;
 mod validate;
 mod vectors;

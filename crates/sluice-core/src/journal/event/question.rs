@@ -69,6 +69,8 @@ pub enum ApprovalSource {
     Step,
     /// A policy says so.
     Policy,
+    /// A tool that it wants to call needs somebody's consent.
+    Tool,
     /// The step failed, or nobody knows what became of it.
     Escalation,
 }

@@ -8,14 +8,14 @@ use crate::contract::envelope::Envelope;
 use crate::journal::event::{
     Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Assigned, Change,
     Completed, Delta, DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path,
-    Prepared, Provenance, Record, Resolution, Retried, RunStarted, Skip, SkipCause, StepAt, Terms,
-    Wait, Whom,
+    Prepared, Provenance, Record, Resolution, Retried, Ruling, RunStarted, Skip, SkipCause, StepAt,
+    Terms, ToolAsked, Wait, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::plan::Plan;
-use crate::port::adapter::{Process, Usage};
+use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::Labels;
@@ -23,7 +23,7 @@ use crate::value::known_type_name;
 use crate::violation::{Reason, Violation};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sluice_govern::registry::Posture;
+use sluice_govern::registry::{Posture, Price};
 use std::sync::Arc;
 
 type Read<T> = Result<T, WireError>;
@@ -202,8 +202,18 @@ fn terms(fields: &Fields<'_>) -> Read<Terms> {
         constraints: fields.or_default("constraints")?,
         model: fields.option("termsModel")?,
         max_output_tokens: fields.option("maxOutputTokens")?,
-        price: fields.option("price")?,
+        price: price(fields)?,
     })
+}
+
+fn price(fields: &Fields<'_>) -> Read<Option<Price>> {
+    let written: Option<(u64, u64, Option<u64>)> = fields.option("price")?;
+    Ok(written.map(|(read, written, kept)| Price {
+        input_cents_per_mtok: Money::from_micro_cents(read),
+        output_cents_per_mtok: Money::from_micro_cents(written),
+        cached_input_cents_per_mtok: kept.map(Money::from_micro_cents),
+        max_output_tokens: None,
+    }))
 }
 
 fn waiting(fields: &Fields<'_>) -> Read<Wait> {
@@ -285,6 +295,28 @@ fn delta(fields: &Fields<'_>) -> Read<Delta> {
     })
 }
 
+fn tool(fields: &Fields<'_>) -> Read<Line> {
+    let (tool, id) = (fields.need("tool")?, fields.need("callId")?);
+    if let Some(how) = fields.option::<String>("ended")? {
+        return Ok(Line::ToolEnded(ToolEnded {
+            id,
+            tool,
+            failed: how == "failed",
+            bytes: fields.or_default("bytes")?,
+            duration_ms: fields.or_default("durationMs")?,
+        }));
+    }
+    let approval = fields.parsed("approvalId", ApprovalId::parse)?;
+    let ruling = match (fields.need::<String>("ruling")?.as_str(), approval) {
+        ("allowed", approval) => Ruling::Allowed(approval),
+        ("denied", _) => Ruling::Denied(fields.need("reason")?),
+        ("held", Some(approval)) => Ruling::Held(approval),
+        _ => return Err(malformed("ruling means nothing")),
+    };
+    let (input, digest) = (fields.or_default("input")?, fields.need("digest")?);
+    Ok(Line::Tool(Box::new(ToolAsked { id, tool, input, digest, ruling })))
+}
+
 fn line(fields: &Fields<'_>) -> Read<Line> {
     match fields.option::<String>("moderation")?.as_deref() {
         None => {}
@@ -296,6 +328,9 @@ fn line(fields: &Fields<'_>) -> Read<Line> {
             let (phase, digest) = (fields.word("phase")?, fields.need("digest")?);
             return Ok(Line::Cleared { phase, digest });
         }
+    }
+    if fields.raw("tool").is_some() {
+        return tool(fields);
     }
     Ok(match fields.option("processGroup")? {
         None => Line::Text(fields.need("text")?),

@@ -38,6 +38,7 @@ const USAGE: Group = &[
     ("inputTokens", Whole),
     ("outputTokens", Whole),
     ("thinkingTokens", Whole),
+    ("cachedTokens", Whole),
     ("cost", Whole),
     ("costUnknown", Whole),
 ];
@@ -92,6 +93,7 @@ const STARTED: Group = &[
     ("constraints", Whole),
     ("termsModel", Word),
     ("maxOutputTokens", Whole),
+    ("price", Whole),
 ];
 const DELTA: Group = &[
     ("deltaIndex", Whole),
@@ -110,6 +112,14 @@ const LOG: Group = &[
     ("moderation", Word),
     ("phase", Word),
     ("digest", Word),
+    ("tool", Whole),
+    ("callId", Whole),
+    ("ruling", Word),
+    ("reason", Blank),
+    ("approvalId", Whole),
+    ("ended", Word),
+    ("bytes", Whole),
+    ("durationMs", Whole),
 ];
 const RETRIED: Group = &[("attempt", Whole), ("cause", Word), ("delayMs", Whole), ("reask", Whole)];
 const COMPLETED: Group =

@@ -5,8 +5,8 @@ use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::evidence::event::Salt;
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
-    Line, NodeEvent, Path, Prepared, Provenance, Retried, RunStarted, Skip, SkipCause, StepAt,
-    Terms, Wait, Whom,
+    Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling, RunStarted, Skip, SkipCause,
+    StepAt, Terms, ToolAsked, Wait, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
@@ -202,7 +202,12 @@ fn terms(payload: &mut Payload<'_>, terms: &Terms) {
     payload.unless_default("constraints", &terms.constraints);
     payload.option("termsModel", terms.model.as_ref());
     payload.option("maxOutputTokens", terms.max_output_tokens.as_ref());
-    payload.option("price", terms.price.as_ref());
+    let price = terms.price.as_ref().map(|price| {
+        let kept = price.cached_input_cents_per_mtok.map(Money::micro_cents);
+        let read = price.input_cents_per_mtok.micro_cents();
+        (read, price.output_cents_per_mtok.micro_cents(), kept)
+    });
+    payload.option("price", price.as_ref());
 }
 
 /// The prompt is written even if empty: where it is, something was prepared.
@@ -261,6 +266,16 @@ fn log(payload: &mut Payload<'_>, line: &Line) {
             payload.field("processGroup", &process.group);
             payload.unless_default("processStarted", &process.started);
         }
+        Line::Tool(asked) => tool(payload, asked),
+        Line::ToolEnded(ended) => {
+            let how = if ended.failed { "failed" } else { "answered" };
+            payload.field("text", &format!("tool {} {how}", ended.tool));
+            payload.field("tool", &ended.tool);
+            payload.field("callId", &ended.id);
+            payload.field("ended", how);
+            payload.unless_default("bytes", &ended.bytes);
+            payload.unless_default("durationMs", &ended.duration_ms);
+        }
         Line::Asked { digest, prepared: given } => {
             payload.field("moderation", "asked");
             payload.field("digest", digest);
@@ -273,6 +288,24 @@ fn log(payload: &mut Payload<'_>, line: &Line) {
             payload.field("phase", phase);
             payload.field("digest", digest);
         }
+    }
+}
+
+/// The text is for people; the rest is what is read.
+fn tool(payload: &mut Payload<'_>, asked: &ToolAsked) {
+    let word = asked.ruling.as_str();
+    payload.field("text", &format!("tool {} {word}", asked.tool));
+    payload.field("tool", &asked.tool);
+    payload.field("callId", &asked.id);
+    payload.field("input", &asked.input);
+    payload.field("digest", &asked.digest);
+    payload.field("ruling", word);
+    match &asked.ruling {
+        Ruling::Allowed(approval) => {
+            payload.option("approvalId", approval.map(Text).as_ref());
+        }
+        Ruling::Denied(reason) => payload.field("reason", reason),
+        Ruling::Held(approval) => payload.field("approvalId", &Text(*approval)),
     }
 }
 

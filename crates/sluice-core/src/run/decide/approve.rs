@@ -60,17 +60,7 @@ impl Turn<'_> {
         if !step_asks {
             summary = format!("{summary}\n{}", reasons.join("\n"));
         }
-        let mut groups: Vec<Vec<String>> = Vec::new();
-        for hold in &decision.holds {
-            if !groups.contains(&hold.approvers) {
-                groups.push(hold.approvers.clone());
-            }
-        }
-        // One that names nobody is a group that everybody is in: what another
-        // names must not keep a quorum of anybody from being reached.
-        if groups.iter().all(Vec::is_empty) {
-            groups.clear();
-        }
+        let groups = groups(decision);
         let digest = decision.action_digest.clone();
         let action = decision.action.clone().expect("a hold has the action it is about");
         let asked = self.asked(at, action, Some(digest), reasons);
@@ -79,7 +69,7 @@ impl Turn<'_> {
     }
 
     /// What is agreed to, and what differs from what was agreed to before.
-    fn asked(
+    pub(super) fn asked(
         &self,
         at: StepAt,
         action: Value,
@@ -102,18 +92,18 @@ impl Turn<'_> {
         Asked { action, digest, reasons, changes }
     }
 
-    fn request(
+    pub(super) fn request(
         &mut self,
         ready: &Ready,
         source: ApprovalSource,
         summary: String,
         groups: Vec<Vec<String>>,
         asked: Asked,
-    ) {
+    ) -> ApprovalId {
         let at = ready.at;
         let now_ms = self.given.now_ms;
         let patience = self.given.authority.patience();
-        let approval = self.run.approval_of(at.step);
+        let approval = self.run.approval_of(at.step).filter(|_| source != ApprovalSource::Tool);
         let open_ms = approval.and_then(|asked| asked.expires_in_ms).unwrap_or(patience.expires_ms);
         let mut approvers: Vec<String> = Vec::new();
         for one in groups.iter().flatten() {
@@ -121,15 +111,19 @@ impl Turn<'_> {
                 approvers.push(one.clone());
             }
         }
+        let id = ApprovalId::new(now_ms, &mut *self.given.entropy);
         let requested = ApprovalRequested {
-            approval: ApprovalId::new(now_ms, &mut *self.given.entropy),
+            approval: id,
             source,
             summary,
             approvers,
             expires_at_ms: now_ms.saturating_add(open_ms),
             error: None,
             prepared: (!ready.known).then(|| Arc::clone(&ready.prepared)),
-            usage: self.given_up(at),
+            usage: match source {
+                ApprovalSource::Tool => Usage::default(),
+                _ => self.given_up(at),
+            },
             groups,
             quorum: approval.map_or(1, |asked| asked.quorum),
             not_initiator: approval.is_some_and(|asked| asked.not_initiator),
@@ -137,6 +131,7 @@ impl Turn<'_> {
             action: Some(Arc::new(asked)),
         };
         self.node(at, NodeEvent::ApprovalRequested(Box::new(requested)));
+        id
     }
 
     /// When people are reminded of a question that is asked now.
@@ -187,6 +182,7 @@ impl Turn<'_> {
         if resolution == Resolution::Rejected && !commented {
             return Err(Refusal::CommentMissing);
         }
+        let about_tool = source == ApprovalSource::Tool;
         let result = match (resolution, &self.run.step(at).work) {
             (Resolution::Approved, Work::Approval) => Some(self.granted(at, &resolve)?),
             _ => None,
@@ -203,6 +199,10 @@ impl Turn<'_> {
         };
         self.node(at, NodeEvent::ApprovalResolved(Box::new(resolved)));
         if resolution == Resolution::Pending {
+            return Ok(());
+        }
+        if about_tool {
+            self.rule_on_held(at, resolve.approval);
             return Ok(());
         }
         self.go_on_after_people();
@@ -326,6 +326,22 @@ impl Turn<'_> {
     }
 }
 
+/// Who is asked: of each group at least one must agree.
+pub(super) fn groups(decision: &Judgement) -> Vec<Vec<String>> {
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    for hold in &decision.holds {
+        if !groups.contains(&hold.approvers) {
+            groups.push(hold.approvers.clone());
+        }
+    }
+    // One that names nobody is a group that everybody is in: what another
+    // names must not keep a quorum of anybody from being reached.
+    if groups.iter().all(Vec::is_empty) {
+        groups.clear();
+    }
+    groups
+}
+
 /// Whether somebody is named in a group, or answers in a role that is. In one
 /// without names everybody is.
 fn is_in(group: &[String], by: &str, roles: &[String]) -> bool {
@@ -351,6 +367,9 @@ fn tightened(
     resolve: &Resolve,
 ) -> Result<Option<(Constraints, String)>, Refusal> {
     let Some(by) = &resolve.constraints else { return Ok(approval.tightened.clone()) };
+    if approval.source == ApprovalSource::Tool {
+        return Err(Refusal::Widens("a call of a tool is allowed as it is, or not".to_owned()));
+    }
     let Some(asked) = &approval.action else {
         return Err(Refusal::Widens("there is nothing to tighten".to_owned()));
     };
@@ -384,13 +403,15 @@ fn grant(by: &str, comment: Option<&String>, at_ms: u64) -> Map<String, Value> {
 
 fn resolution(source: ApprovalSource, decision: Decision) -> Result<Resolution, Refusal> {
     match (source, decision) {
-        (ApprovalSource::Step | ApprovalSource::Policy, Decision::Approve) => {
-            Ok(Resolution::Approved)
-        }
-        (ApprovalSource::Step | ApprovalSource::Policy, Decision::Reject) => {
-            Ok(Resolution::Rejected)
-        }
-        (ApprovalSource::Step | ApprovalSource::Policy, _) => {
+        (
+            ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool,
+            Decision::Approve,
+        ) => Ok(Resolution::Approved),
+        (
+            ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool,
+            Decision::Reject,
+        ) => Ok(Resolution::Rejected),
+        (ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool, _) => {
             Err(Refusal::WrongDecision("approve or reject"))
         }
         (ApprovalSource::Escalation, Decision::Retry) => Ok(Resolution::Retry),

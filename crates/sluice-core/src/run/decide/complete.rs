@@ -17,7 +17,7 @@ use std::sync::Arc;
 impl Turn<'_> {
     /// Whether this is the dispatch in flight. Anything else came late, or
     /// twice; and of a child run only its end counts.
-    fn in_flight(&self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
+    pub(super) fn in_flight(&self, at: StepAt, dispatch_no: u32) -> Result<(), Refusal> {
         let current = self.run.index.in_flight.get(&at);
         let is_current = current.is_some_and(|current| *current == dispatch_no);
         if is_current

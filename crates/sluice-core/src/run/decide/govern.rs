@@ -213,7 +213,7 @@ impl Turn<'_> {
             constraints: std::mem::take(&mut judged.decision.constraints),
             model: judged.model.take(),
             max_output_tokens: judged.max_output_tokens,
-            price: judged.price.take(),
+            price: judged.price.take().map(|price| Price { max_output_tokens: None, ..price }),
         }
     }
 

@@ -80,6 +80,7 @@ impl Turn<'_> {
         self.go_on_after_people();
         match source {
             ApprovalSource::Escalation => self.abort(at),
+            ApprovalSource::Tool => self.rule_on_held(at, id),
             ApprovalSource::Step | ApprovalSource::Policy => {
                 let message = "nobody answered in time";
                 self.fail(at, Failure::new(Code::ApprovalRejected, message));

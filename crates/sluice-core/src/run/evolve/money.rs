@@ -4,7 +4,7 @@
 //! its money is settled if anybody knows what it cost, and held on to if not.
 
 use super::add;
-use crate::journal::event::{NodeEvent, StepAt, Terms};
+use crate::journal::event::{ApprovalSource, NodeEvent, StepAt, Terms};
 use crate::limits::RESERVATION_MS;
 use crate::port::adapter::Usage;
 use crate::run::index::Timer;
@@ -32,6 +32,9 @@ impl Run {
             NodeEvent::Cancelled { usage, .. } => usage,
             NodeEvent::Skipped(skip) => &skip.usage,
             NodeEvent::Retried(retried) => &retried.usage,
+            NodeEvent::ApprovalRequested(asked) if asked.source == ApprovalSource::Tool => {
+                return Vec::new();
+            }
             NodeEvent::ApprovalRequested(asked) => &asked.usage,
             // A gate said no to sending it again after a crash.
             NodeEvent::Waiting(_) | NodeEvent::Blocked { .. } => &unknown,
@@ -66,7 +69,9 @@ impl Run {
     /// What it had taken is given back, or held on to.
     pub(super) fn land(&mut self, landing: Landing, at_ms: u64) {
         let Landing { at, dispatch_no, terms, usage } = landing;
-        self.state_mut(at).terms = None;
+        let state = self.state_mut(at);
+        state.terms = None;
+        state.calls.clear();
         if usage.is_none() && !terms.accounts.is_empty() {
             let until_ms = at_ms.saturating_add(RESERVATION_MS);
             self.index.timers.insert((until_ms, Timer::Settle(at, dispatch_no)));

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 impl Run {
     pub(super) fn asked(&mut self, at: StepAt, asked: &ApprovalRequested, at_ms: u64) {
-        self.unlist(at);
         let approval = Approval {
             at,
             source: asked.source,
@@ -41,6 +40,11 @@ impl Run {
         };
         self.index.timers.insert((approval.due_at_ms(), Timer::Approval(asked.approval)));
         self.approvals.insert(asked.approval, approval);
+        // The step goes on while a person decides about a call of a tool.
+        if asked.source == ApprovalSource::Tool {
+            return;
+        }
+        self.unlist(at);
         self.index.awaiting.insert(at);
         let state = self.state_mut(at);
         state.change(StepStatus::AwaitingApproval);
@@ -87,6 +91,9 @@ impl Run {
         approval.resolved_at_ms = Some(at_ms);
         approval.by.clone_from(&resolved.by);
         approval.comment.clone_from(&resolved.comment);
+        if approval.source == ApprovalSource::Tool {
+            return;
+        }
         let covers = self.approval_of(at.step).is_some_and(|asked| asked.covers_retries);
         let state = self.state_mut(at);
         state.approval = None;

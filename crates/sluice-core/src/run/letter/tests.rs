@@ -67,14 +67,27 @@ fn commands() -> Vec<Command> {
         },
         complete(None, answer),
         complete(Some(3), Answer::default()),
+        Command::UseTool {
+            at: StepAt::instance(2, 0),
+            dispatch_no: 1,
+            wanted: ToolUse {
+                id: "call".to_owned(),
+                tool: "files.read".to_owned(),
+                input: json!({"path": "a"}),
+            },
+        },
     ]
+}
+
+fn nowhere(_: &str) -> Option<StepAt> {
+    None
 }
 
 #[test]
 fn every_command_that_travels_reads_back_as_it_was() {
     for command in commands() {
         let body = encode(&command).expect("it travels");
-        assert_eq!(decode(&body), Ok(command));
+        assert_eq!(decode(&body, nowhere), Ok(command));
     }
     assert_eq!(encode(&Command::TakeOver), None);
 }
@@ -92,6 +105,16 @@ fn rubbish_is_refused() {
         r#"{"v":1,"do":"complete","step":1,"dispatch_no":1}"#,
         r#"{"v":1,"do":"rewind","by":"x","keep":["a"]}"#,
     ] {
-        assert!(decode(body.as_bytes()).is_err(), "{body}");
+        assert!(decode(body.as_bytes(), nowhere).is_err(), "{body}");
     }
+}
+
+#[test]
+fn a_callback_is_of_the_step_that_the_run_knows_by_that_name() {
+    let body = callback("b[1]", 3, &Answer::default());
+    let find = |name: &str| (name == "b[1]").then_some(StepAt::instance(4, 1));
+    let at = StepAt::instance(4, 1);
+    let complete = Command::Complete { at, dispatch_no: 3, answer: Box::default() };
+    assert_eq!(decode(&body, find), Ok(complete));
+    assert!(decode(&body, nowhere).is_err());
 }

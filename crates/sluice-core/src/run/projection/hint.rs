@@ -52,7 +52,7 @@ fn person(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
     let command = |id: ApprovalId, word: &str| format!("`sluice approvals {word} {id}`");
     if let Some(id) = state.approval {
         let word = match run.approvals.get(&id)?.source {
-            ApprovalSource::Step | ApprovalSource::Policy => "approve",
+            ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => "approve",
             ApprovalSource::Escalation => "retry",
         };
         return Some(command(id, word));

@@ -155,7 +155,7 @@ fn usage() -> Usage {
         input_tokens: 10,
         output_tokens: 20,
         thinking_tokens: 5,
-        cached_tokens: 4,
+        cached_tokens: 0,
         unpriced: false,
         cost: Money::from_micro_cents(210_000),
         unknown: false,

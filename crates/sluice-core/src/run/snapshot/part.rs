@@ -4,6 +4,7 @@
 //! that is only a cache's, and a field at its blank value is left out without
 //! a word about it. A step to which nothing happened is `{}`.
 
+use crate::money::Money;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -129,13 +130,22 @@ macro_rules! plain {
 
 plain! { bool, u8, u32, u64, String, Map<String, Value>, Value, Constraints, }
 
+/// As whole micro-cents: read, written, read again.
 impl Part for Price {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.serialize(serializer)
+        let kept = self.cached_input_cents_per_mtok.map(Money::micro_cents);
+        let read = self.input_cents_per_mtok.micro_cents();
+        (read, self.output_cents_per_mtok.micro_cents(), kept).serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Price, D::Error> {
-        Price::deserialize(deserializer)
+        let (read, written, kept) = <(u64, u64, Option<u64>)>::deserialize(deserializer)?;
+        Ok(Price {
+            input_cents_per_mtok: Money::from_micro_cents(read),
+            output_cents_per_mtok: Money::from_micro_cents(written),
+            cached_input_cents_per_mtok: kept.map(Money::from_micro_cents),
+            max_output_tokens: None,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::choice::{Choice as _, find};
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
     Account, ApprovalSource, Asked, Change, Ending, Origin, Outcome, Path, Prepared, Resolution,
-    RunStarted, Skip, SkipCause, StepAt, Terms, Whom,
+    Ruling, RunStarted, Skip, SkipCause, StepAt, Terms, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
@@ -15,6 +15,7 @@ use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::{Labels, SourceClass};
 use crate::run::state::{
     Approval, End, FanOut, GateWait, Grant, Open, Past, Pause, RunClock, Source, StepState,
+    ToolCall,
 };
 use crate::run::status::{RunStatus, StepStatus, Waiting};
 use crate::violation::{Reason, Violation};
@@ -65,6 +66,8 @@ parts! {
         cleared = "mc",
         process = "pr",
         session = "se",
+        calls = "tc",
+        used_tools = "tu",
         fan_out = "f",
         sources = "sr",
         past = "pa",
@@ -91,6 +94,7 @@ parts! {
         price = "p",
     }
     Account { name = "n", cap = "c", }
+    ToolCall { tool = "t", digest = "d", input = "i", ruling = "r", }
     GateWait {
         since_ms = "t",
         tries = "n",
@@ -225,6 +229,29 @@ fn path(word: &str) -> Option<Path> {
         "bridge_sync" => Some(Path::Sync),
         "fan_out" => Some(Path::FanOut),
         _ => RunId::parse(word).map(Path::Child),
+    }
+}
+
+/// As `[word, what follows]`.
+impl Part for Ruling {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rest = match self {
+            Ruling::Allowed(approval) => approval.map(|id| id.to_string()),
+            Ruling::Denied(reason) => Some(reason.clone()),
+            Ruling::Held(approval) => Some(approval.to_string()),
+        };
+        (self.as_str(), rest).serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ruling, D::Error> {
+        let (word, rest) = <(String, Option<String>)>::deserialize(deserializer)?;
+        let approval = rest.as_deref().and_then(ApprovalId::parse);
+        match (word.as_str(), rest, approval) {
+            ("allowed", _, approval) => Ok(Ruling::Allowed(approval)),
+            ("denied", Some(reason), _) => Ok(Ruling::Denied(reason)),
+            ("held", _, Some(approval)) => Ok(Ruling::Held(approval)),
+            _ => Err(D::Error::custom("an unknown ruling")),
+        }
     }
 }
 

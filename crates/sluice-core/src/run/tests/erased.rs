@@ -1,8 +1,9 @@
 //! A run whose payloads were all erased still stands where it stood.
 
-use super::super::state::{GateWait, Run, StepState};
+use super::super::state::{GateWait, Run, StepState, ToolCall};
 use super::world::{Seeded, World};
 use crate::evidence::event::{Chain, Link, START};
+use crate::journal::event::Ruling;
 use crate::journal::wire;
 use crate::port::store::Frame;
 use std::collections::BTreeMap;
@@ -57,6 +58,14 @@ pub(super) fn verify(world: &World) {
     assert_eq!(steps(&run), steps(live));
 }
 
+fn bare(call: &ToolCall) -> ToolCall {
+    let ruling = match &call.ruling {
+        Ruling::Denied(_) => Ruling::Denied(String::new()),
+        other => other.clone(),
+    };
+    ToolCall { input: None, ruling, ..call.clone() }
+}
+
 /// Everything of a step that is no word of anybody's.
 fn stands(state: &StepState) -> StepState {
     StepState {
@@ -67,6 +76,7 @@ fn stands(state: &StepState) -> StepState {
         placeholder: None,
         session: None,
         fan_out: None,
+        calls: state.calls.iter().map(|(id, call)| (id.clone(), bare(call))).collect(),
         // What would unblock it is a sentence.
         gate: state.gate.clone().map(|gate| Box::new(GateWait { hint: None, ..*gate })),
         ..state.clone()

@@ -1,11 +1,16 @@
 //! The order of events, and what must hold of a run after each of them.
 
+use super::super::id::ApprovalId;
 use super::super::moderate::{digest, input_text};
-use super::super::state::{Pause, Run};
+use super::super::state::{Pause, Run, ToolCall};
 use super::super::status::{RunStatus, StepStatus};
 use super::super::transition::allowed;
-use crate::journal::event::{Event, NodeEvent, Path, StepAt};
+use crate::journal::event::{ApprovalSource, Event, NodeEvent, Path, Ruling, StepAt};
 use crate::port::moderator::Phase;
+
+fn is_tools(run: &Run, approval: ApprovalId) -> bool {
+    run.approvals.get(&approval).is_some_and(|one| one.source == ApprovalSource::Tool)
+}
 
 /// Watches a journal go by.
 #[derive(Default)]
@@ -68,6 +73,9 @@ impl Order {
                     "provenance of a step that is {}",
                     state.status
                 );
+            }
+            NodeEvent::ApprovalResolved(resolved) if is_tools(run, resolved.approval) => {
+                assert!(state.status.is_dispatched(), "a call is of an attempt in flight");
             }
             NodeEvent::ApprovalResolved(resolved) => {
                 assert_eq!(state.approval, Some(resolved.approval), "an open question is closed");
@@ -132,7 +140,11 @@ impl Order {
                 _ => assert_eq!(state.wake_at_ms, None),
             }
             let open = run.approvals.iter().filter(|(_, one)| one.at == at);
-            let open: Vec<_> = open.filter(|(_, one)| one.resolution.is_none()).collect();
+            let open = open.filter(|(_, one)| one.resolution.is_none());
+            let (tools, open): (Vec<_>, Vec<_>) =
+                open.partition(|(_, one)| one.source == ApprovalSource::Tool);
+            let flies = run.index.in_flight.contains_key(&at);
+            assert!(tools.is_empty() || flies, "calls are of attempts in flight");
             assert_eq!(open.first().map(|(id, _)| **id), state.approval);
             assert!(open.len() < 2, "one question at a time");
         }
@@ -155,6 +167,11 @@ impl Order {
     /// The journal ends here for now.
     pub(super) fn end(&self, run: &Run) {
         assert_eq!(self.pending, None, "something must follow");
+        for (id, one) in &run.approvals {
+            let open = one.source == ApprovalSource::Tool && one.resolution.is_none();
+            let held = |call: &ToolCall| call.ruling == Ruling::Held(*id);
+            assert!(!open || run.state(one.at).calls.values().any(held), "a call waits for it");
+        }
         let mut flying = run.index.in_flight.keys();
         assert!(flying.all(|at| run.state(*at).terms.is_some()), "what flies has its terms");
         if run.status.is_terminal() {

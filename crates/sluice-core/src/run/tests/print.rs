@@ -1,7 +1,7 @@
 //! Events as short lines.
 
 use super::world::World;
-use crate::journal::event::{Event, Line, NodeEvent, Path, StepAt};
+use crate::journal::event::{Event, Line, NodeEvent, Path, Ruling, StepAt};
 use serde_json::Value;
 
 impl World {
@@ -52,6 +52,17 @@ impl World {
             NodeEvent::Log { line: Line::Text(text), .. } => text.clone(),
             NodeEvent::Log { line: Line::Process(process), .. } => {
                 format!("process {}", process.group)
+            }
+            NodeEvent::Log { line: Line::Tool(asked), .. } => {
+                let why = match &asked.ruling {
+                    Ruling::Denied(why) => format!(": {why}"),
+                    Ruling::Allowed(Some(_)) => " by consent".to_owned(),
+                    Ruling::Allowed(None) | Ruling::Held(_) => String::new(),
+                };
+                format!("tool {} {}{why}", asked.tool, asked.ruling.as_str())
+            }
+            NodeEvent::Log { line: Line::ToolEnded(ended), .. } => {
+                format!("tool {} {}", ended.tool, if ended.failed { "failed" } else { "answered" })
             }
             NodeEvent::Log { line: Line::Asked { prepared, .. }, .. } => {
                 let new = if prepared.is_some() { " (prepared)" } else { "" };

@@ -16,7 +16,7 @@ use super::world::World;
 use crate::cost::{Part, Spend};
 use crate::doc::{self, Format, Registry};
 use crate::journal::event::{DeltaPart, Path, RunStarted, StepAt};
-use crate::port::adapter::{Answer, CallErrorCode, Quote, Usage};
+use crate::port::adapter::{Answer, CallErrorCode, Quote, ToolUse, Usage};
 use crate::port::authority::desk::Desk;
 use crate::port::moderator::Verdict;
 use proptest::prelude::{Strategy, any, prop, proptest};
@@ -86,6 +86,7 @@ fn flow(steps: &[Written], head: u64) -> String {
             pick(*bits, 16, &["", "", "timeout: 3s, "]),
             pick(*bits, 20, &["", "", "parallel_failure_policy: fail_fast, "]),
             pick(*bits, 24, &["", "", "idempotent: false, "]),
+            pick(*bits, 56, &["", "tools: [files.read, mail.send], "]),
             pick(
                 *bits,
                 28,
@@ -160,7 +161,9 @@ fn sets() -> &'static [Policies; 2] {
     SETS.get_or_init(|| {
         let ask = r#"@id("ask") @action("require_approval")
             forbid (principal, action == Action::"dispatch_step", resource)
-            when { context has step && context.step.id == "x" };"#;
+            when { context has step && context.step.id == "x" };
+            @id("send") @action("require_approval")
+            forbid (principal, action == Action::"use_tool", resource == Tool::"mail.send");"#;
         [rules(""), rules(ask)]
     })
 }
@@ -295,6 +298,17 @@ fn settled_at(world: &World, which: u8) -> BTreeSet<u32> {
     settled.map(|(step, _)| step).collect()
 }
 
+/// A tool is asked for: one of a few calls, so that some are asked for again.
+fn tool(at: StepAt, dispatch_no: u32, which: u8) -> Command {
+    let tool = ["files.read", "files.write", "mail.send"][usize::from(which % 3)];
+    let wanted = ToolUse {
+        id: format!("call-{}", which % 5),
+        tool: tool.to_owned(),
+        input: json!({"n": which % 2}),
+    };
+    Command::UseTool { at, dispatch_no, wanted }
+}
+
 fn happen(world: &mut World, (kind, which): Happening) {
     let flying: Vec<StepAt> = world.run.index.in_flight.keys().copied().collect();
     let at = choose(&flying, which);
@@ -326,6 +340,7 @@ fn happen(world: &mut World, (kind, which): Happening) {
         20 => Some(Command::Pause { by: by() }),
         21 => Some(Command::Unpause { by: by() }),
         22 => Some(Command::Retry { by: by() }),
+        23 if which < 60 => at.map(|at| tool(at, dispatch_no, which)),
         24..=26 => return turn_of_things(world, kind % 28 - 24, which),
         27 => {
             let open: Vec<(StepAt, u32)> = world.run.open.keys().copied().collect();

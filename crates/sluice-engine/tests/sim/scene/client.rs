@@ -230,8 +230,12 @@ fn resolve(chance: &mut Chance, approval: ApprovalId, source: ApprovalSource) ->
         ApprovalSource::Escalation => {
             *chance.pick(&[Decision::Retry, Decision::Skip, Decision::Abort])
         }
-        ApprovalSource::Step | ApprovalSource::Policy if chance.permille(250) => Decision::Reject,
-        ApprovalSource::Step | ApprovalSource::Policy => Decision::Approve,
+        ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool
+            if chance.permille(250) =>
+        {
+            Decision::Reject
+        }
+        ApprovalSource::Step | ApprovalSource::Policy | ApprovalSource::Tool => Decision::Approve,
     };
     Resolve {
         approval,

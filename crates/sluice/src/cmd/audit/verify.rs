@@ -3,7 +3,7 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::audit::Verify;
-use crate::client::{Client, only_here};
+use crate::client::Client;
 use crate::desk;
 use crate::key;
 use crate::local;
@@ -30,7 +30,7 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
         return packets(args, &keys, out);
     }
     if let Some(client) = desk::server()? {
-        return there(&client, args, out).await;
+        return there(&client, args, &kept, out).await;
     }
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
@@ -51,14 +51,17 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     tell(&verify::object(&verifier.finish()), args.json.reader(), out)
 }
 
-/// A server verifies by the keys of its own directory: seals that are kept
-/// elsewhere are for those who have the directory, or a packet.
-async fn there(client: &Client, args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
-    if !args.seal.is_empty() || !args.key.is_empty() {
-        return Err(only_here("`--seal` or `--key`").into());
-    }
-    let query: Vec<(&str, String)> = args.run.iter().map(|run| ("run", run.clone())).collect();
-    let report = client.get(&["audit", "verify"], &query).await?.data;
+/// A server verifies by the keys of its own directory, unless others are named.
+async fn there(
+    client: &Client,
+    args: &Verify,
+    kept: &[Seal],
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    let seals: Vec<String> = kept.iter().map(Seal::text).collect();
+    let keys: Vec<String> = args.key.iter().map(ToString::to_string).collect();
+    let body = json!({"run": args.run, "seals": seals, "keys": keys});
+    let report = client.post(&["audit", "verify"], &body).await?.data;
     tell(&report, args.json.reader(), out)
 }
 

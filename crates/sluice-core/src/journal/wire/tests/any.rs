@@ -8,7 +8,7 @@ use crate::layers::Layer;
 use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::schema::FieldType;
-use crate::port::adapter::{Process, Usage};
+use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::moderator::Phase;
 use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
@@ -157,6 +157,16 @@ fn terms() -> BoxedStrategy<Terms> {
             price: model.2,
         })
         .boxed()
+}
+
+fn ruling() -> BoxedStrategy<Ruling> {
+    let approval = || any::<u128>().prop_map(ApprovalId);
+    prop_oneof![
+        option::of(approval()).prop_map(Ruling::Allowed),
+        text().prop_map(Ruling::Denied),
+        approval().prop_map(Ruling::Held),
+    ]
+    .boxed()
 }
 
 fn labels() -> BoxedStrategy<Labels> {
@@ -320,6 +330,16 @@ fn work() -> BoxedStrategy<NodeEvent> {
         text().prop_map(Line::Text),
         (any::<u32>(), text())
             .prop_map(|(group, started)| Line::Process(Process { group, started })),
+        (text(), text(), text(), value(), ruling()).prop_map(
+            |(id, tool, digest, input, ruling)| {
+                Line::Tool(Box::new(ToolAsked { id, tool, input, digest, ruling }))
+            }
+        ),
+        (text(), text(), any::<(bool, u64, u64)>()).prop_map(
+            |(id, tool, (failed, bytes, duration_ms))| {
+                Line::ToolEnded(ToolEnded { id, tool, failed, bytes, duration_ms })
+            }
+        ),
         (text(), prepared()).prop_map(|(digest, prepared)| Line::Asked { digest, prepared }),
         (any::<bool>(), text()).prop_map(|(out, digest)| {
             let phase = if out { Phase::Output } else { Phase::Input };

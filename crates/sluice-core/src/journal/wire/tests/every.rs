@@ -15,7 +15,7 @@ use crate::run::status::{RunStatus, Waiting};
 use crate::violation::{Reason, Violation};
 use serde_json::{Map, Value, json};
 use sluice_govern::decision::Constraints;
-use sluice_govern::registry::{Posture, Price};
+use sluice_govern::registry::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn usage() -> Usage {
         input_tokens: 1,
         output_tokens: 2,
         thinking_tokens: 3,
-        cached_tokens: 1,
+        cached_tokens: 0,
         unpriced: false,
         cost: Money::from_micro_cents(210_000),
         unknown: true,
@@ -129,12 +129,7 @@ fn dispatch() -> Dispatch {
             constraints: constraints(),
             model: some("m"),
             max_output_tokens: Some(12),
-            price: Some(Price {
-                input_cents_per_mtok: Money::from_micro_cents(300_000_000),
-                output_cents_per_mtok: Money::from_micro_cents(1),
-                cached_input_cents_per_mtok: None,
-                max_output_tokens: Some(9),
-            }),
+            price: None,
         }),
     }
 }

@@ -1,0 +1,291 @@
+//! The body of a result: what an engine is told when work is over.
+
+use super::{BadBody, Key, check_step, figure, plain, run_id};
+use crate::limits::{
+    CALLBACK_BYTES_MAX, CONVERSATION_BYTES_MAX, ERROR_BYTES_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use sluice_core::choice::find;
+use sluice_core::journal::envelope::timestamp;
+use sluice_core::limits::TOKENS_MAX;
+use sluice_core::money::Money;
+use sluice_core::port::adapter::{Answer, CallError, CallErrorCode, Usage};
+use sluice_core::run::id::RunId;
+use std::collections::BTreeMap;
+
+/// How a dispatch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It was done.
+    Completed,
+    /// It was not; `error_code` says why. A cancelled one is one of these.
+    Failed,
+    /// It took too long.
+    TimedOut,
+}
+
+/// The result of a dispatch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallbackBody {
+    /// The run.
+    #[serde(with = "run_id")]
+    pub run_id: RunId,
+    /// The step; `step[3]` for an instance.
+    pub step_id: String,
+    /// Which dispatch of it. Only old gateways leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_no: Option<u32>,
+    /// How it ended.
+    pub status: Status,
+    /// The structured part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Map<String, Value>>,
+    /// The text, as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    /// What went wrong, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What went wrong, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    /// How long the provider asks us to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
+    pub retry_after_ms: Option<u64>,
+    /// When it was begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<String>,
+    /// The model that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens read.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
+    pub input_tokens: Option<u64>,
+    /// Tokens written.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
+    pub output_tokens: Option<u64>,
+    /// Tokens thought, beside those written.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
+    pub thinking_tokens: Option<u64>,
+    /// Tokens read that the provider had kept: part of those read.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
+    pub cached_tokens: Option<u64>,
+    /// All of them. For people: the parts count.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
+    pub total_tokens: Option<u64>,
+    /// What it cost, in dollars. Left out where only the tokens are known, and
+    /// with them where nobody knows.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "figure::usd",
+        deserialize_with = "figure::cost"
+    )]
+    pub cost: Option<Money>,
+    /// The conversation, to go on with later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What was said, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversation: Vec<Value>,
+    /// Files that came of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artefacts: Vec<Value>,
+    /// What sort of output this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What sort of artifact it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_kind: Option<String>,
+    /// Pictures, sound and other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<Value>,
+    /// What else is to be known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// Whose result it is, and from when to when it was worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worked<'a> {
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: &'a str,
+    /// Which dispatch of it.
+    pub dispatch_no: u32,
+    /// When it was begun, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// When it was over.
+    pub to_ms: u64,
+}
+
+impl CallbackBody {
+    /// Of an answer.
+    pub fn new(worked: Worked<'_>, answer: Answer) -> CallbackBody {
+        let status = match answer.error.as_ref().map(|error| error.code) {
+            None => Status::Completed,
+            Some(CallErrorCode::Timeout) => Status::TimedOut,
+            Some(_) => Status::Failed,
+        };
+        let usage = &answer.usage;
+        let counted = |count: u64| (!usage.unknown).then_some(count);
+        let total = usage.input_tokens.saturating_add(usage.output_tokens);
+        CallbackBody {
+            run_id: worked.run,
+            step_id: worked.step.to_owned(),
+            dispatch_no: Some(worked.dispatch_no),
+            status,
+            outputs: answer.outputs,
+            stdout: answer.text,
+            error: answer.error.as_ref().map(|error| error.message.clone()),
+            error_code: answer.error.as_ref().map(|error| error.code.as_str().to_owned()),
+            retry_after_ms: answer.error.as_ref().and_then(|error| error.retry_after_ms),
+            started_at: Some(timestamp(worked.from_ms)),
+            completed_at: Some(timestamp(worked.to_ms)),
+            input_tokens: counted(usage.input_tokens),
+            output_tokens: counted(usage.output_tokens),
+            thinking_tokens: counted(usage.thinking_tokens),
+            cached_tokens: counted(usage.cached_tokens),
+            total_tokens: counted(total.saturating_add(usage.thinking_tokens)),
+            cost: (!usage.unknown && !usage.unpriced).then_some(usage.cost),
+            model: answer.usage.model,
+            session_id: answer.session,
+            conversation: answer.conversation,
+            artefacts: answer.artefacts,
+            kind: answer.kind,
+            artifact_kind: answer.artifact_kind,
+            media: answer.media,
+            metadata: answer.metadata,
+        }
+    }
+
+    /// Reads one that says whose it is.
+    pub fn read(bytes: &[u8]) -> Result<CallbackBody, BadBody> {
+        let text = std::str::from_utf8(bytes).map_err(|_| BadBody("is no UTF-8".to_owned()))?;
+        let text = plain::readable(text);
+        let body: CallbackBody =
+            serde_json::from_str(&text).map_err(|error| BadBody::of(&error))?;
+        check_step(&body.step_id)?;
+        Ok(body)
+    }
+
+    /// Reads the answer to a request: whose it is need not be said again, but
+    /// must not be another's.
+    pub fn read_reply(bytes: &[u8], worked: Worked<'_>) -> Result<CallbackBody, BadBody> {
+        let text = std::str::from_utf8(bytes).map_err(|_| BadBody("is no UTF-8".to_owned()))?;
+        let text = plain::readable(text);
+        let read = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(&text);
+        let mut fields = read.map_err(|error| BadBody::of(&error))?;
+        let step = serde_json::to_string(worked.step).map_err(|error| BadBody::of(&error))?;
+        let ids = [
+            ("run_id", format!("\"{}\"", worked.run)),
+            ("step_id", step),
+            ("dispatch_no", worked.dispatch_no.to_string()),
+        ];
+        for (name, id) in ids {
+            let raw = RawValue::from_string(id).map_err(|error| BadBody::of(&error))?;
+            fields.entry(name.to_owned()).or_insert(raw);
+        }
+        let whole = serde_json::to_vec(&fields).map_err(|error| BadBody::of(&error))?;
+        let body = CallbackBody::read(&whole)?;
+        if body.key(worked.dispatch_no) != Key::of(worked.run, worked.step, worked.dispatch_no) {
+            return Err(BadBody("the result is that of another dispatch".to_owned()));
+        }
+        Ok(body)
+    }
+
+    /// The dispatch that it is of: this one, where it does not say.
+    pub fn key(&self, dispatch_no: u32) -> Key {
+        Key::of(self.run_id, &self.step_id, self.dispatch_no.unwrap_or(dispatch_no))
+    }
+
+    /// What it means to the core. What is too long to be kept is left out or cut.
+    pub fn answer(self) -> Answer {
+        let usage = self.usage();
+        let error = self.failure();
+        let short = |text: &String| text.len() <= NAME_BYTES_MAX;
+        let fits = |value: &[Value]| serde_json::to_vec(value).map_or(0, |bytes| bytes.len());
+        let talked = fits(&self.conversation) <= CONVERSATION_BYTES_MAX;
+        Answer {
+            error,
+            text: self.stdout,
+            outputs: self.outputs,
+            kind: self.kind.filter(short),
+            artifact_kind: self.artifact_kind.filter(short),
+            media: self.media,
+            metadata: self.metadata,
+            usage,
+            session: self.session_id.filter(|session| session.len() <= SESSION_BYTES_MAX),
+            conversation: if talked { self.conversation } else { Vec::new() },
+            artefacts: self.artefacts,
+        }
+    }
+
+    fn failure(&self) -> Option<CallError> {
+        let said = self.error_code.as_deref().and_then(find::<CallErrorCode>);
+        let code = match self.status {
+            Status::Completed => return None,
+            Status::TimedOut => CallErrorCode::Timeout,
+            Status::Failed => said.unwrap_or(CallErrorCode::ProviderError),
+        };
+        let message = self.error.as_deref().unwrap_or("the gateway does not say why");
+        let message = cut(message, ERROR_BYTES_MAX).to_owned();
+        let retry_after_ms = self.retry_after_ms.filter(|ms| *ms != u64::MAX);
+        Some(CallError { code, message, retry_after_ms })
+    }
+
+    fn usage(&self) -> Usage {
+        let figures =
+            [self.input_tokens, self.output_tokens, self.thinking_tokens, self.cached_tokens];
+        let absurd = figures.iter().flatten().any(|tokens| *tokens > TOKENS_MAX);
+        let told = figures.iter().any(Option::is_some);
+        Usage {
+            model: self.model.as_deref().map(|model| cut(model, NAME_BYTES_MAX).to_owned()),
+            // Whichever it was: the core looks at these.
+            input_tokens: if absurd { u64::MAX } else { self.input_tokens.unwrap_or(0) },
+            output_tokens: self.output_tokens.unwrap_or(0),
+            thinking_tokens: self.thinking_tokens.unwrap_or(0),
+            cached_tokens: self.cached_tokens.unwrap_or(0),
+            cost: self.cost.unwrap_or_default(),
+            unpriced: self.cost.is_none() && told && !absurd,
+            unknown: self.cost.is_none() && !told,
+        }
+    }
+
+    /// As it is sent, never longer than whoever takes it reads: what was said on
+    /// the way goes first, then the result itself, never what it cost.
+    pub fn bytes(&self) -> Vec<u8> {
+        let write = |body: &CallbackBody| {
+            serde_json::to_vec(body).expect("a body of texts and figures can be written")
+        };
+        let whole = write(self);
+        if whole.len() <= CALLBACK_BYTES_MAX {
+            return whole;
+        }
+        let mut short = self.clone();
+        (short.conversation, short.artefacts) = (Vec::new(), Vec::new());
+        let brief = write(&short);
+        if brief.len() <= CALLBACK_BYTES_MAX {
+            return brief;
+        }
+        (short.outputs, short.stdout, short.media, short.metadata) = (None, None, None, None);
+        (short.session_id, short.kind, short.artifact_kind) = (None, None, None);
+        short.model = short.model.map(|model| cut(&model, NAME_BYTES_MAX).to_owned());
+        short.status = Status::Failed;
+        short.error_code = Some(CallErrorCode::ProviderError.as_str().to_owned());
+        short.error = Some(format!("the result has more than {CALLBACK_BYTES_MAX} bytes"));
+        write(&short)
+    }
+}
+
+/// The beginning of a text, at most so long.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}

@@ -1,0 +1,269 @@
+//! The body of a dispatch: what a bridge is told.
+
+use super::{BadBody, Key, bounded, check_step, figure, run_id};
+use crate::limits::{
+    ENV_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX, STEP_BYTES_MAX, TIMEOUT_MS_MAX, TOKEN_BYTES_MAX,
+    TOOLS_MAX, URL_BYTES_MAX,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sluice_core::money::Money;
+use sluice_core::port::adapter::{OutputStrategy, Recall, Request};
+use sluice_core::run::id::RunId;
+use sluice_core::trace::TraceParent;
+use sluice_govern::decision::Constraints;
+use sluice_govern::registry::Price;
+
+/// What a bridge is told of a dispatch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DispatchBody {
+    /// The run.
+    #[serde(with = "run_id")]
+    pub run_id: RunId,
+    /// The step; `step[3]` for an instance.
+    pub step_id: String,
+    /// Which dispatch of it, from 1.
+    pub dispatch_no: u32,
+    /// Which attempt, from 1.
+    #[serde(default = "first")]
+    pub attempt: u32,
+    /// The same when it is sent again, new for a retry.
+    #[serde(default)]
+    pub idempotency_key: String,
+    /// The workflow.
+    #[serde(default)]
+    pub workflow_name: String,
+    /// Which adapter of the bridge is meant.
+    pub provider: String,
+    /// Who is to do it.
+    #[serde(default)]
+    pub agent: String,
+    /// Standing instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The instruction. For a shell: the script.
+    #[serde(default)]
+    pub command: String,
+    /// What is piped in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// The model to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tools it may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// A JSON Schema for the structured part of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// What sort of answer is wanted.
+    #[serde(default = "text")]
+    pub output_strategy: OutputStrategy,
+    /// Longest answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// How long it may take.
+    pub timeout_ms: u64,
+    /// What governance says it must keep to. One that is not known here refuses
+    /// the dispatch: nobody would keep to it.
+    #[serde(default, skip_serializing_if = "Constraints::is_empty")]
+    pub governance_constraints: Constraints,
+    /// An earlier conversation to go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The call's place in a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
+    /// Where the result is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    /// What the result must show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_token: Option<String>,
+    /// Where it is asked whether a tool may be called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_url: Option<String>,
+    /// Environment variables, for a shell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, String)>,
+    /// Working directory inside the run's workspace, for a shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// What a million tokens cost, as it was when money was reserved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// What the work may cost at most, in dollars.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "figure::usd",
+        deserialize_with = "figure::exact_usd"
+    )]
+    pub ceiling: Option<Money>,
+    /// SHA-256 of what was allowed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub action_digest: String,
+}
+
+/// A place in a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// As W3C writes it.
+    pub traceparent: String,
+}
+
+/// How a result comes back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Return {
+    /// Where it is sent.
+    pub callback_url: Option<String>,
+    /// What it must show.
+    pub dispatch_token: Option<String>,
+    /// Where it is asked about tools.
+    pub tool_url: Option<String>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn text() -> OutputStrategy {
+    OutputStrategy::Text
+}
+
+impl DispatchBody {
+    /// Of a request, for an adapter of the bridge.
+    pub fn new(request: &Request, provider: &str, back: Return) -> DispatchBody {
+        let request = request.clone();
+        DispatchBody {
+            run_id: request.run,
+            step_id: request.step,
+            dispatch_no: request.dispatch_no,
+            attempt: request.attempt,
+            idempotency_key: request.idempotency_key,
+            workflow_name: request.workflow,
+            provider: provider.to_owned(),
+            agent: request.agent,
+            system_prompt: request.system_prompt,
+            command: request.message,
+            stdin: request.stdin,
+            model: request.model,
+            tools: request.tools,
+            output_schema: request.output_schema,
+            output_strategy: request.output_strategy,
+            max_output_tokens: request.max_output_tokens,
+            timeout_ms: request.timeout_ms,
+            governance_constraints: request.constraints,
+            session_id: request.session,
+            trace: request.trace.map(|trace| Trace { traceparent: trace.to_string() }),
+            callback_url: back.callback_url,
+            dispatch_token: back.dispatch_token,
+            tool_url: back.tool_url,
+            env: request.env,
+            cwd: request.cwd,
+            price: request.price,
+            ceiling: request.ceiling,
+            action_digest: request.action_digest,
+        }
+    }
+
+    /// Reads one, and checks every length and number.
+    pub fn read(bytes: &[u8]) -> Result<DispatchBody, BadBody> {
+        let body: DispatchBody =
+            serde_json::from_slice(bytes).map_err(|error| BadBody::of(&error))?;
+        body.check()?;
+        Ok(body)
+    }
+
+    fn check(&self) -> Result<(), BadBody> {
+        check_step(&self.step_id)?;
+        let texts = [
+            ("workflow_name", Some(&self.workflow_name), STEP_BYTES_MAX),
+            ("idempotency_key", Some(&self.idempotency_key), STEP_BYTES_MAX),
+            ("provider", Some(&self.provider), NAME_BYTES_MAX),
+            ("agent", Some(&self.agent), STEP_BYTES_MAX),
+            ("model", self.model.as_ref(), NAME_BYTES_MAX),
+            ("session_id", self.session_id.as_ref(), SESSION_BYTES_MAX),
+            ("callback_url", self.callback_url.as_ref(), URL_BYTES_MAX),
+            ("tool_url", self.tool_url.as_ref(), URL_BYTES_MAX),
+            ("dispatch_token", self.dispatch_token.as_ref(), TOKEN_BYTES_MAX),
+            ("action_digest", Some(&self.action_digest), NAME_BYTES_MAX),
+        ];
+        for (name, text, most) in texts {
+            bounded(name, text.map_or("", String::as_str), most)?;
+        }
+        self.tools.iter().try_for_each(|tool| bounded("tools", tool, STEP_BYTES_MAX))?;
+        let wrong = |message: &str| Err(BadBody(message.to_owned()));
+        if self.dispatch_no == 0 || self.attempt == 0 {
+            return wrong("`dispatch_no` and `attempt` count from 1");
+        }
+        if !(1..=TIMEOUT_MS_MAX).contains(&self.timeout_ms) {
+            return Err(BadBody(format!("`timeout_ms` is 1 to {TIMEOUT_MS_MAX}")));
+        }
+        if self.tools.len() > TOOLS_MAX || self.env.len() > ENV_MAX {
+            return wrong("`tools` or `env` has too many entries");
+        }
+        let sendable = |text: &String| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        if !self.dispatch_token.as_ref().is_none_or(sendable) {
+            return wrong("`dispatch_token` has characters that cannot be sent back");
+        }
+        Ok(())
+    }
+
+    /// The dispatch that it is.
+    pub fn key(&self) -> Key {
+        Key::of(self.run_id, &self.step_id, self.dispatch_no)
+    }
+
+    /// What an adapter is told.
+    pub fn request(&self, gateway: &str) -> Request {
+        let body = self.clone();
+        Request {
+            run: body.run_id,
+            step: body.step_id,
+            workflow: body.workflow_name,
+            gateway: gateway.to_owned(),
+            attempt: body.attempt,
+            dispatch_no: body.dispatch_no,
+            idempotency_key: body.idempotency_key,
+            session: body.session_id,
+            agent: body.agent,
+            system_prompt: body.system_prompt,
+            message: body.command,
+            stdin: body.stdin,
+            env: body.env,
+            cwd: body.cwd,
+            model: body.model,
+            tools: body.tools,
+            output_schema: body.output_schema,
+            output_strategy: body.output_strategy,
+            max_output_tokens: body.max_output_tokens,
+            price: body.price,
+            ceiling: body.ceiling,
+            timeout_ms: body.timeout_ms,
+            constraints: body.governance_constraints,
+            action_digest: body.action_digest,
+            trace: body.trace.and_then(|trace| TraceParent::parse(&trace.traceparent)),
+        }
+    }
+}
+
+impl From<&Recall> for super::CancelBody {
+    fn from(recall: &Recall) -> Self {
+        let step_id = recall.step.clone();
+        super::CancelBody { run_id: recall.run, step_id, dispatch_no: recall.dispatch_no }
+    }
+}
+
+/// What a bridge answers when it has taken a dispatch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// `dispatched`.
+    pub status: String,
+    /// The run.
+    pub run_id: String,
+    /// The step.
+    pub step_id: String,
+    /// When it was taken.
+    pub dispatched_at: String,
+}

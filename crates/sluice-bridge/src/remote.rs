@@ -1,0 +1,335 @@
+//! The engine's end of a gateway elsewhere: dispatches go to its bridge, results
+//! come back by callback, or as the answer where that is soon enough.
+//!
+//! A dispatch that may not have arrived is sent again: a bridge does the same
+//! dispatch once. While an answer is waited for, what the bridge tells of the
+//! dispatch is passed on.
+
+pub(crate) mod exchange;
+mod follow;
+#[cfg(test)]
+mod tests;
+
+use crate::directory::Callbacks;
+use crate::limits::{
+    CALLBACK_BYTES_MAX, DISPATCH_TRY_MS, FOLLOW_DRAIN_MS, FOLLOW_OPEN_MS, HEALTH_ANSWER_BYTES_MAX,
+    HEALTH_TRY_MS, RECALL_TRIES, REMOTE_GRACE_MS, REMOTE_PAUSES_MS, SYNC_MARGIN_MS,
+    SYNC_TIMEOUT_MS_MAX,
+};
+use crate::protocol::callback::{CallbackBody, Worked};
+use crate::protocol::dispatch::{DispatchBody, Return};
+use crate::protocol::{CANCEL_PATH, CancelBody, DISPATCH_PATH, HEALTH_PATH, SYNC_PATH};
+use crate::secret::{NoSecret, Secret};
+use crate::token::Dispatched;
+use crate::wire::{Place, Wire};
+use exchange::{Exchange, Outcome, Reached};
+use follow::{Follow, Followed};
+use sluice_core::choice::find;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Recall, Request, Usage,
+};
+use sluice_core::secret::SecretRef;
+use sluice_govern::registry::{ANYTHING, Gateway};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// The capability of a gateway whose bridge answers with results.
+pub const SYNC: &str = "sync";
+
+/// How patient an adapter is.
+#[derive(Debug, Clone)]
+pub struct Patience {
+    /// The waits before a dispatch is sent again.
+    pub pauses: Vec<Duration>,
+    /// How long a bridge may take to stop what was called off.
+    pub grace: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            pauses: REMOTE_PAUSES_MS.map(Duration::from_millis).to_vec(),
+            grace: Duration::from_millis(REMOTE_GRACE_MS),
+        }
+    }
+}
+
+/// Speaks to the bridge of a gateway.
+#[derive(Debug)]
+pub struct RemoteAdapter {
+    gateway: String,
+    url: String,
+    provider: String,
+    key: Option<SecretRef>,
+    /// Whether the bridge answers with results.
+    sync: bool,
+    callbacks: Option<Callbacks>,
+    wire: Arc<dyn Wire>,
+    patience: Patience,
+}
+
+/// The numbers of the requests of a dispatch, fixed so that a recording finds
+/// each again: those of dispatching come first.
+const CANCELLING: u32 = 11;
+const FOLLOWING: u32 = 21;
+
+impl RemoteAdapter {
+    /// For a gateway that is somewhere else; none if its row does not say where.
+    pub fn new(
+        name: &str,
+        row: &Gateway,
+        callbacks: Option<Callbacks>,
+        wire: Arc<dyn Wire>,
+    ) -> Option<RemoteAdapter> {
+        let url = row.url.as_ref()?.trim_end_matches('/').to_owned();
+        let can = |capability: &String| capability == SYNC || capability == ANYTHING;
+        Some(RemoteAdapter {
+            gateway: name.to_owned(),
+            url,
+            provider: row.provider.clone(),
+            key: row.key.clone(),
+            sync: row.capabilities.iter().any(can),
+            callbacks,
+            wire,
+            patience: Patience::default(),
+        })
+    }
+
+    /// The same, as patient as this.
+    #[must_use]
+    pub fn patient(self, patience: Patience) -> RemoteAdapter {
+        RemoteAdapter { patience, ..self }
+    }
+
+    fn key(&self) -> Result<Option<Secret>, NoSecret> {
+        self.key.as_ref().map(Secret::read).transpose()
+    }
+
+    fn body(&self, request: &Request) -> Vec<u8> {
+        // A gateway without a provider of its own does what the agent is.
+        let named = Some(&self.provider).filter(|provider| !provider.is_empty());
+        let provider = named.unwrap_or(&request.agent);
+        let body = DispatchBody::new(
+            request,
+            provider,
+            back(self.callbacks.as_ref(), request, &self.gateway),
+        );
+        serde_json::to_vec(&body).expect("a dispatch is plain JSON")
+    }
+
+    async fn dispatch(&self, request: &Request, call: &dyn Call) -> Execution {
+        let key = match self.key() {
+            Ok(key) => key,
+            Err(why) => {
+                return failed(CallErrorCode::Auth, &format!("the key of the gateway: {why}"));
+            }
+        };
+        let sync = self.sync && request.timeout_ms <= SYNC_TIMEOUT_MS_MAX;
+        if !sync && self.callbacks.is_none() {
+            let message =
+                "results cannot come back here, and the gateway does not answer with them";
+            return failed(CallErrorCode::InvalidRequest, message);
+        }
+        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
+        if sync {
+            self.wait(&exchange, request, call).await
+        } else {
+            self.leave(&exchange, request, call).await
+        }
+    }
+
+    /// Leaves the work to the bridge.
+    async fn leave(
+        &self,
+        exchange: &Exchange<'_>,
+        request: &Request,
+        call: &dyn Call,
+    ) -> Execution {
+        let patience = Duration::from_millis(DISPATCH_TRY_MS);
+        tokio::select! {
+            biased;
+            () = call.cancelled() => {
+                self.call_off(exchange, &recall(request)).await;
+                cancelled()
+            }
+            sent = self.send(exchange, request, DISPATCH_PATH, patience) => match sent {
+                Ok(_) => Execution::Accepted,
+                Err(answer) => Execution::Done(answer),
+            },
+        }
+    }
+
+    /// Waits for the result, and passes on what is told before it.
+    async fn wait(&self, exchange: &Exchange<'_>, request: &Request, call: &dyn Call) -> Execution {
+        let whole = Duration::from_millis(request.timeout_ms.saturating_add(SYNC_MARGIN_MS));
+        let of = Followed { run: request.run, place: place(request, FOLLOWING) };
+        let opening = Follow::open(exchange, &self.url, of, whole);
+        let opening = timeout(Duration::from_millis(FOLLOW_OPEN_MS), opening).await;
+        let mut following = pin!(async {
+            if let Ok(Some(follow)) = opening {
+                follow.pass_on(call).await;
+            }
+        });
+        let mut sending = pin!(self.send(exchange, request, SYNC_PATH, whole));
+        let of = recall(request);
+        let mut calling_off = pin!(self.call_off(exchange, &of));
+        let (mut heard, mut told, mut until) = (false, false, None);
+        let sent = loop {
+            tokio::select! {
+                biased;
+                sent = &mut sending => break sent,
+                () = &mut following, if !heard => heard = true,
+                () = call.cancelled(), if until.is_none() => {
+                    until = Some(Instant::now() + self.patience.grace);
+                }
+                () = &mut calling_off, if until.is_some() && !told => told = true,
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
+                    return cancelled();
+                }
+            }
+        };
+        if !heard {
+            // The result may overtake what was told before it.
+            let _ = timeout(Duration::from_millis(FOLLOW_DRAIN_MS), following).await;
+        }
+        match sent {
+            Ok(None) => Execution::Accepted,
+            Ok(Some(bytes)) => Execution::Done(Box::new(result(&bytes, request))),
+            Err(answer) => Execution::Done(answer),
+        }
+    }
+
+    /// Sends a dispatch, again where it may not have arrived. Answers with the
+    /// result, nothing where it comes by callback, or what went wrong.
+    async fn send(
+        &self,
+        exchange: &Exchange<'_>,
+        request: &Request,
+        path: &str,
+        patience: Duration,
+    ) -> Result<Option<Vec<u8>>, Box<Answer>> {
+        let (url, body) = (format!("{}{path}", self.url), self.body(request));
+        let mut arrived = Reached::No;
+        let mut pauses = self.patience.pauses.iter();
+        for number in 1.. {
+            let sent = exchange.post(place(request, number), &url, body.clone(), patience).await;
+            let (message, reached) = match sent {
+                Outcome::Result(bytes) if path == SYNC_PATH => return Ok(Some(bytes)),
+                Outcome::Result(_) | Outcome::Accepted => return Ok(None),
+                Outcome::Failed(answer) => return Err(answer),
+                Outcome::Again(message, reached) => (message, reached),
+            };
+            arrived = arrived.max(reached);
+            let Some(pause) = pauses.next() else {
+                let answer = Answer::failed(CallErrorCode::ProviderError, message);
+                return Err(Box::new(arrived.paid(answer)));
+            };
+            sleep(*pause).await;
+        }
+        unreachable!("there are only so many pauses")
+    }
+
+    /// Asks the bridge to stop.
+    async fn call_off(&self, exchange: &Exchange<'_>, dispatch: &Recall) {
+        let url = format!("{}{CANCEL_PATH}", self.url);
+        let body = serde_json::to_vec(&CancelBody::from(dispatch)).expect("it is plain JSON");
+        let patience = Duration::from_millis(DISPATCH_TRY_MS);
+        for (tried, number) in (CANCELLING..CANCELLING + RECALL_TRIES).enumerate() {
+            let place = Place { step: &dispatch.step, dispatch_no: dispatch.dispatch_no, number };
+            match exchange.post(place, &url, body.clone(), patience).await {
+                Outcome::Again(..) => {
+                    sleep(self.patience.pauses.get(tried).copied().unwrap_or_default()).await;
+                }
+                _ => return,
+            }
+        }
+        tracing::warn!(gateway = self.gateway, "a bridge could not be asked to stop a dispatch");
+    }
+
+    async fn ask_health(&self) -> Option<Health> {
+        let key = self.key().ok()?;
+        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
+        let url = format!("{}{HEALTH_PATH}", self.url);
+        let patience = Duration::from_millis(HEALTH_TRY_MS);
+        let place = Place { step: "", dispatch_no: 0, number: 1 };
+        let body = exchange.get(place, &url, patience, HEALTH_ANSWER_BYTES_MAX).await?;
+        let said: serde_json::Value = serde_json::from_slice(&body).ok()?;
+        find(said["status"].as_str()?)
+    }
+}
+
+/// How the result of a request comes back.
+pub(crate) fn back(callbacks: Option<&Callbacks>, request: &Request, gateway: &str) -> Return {
+    let Some(callbacks) = callbacks else { return Return::default() };
+    let token = callbacks.key.token(Dispatched {
+        gateway,
+        run: request.run,
+        step: &request.step,
+        dispatch_no: request.dispatch_no,
+    });
+    Return {
+        callback_url: Some(callbacks.url.clone()),
+        dispatch_token: Some(token),
+        tool_url: callbacks.tool_url.clone(),
+    }
+}
+
+/// What a result that came as an answer means.
+pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
+    let (run, step, dispatch_no) = (request.run, request.step.as_str(), request.dispatch_no);
+    let worked = Worked { run, step, dispatch_no, from_ms: 0, to_ms: 0 };
+    debug_assert!(bytes.len() <= CALLBACK_BYTES_MAX);
+    CallbackBody::read_reply(bytes, worked).map(CallbackBody::answer).unwrap_or_else(|bad| {
+        let message = format!("what was answered is no result: {bad}");
+        let answer = Answer::failed(CallErrorCode::ProviderError, message);
+        Answer { usage: Usage::unknown(), ..answer }
+    })
+}
+
+fn place(request: &Request, number: u32) -> Place<'_> {
+    Place { step: &request.step, dispatch_no: request.dispatch_no, number }
+}
+
+fn recall(request: &Request) -> Recall {
+    let (run, step) = (request.run, request.step.clone());
+    Recall { run, step, dispatch_no: request.dispatch_no }
+}
+
+pub(crate) fn failed(code: CallErrorCode, message: &str) -> Execution {
+    Execution::Done(Box::new(Answer::failed(code, message)))
+}
+
+/// The end of a dispatch whose bridge did not say what it cost.
+fn cancelled() -> Execution {
+    let answer = Answer::failed(CallErrorCode::Cancelled, "cancelled");
+    Execution::Done(Box::new(Answer { usage: Usage::unknown(), ..answer }))
+}
+
+impl Adapter for RemoteAdapter {
+    fn provider(&self) -> &'static str {
+        "bridge"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { streaming: self.sync, tools: true, structured_output: true, cancel: true }
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(async move { self.ask_health().await.unwrap_or(Health::Offline) })
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(self.dispatch(request, call))
+    }
+
+    fn recall<'a>(&'a self, dispatch: &'a Recall) -> Later<'a, ()> {
+        Box::pin(async move {
+            let Ok(key) = self.key() else { return };
+            let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the bridge" };
+            self.call_off(&exchange, dispatch).await;
+        })
+    }
+}

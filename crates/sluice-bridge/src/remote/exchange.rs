@@ -1,0 +1,187 @@
+//! One request to somebody who does work elsewhere, and what came of it.
+
+use crate::limits::{CALLBACK_BYTES_MAX, TITLE_BYTES_MAX};
+use crate::outbound::error::OutboundError;
+use crate::outbound::{Redirects, Request};
+use crate::secret::Secret;
+use crate::secret::scrub::Scrub;
+use crate::wire::{Incoming, Place, Wire};
+use reqwest::Method;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use sluice_core::port::adapter::{Answer, CallError, CallErrorCode, Usage};
+use std::time::Duration;
+
+/// Carries requests to one place.
+pub(crate) struct Exchange<'a> {
+    pub(crate) wire: &'a dyn Wire,
+    pub(crate) key: Option<&'a Secret>,
+    /// What it is called in messages.
+    pub(crate) who: &'a str,
+}
+
+/// Whether somebody may have begun to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reached {
+    /// Nobody did.
+    No,
+    /// Perhaps: nobody knows what it cost.
+    Maybe,
+}
+
+impl Reached {
+    /// An answer with what is known of its cost.
+    pub(crate) fn paid(self, answer: Answer) -> Answer {
+        match self {
+            Reached::No => answer,
+            Reached::Maybe => Answer { usage: Usage::unknown(), ..answer },
+        }
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The work is over, and this is what was said.
+    Result(Vec<u8>),
+    /// The work is taken on.
+    Accepted,
+    /// Nothing; it may be asked again.
+    Again(String, Reached),
+    /// Something that asking again does not help against.
+    Failed(Box<Answer>),
+}
+
+impl Exchange<'_> {
+    /// Sends a body.
+    pub(crate) async fn post(
+        &self,
+        place: Place<'_>,
+        url: &str,
+        body: Vec<u8>,
+        patience: Duration,
+    ) -> Outcome {
+        let request = Request::post(url, body, patience, CALLBACK_BYTES_MAX);
+        let json = HeaderValue::from_static("application/json");
+        let request = request.header(CONTENT_TYPE, json.clone()).header(ACCEPT, json);
+        let Some(request) = self.shown(request) else {
+            let message = format!("the key for {} has characters that cannot be sent", self.who);
+            return Outcome::Failed(Box::new(Answer::failed(CallErrorCode::Auth, message)));
+        };
+        let reply = match self.wire.open(place, &request).await {
+            Ok(reply) => reply,
+            Err(error) => return self.no_reply(&error),
+        };
+        let status = reply.status();
+        let headers = reply.headers().clone();
+        match read(reply).await {
+            Ok(bytes) => self.judged(status, &headers, bytes),
+            // What was taken on is, whatever else was said.
+            Err(_) if status == 202 => Outcome::Accepted,
+            Err(OutboundError::TooLong(most)) => {
+                let message = format!("{} answers with more than {most} bytes", self.who);
+                let answer = Answer::failed(CallErrorCode::ProviderError, message);
+                Outcome::Failed(Box::new(Reached::Maybe.paid(answer)))
+            }
+            Err(error) => Outcome::Again(format!("{} {error}", self.who), Reached::Maybe),
+        }
+    }
+
+    /// Asks for something; none if it does not come.
+    pub(crate) async fn get(
+        &self,
+        place: Place<'_>,
+        url: &str,
+        patience: Duration,
+        bytes_max: usize,
+    ) -> Option<Vec<u8>> {
+        let reply = self.open(place, url, patience, bytes_max).await?;
+        read(reply).await.ok()
+    }
+
+    /// The same, while it is still coming.
+    pub(crate) async fn open(
+        &self,
+        place: Place<'_>,
+        url: &str,
+        patience: Duration,
+        bytes_max: usize,
+    ) -> Option<Box<dyn Incoming>> {
+        let request = Request {
+            method: Method::GET,
+            url: url.to_owned(),
+            headers: HeaderMap::new(),
+            body: Vec::new(),
+            patience,
+            answer_bytes_max: bytes_max,
+            redirects: Redirects::Keep,
+        };
+        let reply = self.wire.open(place, &self.shown(request)?).await.ok()?;
+        (reply.status() == 200).then_some(reply)
+    }
+
+    fn shown(&self, request: Request) -> Option<Request> {
+        let Some(key) = self.key else { return Some(request) };
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
+        value.set_sensitive(true);
+        Some(request.header(HeaderName::from(AUTHORIZATION), value))
+    }
+
+    fn no_reply(&self, error: &OutboundError) -> Outcome {
+        let message = format!("{} {error}", self.who);
+        match error {
+            OutboundError::Refused(_) => {
+                let answer = Answer::failed(CallErrorCode::InvalidRequest, message);
+                Outcome::Failed(Box::new(answer))
+            }
+            OutboundError::Unreachable => Outcome::Again(message, Reached::No),
+            OutboundError::Late | OutboundError::Broken | OutboundError::TooLong(_) => {
+                Outcome::Again(message, Reached::Maybe)
+            }
+        }
+    }
+
+    fn judged(&self, status: u16, headers: &HeaderMap, bytes: Vec<u8>) -> Outcome {
+        let code = match status {
+            202 => return Outcome::Accepted,
+            200..300 => return Outcome::Result(bytes),
+            500.. => return Outcome::Again(self.told(status, &bytes), Reached::Maybe),
+            401 | 403 => CallErrorCode::Auth,
+            429 => CallErrorCode::RateLimit,
+            400..500 => CallErrorCode::InvalidRequest,
+            _ => CallErrorCode::ProviderError,
+        };
+        let retry_after_ms = retry_after_ms(headers).filter(|_| status == 429);
+        let error = CallError { code, message: self.told(status, &bytes), retry_after_ms };
+        Outcome::Failed(Box::new(Answer { error: Some(error), ..Answer::default() }))
+    }
+
+    /// What was answered, as far as it says so itself. It may repeat what it was shown.
+    fn told(&self, status: u16, bytes: &[u8]) -> String {
+        let said: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let title = said["title"].as_str().or(said["error"].as_str()).unwrap_or_default();
+        let title = match Scrub::new(self.key) {
+            Ok(scrub) => scrub.text(title).into_owned(),
+            Err(_) => String::new(),
+        };
+        let title: String = title.chars().filter(|c| !c.is_control()).collect();
+        let title = &title[..title.floor_char_boundary(TITLE_BYTES_MAX)];
+        let colon = if title.is_empty() { "" } else { ": " };
+        format!("{} answered {status}{colon}{title}", self.who)
+    }
+}
+
+async fn read(mut reply: Box<dyn Incoming>) -> Result<Vec<u8>, OutboundError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = reply.chunk().await? {
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// How long somebody asks us to wait, where they say it in seconds.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    seconds.checked_mul(1000)
+}

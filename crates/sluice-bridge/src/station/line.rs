@@ -1,0 +1,192 @@
+//! The adapter's end of a dispatch: what it says is told to whoever listens, and
+//! the engine is asked about every tool.
+//!
+//! INVARIANT: a tool is called only if the engine said so, for this call. Where it
+//! cannot be asked, or says nothing that can be understood, the answer is no.
+
+use super::Inner;
+use super::events::Whose;
+use crate::limits::{TOOL_ANSWER_BYTES_MAX, TOOL_ASK_MS, TOOL_PAUSE_MS, TOOL_TRIES};
+use crate::outbound::Request;
+use crate::protocol::dispatch::DispatchBody;
+use crate::protocol::{DISPATCH_TOKEN, GATEWAY_TOKEN};
+use crate::secret::Secret;
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::json;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{Call, Closed, Emission, ToolUse, ToolVerdict};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// One dispatch, to its adapter.
+pub(super) struct Line {
+    inner: Arc<Inner>,
+    whose: Whose,
+    tool_url: Option<String>,
+    dispatch_token: Option<Secret>,
+    cancel: CancellationToken,
+}
+
+/// What the engine says of a tool.
+#[derive(Deserialize)]
+struct Envelope {
+    data: Said,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    verdict: Word,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Allowed,
+    Denied,
+    Pending,
+}
+
+/// What came of asking once.
+enum Asked {
+    Verdict(ToolVerdict),
+    /// A person has not answered yet.
+    Pending,
+    /// Nothing did.
+    Nothing,
+}
+
+impl Line {
+    pub(super) fn new(inner: Arc<Inner>, body: &DispatchBody, cancel: CancellationToken) -> Line {
+        let (step, dispatch_no) = (body.step_id.clone(), body.dispatch_no);
+        Line {
+            inner,
+            whose: Whose { run: body.run_id, step, dispatch_no },
+            tool_url: body.tool_url.clone(),
+            dispatch_token: body.dispatch_token.as_deref().map(Secret::new),
+            cancel,
+        }
+    }
+
+    pub(super) fn whose(&self) -> &Whose {
+        &self.whose
+    }
+
+    async fn may(&self, wanted: &ToolUse) -> ToolVerdict {
+        let denied = |why: &str| ToolVerdict::Denied(why.to_owned());
+        let Some(url) = &self.tool_url else {
+            return denied("the engine did not say where it is asked about tools");
+        };
+        let pause = Duration::from_millis(TOOL_PAUSE_MS);
+        let mut failures = 0;
+        // Bounded by the dispatch's own time: whoever waits for it ends this.
+        loop {
+            match self.ask(url, wanted).await {
+                Asked::Verdict(verdict) => return verdict,
+                Asked::Pending => failures = 0,
+                Asked::Nothing => failures += 1,
+            }
+            if failures == TOOL_TRIES {
+                return denied("the engine could not be asked");
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn ask(&self, url: &str, wanted: &ToolUse) -> Asked {
+        let question = json!({
+            "run_id": self.whose.run.to_string(), "step_id": self.whose.step,
+            "dispatch_no": self.whose.dispatch_no, "call_id": wanted.id, "tool": wanted.tool,
+            "input": wanted.input,
+        });
+        let patience = Duration::from_millis(TOOL_ASK_MS);
+        let body = question.to_string().into_bytes();
+        let request = Request::post(url, body, patience, TOOL_ANSWER_BYTES_MAX);
+        let token = self.dispatch_token.as_ref();
+        let Some(request) = shown(request, &self.inner.settings.token, token) else {
+            return Asked::Verdict(ToolVerdict::Denied("the tokens cannot be sent".to_owned()));
+        };
+        match self.inner.outbound.send(&request).await {
+            Ok(answer) if answer.status == 200 => understood(&answer.body),
+            Ok(answer) if (400..500).contains(&answer.status) => {
+                let why = format!("the engine answered {} when it was asked", answer.status);
+                Asked::Verdict(ToolVerdict::Denied(why))
+            }
+            Ok(_) | Err(_) => Asked::Nothing,
+        }
+    }
+}
+
+fn understood(body: &[u8]) -> Asked {
+    let Ok(Envelope { data }) = serde_json::from_slice(body) else { return Asked::Nothing };
+    match data.verdict {
+        Word::Allowed => Asked::Verdict(ToolVerdict::Allowed),
+        Word::Pending => Asked::Pending,
+        Word::Denied => {
+            let reason = data.reason.unwrap_or_else(|| "the engine says no".to_owned());
+            Asked::Verdict(ToolVerdict::Denied(reason))
+        }
+    }
+}
+
+/// A request that shows who we are, and whose dispatch it is about; none where a
+/// token cannot be sent.
+pub(super) fn shown(
+    request: Request,
+    gateway: &Secret,
+    dispatch: Option<&Secret>,
+) -> Option<Request> {
+    let hidden = |secret: &Secret| {
+        let mut value = HeaderValue::from_str(secret.expose()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    let mut request = request
+        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        .header(HeaderName::from_static(GATEWAY_TOKEN), hidden(gateway)?);
+    if let Some(dispatch) = dispatch {
+        request = request.header(HeaderName::from_static(DISPATCH_TOKEN), hidden(dispatch)?);
+    }
+    Some(request)
+}
+
+impl Call for Line {
+    fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
+        let (name, data) = match emission {
+            Emission::Text(text) => ("assistant.text", json!({"text": text})),
+            Emission::Log(line) => ("exec.progress", json!({"state": "running", "log": line})),
+            Emission::Media { url, mime } => {
+                ("exec.progress", json!({"state": "running", "url": url, "mime": mime}))
+            }
+            Emission::ToolEnded(ended) => (
+                "tool.completed",
+                json!({
+                    "call_id": ended.id, "tool": ended.tool, "failed": ended.failed,
+                    "bytes": ended.bytes, "duration_ms": ended.duration_ms,
+                }),
+            ),
+            // There is no journal here.
+            Emission::Process(_) => return Box::pin(std::future::ready(Ok(()))),
+        };
+        self.inner.hub.tell(&self.whose, name, data);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn tool(&self, wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
+        let asked = json!({"call_id": wanted.id, "tool": wanted.tool});
+        self.inner.hub.tell(&self.whose, "tool.invoked", asked);
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => Err(Closed),
+                verdict = self.may(&wanted) => Ok(verdict),
+            }
+        })
+    }
+
+    fn cancelled(&self) -> Later<'_, ()> {
+        Box::pin(self.cancel.cancelled())
+    }
+}

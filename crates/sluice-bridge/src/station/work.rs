@@ -1,0 +1,128 @@
+//! The life of one dispatch: remembered, done, remembered again, delivered.
+
+use super::Inner;
+use super::book::{Phase, Work};
+use super::deliver;
+use super::line::Line;
+use super::spool::kept::{Kept, State};
+use crate::protocol::callback::{CallbackBody, Worked};
+use crate::protocol::dispatch::DispatchBody;
+use futures_util::FutureExt as _;
+use sluice_core::port::adapter::{
+    Adapter, Answer, CallError, CallErrorCode, Execution, Request, Usage,
+};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A dispatch that was entered, and everything that is needed to do it.
+pub(super) struct Begun {
+    pub(super) body: DispatchBody,
+    pub(super) adapter: Arc<dyn Adapter>,
+    pub(super) work: Work,
+    /// Its place among those that are worked on.
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+/// Lives it, to its end or the station's.
+pub(super) async fn live(inner: Arc<Inner>, begun: Begun) {
+    let gone = inner.gone.clone();
+    tokio::select! {
+        biased;
+        () = gone.cancelled() => {}
+        () = to_its_end(inner, begun) => {}
+    }
+}
+
+async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
+    let Begun { body, adapter, work, place } = begun;
+    let key = body.key();
+    let begun_ms = inner.clock.now_ms();
+    let kept = Kept::accepted(&body, begun_ms);
+    if let Err(error) = inner.spool.write(key, &kept).await {
+        tracing::error!(%error, "a dispatch cannot be remembered, and is not taken");
+        inner.book.forget(key);
+        work.phase.send_replace(Phase::Refused);
+        return;
+    }
+    work.phase.send_replace(Phase::Running);
+    let request = body.request(&inner.settings.gateway);
+    let line = Line::new(Arc::clone(&inner), &body, work.cancel.clone());
+    drop(body);
+    let answer = perform(&inner, &*adapter, &request, &line, &work).await;
+    drop(place);
+    let worked = Worked {
+        run: request.run,
+        step: &request.step,
+        dispatch_no: request.dispatch_no,
+        from_ms: begun_ms,
+        to_ms: inner.clock.now_ms(),
+    };
+    let result = CallbackBody::new(worked, answer);
+    let kept = kept.finished(result.clone(), worked.to_ms);
+    if let Err(error) = inner.spool.write(key, &kept).await {
+        // What was computed is delivered all the same, by this life if by any.
+        tracing::error!(%error, "a result cannot be remembered until it is delivered");
+    }
+    inner.book.keep(key, State::Finished, worked.to_ms);
+    inner.hub.end(line.whose());
+    work.phase.send_replace(Phase::Done(Arc::new(result)));
+    deliver::hand_over(inner, kept, work.taken).await;
+}
+
+/// Has the work done, for as long as it may take and is wanted.
+async fn perform(
+    inner: &Inner,
+    adapter: &dyn Adapter,
+    request: &Request,
+    line: &Line,
+    work: &Work,
+) -> Answer {
+    let mut doing = pin!(AssertUnwindSafe(adapter.execute(request, line)).catch_unwind());
+    let stop = tokio::select! {
+        biased;
+        done = &mut doing => return said(done.ok()),
+        () = work.cancel.cancelled() => None,
+        () = tokio::time::sleep(Duration::from_millis(request.timeout_ms)) => {
+            Some(timeout(request.timeout_ms))
+        }
+    };
+    work.cancel.cancel();
+    let stopped = tokio::time::timeout(inner.settings.grace, doing).await;
+    let answer = match stopped {
+        Ok(done) => said(done.ok()),
+        Err(_) => {
+            let message = "it did not stop when asked and was dropped";
+            unpaid(Answer::failed(CallErrorCode::Cancelled, message))
+        }
+    };
+    match stop {
+        // Whatever it says: it was late. What it cost counts.
+        Some(late) => Answer { error: Some(late), usage: answer.usage, ..Answer::default() },
+        None => answer,
+    }
+}
+
+fn timeout(ms: u64) -> CallError {
+    let message = format!("it took longer than {ms} ms");
+    CallError { code: CallErrorCode::Timeout, message, retry_after_ms: None }
+}
+
+/// What an adapter said; nothing if it broke.
+fn said(execution: Option<Execution>) -> Answer {
+    match execution {
+        Some(Execution::Done(answer)) => *answer,
+        Some(Execution::Accepted) => {
+            let message = "the adapter left the work to somebody who cannot answer here";
+            unpaid(Answer::failed(CallErrorCode::ProviderError, message))
+        }
+        None => unpaid(Answer::failed(CallErrorCode::AdapterCrash, "the adapter broke off")),
+    }
+}
+
+/// An answer that does not say what it cost.
+fn unpaid(answer: Answer) -> Answer {
+    Answer { usage: Usage::unknown(), ..answer }
+}

@@ -1,0 +1,280 @@
+//! Results from elsewhere: only from whom the dispatch was given to, and once.
+
+use crate::client::{Answer, Ask};
+use crate::world::{Side, World, dispatch_key};
+use serde_json::{Value, json};
+use sluice_bridge::token::Dispatched;
+use sluice_core::run::id::RunId;
+
+const FLOW: &str = "name: far\nsteps:\n  - {id: one, agent: away, command: go, \
+                    tools: [mail.send, files.read]}\n  - {id: two, agent: away, command: go}\n";
+
+/// A gateway, and its token.
+struct Gateway {
+    name: &'static str,
+    token: String,
+}
+
+/// Two gateways elsewhere; the agent works at the first.
+async fn gateways(world: &World, side: &Side) -> [Gateway; 2] {
+    let mut made = Vec::new();
+    for name in ["near", "far"] {
+        let put = Ask::new("PUT", &format!("/api/v1/gateways/{name}"));
+        let row = json!({"provider": "away"});
+        world.done(200, &put.json(&row).bearer(side.admin())).await;
+        let path = format!("/api/v1/gateways/{name}/token");
+        let token = world.done(201, &Ask::post(&path, &json!({})).bearer(side.admin())).await;
+        made.push(Gateway { name, token: token["token"].as_str().unwrap().to_owned() });
+    }
+    let agent = json!({"gateway": "near"});
+    world
+        .done(200, &Ask::new("PUT", "/api/v1/agents/away").json(&agent).bearer(side.admin()))
+        .await;
+    made.try_into().unwrap_or_else(|_| panic!("two were made"))
+}
+
+fn token(side: &Side, gateway: &str, run: &str, step: &str, dispatch_no: u32) -> String {
+    let run = RunId::parse(run).unwrap();
+    dispatch_key(side.name).token(Dispatched { gateway, run, step, dispatch_no })
+}
+
+fn result(run: &str, step: &str, dispatch_no: u32) -> Value {
+    json!({"run_id": run, "step_id": step, "dispatch_no": dispatch_no, "status": "completed",
+        "stdout": "done", "input_tokens": 10, "output_tokens": 5, "cost": 0.25})
+}
+
+fn ask(body: &Value, gateway: Option<&str>, dispatch: Option<&str>) -> Ask {
+    let mut ask = Ask::post("/api/workflow/step-complete", body);
+    if let Some(token) = gateway {
+        ask = ask.header("x-gateway-token", token);
+    }
+    if let Some(token) = dispatch {
+        ask = ask.header("x-dispatch-token", token);
+    }
+    ask
+}
+
+async fn told(world: &World, ask: &Ask) -> (u16, Value) {
+    let answer: Answer = world.send(ask).await;
+    (answer.status, answer.json())
+}
+
+/// Starts a run, and waits until both steps are in flight elsewhere.
+async fn away(world: &World, side: &Side) -> String {
+    let run = world.start(side, FLOW).await;
+    loop {
+        let state = state(world, side, &run).await;
+        let waits = |one: &Value| one["waiting_reason"] == "external_callback";
+        if state["node_results"].as_array().unwrap().iter().all(waits) {
+            return run;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+async fn state(world: &World, side: &Side, run: &str) -> Value {
+    let ask = Ask::get(&format!("/api/v1/runs/{run}/state")).bearer(side.admin());
+    world.done(200, &ask).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_counts_once_and_only_from_whom_it_was_asked_of() {
+    let world = World::new().await;
+    let (alfa, bravo) = (&world.alfa, &world.bravo);
+    let [near, far] = gateways(&world, alfa).await;
+    let [near_there, _] = gateways(&world, bravo).await;
+    let (run, other) = (away(&world, alfa).await, away(&world, alfa).await);
+    let right = token(alfa, near.name, &run, "one", 1);
+    let body = result(&run, "one", 1);
+    let before = alfa.everything().await;
+    let forged = [
+        ("no gateway's token", ask(&body, None, Some(&right)), 401),
+        ("a token that is none", ask(&body, Some("gwt_0"), Some(&right)), 401),
+        ("a token of the API", ask(&body, Some(alfa.admin()), Some(&right)), 401),
+        ("no dispatch's token", ask(&body, Some(&near.token), None), 403),
+        ("an empty one", ask(&body, Some(&near.token), Some("")), 403),
+        ("another gateway", ask(&body, Some(&far.token), Some(&right)), 403),
+        ("another organisation's", ask(&body, Some(&near_there.token), Some(&right)), 403),
+        ("another run", ask(&result(&other, "one", 1), Some(&near.token), Some(&right)), 403),
+        ("another step", ask(&result(&run, "two", 1), Some(&near.token), Some(&right)), 403),
+        ("another dispatch", ask(&result(&run, "one", 2), Some(&near.token), Some(&right)), 403),
+        (
+            "another organisation's key",
+            ask(&body, Some(&near.token), Some(&token(bravo, near.name, &run, "one", 1))),
+            403,
+        ),
+        (
+            "the number left out",
+            ask(
+                &json!({"run_id": run, "step_id": "one", "status": "completed"}),
+                Some(&near.token),
+                Some(&right),
+            ),
+            403,
+        ),
+    ];
+    for (what, ask, status) in forged {
+        let (got, said) = told(&world, &ask).await;
+        assert_eq!(got, status, "{what}: {said}");
+    }
+    assert_eq!(alfa.everything().await, before, "nothing changed");
+    let once = told(&world, &ask(&body, Some(&near.token), Some(&right))).await;
+    assert_eq!(once, (200, json!({"received": true})));
+    for _ in 0..3 {
+        let again = told(&world, &ask(&body, Some(&near.token), Some(&right))).await;
+        assert_eq!(again, (200, json!({"received": true, "deduplicated": true})));
+    }
+    let second = token(alfa, near.name, &run, "two", 1);
+    let second = ask(&result(&run, "two", 1), Some(&near.token), Some(&second));
+    assert_eq!(told(&world, &second).await.0, 200);
+    world.until(alfa, &run, "completed").await;
+    let done = state(&world, alfa, &run).await;
+    assert_eq!((&done["cost"], &done["input_tokens"]), (&json!(0.5), &json!(20)));
+    // Whoever tried is written down.
+    let page = Ask::get("/api/v1/audit?category=security&limit=100").bearer(alfa.admin());
+    let facts = world.done(200, &page).await;
+    let refused = facts.as_array().unwrap().iter();
+    let refused = refused.filter(|fact| fact["type"] == "callback_refused").count();
+    assert_eq!(refused, 8, "{facts}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rubbish_is_refused_and_absurd_figures_are_left_out() {
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, _] = gateways(&world, alfa).await;
+    let run = away(&world, alfa).await;
+    let right = token(alfa, near.name, &run, "one", 1);
+    let send = |text: String| {
+        Ask::new("POST", "/api/workflow/step-complete")
+            .text("application/json", &text)
+            .header("x-gateway-token", &near.token)
+            .header("x-dispatch-token", &right)
+    };
+    let twice = format!(
+        r#"{{"run_id":"{run}","run_id":"{run}","step_id":"one","dispatch_no":1,"status":"completed"}}"#
+    );
+    let rubbish = [
+        String::new(),
+        "[]".to_owned(),
+        "{".to_owned(),
+        twice,
+        json!({"run_id": "x", "step_id": "one", "status": "completed"}).to_string(),
+        json!({"run_id": run, "step_id": "", "dispatch_no": 1, "status": "completed"}).to_string(),
+        json!({"run_id": run, "step_id": "one", "dispatch_no": -1, "status": "completed"})
+            .to_string(),
+        json!({"run_id": run, "step_id": "one", "dispatch_no": 1, "status": "fine"}).to_string(),
+        "[".repeat(100_000),
+    ];
+    for text in rubbish {
+        let (status, said) = told(&world, &send(text.clone())).await;
+        assert_eq!(status, 400, "{text:.80}: {said}");
+    }
+    // The figures are refused, the work is kept.
+    let absurd = format!(
+        r#"{{"run_id":"{run}","step_id":"one","dispatch_no":1,"status":"completed",
+            "stdout":"done","input_tokens":-5,"output_tokens":1e400,"cost":-3}}"#
+    );
+    assert_eq!(told(&world, &send(absurd)).await.0, 200);
+    let two = token(alfa, near.name, &run, "two", 1);
+    let two = ask(&result(&run, "two", 1), Some(&near.token), Some(&two));
+    assert_eq!(told(&world, &two).await.0, 200);
+    world.until(alfa, &run, "completed").await;
+    let done = state(&world, alfa, &run).await;
+    assert_eq!(done["cost"], json!(0.25), "{done}");
+    let journal = Ask::get(&format!("/api/v1/runs/{run}/journal")).bearer(alfa.admin());
+    let journal = world.done(200, &journal).await;
+    let told = journal.to_string();
+    assert!(told.contains("figures_refused"), "{told}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_cancelled_run_only_the_cost_counts() {
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, _] = gateways(&world, alfa).await;
+    let run = away(&world, alfa).await;
+    let cancel = Ask::post(&format!("/api/v1/runs/{run}/cancel"), &json!({"reason": "enough"}));
+    let cancelled = world.send(&cancel.bearer(alfa.admin())).await;
+    assert!(cancelled.status < 300, "{}", cancelled.text());
+    for step in ["one", "two"] {
+        let right = token(alfa, near.name, &run, step, 1);
+        let (status, said) =
+            told(&world, &ask(&result(&run, step, 1), Some(&near.token), Some(&right))).await;
+        assert_eq!(status, 200, "{said}");
+    }
+    world.until(alfa, &run, "cancelled").await;
+    let done = state(&world, alfa, &run).await;
+    assert_eq!(done["cost"], json!(0.5), "{done}");
+    assert!(done["node_results"][0]["stdout"].is_null(), "{done}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_gateway_may_leave_out_the_dispatch_if_its_row_says_so() {
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, far] = gateways(&world, alfa).await;
+    let run = away(&world, alfa).await;
+    let bare = json!({"run_id": run, "step_id": "one", "status": "completed", "cost": 0.25});
+    assert_eq!(told(&world, &ask(&bare, Some(&near.token), None)).await.0, 403);
+    for gateway in ["near", "far"] {
+        let row = json!({"provider": "away", "legacy_callback": true});
+        let put = Ask::new("PUT", &format!("/api/v1/gateways/{gateway}")).json(&row);
+        world.done(200, &put.bearer(alfa.admin())).await;
+    }
+    let (status, said) = told(&world, &ask(&bare, Some(&far.token), None)).await;
+    assert_eq!(status, 403, "it was given to another: {said}");
+    assert_eq!(
+        told(&world, &ask(&bare, Some(&near.token), None)).await,
+        (200, json!({"received": true}))
+    );
+    let audit = Ask::get("/api/v1/audit?limit=100").bearer(alfa.admin());
+    let facts = world.done(200, &audit).await.to_string();
+    assert!(facts.contains("legacy_callback"), "{facts}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_asked_for_by_both_tokens_and_answered_alike_every_time() {
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, far] = gateways(&world, alfa).await;
+    let rule = "@id(\"send\") @action(\"require_approval\") forbid (principal, \
+                action == Action::\"use_tool\", resource == Tool::\"mail.send\");";
+    let put = Ask::new("PUT", "/api/v1/policies/tools.cedar").json(&json!({"text": rule}));
+    world.done(200, &put.bearer(alfa.admin())).await;
+    let run = away(&world, alfa).await;
+    let right = token(alfa, near.name, &run, "one", 1);
+    let use_tool = |gateway: &str, dispatch: &str, call: &str, tool: &str| {
+        let body = json!({"run_id": run, "step_id": "one", "dispatch_no": 1, "call_id": call,
+            "tool": tool, "input": {"to": "bob"}});
+        Ask::post("/api/workflow/tool-use", &body)
+            .header("x-gateway-token", gateway)
+            .header("x-dispatch-token", dispatch)
+    };
+    let refused = [
+        use_tool(&far.token, &right, "1", "files.read"),
+        use_tool(&near.token, "sld_x", "1", "files.read"),
+    ];
+    for ask in refused {
+        assert_eq!(world.send(&ask).await.status, 403);
+    }
+    for _ in 0..2 {
+        let read = world.done(200, &use_tool(&near.token, &right, "1", "files.read")).await;
+        assert_eq!(read, json!({"verdict": "allowed"}));
+        let other = world.done(200, &use_tool(&near.token, &right, "2", "shell.run")).await;
+        assert_eq!(other["verdict"], "denied");
+        let send = world.done(200, &use_tool(&near.token, &right, "3", "mail.send")).await;
+        assert_eq!(send, json!({"verdict": "pending"}));
+    }
+    let question = world.question(alfa, &run).await;
+    let path = format!("/api/v1/approvals/{question}/resolve");
+    let approve = Ask::post(&path, &json!({"decision": "approve"})).bearer(alfa.admin());
+    world.done(200, &approve).await;
+    let send = world.done(200, &use_tool(&near.token, &right, "3", "mail.send")).await;
+    assert_eq!(send, json!({"verdict": "allowed"}));
+    world.stop().await;
+}
