@@ -138,7 +138,9 @@ impl Replay {
         let mut state = self.state();
         let mut first: Option<(usize, Vec<String>)> = None;
         for (at, (exchange, used)) in state.exchanges.iter().enumerate() {
-            if *used == Use::Used || !exchange.is_at(place) {
+            // Requests and calls of tools are counted apart.
+            let alike = (exchange.asked.method == "TOOL") == (asked.method == "TOOL");
+            if *used == Use::Used || !alike || !exchange.is_at(place) {
                 continue;
             }
             let differences = compare::differences(&exchange.asked, asked);

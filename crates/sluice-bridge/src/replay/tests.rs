@@ -180,6 +180,19 @@ async fn of_two_exchanges_at_one_place_the_one_that_fits_is_taken() {
 }
 
 #[tokio::test]
+async fn a_tool_and_a_request_of_one_number_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    read(wire.as_ref(), "a", &asks("x", &json!(1))).await;
+    recorder.tools(Arc::new(Tools)).call("t.x", &json!({}), place("a")).await.unwrap();
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let other = replay.tools("t").call("t.x", &json!({"b": 1}), place("a")).await.unwrap_err();
+    assert!(other.is_divergence() && other.0.contains("/b: recorded nothing, now 1"), "{other}");
+    assert_eq!(read(replay.wire().as_ref(), "a", &asks("x", &json!(1))).await.1, "whole");
+}
+
+#[tokio::test]
 async fn what_belongs_to_no_dispatch_is_neither_kept_nor_compared() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Recorder::create(&file(&dir)).unwrap();

@@ -5,4 +5,5 @@ mod aimock;
 mod formats;
 mod listener;
 mod server;
+mod tool_servers;
 mod tricks;
