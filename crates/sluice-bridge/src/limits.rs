@@ -141,8 +141,9 @@ pub const KNOWN_MAX: usize = 400_000;
 pub const RUNNING_MAX: usize = 2_048;
 /// Most connections to a bridge.
 pub const CONNECTIONS_MAX: usize = 8_192;
-/// How long somebody may take to say what they want of a bridge.
-pub const HEAD_MS: u64 = 10_000;
+/// How long somebody may take to say what they want of a bridge. Longer than a
+/// client keeps a connection for its next call, so that none is closed under it.
+pub const HEAD_MS: u64 = POOL_IDLE_MS + 5_000;
 /// How long the body of a request to a bridge may take.
 pub const BODY_MS: u64 = 60_000;
 /// Longest request to stop a dispatch, in bytes.

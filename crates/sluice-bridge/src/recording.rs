@@ -8,6 +8,8 @@
 //! INVARIANT: no secret that is known is in a recording. Of headers only those are
 //! kept whose meaning is known; of a query, no value that looks like a key.
 
+mod events;
+
 use crate::secret::known;
 use crate::secret::scrub::REDACTED;
 use crate::wire::Place;
@@ -226,10 +228,13 @@ impl Chunk {
     }
 }
 
-/// The parts of an answer. Where a secret is in it, perhaps across parts, it is
-/// taken out of the whole, which is then one part.
+/// The parts of an answer. Where a secret is in it, perhaps across parts or events,
+/// it is taken out of the whole, which is then one part.
 pub(crate) fn chunks(parts: Vec<Vec<u8>>) -> Vec<Chunk> {
-    match known::process().scrub().bytes(&parts.concat()) {
+    let (scrub, whole) = (known::process().scrub(), parts.concat());
+    let said = std::str::from_utf8(&whole).ok().and_then(|text| events::clean(&scrub, text));
+    let said = said.map(String::into_bytes);
+    match scrub.bytes(said.as_deref().unwrap_or(&whole)).or(said) {
         Some(clean) => vec![Chunk::of(clean)],
         None => parts.into_iter().map(Chunk::of).collect(),
     }

@@ -282,11 +282,14 @@ pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
     let (run, step, dispatch_no) = (request.run, request.step.as_str(), request.dispatch_no);
     let worked = Worked { run, step, dispatch_no, from_ms: 0, to_ms: 0 };
     debug_assert!(bytes.len() <= CALLBACK_BYTES_MAX);
-    CallbackBody::read_reply(bytes, worked).map(CallbackBody::answer).unwrap_or_else(|bad| {
-        let message = format!("what was answered is no result: {bad}");
-        let answer = Answer::failed(CallErrorCode::ProviderError, message);
-        Answer { usage: Usage::unknown(), ..answer }
-    })
+    match CallbackBody::read_reply(bytes, worked) {
+        Ok(body) => body.answer(),
+        Err(bad) => {
+            let message = format!("what was answered is no result: {bad}");
+            let answer = Answer::failed(CallErrorCode::ProviderError, message);
+            Answer { usage: Usage::unknown(), ..answer }
+        }
+    }
 }
 
 fn place(request: &Request, number: u32) -> Place<'_> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod bridge;
 pub(crate) mod cost;
 pub(crate) mod mcp;
 pub(crate) mod registry;
@@ -15,6 +16,7 @@ use crate::config::setting::SETTINGS;
 use crate::config::{self, Given, Sources};
 use approvals::Approvals;
 use audit::Audit;
+use bridge::Bridge;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches as _, Parser, Subcommand, ValueEnum};
@@ -124,6 +126,11 @@ pub(crate) enum Command {
         `admin.token` in the data directory.\n\nExample:\n  \
         sluice serve --data /var/lib/sluice --listen 127.0.0.1:8484")]
     Serve(Box<Serve>),
+    /// Do the work of steps for a server elsewhere, as one of its gateways
+    #[command(after_help = "What is under way is remembered in the spool; results are \
+        delivered until the server has them.\n\nExample:\n  \
+        sluice bridge bridge.yaml --listen 127.0.0.1:7410")]
+    Bridge(Bridge),
     /// Let an agent use Sluice through tools, over standard input and output
     #[command(after_help = "Works on a data directory, or with SLUICE_URL and SLUICE_TOKEN \
         through a server.\n\nExample:\n  sluice mcp --data /var/lib/sluice")]

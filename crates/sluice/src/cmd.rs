@@ -5,6 +5,7 @@ mod apply;
 mod approvals;
 mod audit;
 mod backup;
+mod bridge;
 mod budgets;
 mod completions;
 mod config;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Schema(args) => schema::run(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Serve(args) => local::wait(serve::run(args, out)),
+        Command::Bridge(args) => local::wait(bridge::run(args, out)),
         Command::Mcp(args) => local::wait(mcp::run(args, out)),
         Command::Tokens(command) => local::wait(tokens::run(command, out)),
         Command::Organisations(command) => local::wait(organisations::run(command, out)),

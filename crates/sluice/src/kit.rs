@@ -90,7 +90,7 @@ impl Tape {
             Tape::None => Ok(exit),
             Tape::Record(recorder) => match recorder.finish() {
                 Ok(count) => {
-                    out.note(&format!("recorded: {count} exchanges"))?;
+                    out.note(&format!("exchanges recorded: {count}"))?;
                     Ok(exit)
                 }
                 Err(error) => {

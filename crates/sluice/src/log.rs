@@ -5,7 +5,7 @@
 
 use crate::config::{self, setting::Name};
 use sluice_bridge::secret::known;
-use std::io::{self, Stderr, Write};
+use std::io::{self, Write};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
 
@@ -26,11 +26,11 @@ pub(crate) fn begin() {
     };
 }
 
-/// Standard error, without secrets that were read. A line is written at once, so
+/// Where lines go, without secrets that were read. A line is written at once, so
 /// none is split.
-struct Clean(Stderr);
+struct Clean<W>(W);
 
-impl Write for Clean {
+impl<W: Write> Write for Clean<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let clean = known::process().scrub().bytes(line);
         self.0.write_all(clean.as_deref().unwrap_or(line))?;
@@ -39,5 +39,21 @@ impl Write for Clean {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_bridge::secret::Secret;
+
+    #[test]
+    fn a_secret_that_was_read_is_taken_out_of_a_line() {
+        known::process().note(&Secret::new("logged-hunter2"));
+        let mut lines = Vec::new();
+        Clean(&mut lines).write_all(b"sent logged-hunter2 to them\n").unwrap();
+        Clean(&mut lines).write_all(b"and nothing else\n").unwrap();
+        let text = String::from_utf8(lines).unwrap();
+        assert_eq!(text, "sent [redacted] to them\nand nothing else\n");
     }
 }

@@ -7,9 +7,7 @@ use crate::secret::Secret;
 use crate::secret::scrub::Scrub;
 use crate::wire::{Incoming, Place, Wire};
 use reqwest::Method;
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use sluice_core::port::adapter::{Answer, CallError, CallErrorCode, Usage};
 use std::time::Duration;
 
@@ -125,7 +123,7 @@ impl Exchange<'_> {
         let Some(key) = self.key else { return Some(request) };
         let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).ok()?;
         value.set_sensitive(true);
-        Some(request.header(HeaderName::from(AUTHORIZATION), value))
+        Some(request.header(AUTHORIZATION, value))
     }
 
     fn no_reply(&self, error: &OutboundError) -> Outcome {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[redacted]";
@@ -60,6 +61,12 @@ impl Scrub {
             true
         });
         Some(clean)
+    }
+
+    /// Where they are in a text.
+    pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let found = self.search.iter().flat_map(|search| search.find_iter(text));
+        found.map(|found| found.range()).collect()
     }
 
     /// Where the end of a text begins that could still become one of them.

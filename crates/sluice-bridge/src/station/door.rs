@@ -18,7 +18,7 @@ use crate::protocol::{
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State as Of};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -186,7 +186,7 @@ enum Taken {
 impl Inner {
     /// Whether somebody has shown the key, found out in a time that does not tell.
     fn known(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+        let shown = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let shown = shown.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
         let hash = |secret: &[u8]| Sha256::digest(secret);
         let same = hash(shown).ct_eq(&hash(self.settings.key.expose().as_bytes()));

@@ -110,7 +110,10 @@ impl Line {
         };
         match self.inner.outbound.send(&request).await {
             Ok(answer) if answer.status == 200 => understood(&answer.body),
-            Ok(answer) if (400..500).contains(&answer.status) => {
+            Ok(answer)
+                if (400..500).contains(&answer.status)
+                    && !matches!(answer.status, 408 | 425 | 429) =>
+            {
                 let why = format!("the engine answered {} when it was asked", answer.status);
                 Asked::Verdict(ToolVerdict::Denied(why))
             }

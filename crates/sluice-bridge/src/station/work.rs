@@ -47,6 +47,8 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
         work.phase.send_replace(Phase::Refused);
         return;
     }
+    // The spool has it; the adapter is told all of it.
+    let kept = Kept { dispatch: None, ..kept };
     work.phase.send_replace(Phase::Running);
     let request = body.request(&inner.settings.gateway);
     let line = Line::new(Arc::clone(&inner), &body, work.cancel.clone());

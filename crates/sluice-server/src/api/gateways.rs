@@ -23,9 +23,14 @@ use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::store::Hash;
 use sluice_govern::registry::{Health, Kind, Row};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Longest id of an instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 128;
+/// What the ids of our own bridges begin with, before when they were started.
+const OUR_INSTANCES: &str = "brg_";
+/// How long such an id is, in bytes.
+const OUR_INSTANCE_BYTES: usize = 32;
 
 /// The routes of gateways.
 pub(super) fn routes() -> Vec<Route> {
@@ -160,8 +165,10 @@ async fn beat(incoming: &Incoming) -> Result<Reply<Value>, Rejection> {
         return Err(Refused::new(UNAUTHENTICATED, "no token of this gateway", remedy).into());
     }
     let said: HeartbeatBody = body(&incoming.headers, &incoming.body)?;
-    if let Some(instance) = &said.instance_id {
-        note_instance(house, name, instance).await?;
+    if let Some(instance) = &said.instance_id
+        && !note_instance(house, name, instance, said.status).await?
+    {
+        return Ok(Reply::ok(serde_json::json!({"received": true, "superseded": true})));
     }
     house.service().engine.heard(name, said.status).await;
     Ok(Reply::ok(serde_json::json!({"received": true})))
@@ -186,21 +193,44 @@ async fn known(app: &App, headers: &HeaderMap) -> Result<Option<Asking>, Rejecti
     Ok(None)
 }
 
-/// Notes that another process is behind a gateway.
-async fn note_instance(house: &House, name: &str, instance: &str) -> Done<()> {
+/// Notes which process is behind a gateway, or that none is; whether this one may
+/// speak for it. An old process does not speak for its successor.
+async fn note_instance(house: &House, name: &str, instance: &str, said: Health) -> Done<bool> {
     if instance.is_empty() || instance.len() > INSTANCE_BYTES_MAX {
         return Err(bad("`instance_id` has 1 to 128 bytes").into());
     }
     let rows = house.rows().await?;
     let row = registry::row(&rows.rows, Kind::Gateway, name)?;
-    if row.body["instance_id"] == instance {
-        return Ok(());
+    let there = row.body["instance_id"].as_str();
+    let leaves = said == Health::Offline;
+    match there {
+        Some(there) if there == instance && !leaves => return Ok(true),
+        Some(there) if there != instance && (leaves || is_later(there, instance)) => {
+            return Ok(false);
+        }
+        None if leaves => return Ok(true),
+        Some(_) | None => {}
     }
-    let wish = |there: &[Row]| -> Done<Asked> {
-        let mut row = registry::row(there, Kind::Gateway, name)?.clone();
-        row.body["instance_id"] = instance.into();
+    let there = there.map(str::to_owned);
+    let overtaken = AtomicBool::new(false);
+    let wish = |rows: &[Row]| -> Done<Asked> {
+        let mut row = registry::row(rows, Kind::Gateway, name)?.clone();
+        // Somebody may have come in between; the next beat says who it is.
+        let late = row.body["instance_id"].as_str() != there.as_deref();
+        overtaken.store(late, Ordering::Relaxed);
+        if late {
+            return Ok(Asked { put: Vec::new(), remove: Vec::new() });
+        }
+        row.body["instance_id"] = if leaves { Value::Null } else { instance.into() };
         Ok(Asked { put: vec![row], remove: Vec::new() })
     };
     registry::change(house.service(), &format!("gateway:{name}"), Mode::Write, &wish).await?;
-    Ok(())
+    Ok(!overtaken.load(Ordering::Relaxed))
+}
+
+/// Whether an instance was started after another, as far as their ids tell: those
+/// of our bridges begin with when that was.
+fn is_later(one: &str, other: &str) -> bool {
+    let ours = |id: &str| id.starts_with(OUR_INSTANCES) && id.len() == OUR_INSTANCE_BYTES;
+    ours(one) && ours(other) && one > other
 }

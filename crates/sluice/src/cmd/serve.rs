@@ -36,7 +36,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The address cannot be listened at.
-const LISTEN_REFUSED: &str = "listen_refused";
+pub(super) const LISTEN_REFUSED: &str = "listen_refused";
 /// How often new organisations are looked for, in milliseconds.
 const LOOK_MS: u64 = 2000;
 
@@ -235,15 +235,23 @@ fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()>
 }
 
 /// What tells the server to stop.
-struct Stop {
+pub(super) struct Stop {
     interrupts: Signal,
     endings: Signal,
 }
 
 impl Stop {
-    fn new() -> std::io::Result<Stop> {
+    pub(super) fn new() -> std::io::Result<Stop> {
         let (interrupts, endings) = (SignalKind::interrupt(), SignalKind::terminate());
         Ok(Stop { interrupts: signal(interrupts)?, endings: signal(endings)? })
+    }
+
+    /// Completes when it is told to.
+    pub(super) async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupts.recv() => {}
+            _ = self.endings.recv() => {}
+        }
     }
 }
 

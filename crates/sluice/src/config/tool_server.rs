@@ -127,7 +127,7 @@ impl Reading<'_> {
         for key in fields.keys() {
             let field = key.get_ref().as_ref();
             if !FIELDS.contains(&field) {
-                let near = suggest(field, FIELDS.into_iter());
+                let near = suggest(field, FIELDS);
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 let field = visible::brief(field);
                 self.note(key.span().start, &format!("has no field `{field}`{near}"));

@@ -106,7 +106,7 @@ fn a_run_is_recorded_and_replayed_without_its_tools() {
     let world = world();
     let (code, told, first) = run(&world, &["--record", "say.jsonl"]);
     assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("recorded: 2 exchanges"), "{told}");
+    assert!(told.contains("exchanges recorded: 2"), "{told}");
     let kept = std::fs::read_to_string(world.path().join("say.jsonl")).unwrap();
     assert!(!kept.contains("a-kept-secret"), "{kept}");
     std::fs::remove_file(world.path().join("server.sh")).unwrap();

@@ -1,0 +1,87 @@
+//! Gateways say how they are, each for itself, and no process for its successor.
+
+use crate::client::Ask;
+use crate::world::World;
+use serde_json::{Value, json};
+
+const GATEWAY: &str = "/api/v1/gateways/alfa-gateways";
+/// Two lives of a bridge of ours, the second started later.
+const OLD: &str = "brg_019a00000000ffffffffffffffff";
+const NEW: &str = "brg_019a000000010000000000000000";
+
+struct Beats {
+    world: World,
+    token: String,
+}
+
+impl Beats {
+    async fn new() -> Beats {
+        let world = World::new().await;
+        let ask = Ask::post(&format!("{GATEWAY}/token"), &json!({})).bearer(world.alfa.admin());
+        let made = world.done(201, &ask).await;
+        let token = made["data"]["token"].as_str().expect("a token is shown").to_owned();
+        Beats { world, token }
+    }
+
+    async fn beat(&self, status: &str, instance: &str) -> Value {
+        let body = json!({"status": status, "instance_id": instance});
+        let ask = Ask::post(&format!("{GATEWAY}/heartbeat"), &body);
+        self.world.done(200, &ask.header("x-gateway-token", &self.token)).await["data"].clone()
+    }
+
+    /// How the gateway is, and which process is behind it.
+    async fn seen(&self) -> (String, Value) {
+        let get = |path: String| Ask::new("GET", &path).bearer(self.world.alfa.admin());
+        let health = self.world.done(200, &get(format!("{GATEWAY}/health"))).await;
+        let row = self.world.done(200, &get(GATEWAY.to_owned())).await;
+        let find = |value: &Value| value.pointer("/body/instance_id").cloned();
+        let instance = find(&row["data"]).or_else(|| row["data"].get("instance_id").cloned());
+        (health["data"]["health"].as_str().unwrap().to_owned(), instance.unwrap_or_default())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_process_does_not_speak_for_its_successor() {
+    let beats = Beats::new().await;
+    let (received, superseded) =
+        (json!({"received": true}), json!({"received": true, "superseded": true}));
+    let healthy = |instance: &str| ("healthy".to_owned(), json!(instance));
+    assert_eq!(beats.beat("healthy", OLD).await, received);
+    assert_eq!(beats.seen().await, healthy(OLD));
+    assert_eq!(beats.beat("healthy", NEW).await, received);
+    assert_eq!(beats.seen().await, healthy(NEW));
+    // The old one lingers, and stops late.
+    assert_eq!(beats.beat("degraded", OLD).await, superseded);
+    assert_eq!(beats.beat("offline", OLD).await, superseded);
+    assert_eq!(beats.seen().await, healthy(NEW));
+    // Also one whose id says nothing about when it was started.
+    assert_eq!(beats.beat("offline", "somebody").await, superseded);
+    assert_eq!(beats.seen().await, healthy(NEW));
+    assert_eq!(beats.beat("offline", NEW).await, received);
+    assert_eq!(beats.seen().await, ("offline".to_owned(), Value::Null));
+    // Nobody is there: whoever comes is.
+    assert_eq!(beats.beat("healthy", "somebody").await, received);
+    assert_eq!(beats.seen().await, healthy("somebody"));
+    assert_eq!(beats.beat("healthy", "somebody else").await, received);
+    assert_eq!(beats.seen().await, healthy("somebody else"));
+    beats.world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_speaks_for_itself_alone() {
+    let beats = Beats::new().await;
+    let body = json!({"status": "offline", "instance_id": NEW});
+    let other = Ask::post("/api/v1/gateways/bravo-gateways/heartbeat", &body);
+    let none = Ask::post(&format!("{GATEWAY}/heartbeat"), &body);
+    for ask in [
+        other.header("x-gateway-token", &beats.token),
+        none.clone().header("x-gateway-token", "gwt_0"),
+        none.clone(),
+        none.bearer(beats.world.alfa.admin()),
+    ] {
+        let answer = beats.world.send(&ask).await;
+        assert_eq!((answer.status, answer.code().as_str()), (401, "unauthenticated"));
+    }
+    assert_eq!(beats.seen().await, ("healthy".to_owned(), Value::Null));
+    beats.world.stop().await;
+}

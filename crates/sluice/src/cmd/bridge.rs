@@ -1,0 +1,216 @@
+//! `sluice bridge`: does the work of dispatches for an engine elsewhere, until it is
+//! told to stop.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use super::serve::{LISTEN_REFUSED, Stop};
+use super::work::script;
+use super::{tell_people, tell_unreadable};
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::bridge::Bridge;
+use crate::config::{self, CONFIG_INVALID, setting::Name};
+use crate::input;
+use crate::log;
+use crate::out::Out;
+use file::{Given, Plan};
+use sluice_bridge::directory::{Connection, Kit};
+use sluice_bridge::mock::MockAdapter;
+use sluice_bridge::outbound::Outbound;
+use sluice_bridge::outbound::allow::AllowList;
+use sluice_bridge::secret::Secret;
+use sluice_bridge::shell::{Config as ShellConfig, ShellAdapter, Workspace};
+use sluice_bridge::station::registration::{EVERY, Registration, instance_id};
+use sluice_bridge::station::{Adapters, Settings, Station};
+use sluice_core::port::Clock as _;
+use sluice_core::port::adapter::Adapter;
+use sluice_core::secret::SecretRef;
+use sluice_engine::world::{SystemClock, SystemEntropy};
+use sluice_server::refused::Refused;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
+    log::begin();
+    // From here on the end is an orderly one, however early it comes.
+    let mut stop = Stop::new()?;
+    let Some(plan) = plan(args, out)? else { return Ok(Exit::Refused) };
+    let outbound = Arc::new(Outbound::new(allowed(&plan)?));
+    let Some(adapters) = adapters(&plan, &outbound, out)? else { return Ok(Exit::Refused) };
+    let settings = settings(&plan)?;
+    let registration = Registration {
+        server: plan.server.0.clone(),
+        gateway: plan.gateway.clone(),
+        token: settings.token.clone(),
+        instance_id: settings.instance_id.clone(),
+        every: EVERY,
+        outbound: Arc::clone(&outbound),
+    };
+    let listener = listen(&args.listen).await?;
+    let address = listener.local_addr()?;
+    let opened = Station::open(settings, adapters, outbound, Arc::new(SystemClock)).await;
+    let station = opened.map_err(|error| {
+        let remedy = "name a directory that is this bridge's alone as `spool`";
+        Refused::new(CONFIG_INVALID, error.to_string(), remedy)
+    })?;
+    out.print(&format!("sluice bridge `{}` works at http://{address}\n", plan.gateway))?;
+    out.flush()?;
+    let serving = tokio::spawn({
+        let station = station.clone();
+        async move { station.serve(listener).await }
+    });
+    tokio::select! {
+        () = stop.told() => {}
+        () = registration.keep(&station) => {}
+    }
+    out.note("stopping: what is under way may finish for a while")?;
+    station.stop();
+    registration.leave().await;
+    serving.await?;
+    Ok(Exit::Done)
+}
+
+/// What the file says; nothing if it is refused, which is told.
+fn plan(args: &Bridge, out: &mut Out) -> anyhow::Result<Option<Plan>> {
+    let input = match input::read(&args.file) {
+        Ok(input) => input,
+        Err(unreadable) => {
+            tell_unreadable(&unreadable, Reader::Person, out)?;
+            return Ok(None);
+        }
+    };
+    let base = Path::new(&args.file).parent().unwrap_or(Path::new("")).to_owned();
+    let read = input.text().and_then(|text| file::read(text));
+    match read {
+        Ok(value) => Ok(Some(Plan::new(value, &base).map_err(|why| invalid(&input.name, &why))?)),
+        Err(diagnostics) => {
+            tell_people(&input, &diagnostics, out)?;
+            Ok(None)
+        }
+    }
+}
+
+fn invalid(name: &str, why: &str) -> Refused {
+    let remedy = "the guide's page on the bridge has an example of the file";
+    let name = sluice_core::visible::brief(name);
+    Refused::new(CONFIG_INVALID, format!("`{name}`: {why}"), remedy)
+}
+
+fn secret(what: &str, reference: &SecretRef) -> Result<Secret, Refused> {
+    Secret::read(reference).map_err(|error| {
+        let remedy = "`env:NAME` names a variable, `file:PATH` a file with nothing else in it";
+        Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), remedy)
+    })
+}
+
+fn settings(plan: &Plan) -> Result<Settings, Refused> {
+    let token = secret("token", &plan.token)?;
+    let key = plan.key.as_ref().map(|key| secret("key", key)).transpose()?;
+    let usual =
+        Settings::new(&plan.gateway, token.clone(), plan.spool.clone(), plan.server.0.clone());
+    let servers = [&plan.server].into_iter().chain(&plan.servers);
+    let servers = servers.map(|server| server.0.clone()).collect();
+    Ok(Settings {
+        instance_id: instance_id(SystemClock.now_ms(), &mut SystemEntropy),
+        key: key.unwrap_or(token),
+        servers,
+        running_max: plan.running_max.unwrap_or(usual.running_max),
+        ..usual
+    })
+}
+
+/// Where it calls: what is public, and what the operator names.
+fn allowed(plan: &Plan) -> Result<AllowList, Refused> {
+    let words = config::get().words(Name::OutboundAllow);
+    let words = words.iter().chain(&plan.allow).map(String::as_str);
+    let list = AllowList::parse(words).map_err(|error| {
+        let remedy = "`allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
+        Refused::new(CONFIG_INVALID, error.to_string(), remedy)
+    })?;
+    let bases = plan.adapters.values().filter_map(|given| given.base_url.as_ref());
+    let urls = [&plan.server].into_iter().chain(&plan.servers).chain(bases);
+    Ok(urls.fold(list, |list, url| list.and(&url.0)))
+}
+
+/// Who does the work; nothing if a script is refused, which is told.
+fn adapters(
+    plan: &Plan,
+    outbound: &Arc<Outbound>,
+    out: &mut Out,
+) -> anyhow::Result<Option<Adapters>> {
+    let wire = Arc::clone(outbound) as Arc<dyn sluice_bridge::wire::Wire>;
+    let kit = Kit { wire, tool_servers: BTreeMap::new(), callbacks: None };
+    let mut adapters = Adapters::new();
+    for (name, given) in &plan.adapters {
+        let provider = given.provider.as_deref().unwrap_or(name);
+        let adapter: Arc<dyn Adapter> = match provider {
+            "mock" => match scripted(name, given, out)? {
+                Some(mock) => Arc::new(mock),
+                None => return Ok(None),
+            },
+            "shell" => Arc::new(shell(plan, given)),
+            _ => spoken_to(&kit, &plan.gateway, name, provider, given)?,
+        };
+        adapters.insert(name.clone(), adapter);
+    }
+    Ok(Some(adapters))
+}
+
+fn scripted(name: &str, given: &Given, out: &mut Out) -> anyhow::Result<Option<MockAdapter>> {
+    let Some(file) = &given.script else {
+        let why = format!("the adapter `{name}` needs a `script`");
+        return Err(invalid("adapters", &why).into());
+    };
+    Ok(script(file.as_os_str(), out)?.map(MockAdapter::new))
+}
+
+/// Each run works in a directory of its own.
+fn shell(plan: &Plan, given: &Given) -> ShellAdapter {
+    let dir = given.workspace.clone().unwrap_or_else(|| plan.spool.with_extension("workspaces"));
+    let dir = std::path::absolute(&dir).unwrap_or(dir);
+    ShellAdapter::new(ShellConfig::new(Workspace::PerRun(dir)))
+}
+
+fn spoken_to(
+    kit: &Kit,
+    gateway: &str,
+    name: &str,
+    provider: &str,
+    given: &Given,
+) -> Result<Arc<dyn Adapter>, Refused> {
+    let connection = Connection {
+        provider: provider.to_owned(),
+        base_url: given.base_url.as_ref().map(|url| url.0.to_string()),
+        key: given.key.clone(),
+        tool_servers: given.tool_servers.clone(),
+    };
+    let missing = given.tool_servers.iter().find(|one| !kit.tool_servers.contains_key(*one));
+    if let Some(missing) = missing {
+        let why = format!("the adapter `{name}` names `{missing}`, which is no server of tools");
+        return Err(invalid("adapters", &why));
+    }
+    kit.adapter(gateway, &connection).ok_or_else(|| {
+        let why = format!("nobody here speaks to `{provider}` as the adapter `{name}` says");
+        invalid("adapters", &why)
+    })
+}
+
+/// Listens where it was said, if that is near enough.
+async fn listen(said: &str) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind(said).await.map_err(|error| {
+        let message = format!("cannot listen at {said}: {error}");
+        let remedy = "choose another address with `--listen ADDR`, or end who has it";
+        Refused::new(LISTEN_REFUSED, message, remedy)
+    })?;
+    if !bound.local_addr()?.ip().is_loopback() && !config::get().is_on(Name::AllowRemote) {
+        let message = format!("{said} can be reached by others, and keys would go unhidden");
+        let remedy =
+            "listen at 127.0.0.1, or put something with TLS in front and say `--allow-remote`";
+        return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
+    }
+    Ok(bound)
+}
