@@ -178,8 +178,7 @@ impl ModelAdapter {
             answer_bytes_max: COMPLAINT_READ_BYTES_MAX,
             redirects: Redirects::Keep,
         };
-        let place = Place { step: "", dispatch_no: 0, number: 0 };
-        match self.wire.open(place, &request).await {
+        match self.wire.open(Place::ASIDE, &request).await {
             Ok(incoming) => match incoming.status() {
                 401 | 403 | 500.. => Health::Degraded,
                 _ => Health::Healthy,

@@ -22,6 +22,8 @@ pub(super) struct Progress {
     total: Counted,
     model: Option<String>,
     requests: u32,
+    /// Whether an earlier turn has said something.
+    pub(super) spoke: bool,
     /// Whether what the turn said is still to be kept.
     unkept: bool,
 }
@@ -36,6 +38,7 @@ impl Progress {
             total: Counted { whole: true, ..Counted::default() },
             model: None,
             requests: 0,
+            spoke: false,
             unkept: false,
         }
     }
@@ -48,6 +51,7 @@ impl Progress {
 
     /// A turn is about to be sent.
     pub(super) fn begin(&mut self) {
+        self.spoke |= !self.draft.text.is_empty();
         self.draft = Draft::default();
         self.open = true;
         self.unkept = true;

@@ -144,11 +144,9 @@ fn reduced(schema: &Value, depth: usize) -> Option<Value> {
             "format" if known_format(value) => {
                 out.insert(name.clone(), value.clone());
             }
-            "enum" => {
-                // Only words can be listed there.
-                if value.as_array()?.iter().all(Value::is_string) {
-                    out.insert(name.clone(), value.clone());
-                }
+            // Only words can be listed there.
+            "enum" if are_words(value) => {
+                out.insert(name.clone(), value.clone());
             }
             "const" if value.is_string() => {
                 out.insert("enum".to_owned(), json!([value]));
@@ -196,6 +194,10 @@ fn kind(value: &Value, out: &mut Map<String, Value>) -> Option<()> {
     };
     out.insert("type".to_owned(), one.into());
     Some(())
+}
+
+fn are_words(value: &Value) -> bool {
+    value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
 }
 
 fn known_format(value: &Value) -> bool {

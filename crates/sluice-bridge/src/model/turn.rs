@@ -115,7 +115,9 @@ async fn hear(
         // What came before trouble is told before it.
         let heard = events.iter().try_for_each(|event| listener.event(event, draft));
         if draft.text.len() > told {
-            let part = draft.text[told..].to_owned();
+            // What turns say is told apart.
+            let gap = if told == 0 && progress.spoke { "\n\n" } else { "" };
+            let part = format!("{gap}{}", &draft.text[told..]);
             told = draft.text.len();
             job.call.emit(Emission::Text(part)).await.map_err(|closed| abandoned(&closed))?;
         }

@@ -75,7 +75,9 @@ fn anthropic(block: &Value, deltas: impl Iterator<Item = Value>, reason: &str) -
     let stop = json!({"stop_reason": reason, "stop_sequence": null});
     events.push(json!({"type": "message_delta", "delta": stop, "usage": {"output_tokens": 20}}));
     events.push(json!({"type": "message_stop"}));
-    let named = |one: &Value| format!("event: {}\r\n{}", one["type"].as_str().unwrap(), event(one));
+    let named = |one: &Value| {
+        format!("event: {}\r\n{}", one["type"].as_str().expect("events have types"), event(one))
+    };
     events.iter().map(named).collect()
 }
 

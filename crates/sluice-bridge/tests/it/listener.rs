@@ -32,7 +32,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) fn parts(&self) -> Vec<String> {
-        let heard = self.heard.lock().unwrap();
+        let heard = self.heard.lock().expect("nobody panics holding it");
         let text =
             |one: &Emission| if let Emission::Text(text) = one { Some(text.clone()) } else { None };
         heard.iter().filter_map(text).collect()
@@ -51,7 +51,7 @@ impl Listener {
 
 impl Call for Listener {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
-        self.heard.lock().unwrap().push(emission);
+        self.heard.lock().expect("nobody panics holding it").push(emission);
         self.changed.notify_one();
         Box::pin(std::future::ready(Ok(())))
     }
@@ -157,8 +157,8 @@ pub(crate) fn person() -> Request {
 
 fn price() -> Price {
     Price {
-        input_cents_per_mtok: Money::from_cents_text("10000").unwrap(),
-        output_cents_per_mtok: Money::from_cents_text("100000").unwrap(),
+        input_cents_per_mtok: Money::from_cents_text("10000").expect("it is an amount"),
+        output_cents_per_mtok: Money::from_cents_text("100000").expect("it is an amount"),
         cached_input_cents_per_mtok: None,
         max_output_tokens: None,
     }

@@ -62,7 +62,7 @@ impl Server {
 
     /// The requests so far: head and body.
     pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+        self.heard.lock().expect("nobody panics holding it").clone()
     }
 
     /// How many connections were made.
@@ -85,8 +85,12 @@ async fn serve(
 ) -> io::Result<()> {
     loop {
         let request = read(&mut stream).await?;
-        heard.lock().unwrap().push(request);
-        let play = plays.lock().unwrap().pop_front().expect("the script goes on");
+        heard.lock().expect("nobody panics holding it").push(request);
+        let play = plays
+            .lock()
+            .expect("nobody panics holding it")
+            .pop_front()
+            .expect("the script goes on");
         match play {
             Play::Answer { status, headers, body } => {
                 let length = body.len();

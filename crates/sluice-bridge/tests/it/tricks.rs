@@ -91,7 +91,7 @@ fn tricks(provider: &str) -> Vec<Trick> {
         let most = if provider == "google" { 1 } else { parts.len() - 3 };
         Play::Stream { parts: parts[..most].to_vec(), then }
     };
-    let huge = text(provider, &vec!["x".repeat(1 << 20).as_str(); 5]);
+    let huge = text(provider, &["x".repeat(1 << 20).as_str(); 5]);
     let html = Play::Answer {
         status: "200 OK",
         headers: "content-type: text/html\r\n",

@@ -350,7 +350,7 @@ pub(super) mod anthropic {
 pub(super) mod google {
     use super::*;
 
-    fn event(parts: Value, reason: Value) -> String {
+    fn event(parts: &Value, reason: &Value) -> String {
         json!({
             "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reason}],
             "usageMetadata": {"promptTokenCount": 100, "cachedContentTokenCount": 40, "candidatesTokenCount": 20, "thoughtsTokenCount": 5},
@@ -360,9 +360,9 @@ pub(super) mod google {
     }
 
     pub(in super::super) fn text(parts: &[&str]) -> Scene {
-        let mut events = vec![event(json!([{"text": "hm", "thought": true}]), Value::Null)];
-        events.extend(parts.iter().map(|part| event(json!([{"text": part}]), Value::Null)));
-        events.push(event(json!([{"text": ""}]), json!("STOP")));
+        let mut events = vec![event(&json!([{"text": "hm", "thought": true}]), &Value::Null)];
+        events.extend(parts.iter().map(|part| event(&json!([{"text": part}]), &Value::Null)));
+        events.push(event(&json!([{"text": ""}]), &json!("STOP")));
         sse(&events)
     }
 
@@ -372,6 +372,6 @@ pub(super) mod google {
             serde_json::from_str(arguments).unwrap_or_else(|_| json!("malformed"));
         let call =
             json!([{"functionCall": {"name": name, "args": arguments}, "thoughtSignature": "s1"}]);
-        sse(&[event(call, json!("STOP"))])
+        sse(&[event(&call, &json!("STOP"))])
     }
 }

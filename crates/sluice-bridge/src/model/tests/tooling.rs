@@ -250,3 +250,19 @@ async fn a_server_of_tools_that_is_not_there_is_no_silent_loss() {
     let done = answer(&stage.adapter("openai"), &may(&["other.*"]), &Desk::default()).await;
     assert_eq!(done.error, None);
 }
+
+#[tokio::test]
+async fn what_turns_say_is_told_apart_and_the_last_one_is_the_answer() {
+    let calls =
+        json!([{"index": 0, "id": "c", "function": {"name": "box_read", "arguments": "{}"}}]);
+    let delta = json!({"content": "Let me look.", "tool_calls": calls});
+    let first = sse(&[
+        json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]}).to_string(),
+        "[DONE]".to_owned(),
+    ]);
+    let stage = Stage::with([first, openai::text(&["It is", " 5."])], &Drawer::saying("5"));
+    let desk = Desk::default();
+    let done = answer(&stage.adapter("openai"), &may(&["box.read"]), &desk).await;
+    assert_eq!(desk.text(), "Let me look.\n\nIt is 5.");
+    assert_eq!(done.text.as_deref(), Some("It is 5."));
+}
