@@ -7,6 +7,7 @@ mod apply;
 mod approvals;
 mod audit;
 mod bridge;
+mod bridge_kill;
 mod budgets;
 mod client;
 mod cost;
