@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python node binary mcp-client start test check schemathesis browser lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python node binary mcp-client aimock start test check schemathesis browser lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -41,6 +41,16 @@ $(MCP_CLIENT)/.installed: tools/mcp-client/package.json tools/mcp-client/package
 	cd $(MCP_CLIENT) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# Somebody else's server of the formats of OpenAI, Anthropic and Gemini.
+AIMOCK = target/tools/aimock
+aimock: $(AIMOCK)/.installed
+
+$(AIMOCK)/.installed: tools/aimock/package.json tools/aimock/package-lock.json | node
+	@mkdir -p $(AIMOCK)
+	cp $^ $(AIMOCK)/
+	cd $(AIMOCK) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 node:
 	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm; }
 
@@ -63,7 +73,7 @@ start: cc
 
 test: lint check schemathesis fuzz
 
-check: cc python mcp-client browser
+check: cc python mcp-client aimock browser
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
 

@@ -12,11 +12,13 @@ mod streams;
 use crate::chain::round;
 use crate::governed::{MOCK, rows};
 use crate::ground::{Plant, Where, brief, chain, sealer, stored};
+use anyhow::Context as _;
 use clap::Args;
-use client::{Client, get, post};
+use client::{Client, post};
 use serde_json::{Value, json};
 use sluice_core::port::ledger::Change;
 use sluice_core::port::store::NodeId;
+use sluice_core::run::id::RunId;
 use sluice_engine::config::Config;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::{Kind, Row, Token};
@@ -66,8 +68,7 @@ pub(crate) struct Options {
 
 /// A server in this process.
 pub(crate) struct Served {
-    /// Kept, since its directory goes with it.
-    _plant: Plant,
+    pub(crate) plant: Plant,
     pub(crate) app: App,
     pub(crate) address: SocketAddr,
 }
@@ -109,7 +110,7 @@ pub(crate) async fn serve(plant: Plant, settings: Settings) -> anyhow::Result<Se
     let address = listener.local_addr()?;
     let router = Router::new(app.clone(), api::routes());
     tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
-    Ok(Served { _plant: plant, app, address })
+    Ok(Served { plant, app, address })
 }
 
 /// Bounds that do not get into the way of a measurement.
@@ -158,39 +159,52 @@ async fn hammer(
     Ok(begun.elapsed())
 }
 
-/// Waits until no run goes on any more.
-async fn quiet(address: SocketAddr) -> anyhow::Result<()> {
-    let mut client = Client::open(address).await?;
-    let ask = get("/api/v1/runs?status=queued,running&limit=1");
-    let until = Instant::now() + Duration::from_secs(PATIENCE_S);
-    loop {
-        let (_, body) = client.ask(&ask).await?;
-        let page: Value = serde_json::from_slice(&body)?;
-        if page["data"].as_array().is_some_and(Vec::is_empty) {
-            return Ok(());
-        }
-        anyhow::ensure!(Instant::now() < until, "the runs do not end");
-        tokio::time::sleep(Duration::from_millis(2)).await;
+/// Starts runs over some connections; each waits for the end of its run before it
+/// starts the next, as whoever starts them without HTTP does.
+async fn started(
+    served: &Arc<Served>,
+    request: &Arc<Vec<u8>>,
+    runs: usize,
+    concurrency: usize,
+) -> anyhow::Result<Duration> {
+    let left = Arc::new(AtomicUsize::new(runs));
+    let begun = Instant::now();
+    let mut workers = Vec::new();
+    for _ in 0..concurrency {
+        let (served, request, left) = (Arc::clone(served), Arc::clone(request), Arc::clone(&left));
+        workers.push(tokio::spawn(async move {
+            let mut client = Client::open(served.address).await?;
+            while left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                .is_ok()
+            {
+                let (status, body) = client.ask(&request).await?;
+                anyhow::ensure!(status == 202, "{status}: {}", String::from_utf8_lossy(&body));
+                let told: Value = serde_json::from_slice(&body)?;
+                let run = told["data"]["run_id"].as_str().and_then(RunId::parse);
+                served.plant.ended(run.context("no run was started")?).await?;
+            }
+            anyhow::Ok(())
+        }));
     }
+    for worker in workers {
+        worker.await??;
+    }
+    Ok(begun.elapsed())
 }
 
 /// Whole runs through HTTP, beside the same chain without it.
 async fn runs(options: &Options) -> anyhow::Result<Value> {
-    let served = serve(governed(options, MOCK).await?, wide()).await?;
+    let served = Arc::new(serve(governed(options, MOCK).await?, wide()).await?);
     let beside = Arc::new(governed(options, MOCK).await?);
     let stored = stored(&chain(10))?;
     let start = Arc::new(post("/api/v1/workflows/chain/runs", r#"{"default_agent": "mock"}"#));
     let (mut http, mut plain) = (Duration::ZERO, Duration::ZERO);
     let per_round = options.runs.div_ceil(options.rounds);
-    let warm = (options.concurrency, options.concurrency);
-    hammer(served.address, &start, warm, 202).await?;
-    quiet(served.address).await?;
+    started(&served, &start, options.concurrency, options.concurrency).await?;
     round(&beside, &stored, options.concurrency, options.concurrency).await?;
     for _ in 0..options.rounds {
-        let begun = Instant::now();
-        hammer(served.address, &start, (per_round, options.concurrency), 202).await?;
-        quiet(served.address).await?;
-        http += begun.elapsed();
+        http += started(&served, &start, per_round, options.concurrency).await?;
         plain += round(&beside, &stored, per_round, options.concurrency).await?.took;
     }
     served.app.stop().cancel();

@@ -3,6 +3,7 @@
 //! Machines are noisy, so every figure that matters is a ratio of two things
 //! measured in turn in the same run, and the best of several rounds counts.
 
+mod adapter;
 mod chain;
 mod documents;
 mod fanout;
@@ -49,6 +50,8 @@ enum What {
     History(history::Options),
     /// The server over loopback.
     Http(http::Options),
+    /// What an adapter adds to a request, and a bridge with many streams.
+    Adapter(adapter::Options),
     /// New runs beside many finished ones.
     Flat(flat::Options),
 }
@@ -67,6 +70,7 @@ fn main() -> anyhow::Result<()> {
             What::Recover(options) => recover::run(options).await,
             What::History(options) => history::run(options).await,
             What::Http(options) => http::run(options).await,
+            What::Adapter(options) => adapter::run(options).await,
             What::Flat(options) => flat::run(options).await,
         }
     })?;

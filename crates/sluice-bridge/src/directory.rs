@@ -1,7 +1,11 @@
 //! Who speaks to a gateway, made from its row and kept while the row stays as it is.
 
 use crate::http::HttpAdapter;
+use crate::mcp::adapter::McpAdapter;
+use crate::model::ModelAdapter;
 use crate::remote::RemoteAdapter;
+use crate::scrubbed::Scrubbed;
+use crate::secret::known;
 use crate::token::DispatchKey;
 use crate::tools::ToolServer;
 use crate::wire::Wire;
@@ -49,22 +53,44 @@ pub struct Kit {
 impl Kit {
     /// Who speaks to a provider; none if nobody here can.
     pub fn adapter(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
+        // A recording asks for no key, and whoever replays one may have none.
+        let keyless =
+            (!self.wire.is_live()).then(|| Connection { key: None, ..connection.clone() });
+        let bare = self.bare(gateway, keyless.as_ref().unwrap_or(connection))?;
+        // Whoever is shown a key may repeat it.
+        Some(Arc::new(Scrubbed::new(bare, known::process())))
+    }
+
+    fn bare(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
         let callbacks = || self.callbacks.clone();
         match connection.provider.as_str() {
+            "openai" | "anthropic" | "google" => {
+                ModelAdapter::of(self, connection).map(|adapter| Arc::new(adapter) as _)
+            }
             "http" => {
                 let wire = Arc::clone(&self.wire);
                 let adapter = HttpAdapter::new(gateway, connection, callbacks(), wire)?;
                 Some(Arc::new(adapter))
             }
+            "mcp" => Some(Arc::new(McpAdapter::new(self.servers(connection)))),
             _ => None,
         }
     }
+
+    /// The servers of tools that a connection names and the operator has.
+    pub fn servers(&self, connection: &Connection) -> Vec<Arc<dyn ToolServer>> {
+        let named = connection.tool_servers.iter();
+        named.filter_map(|name| self.tool_servers.get(name)).cloned().collect()
+    }
 }
+
+/// By gateway, the row an adapter was made for, and the adapter if there is one.
+type Made = BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>;
 
 /// Adapters by gateway.
 pub struct Directory {
     kit: Kit,
-    made: Mutex<BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>>,
+    made: Mutex<Made>,
 }
 
 impl Directory {
@@ -73,7 +99,7 @@ impl Directory {
         Directory { kit, made: Mutex::default() }
     }
 
-    fn made(&self) -> MutexGuard<'_, BTreeMap<String, (Gateway, Option<Arc<dyn Adapter>>)>> {
+    fn made(&self) -> MutexGuard<'_, Made> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,7 +107,7 @@ impl Directory {
         if row.url.is_some() {
             let (callbacks, wire) = (self.kit.callbacks.clone(), Arc::clone(&self.kit.wire));
             let adapter = RemoteAdapter::new(name, row, callbacks, wire)?;
-            return Some(Arc::new(adapter));
+            return Some(Arc::new(Scrubbed::new(Arc::new(adapter), known::process())));
         }
         let connection = Connection {
             provider: row.provider.clone(),

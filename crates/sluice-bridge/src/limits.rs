@@ -69,6 +69,42 @@ pub const SURVIVOR_WAIT_MS: u64 = 5_000;
 /// How often that is looked at.
 pub const SURVIVOR_LOOK_MS: u64 = 10;
 
+/// Longest message of a server of tools, in bytes.
+pub const MCP_MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long a server of tools may take to start and to greet.
+pub const MCP_START_MS: u64 = 30_000;
+/// How long a server of tools may take to say what it has.
+pub const MCP_LIST_MS: u64 = 30_000;
+/// How long a tool may take, unless its step ends sooner.
+pub const MCP_CALL_MS: u64 = 600_000;
+/// How long a server of tools may take to hear something that it need not answer.
+pub const MCP_NOTE_MS: u64 = 5_000;
+/// Most calls of one server of tools at once.
+pub const MCP_CALLS_MAX: usize = 256;
+/// Most messages that wait to be written to a server of tools.
+pub const MCP_QUEUE_MAX: usize = 64;
+/// Most pages of a list of tools.
+pub const MCP_PAGES_MAX: usize = 100;
+/// Most tools of one server.
+pub const MCP_TOOLS_MAX: usize = 1_000;
+/// Longest name of a tool, in bytes.
+pub const MCP_NAME_BYTES_MAX: usize = 128;
+/// Most that is kept of a tool's description, in bytes.
+pub const MCP_DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
+/// How long a list of tools is believed where nobody tells of changes.
+pub const MCP_LIST_AGE_MS: u64 = 300_000;
+/// How much of a server's standard error is logged in one life of it, in bytes.
+pub const MCP_STDERR_BYTES_MAX: usize = 1024 * 1024;
+/// Most that is kept of a tool's answer, in bytes.
+pub const TOOL_TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest recording of what providers were asked and answered, in bytes.
+pub const RECORDING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most differences that are told of one request, and most requests that are told of.
+pub const DIFFERENCES_MAX: usize = 20;
+/// How much of a value is shown where a replay differs, in characters.
+pub const DIFFERENCE_CHARS_MAX: usize = 120;
+
 /// Longest id of a step, or name of a workflow or an agent, in bytes.
 pub const STEP_BYTES_MAX: usize = 1024;
 /// Longest name of a provider or a model, in bytes.
@@ -87,8 +123,6 @@ pub const ENV_MAX: usize = 10_000;
 pub const TIMEOUT_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// Longest message of an error that is kept, in bytes.
 pub const ERROR_BYTES_MAX: usize = 16 * 1024;
-/// Longest conversation that is kept with a result, in bytes.
-pub const CONVERSATION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest result, in bytes.
 pub const CALLBACK_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Longest dispatch, in bytes.
@@ -126,8 +160,6 @@ pub const TOMBSTONE_MS: u64 = 24 * 3_600_000;
 pub const GIVEN_UP_KEPT_MS: u64 = 7 * 24 * 3_600_000;
 /// How often a bridge forgets what it need not remember.
 pub const TIDY_MS: u64 = 600_000;
-/// How long an adapter may take to say how it is.
-pub const HEALTH_MS: u64 = 2_000;
 /// How long that counts.
 pub const HEALTH_KEPT_MS: u64 = 5_000;
 
@@ -193,3 +225,61 @@ pub const FOLLOW_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const FOLLOW_EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How much of what somebody says went wrong is repeated, in bytes.
 pub const TITLE_BYTES_MAX: usize = 200;
+/// Longest line of a stream of events, in bytes: a picture may stand in one.
+pub const EVENT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest event of a stream, in bytes.
+pub const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest answer of a provider for one turn as it is sent, in bytes.
+pub const TURN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest text of one turn of a model, in bytes.
+pub const TURN_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest arguments of all calls of one turn together, in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
+/// Most that is taken over into the next turn beside text and calls, in bytes:
+/// what a model thought, in its provider's own words.
+pub const ECHO_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most pieces (texts, calls, thoughts) of one turn of a model.
+pub const TURN_PIECES_MAX: usize = 1_024;
+/// Longest time for one dispatch to a model.
+pub const DISPATCH_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// How often a model is asked within one dispatch.
+pub const TURNS_MAX: u32 = 16;
+/// Most calls of tools within one dispatch.
+pub const TOOL_CALLS_MAX: usize = 64;
+/// Most tools that a model is offered.
+pub const TOOLS_OFFERED_MAX: usize = 128;
+/// Longest name of a tool that every provider takes.
+pub const TOOL_NAME_BYTES_MAX: usize = 64;
+/// Longest name of a call that is kept as its model gave it, in bytes.
+pub const CALL_ID_BYTES_MAX: usize = 128;
+/// Longest answer of a tool that a model is shown, in bytes.
+pub const TOOL_RESULT_BYTES_MAX: usize = 64 * 1024;
+/// How long a server of tools may take to say which it has.
+pub const TOOL_LIST_MS: u64 = 10_000;
+/// How long a tool may take to answer.
+pub const TOOL_CALL_MS: u64 = 120_000;
+/// Longest answer of a model whose provider wants to be told one, in tokens.
+pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;
+/// Shortest answer that is worth asking for when little money is left, in tokens.
+pub const OUTPUT_TOKENS_LEAST: u64 = 64;
+/// How much of a provider's complaint is read, in bytes.
+pub const COMPLAINT_READ_BYTES_MAX: usize = 64 * 1024;
+/// How long it may take to be read.
+pub const COMPLAINT_MS: u64 = 2_000;
+/// How much of it is shown, in bytes.
+pub const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
+/// Longest time a provider may ask us to wait.
+pub const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// How long the end of an answer may take that has said all it says, so that its
+/// connection can be used again.
+pub const LAST_BYTES_MS: u64 = 50;
+/// How long a provider may take to say that it is there.
+pub const HEALTH_MS: u64 = 5_000;
+/// Longest conversation that is kept, in bytes.
+pub const CONVERSATION_BYTES_MAX: usize = 256 * 1024;
+/// Longest text of a conversation that is kept, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Largest artefact that is kept, in bytes.
+pub const ARTEFACT_BYTES_MAX: usize = 1024 * 1024;
+/// Most artefacts of one dispatch that are told of.
+pub const ARTEFACTS_MAX: usize = 64;

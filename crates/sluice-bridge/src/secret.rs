@@ -6,6 +6,7 @@
 //!
 //! INVARIANT: no secret is shown by formatting it, and no message here holds one.
 
+pub mod known;
 pub mod scrub;
 #[cfg(test)]
 mod tests;
@@ -49,11 +50,13 @@ impl Secret {
     }
 
     /// Reads it where it is kept. What ends a line at its end is not part of it:
-    /// editors put it there.
+    /// editors put it there. From then on it is known, and taken out of what leaves.
     pub fn read(reference: &SecretRef) -> Result<Secret, NoSecret> {
-        Secret::read_in(reference, |name| {
+        let secret = Secret::read_in(reference, |name| {
             std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes)
-        })
+        })?;
+        known::process().note(&secret);
+        Ok(secret)
     }
 
     /// The same, with another environment.

@@ -13,8 +13,8 @@
 //!
 //! INVARIANT: dropping the future kills the group.
 
-mod environment;
-mod group;
+pub(crate) mod environment;
+pub(crate) mod group;
 mod outcome;
 mod pipe;
 mod place;

@@ -1,7 +1,7 @@
 //! Tools that models may be offered, by the servers that have them.
 
 use crate::wire::Place;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sluice_core::port::Later;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -28,10 +28,24 @@ pub struct ToolAnswer {
     pub failed: bool,
 }
 
+/// The structured part of an answer, where there is one.
+pub type Structured = Option<Map<String, Value>>;
+
 /// A server of tools cannot be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolTrouble(pub String);
+
+impl ToolTrouble {
+    /// What a recording says that has something else.
+    pub(crate) const DIVERGED: &str = "diverges from the recording";
+
+    /// Whether only a recording was asked, and it has something else: asking again
+    /// does not help.
+    pub fn is_divergence(&self) -> bool {
+        self.0.starts_with(ToolTrouble::DIVERGED)
+    }
+}
 
 /// Somebody who has tools.
 pub trait ToolServer: Send + Sync + Debug {
@@ -48,4 +62,14 @@ pub trait ToolServer: Send + Sync + Debug {
         input: &'a Value,
         place: Place<'a>,
     ) -> Later<'a, Result<ToolAnswer, ToolTrouble>>;
+
+    /// The same, with the structured part of the answer where the server sends one.
+    fn call_whole<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a Value,
+        place: Place<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
+        Box::pin(async move { Ok((self.call(tool, input, place).await?, None)) })
+    }
 }

@@ -19,8 +19,24 @@ pub struct Place<'a> {
     pub number: u32,
 }
 
+impl Place<'_> {
+    /// Of what belongs to no dispatch, such as asking how somebody is. It is not
+    /// kept in recordings, and a replay answers it with nothing.
+    pub const ASIDE: Place<'static> = Place { step: "", dispatch_no: 0, number: 0 };
+
+    /// Whether it belongs to no dispatch.
+    pub fn is_aside(&self) -> bool {
+        self.dispatch_no == 0
+    }
+}
+
 /// Carries requests to providers.
 pub trait Wire: Send + Sync + Debug {
+    /// Whether somebody is really asked, who must be shown a key.
+    fn is_live(&self) -> bool {
+        true
+    }
+
     /// Asks, and answers as soon as it is known what comes back. Dropping the
     /// answer closes the connection.
     fn open<'a>(

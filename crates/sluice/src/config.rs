@@ -1,7 +1,8 @@
 //! Settings: `sluice.toml` < environment < flags.
 //!
 //! `setting` is the one table of what there is; `value` reads a setting out of a
-//! text, `file` out of `sluice.toml`. What counts is settled once, before the
+//! text, `file` out of `sluice.toml`; `tool_server` reads the one table that has
+//! any number of entries. What counts is settled once, before the
 //! command begins, with where each value came from: `sluice config show` prints
 //! that, and the guide's table is checked against the same list.
 //!
@@ -9,17 +10,20 @@
 
 mod file;
 pub(crate) mod setting;
+pub(crate) mod tool_server;
 pub(crate) mod value;
 
 #[cfg(test)]
 mod tests;
 
+use file::Found;
 use setting::{Name, SETTINGS, Setting};
 use sluice_core::suggest::suggest;
 use sluice_server::refused::Refused;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use tool_server::ToolServer;
 use value::{Secret, Value};
 
 /// A setting that makes no sense, or a file that cannot be read.
@@ -67,6 +71,8 @@ pub(crate) struct Sources {
 #[derive(Debug)]
 pub(crate) struct Config {
     held: Vec<(Option<Value>, Source)>,
+    /// Servers of tools, and the file that names them.
+    tool_servers: Option<(PathBuf, Vec<ToolServer>)>,
     /// Variables that look like settings and are none.
     pub(crate) strays: Vec<String>,
 }
@@ -107,7 +113,7 @@ impl Config {
             let value = read.map(|read| read.expect("defaults make sense"));
             (value, Source::Default)
         });
-        let mut config = Config { held: held.collect(), strays: Vec::new() };
+        let mut config = Config { held: held.collect(), tool_servers: None, strays: Vec::new() };
         config.take_given(&sources.variables, &Source::Environment)?;
         config.take_given(&sources.flags, &Source::Flag)?;
         let by_flag = |name| *config.source(name) == Source::Flag;
@@ -144,8 +150,9 @@ impl Config {
     }
 
     /// A file counts where nothing stronger has spoken.
-    fn take_file(&mut self, path: &Path, found: Vec<(usize, Value)>) {
-        for (at, value) in found {
+    fn take_file(&mut self, path: &Path, found: Found) {
+        self.tool_servers = Some((path.to_owned(), found.tool_servers));
+        for (at, value) in found.settings {
             if self.held[at].1 == Source::Default {
                 self.held[at] = (Some(value), Source::File(path.to_owned()));
             }
@@ -160,6 +167,17 @@ impl Config {
             .iter()
             .zip(&self.held)
             .map(|(setting, (value, from))| (setting, value.as_ref(), from))
+    }
+
+    /// The servers of tools that the operator names.
+    pub(crate) fn tool_servers(&self) -> &[ToolServer] {
+        self.tool_servers.as_ref().map(|(_, servers)| servers.as_slice()).unwrap_or_default()
+    }
+
+    /// The same, with the file that names each.
+    pub(crate) fn tool_servers_from(&self) -> impl Iterator<Item = (&ToolServer, &Path)> + '_ {
+        let named = self.tool_servers.iter();
+        named.flat_map(|(path, servers)| servers.iter().map(|server| (server, path.as_path())))
     }
 
     pub(crate) fn source(&self, name: Name) -> &Source {

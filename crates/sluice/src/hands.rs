@@ -1,7 +1,9 @@
-//! Who does the work in this process: the shell, and a script if one is named.
+//! Who does the work in this process: the shell, whoever gateways speak to, and a
+//! script if one is named.
 
 use crate::cli::run::Data;
 use crate::local;
+use sluice_bridge::directory::{Directory, Kit};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
 use sluice_core::diagnostic::Diagnostic;
@@ -16,10 +18,12 @@ use std::sync::Arc;
 /// The agent that answers from a script.
 pub(crate) const MOCK: &str = "mock";
 
-/// The agents there are, or what is wrong with the script.
-pub(crate) fn agents(data: &Data, script: Option<Script>) -> Agents {
+/// The agents there are. A script answers instead of whoever gateways speak to.
+pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
     let shell = ShellAdapter::new(Config::new(workspaces(data)));
-    let Some(script) = script else { return Agents::new().with("shell", Arc::new(shell)) };
+    let Some(script) = script else {
+        return gateways(Agents::new().with("shell", Arc::new(shell)), kit);
+    };
     let mock = Arc::new(MockAdapter::new(script.clone()));
     let shell = ScriptedShell { script, mock: Arc::clone(&mock), shell };
     Agents::new()
@@ -29,16 +33,21 @@ pub(crate) fn agents(data: &Data, script: Option<Script>) -> Agents {
 }
 
 /// The agents of a server: the shell is there only if the operator says so.
-pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell) -> Agents {
+pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell, kit: Kit) -> Agents {
     match (shell, script) {
-        (Shell::On, script) => agents(data, script),
-        (Shell::Off, None) => Agents::new(),
+        (Shell::On, script) => agents(data, script, kit),
+        (Shell::Off, None) => gateways(Agents::new(), kit),
         (Shell::Off, Some(script)) => {
             let mock = Arc::new(MockAdapter::new(script));
             let named = Agents::new().with(MOCK, Arc::clone(&mock) as Arc<dyn Adapter>);
             named.with_fallback(mock)
         }
     }
+}
+
+/// Lets gateways be spoken to as their rows say.
+fn gateways(agents: Agents, kit: Kit) -> Agents {
+    agents.with_gateways(Arc::new(Directory::new(kit)))
 }
 
 /// Whether steps may run commands on this machine.

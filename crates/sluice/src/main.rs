@@ -12,6 +12,7 @@ mod environment;
 mod hands;
 mod input;
 mod key;
+mod kit;
 mod live;
 mod local;
 mod log;

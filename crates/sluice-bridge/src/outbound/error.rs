@@ -55,6 +55,12 @@ pub enum Refusal {
     /// There is too much to send.
     #[error("is to be sent more than {REQUEST_BYTES_MAX} bytes")]
     LongRequest,
+    /// Only a recording is asked, and it has something else.
+    #[error("{0}")]
+    Diverged(String),
+    /// It was not done when it was recorded.
+    #[error("{0}")]
+    Recorded(String),
     /// No client can be made here.
     #[error("cannot be called from here: {0}")]
     NoClient(String),

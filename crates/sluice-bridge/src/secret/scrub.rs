@@ -1,11 +1,13 @@
-//! Takes known secrets out of texts.
+//! Takes known secrets out of texts, whole or piece by piece.
 
 use super::Secret;
 use crate::limits::{SCRUBBED_BYTES_MIN, SCRUBBED_MAX};
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[redacted]";
@@ -18,32 +20,65 @@ pub struct TooMany;
 /// Secrets, ready to be looked for.
 ///
 /// Those shorter than `SCRUBBED_BYTES_MIN` are not: they would take words out of
-/// texts. A secret is also found as JSON writes it.
+/// texts. A secret is also found as JSON and as URLs write it.
 pub struct Scrub {
     search: Option<AhoCorasick>,
+    words: Vec<String>,
 }
 
 impl Scrub {
     /// Looks for these.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Result<Scrub, TooMany> {
-        let mut words = Vec::new();
+        let (mut words, mut count) = (BTreeSet::new(), 0);
         for secret in secrets {
             let plain = secret.expose();
             if plain.len() < SCRUBBED_BYTES_MIN {
                 continue;
             }
-            if words.len() >= 2 * SCRUBBED_MAX {
+            count += 1;
+            if count > SCRUBBED_MAX {
                 return Err(TooMany);
             }
             let quoted = Value::String(plain.to_owned()).to_string();
-            words.push(plain.to_owned());
-            words.push(quoted[1..quoted.len() - 1].to_owned());
+            words.insert(quoted[1..quoted.len() - 1].to_owned());
+            words.insert(escaped(plain));
+            words.insert(plain.to_owned());
         }
+        let words: Vec<String> = words.into_iter().collect();
         if words.is_empty() {
-            return Ok(Scrub { search: None });
+            return Ok(Scrub { search: None, words });
         }
-        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words);
-        Ok(Scrub { search: Some(search.map_err(|_| TooMany)?) })
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&words);
+        Ok(Scrub { search: Some(search.map_err(|_| TooMany)?), words })
+    }
+
+    /// Bytes without them; none if they hold none.
+    pub fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let search = self.search.as_ref().filter(|search| search.is_match(bytes))?;
+        let mut clean = Vec::with_capacity(bytes.len());
+        search.replace_all_with_bytes(bytes, &mut clean, |_, _, clean| {
+            clean.extend_from_slice(REDACTED.as_bytes());
+            true
+        });
+        Some(clean)
+    }
+
+    /// Where they are in a text.
+    pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let found = self.search.iter().flat_map(|search| search.find_iter(text));
+        found.map(|found| found.range()).collect()
+    }
+
+    /// Where the end of a text begins that could still become one of them.
+    fn open_from(&self, text: &str) -> usize {
+        let longest = self.words.iter().map(String::len).max().unwrap_or_default();
+        let from = text.len().saturating_sub(longest.saturating_sub(1));
+        let begins = |rest: &[u8]| {
+            self.words
+                .iter()
+                .any(|word| word.len() > rest.len() && word.as_bytes().starts_with(rest))
+        };
+        (from..text.len()).find(|at| begins(&text.as_bytes()[*at..])).unwrap_or(text.len())
     }
 
     /// A text without them.
@@ -83,6 +118,56 @@ impl Scrub {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// A secret as it stands in a URL.
+fn escaped(plain: &str) -> String {
+    let mut text = String::with_capacity(plain.len());
+    for byte in plain.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+/// A text that comes in pieces, without secrets.
+///
+/// What could still become a secret is held back, and nothing more.
+/// INVARIANT: the pieces that come out, joined, are what the whole would give.
+#[derive(Debug, Default)]
+pub struct Flow {
+    held: String,
+}
+
+impl Flow {
+    /// What can be let go now that this has come.
+    pub fn push(&mut self, scrub: &Scrub, piece: &str) -> String {
+        self.held.push_str(piece);
+        let Some(search) = &scrub.search else { return std::mem::take(&mut self.held) };
+        let (mut clean, mut at) = (String::new(), 0);
+        let open = loop {
+            // What a secret has taken cannot begin another.
+            let open = at + scrub.open_from(&self.held[at..]);
+            let found = search.find(Input::new(&self.held).range(at..));
+            // One that begins where a longer one may still come to be waits with it.
+            let Some(found) = found.filter(|found| found.start() < open) else { break open };
+            clean.push_str(&self.held[at..found.start()]);
+            clean.push_str(REDACTED);
+            at = found.end();
+        };
+        clean.push_str(&self.held[at..open]);
+        self.held.drain(..open);
+        clean
+    }
+
+    /// The rest: nothing more comes.
+    pub fn end(&mut self, scrub: &Scrub) -> String {
+        scrub.text(&std::mem::take(&mut self.held)).into_owned()
     }
 }
 

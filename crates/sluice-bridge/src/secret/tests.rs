@@ -72,3 +72,33 @@ fn there_is_a_bound_on_what_is_looked_for() {
     assert!(Scrub::new(&many).is_err());
     assert!(Scrub::new(&many[1..]).is_ok());
 }
+
+mod flows {
+    use super::*;
+    use crate::secret::scrub::Flow;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_give_what_the_whole_gives(
+            secrets in prop::collection::vec("[ab]{8,11}|ab\"é[ab]{6}", 0..4),
+            pieces in prop::collection::vec("[ab]{0,9}|ab\"é[ab]{0,8}|é", 0..12),
+        ) {
+            let secrets: Vec<Secret> = secrets.into_iter().map(Secret::new).collect();
+            let scrub = Scrub::new(&secrets).unwrap();
+            let mut flow = Flow::default();
+            let mut clean: String = pieces.iter().map(|piece| flow.push(&scrub, piece)).collect();
+            clean.push_str(&flow.end(&scrub));
+            let whole = pieces.concat();
+            prop_assert_eq!(clean, scrub.text(&whole));
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_as_a_url_writes_it() {
+        let scrub = Scrub::new([&Secret::new("pass word/é=1")]).unwrap();
+        assert_eq!(scrub.text("?key=pass%20word%2F%C3%A9%3D1&x"), "?key=[redacted]&x");
+        assert_eq!(scrub.bytes(b"\xffpass word/\xc3\xa9=1\xfe").unwrap(), b"\xff[redacted]\xfe");
+        assert_eq!(scrub.bytes(b"\xff"), None);
+    }
+}

@@ -43,6 +43,19 @@ pub(super) fn of(
     }
 }
 
+/// What a process that is no step's sees of our own environment: what is allowed
+/// but for our own settings, which may hold tokens, and what is named.
+pub(crate) fn beside(
+    own: impl IntoIterator<Item = (OsString, OsString)>,
+    named: &[String],
+) -> Vec<(OsString, OsString)> {
+    let seen = |name: &OsString| {
+        let Some(name) = name.to_str() else { return false };
+        ALLOWED.contains(&name) || name.starts_with("LC_") || named.iter().any(|one| one == name)
+    };
+    own.into_iter().filter(|(name, _)| seen(name)).collect()
+}
+
 fn is_allowed(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;

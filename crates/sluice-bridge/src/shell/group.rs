@@ -7,14 +7,14 @@ use sluice_core::port::adapter::Process;
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
 /// How often a group that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A process group, killed when dropped.
-pub(super) struct Group {
+pub(crate) struct Group {
     leader: Child,
     id: Pid,
     process: Process,
@@ -24,7 +24,7 @@ pub(super) struct Group {
 
 impl Group {
     /// Starts a command that is to lead a group of its own.
-    pub(super) fn spawn(command: &mut Command) -> io::Result<Group> {
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Group> {
         let leader = command.spawn()?;
         let number = leader.id().expect("a process that was not waited for has an id");
         let id = i32::try_from(number).ok().and_then(Pid::from_raw);
@@ -48,15 +48,25 @@ impl Group {
         }
     }
 
+    /// The same, for somebody who reads and writes them in another way.
+    pub(crate) fn raw_pipes(&mut self) -> (ChildStdin, ChildStdout, ChildStderr) {
+        let fact = "each pipe was asked for and is taken once";
+        (
+            self.leader.stdin.take().expect(fact),
+            self.leader.stdout.take().expect(fact),
+            self.leader.stderr.take().expect(fact),
+        )
+    }
+
     /// Waits for the leader, then kills what it left behind.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.reap().await?;
         self.signal(Signal::KILL);
         Ok(status)
     }
 
     /// Asks the group to end, and kills what is left of it after the grace.
-    pub(super) async fn terminate(&mut self, grace: Duration) {
+    pub(crate) async fn terminate(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         let gone = async {
             // A shell ends at once; what it ran may need the time.

@@ -31,6 +31,12 @@ pub(crate) struct Run {
     #[arg(long, value_name = "RUN", requires = "from_step")]
     #[arg(conflicts_with_all = ["arg", "args_json", "agent", "bind", "idempotency_key"])]
     pub(crate) of: Option<String>,
+    /// Keep everything that providers and tools are asked and answer in a file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mock", "replay"])]
+    pub(crate) record: Option<PathBuf>,
+    /// Let a file that `--record` made answer for providers and tools, and say where the run asks something else
+    #[arg(long, value_name = "FILE", conflicts_with = "mock")]
+    pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) here: Here,
 }

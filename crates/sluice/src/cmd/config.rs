@@ -17,19 +17,27 @@ fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
     let config = config::get();
     match args.json.reader() {
         Reader::Program => {
-            let data: Vec<Value> = config
-                .all()
-                .map(|(setting, value, from)| {
-                    json!({
-                        "name": setting.name,
-                        "value": value.map(config::value::Value::to_json),
-                        "source": word(from),
-                        "file": file(from),
-                        "variable": setting.variable(),
-                        "about": setting.about,
-                    })
+            let settings = config.all().map(|(setting, value, from)| {
+                json!({
+                    "name": setting.name,
+                    "value": value.map(config::value::Value::to_json),
+                    "source": word(from),
+                    "file": file(from),
+                    "variable": setting.variable(),
+                    "about": setting.about,
                 })
-                .collect();
+            });
+            let servers = config.tool_servers_from().map(|(server, path)| {
+                json!({
+                    "name": server.setting(),
+                    "value": server.to_json(),
+                    "source": "file",
+                    "file": path.display().to_string(),
+                    "variable": null,
+                    "about": "a server of tools",
+                })
+            });
+            let data: Vec<Value> = settings.chain(servers).collect();
             out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
         }
         Reader::Person => {
@@ -38,6 +46,9 @@ fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
                 let value = value.map(ToString::to_string).unwrap_or_default();
                 let from = file(from).unwrap_or_else(|| word(from).to_owned());
                 table.row([setting.name.to_owned(), value, from]);
+            }
+            for (server, path) in config.tool_servers_from() {
+                table.row([server.setting(), server.to_string(), path.display().to_string()]);
             }
             out.print(&table.draw())?;
             for stray in &config.strays {

@@ -12,6 +12,7 @@ use crate::client::only_here;
 use crate::config;
 use crate::desk;
 use crate::hands::{self, Shell};
+use crate::kit;
 use crate::local::{self, Local};
 use crate::moderation;
 use crate::organisation;
@@ -82,7 +83,7 @@ async fn open(args: &Mcp, script: Option<Script>) -> anyhow::Result<Local> {
     }
     let shell = if args.shell { Shell::On } else { Shell::Off };
     let scripted = script.is_some().then(|| hands::MOCK.to_owned());
-    let agents = hands::served(&args.data, script, shell);
+    let agents = hands::served(&args.data, script, shell, kit::live()?);
     let moderator = moderation::moderator(None)?;
     let local = Local::under(&args.data, agents, Claims::All, policies, moderator).await?;
     local.engine.keep_schedules(Starting { default_agent: config::agent().or(scripted) });

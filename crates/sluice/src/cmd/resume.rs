@@ -26,7 +26,7 @@ pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
         let remedy = format!("`sluice runs unpause {}` first", run.id);
         return Err(Refused::new(RUN_PAUSED, message, remedy).into());
     }
-    bench.has_hands_for(&run, |_, status| !status.is_settled())?;
+    bench.has_hands_for(&run, |_, status| !status.is_settled()).await?;
     let taken = bench.local.engine.take_up(run.id).await;
     taken.map_err(|error| crate::refused::take(run.id, error))?;
     out.note(&format!("{} goes on", run.id))?;

@@ -10,6 +10,7 @@ use crate::cli::run::Run;
 use crate::config;
 use crate::hands;
 use crate::input;
+use crate::kit::Tape;
 use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
 use crate::registry::at_rest;
@@ -25,12 +26,20 @@ use sluice_server::service::versions;
 use std::collections::BTreeMap;
 
 pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
+    let tape = Tape::new(args.record.as_deref(), args.replay.as_deref())?;
+    let exit = work(args, &tape, out).await?;
+    tape.end(exit, out)
+}
+
+async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
     let reader = if args.here.view.json { Reader::Program } else { Reader::Person };
     let rows = at_rest(&args.here.data).await?;
     let Some(documents) = documents(args, &rows, reader, out)? else { return Ok(Exit::Refused) };
     let plan = &documents.main.definition.plan;
     let bindings = bindings(args, plan)?;
-    let Some(bench) = Bench::open(&args.here, out).await? else { return Ok(Exit::Refused) };
+    let Some(bench) = Bench::equipped(&args.here, tape.kit()?, out).await? else {
+        return Ok(Exit::Refused);
+    };
     if let Some(source) = &args.of {
         return again(args, source, &documents, bench, out).await;
     }

@@ -7,10 +7,12 @@ use crate::cli::run::Here;
 use crate::cli::runs::Place;
 use crate::hands;
 use crate::input;
+use crate::kit;
 use crate::live::{self, Follow, Part};
 use crate::local::{self, Again, Local};
 use crate::moderation;
 use crate::out::Out;
+use sluice_bridge::directory::Kit;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::RunId;
@@ -18,6 +20,7 @@ use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
+use sluice_govern::registry::Kind;
 use sluice_server::refused::Refused;
 use std::sync::Arc;
 
@@ -34,6 +37,15 @@ pub(super) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Opens the data directory; nothing if the script is refused, which is told.
     pub(super) async fn open(here: &'a Here, out: &mut Out) -> anyhow::Result<Option<Bench<'a>>> {
+        Bench::equipped(here, kit::live()?, out).await
+    }
+
+    /// The same, with other ways to reach providers and tools.
+    pub(super) async fn equipped(
+        here: &'a Here,
+        kit: Kit,
+        out: &mut Out,
+    ) -> anyhow::Result<Option<Bench<'a>>> {
         let script = match &here.mock {
             None => None,
             Some(name) => match script(name, out)? {
@@ -41,7 +53,7 @@ impl<'a> Bench<'a> {
                 None => return Ok(None),
             },
         };
-        Bench::with(here, hands::agents(&here.data, script), Claims::Own).await.map(Some)
+        Bench::with(here, hands::agents(&here.data, script, kit), Claims::Own).await.map(Some)
     }
 
     /// Opens a data directory that is there, to work in it or to note things down.
@@ -92,23 +104,27 @@ impl<'a> Bench<'a> {
         Ok(exit)
     }
 
-    /// Refuses a run if nobody here can do a step that is `ahead` of it.
-    pub(super) fn has_hands_for(
+    /// Refuses a run if nobody here can do a step that is `ahead` of it. An agent
+    /// that is registered is done by its gateway, and that says so itself if it cannot.
+    pub(super) async fn has_hands_for(
         &self,
         run: &Run,
         ahead: impl Fn(u32, StepStatus) -> bool,
-    ) -> Result<(), Refused> {
+    ) -> anyhow::Result<()> {
+        let rows = self.local.store.registry(None).await?.rows;
+        let registered =
+            |name: &str| rows.iter().any(|row| row.kind == Kind::Agent && row.name == name);
         for (position, step) in (0u32..).zip(&run.definition.plan.steps) {
             let by_agent = matches!(step.work, Work::Command { .. } | Work::Lens(_));
             if !by_agent || !ahead(position, run.steps[position as usize].status) {
                 continue;
             }
             let Some(agent) = run.agent_of(position) else { continue };
-            if self.agents.get(agent).is_none() {
+            if self.agents.get(agent).is_none() && !registered(agent) {
                 let message =
                     format!("step `{}` is for the agent `{agent}`, which is not here", step.id);
                 let remedy = "let a script answer for it with `--mock FILE`";
-                return Err(Refused::new("unknown_agent", message, remedy));
+                return Err(Refused::new("unknown_agent", message, remedy).into());
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! `sluice.toml`: found, read, and every problem placed by its line.
 
 use super::setting::{Kind, SETTINGS, Setting};
+use super::tool_server::{self, ToolServer};
 use super::value::{self, Value};
 use super::{CONFIG_INVALID, FILE};
 use crate::input;
@@ -12,8 +13,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// What a file says: positions in the table of settings, and values.
-type Found = Vec<(usize, Value)>;
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Positions in the table of settings, and values.
+    pub(super) settings: Vec<(usize, Value)>,
+    /// Servers of tools: a table has any number of them.
+    pub(super) tool_servers: Vec<ToolServer>,
+}
 
 /// The file that is named, else the one in this directory, else the one in the
 /// data directory; nothing if there is none.
@@ -42,14 +49,14 @@ pub(super) fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf,
     let mut found = read(text, dir).map_err(refused)?;
     // A file in the data directory cannot say where that is.
     if path.parent() == Some(data) && named.is_none() {
-        found.retain(|(at, _)| SETTINGS[*at].name != "data");
+        found.settings.retain(|(at, _)| SETTINGS[*at].name != "data");
     }
     Ok(Some((path, found)))
 }
 
 /// Reads a whole file, or says everything that is wrong with it.
 pub(super) fn read(text: &str, dir: &Path) -> Result<Found, Vec<String>> {
-    let mut reading = Reading { text, dir, found: Vec::new(), notes: Vec::new() };
+    let mut reading = Reading { text, dir, found: Found::default(), notes: Vec::new() };
     match DeTable::parse(text) {
         Ok(table) => reading.table("", table.get_ref()),
         Err(error) => {
@@ -84,17 +91,35 @@ impl Reading<'_> {
             let begins = |setting: &Setting| setting.name.starts_with(&format!("{name}."));
             match (at, value.get_ref()) {
                 (Some(at), value_there) => match self.value(&SETTINGS[at], value_there) {
-                    Ok(value) => self.found.push((at, value)),
+                    Ok(value) => self.found.settings.push((at, value)),
                     Err(why) => self.note(value.span().start, &format!("`{name}`: {why}")),
                 },
+                (None, DeValue::Table(below)) if name == tool_server::TABLE => {
+                    self.tool_servers(below);
+                }
+                (None, _) if name == tool_server::TABLE => {
+                    self.note(key.span().start, &format!("`{name}` is to be a table of tables"));
+                }
                 (None, DeValue::Table(below)) if SETTINGS.iter().any(begins) => {
                     self.table(&name, below);
                 }
                 (None, _) => {
-                    let near = suggest(&name, SETTINGS.iter().map(|setting| setting.name));
+                    let known = SETTINGS.iter().map(|setting| setting.name);
+                    let near = suggest(&name, known.chain([tool_server::TABLE]));
                     let near =
                         near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                     self.note(key.span().start, &format!("there is no setting `{name}`{near}"));
+                }
+            }
+        }
+    }
+
+    fn tool_servers(&mut self, table: &DeTable<'_>) {
+        match tool_server::read(table, self.dir) {
+            Ok(servers) => self.found.tool_servers = servers,
+            Err(notes) => {
+                for (at, what) in notes {
+                    self.note(at, &what);
                 }
             }
         }

@@ -151,3 +151,68 @@ fn the_guide_lists_every_setting_as_it_is() {
     let table = table.join("\n");
     assert!(page.contains(&table), "the table should be:\n{table}");
 }
+
+#[test]
+fn a_server_of_tools_is_a_command_or_an_address() {
+    let text = "[tool_servers.files]\ncommand = [\"bin/x\", \"-v\"]\nenv = [\"A_KEY\"]\n\
+                [tool_servers.near]\ncommand = [\"node\"]\n\
+                [tool_servers.far]\nurl = \"http://127.0.0.1:1/mcp\"\nkey = \"env:FAR\"\n";
+    let (dir, path) = in_dir(text);
+    let config = Config::load(&Sources { file: Some(path), ..Sources::default() }).unwrap();
+    let shown: Vec<String> = config
+        .tool_servers()
+        .iter()
+        .map(|server| format!("{} {}", server.setting(), server.to_json()))
+        .collect();
+    let program = dir.path().join("bin/x");
+    let files = format!(
+        r#"tool_servers.files {{"command":["{}","-v"],"env":["A_KEY"]}}"#,
+        program.display()
+    );
+    let near = r#"tool_servers.near {"command":["node"],"env":[]}"#;
+    let far = r#"tool_servers.far {"url":"http://127.0.0.1:1/mcp","key":"env:FAR"}"#;
+    let mut expected = [files.as_str(), near, far];
+    expected.sort_unstable();
+    let mut shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, expected);
+    assert!(config.tool_servers().iter().all(|server| server.open().name() == server.name));
+}
+
+#[test]
+fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
+    for (fields, told) in [
+        ("", "needs a `command` or a `url`"),
+        ("command = [\"x\"]\nurl = \"http://x/\"", "has both a `command` and a `url`"),
+        ("command = \"x\"", "has a `command` that is no list of at most 100 texts"),
+        ("command = [1]", "has a `command` that is no list of at most 100 texts"),
+        ("command = []", "has a `command` without a program"),
+        ("command = [\"\"]", "has a `command` without a program"),
+        ("command = [\"x\"]\nkey = \"env:K\"", "has a `key`, which only one with a `url` is shown"),
+        ("command = [\"x\"]\nenv = [\"A=B\"]", "has an `env` with `A=B`, which names no variable"),
+        ("url = \"http://x/\"\nenv = [\"A\"]", "has an `env`, which only a `command` sees"),
+        ("url = \"ftp://x/\"", "has a `url` that `ftp:` is not spoken"),
+        ("url = \"http://me:pw@x/\"", "has a `url` that has a user or password in its URL"),
+        ("url = \"nowhere\"", "has a `url` that is no URL with a host"),
+        ("url = 1", "has a `url` that is no text"),
+        (
+            "url = \"http://x/\"\nkey = \"hunter2\"",
+            "has a `key` that cannot be used: this is no ref",
+        ),
+        ("url = \"http://x/\"\nkay = \"env:K\"", "has no field `kay`; did you mean `key`?"),
+    ] {
+        let text = format!("[tool_servers.t]\n{fields}\n");
+        let notes = file::read(&text, Path::new("")).unwrap_err().join("\n");
+        assert!(notes.contains(&format!("`tool_servers.t` {told}")), "{fields}: {notes}");
+        assert!(!notes.contains("hunter2") && !notes.contains("pw"), "{notes}");
+    }
+    for (text, told) in [
+        ("[tool_servers.\"a.b\"]\ncommand = [\"x\"]\n", "line 1: `tool_servers.a.b` is no name"),
+        ("[tool_servers]\nx = 1\n", "line 2: `tool_servers.x` is to be a table"),
+        ("[tool_server.x]\ncommand = [\"x\"]\n", "did you mean `tool_servers`?"),
+        ("tool_servers = 1\n", "line 1: `tool_servers` is to be a table of tables"),
+    ] {
+        let notes = file::read(text, Path::new("")).unwrap_err().join("\n");
+        assert!(notes.contains(told), "{text}: {notes}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A setting out of a text: of a variable, a flag, or a file.
 
 use super::setting::{Kind, Setting};
+use sluice_bridge::secret::known;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,7 @@ impl Secret {
         if found.is_empty() || found.contains(|c: char| !c.is_ascii_graphic()) {
             return Err("this is no token: it has to be one word".to_owned());
         }
+        known::process().note(&sluice_bridge::secret::Secret::new(found));
         Ok(found.to_owned())
     }
 }

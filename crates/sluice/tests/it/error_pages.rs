@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 32] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -54,6 +54,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 31] = [
     "not_on_trial",
     "file_exists",
     "moderation_unusable",
+    "recording_unusable",
     "cost_too_wide",
 ];
 

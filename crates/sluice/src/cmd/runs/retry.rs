@@ -20,7 +20,7 @@ pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
     let retry = course::retry(&before, &bench.who)?;
-    bench.has_hands_for(&before, |_, status| status != StepStatus::Completed)?;
+    bench.has_hands_for(&before, |_, status| status != StepStatus::Completed).await?;
     let reopened = before.reopened;
     let told = told::tell(&bench.local, run, retry, |run| run.reopened > reopened, out).await?;
     if args.place.detach || told != Told::Here {

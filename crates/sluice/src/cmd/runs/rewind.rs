@@ -20,7 +20,7 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
     let run = find::run(&bench.local, &args.run.id).await?.run;
     let before = find::load(&bench.local, run).await?;
     let (rewind, keep) = course::rewind(&bench.local, &before, args.to, &bench.who).await?;
-    bench.has_hands_for(&before, |position, _| !keep.contains(&position))?;
+    bench.has_hands_for(&before, |position, _| !keep.contains(&position)).await?;
     let generations = generations(&before);
     let moved = |run: &Run| self::generations(run) > generations;
     let told = told::tell(&bench.local, run, rewind, moved, out).await?;

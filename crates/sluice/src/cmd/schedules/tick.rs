@@ -7,6 +7,7 @@ use crate::cli::schedules::Tick;
 use crate::cmd::work::script;
 use crate::config;
 use crate::hands;
+use crate::kit;
 use crate::local::{self, Local};
 use crate::moderation;
 use crate::out::{Layout, Out};
@@ -37,7 +38,7 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
     };
     let scripted = script.is_some().then(|| hands::MOCK.to_owned());
     let starting = Starting { default_agent: config::agent().or(scripted) };
-    let agents = hands::agents(&args.data, script);
+    let agents = hands::agents(&args.data, script, kit::live()?);
     let policies = crate::policies::source()?;
     let moderator = moderation::moderator(args.moderation.as_ref())?;
     let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;

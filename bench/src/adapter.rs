@@ -1,0 +1,159 @@
+//! What an adapter costs beside the request it makes, and how much memory a bridge
+//! needs for many streams at once.
+//!
+//! Providers are sockets of this process that answer at once, or slowly. The bare
+//! client sends the same bytes over the same kind of connection and reads the
+//! answer to its end, without a look at it.
+
+mod bridge;
+mod provider;
+
+use crate::ground::brief;
+use anyhow::Context as _;
+use clap::Args;
+use provider::Provider;
+use serde_json::{Value, json};
+use sluice_bridge::directory::{Connection, Kit};
+use sluice_bridge::outbound::Outbound;
+use sluice_bridge::outbound::allow::AllowList;
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Call, Closed, Emission, Execution, OutputStrategy, Request, ToolUse, ToolVerdict,
+};
+use sluice_core::run::id::RunId;
+use sluice_govern::decision::Constraints;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Calls of each kind in all.
+    #[arg(long, default_value_t = 3000)]
+    calls: usize,
+    /// How often what is compared takes turns.
+    #[arg(long, default_value_t = 10)]
+    rounds: usize,
+    /// Streams at once in one bridge.
+    #[arg(long, default_value_t = 1000)]
+    streams: usize,
+    /// Be the bridge: a directory, a provider and a server of callbacks are named.
+    #[arg(long, hide = true, num_args = 3)]
+    be: Option<Vec<String>>,
+}
+
+/// An engine's end of a call that takes everything and says nothing.
+pub(super) struct Quiet;
+
+impl Call for Quiet {
+    fn emit(&self, _: Emission) -> Later<'_, Result<(), Closed>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn tool(&self, _: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
+        Box::pin(std::future::ready(Err(Closed)))
+    }
+
+    fn cancelled(&self) -> Later<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What a step asks a model.
+pub(super) fn request() -> Request {
+    Request {
+        run: RunId(1),
+        step: "a".to_owned(),
+        workflow: "bench".to_owned(),
+        gateway: "here".to_owned(),
+        attempt: 1,
+        dispatch_no: 1,
+        idempotency_key: "key".to_owned(),
+        session: None,
+        agent: "model".to_owned(),
+        system_prompt: Some("Be brief.".to_owned()),
+        message: "Say something about sluices.".to_owned(),
+        stdin: None,
+        env: Vec::new(),
+        cwd: None,
+        model: Some("m".to_owned()),
+        tools: Vec::new(),
+        output_schema: None,
+        output_strategy: OutputStrategy::Text,
+        max_output_tokens: Some(1000),
+        price: None,
+        ceiling: None,
+        timeout_ms: 60_000,
+        constraints: Constraints::default(),
+        action_digest: String::new(),
+        trace: None,
+    }
+}
+
+/// An adapter that speaks to a provider here.
+pub(super) fn adapter(provider: &str, at: SocketAddr) -> anyhow::Result<Arc<dyn Adapter>> {
+    let allow = AllowList::parse([at.to_string().as_str()])?;
+    let kit = Kit {
+        wire: Arc::new(Outbound::new(allow)),
+        tool_servers: BTreeMap::new(),
+        callbacks: None,
+    };
+    let connection = Connection {
+        provider: provider.to_owned(),
+        base_url: Some(format!("http://{at}/v1")),
+        ..Connection::default()
+    };
+    kit.adapter("here", &connection).context("there is no such provider")
+}
+
+/// One provider: calls through the adapter, and the same request without it.
+async fn overhead(options: &Options, provider: &str) -> anyhow::Result<Value> {
+    let at = Provider::instant(provider).await?;
+    let adapter = adapter(provider, at.address)?;
+    let (request, quiet) = (request(), Quiet);
+    let per_round = options.calls.div_ceil(options.rounds);
+    let mut bare = provider::Bare::new(at.address)?;
+    let (mut ours, mut theirs) = (Duration::ZERO, Duration::ZERO);
+    for round in 0..=options.rounds {
+        let begun = Instant::now();
+        for _ in 0..per_round {
+            let Execution::Done(answer) = adapter.execute(&request, &quiet).await else {
+                anyhow::bail!("the answer was to come at once");
+            };
+            anyhow::ensure!(answer.error.is_none(), "{:?}", answer.error);
+            anyhow::ensure!(answer.text.as_deref() == Some(provider::TEXT), "{:?}", answer.text);
+        }
+        let own = begun.elapsed();
+        let sent = at.last_request();
+        let begun = Instant::now();
+        for _ in 0..per_round {
+            bare.ask(&sent).await?;
+        }
+        // The first round opens connections and warms everything up.
+        if round > 0 {
+            ours += own;
+            theirs += begun.elapsed();
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let calls = (per_round * options.rounds) as f64;
+    let each = |took: Duration| took.as_secs_f64() * 1e6 / calls;
+    Ok(json!({
+        "adapter_us": brief(each(ours)),
+        "bare_us": brief(each(theirs)),
+        "overhead_us": brief(each(ours) - each(theirs)),
+    }))
+}
+
+pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
+    if let Some(be) = &options.be {
+        return bridge::be(be).await;
+    }
+    let mut figures = json!({"bench": "adapter"});
+    for provider in ["openai", "anthropic", "google"] {
+        figures[provider] = overhead(options, provider).await?;
+    }
+    figures["bridge"] = bridge::run(options.streams).await?;
+    Ok(figures)
+}

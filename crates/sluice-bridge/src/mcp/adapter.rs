@@ -1,0 +1,165 @@
+//! A step that is one call of one tool, without a model.
+//!
+//! The step names exactly one tool. What is piped into it, else its command, is the
+//! tool's input: a JSON object as it is, any other text as `{"input": text}`. The
+//! call is asked for like any call of a tool by a model; what is refused fails the
+//! step. What the tool answers is the step's text, and the structured part of it,
+//! else the object in the text, its outputs.
+
+use crate::normalise;
+use crate::tools::ToolServer;
+use crate::wire::Place;
+use serde_json::{Map, Value, json};
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, CallErrorCode, Capabilities, Closed, Emission, Execution, Health, Quote,
+    Request, ToolEnded, ToolUse, ToolVerdict,
+};
+use sluice_core::visible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The one call of a dispatch.
+const CALL: &str = "call_1";
+
+/// Calls tools of servers.
+pub struct McpAdapter {
+    servers: Vec<Arc<dyn ToolServer>>,
+}
+
+impl McpAdapter {
+    /// One that has the tools of these servers.
+    pub fn new(servers: Vec<Arc<dyn ToolServer>>) -> McpAdapter {
+        McpAdapter { servers }
+    }
+
+    /// The tool that is meant, and whose it is.
+    fn find<'a>(&'a self, request: &'a Request) -> Result<(&'a str, &'a dyn ToolServer), String> {
+        let [tool] = request.tools.as_slice() else {
+            let count = request.tools.len();
+            return Err(format!("a step here calls one tool, and {count} are named in `tools`"));
+        };
+        let shown = visible::brief(tool);
+        let of = tool.split_once('.').filter(|(_, own)| !own.is_empty() && *own != "*");
+        let Some((server, _)) = of else {
+            return Err(format!("`{shown}` is not the name of one tool, such as `server.tool`"));
+        };
+        match self.servers.iter().find(|one| one.name() == server) {
+            Some(found) => Ok((tool, found.as_ref())),
+            None => Err(format!("this gateway has no server of tools for `{shown}`")),
+        }
+    }
+
+    async fn run(&self, request: &Request, call: &dyn Call) -> Answer {
+        let (tool, server) = match self.find(request) {
+            Ok(found) => found,
+            Err(why) => return Answer::failed(CallErrorCode::InvalidRequest, why),
+        };
+        let input = Value::Object(input(request));
+        let patience = Duration::from_millis(request.timeout_ms);
+        tokio::select! {
+            biased;
+            () = call.cancelled() => {
+                Answer::failed(CallErrorCode::Cancelled, "the call was cancelled")
+            }
+            answer = asked(server, tool, &input, request, call) => answer,
+            () = tokio::time::sleep(patience) => {
+                let late = format!("the tool did not answer within {} ms", request.timeout_ms);
+                Answer::failed(CallErrorCode::Timeout, late)
+            }
+        }
+    }
+}
+
+/// What a step gives its tool.
+fn input(request: &Request) -> Map<String, Value> {
+    let piped = request.stdin.as_deref().filter(|text| !text.trim().is_empty());
+    let text = piped.unwrap_or(&request.message);
+    normalise::object_of(text)
+        .unwrap_or_else(|| Map::from_iter([("input".to_owned(), text.into())]))
+}
+
+/// Asks whether the tool may be called, and calls it.
+async fn asked(
+    server: &dyn ToolServer,
+    tool: &str,
+    input: &Value,
+    request: &Request,
+    call: &dyn Call,
+) -> Answer {
+    let wanted = ToolUse { id: CALL.to_owned(), tool: tool.to_owned(), input: input.clone() };
+    match call.tool(wanted).await {
+        Ok(ToolVerdict::Allowed) => {}
+        Ok(ToolVerdict::Denied(why)) => {
+            let message = format!("`{tool}` may not be called: {why}");
+            return Answer::failed(CallErrorCode::InvalidRequest, message);
+        }
+        Err(Closed) => return abandoned(),
+    }
+    let place = Place { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
+    let began = Instant::now();
+    let outcome = server.call_whole(tool, input, place).await;
+    let (failed, bytes) = match &outcome {
+        Ok((answer, _)) => (answer.failed, answer.text.len()),
+        Err(_) => (true, 0),
+    };
+    let ended = ToolEnded {
+        id: CALL.to_owned(),
+        tool: tool.to_owned(),
+        failed,
+        bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    if call.emit(Emission::ToolEnded(ended)).await.is_err() {
+        return abandoned();
+    }
+    let (answer, structured) = match outcome {
+        Ok(answered) => answered,
+        Err(trouble) if trouble.is_divergence() => {
+            return Answer::failed(CallErrorCode::InvalidRequest, trouble.0);
+        }
+        Err(trouble) => return Answer::failed(CallErrorCode::ProviderError, trouble.0),
+    };
+    let mut result = if answer.failed {
+        let said = visible::brief(&answer.text);
+        Answer::failed(CallErrorCode::ProviderError, format!("`{tool}` failed: {said}"))
+    } else {
+        let outputs = structured.or_else(|| normalise::object_in(&answer.text));
+        Answer { outputs, ..Answer::default() }
+    };
+    result.conversation = vec![
+        json!({"role": "user", "text": input.to_string(), "tool": tool, "call": CALL}),
+        json!({"role": "tool", "text": answer.text, "tool": tool, "call": CALL}),
+    ];
+    result.text = Some(answer.text);
+    result
+}
+
+fn abandoned() -> Answer {
+    Answer::failed(CallErrorCode::Cancelled, "the call was abandoned")
+}
+
+impl Adapter for McpAdapter {
+    fn provider(&self) -> &'static str {
+        "mcp"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { cancel: true, ..Capabilities::default() }
+    }
+
+    /// Tools send no bills that we know of.
+    fn quote(&self, _step: &str) -> Quote {
+        Quote::Free
+    }
+
+    /// A server is started when it is first needed, not to ask how it is.
+    fn health(&self) -> Later<'_, Health> {
+        let health = if self.servers.is_empty() { Health::Offline } else { Health::Healthy };
+        Box::pin(std::future::ready(health))
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(async move { Execution::Done(Box::new(self.run(request, call).await)) })
+    }
+}

@@ -1,0 +1,120 @@
+//! What a tool answered, as text and as an object.
+
+use crate::limits::TOOL_TEXT_BYTES_MAX;
+use crate::tools::ToolAnswer;
+use serde_json::{Map, Value};
+
+/// The answer of a tool, out of what its server sent; none if it is none.
+pub(super) fn read(result: &Value) -> Option<(ToolAnswer, Option<Map<String, Value>>)> {
+    let result = result.as_object()?;
+    let structured = result.get("structuredContent").and_then(Value::as_object).cloned();
+    let blocks = match result.get("content") {
+        None if structured.is_some() => &[],
+        None => return None,
+        Some(blocks) => blocks.as_array()?.as_slice(),
+    };
+    let parts: Vec<String> = blocks.iter().map(block).collect();
+    let text = match &structured {
+        Some(object) if parts.is_empty() => Value::Object(object.clone()).to_string(),
+        _ => parts.join("\n"),
+    };
+    let failed = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
+    Some((ToolAnswer { text: bounded(text), failed }, structured))
+}
+
+/// A block as text. What is no text is named, with what it is and how long.
+fn block(block: &Value) -> String {
+    let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+    let kind = text(block, "type").unwrap_or_default();
+    let mime = |of: &Value| text(of, "mimeType").unwrap_or_else(|| "unknown type".to_owned());
+    match kind.as_str() {
+        "text" => text(block, "text").unwrap_or_default(),
+        "image" | "audio" => {
+            let bytes = text(block, "data").map_or(0, |data| decoded_len(&data));
+            format!("[{kind}: {}, {bytes} bytes]", mime(block))
+        }
+        "resource" => {
+            let resource = block.get("resource").unwrap_or(&Value::Null);
+            let bytes = match (text(resource, "text"), text(resource, "blob")) {
+                (Some(text), _) => text.len(),
+                (None, blob) => blob.map_or(0, |data| decoded_len(&data)),
+            };
+            let uri = text(resource, "uri").unwrap_or_default();
+            format!("[resource: {uri}, {}, {bytes} bytes]", mime(resource))
+        }
+        "resource_link" => {
+            let uri = text(block, "uri").unwrap_or_default();
+            format!("[resource: {uri}, {}]", mime(block))
+        }
+        _ => "[something this version does not know]".to_owned(),
+    }
+}
+
+/// How many bytes base64 stands for.
+fn decoded_len(data: &str) -> usize {
+    data.trim_end_matches('=').len() * 3 / 4
+}
+
+fn bounded(mut text: String) -> String {
+    if text.len() > TOOL_TEXT_BYTES_MAX {
+        let over = text.len();
+        text.truncate(text.floor_char_boundary(TOOL_TEXT_BYTES_MAX));
+        text.push_str(&format!("\n[cut: the answer had {over} bytes]"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn text_is_joined_and_the_rest_is_named() {
+        let result = json!({"content": [
+            {"type": "text", "text": "a"},
+            {"type": "text", "text": "b"},
+            {"type": "image", "mimeType": "image/png", "data": "AAAAAA=="},
+            {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "text/plain", "text": "four"}},
+            {"type": "resource", "resource": {"uri": "file:///y", "blob": "AAAA"}},
+            {"type": "resource_link", "uri": "https://example.com/z", "mimeType": "text/html"},
+            {"type": "smell"},
+        ]});
+        let (answer, structured) = read(&result).unwrap();
+        let lines = [
+            "a",
+            "b",
+            "[image: image/png, 4 bytes]",
+            "[resource: file:///x, text/plain, 4 bytes]",
+            "[resource: file:///y, unknown type, 3 bytes]",
+            "[resource: https://example.com/z, text/html]",
+            "[something this version does not know]",
+        ];
+        assert_eq!(answer, ToolAnswer { text: lines.join("\n"), failed: false });
+        assert_eq!(structured, None);
+    }
+
+    #[test]
+    fn an_object_stands_in_where_there_is_no_text() {
+        let object = json!({"n": 1});
+        let (answer, structured) =
+            read(&json!({"content": [], "structuredContent": object, "isError": true})).unwrap();
+        assert_eq!((answer.text.as_str(), answer.failed), (r#"{"n":1}"#, true));
+        assert_eq!(structured.map(Value::Object), Some(object.clone()));
+        let both =
+            json!({"content": [{"type": "text", "text": "one"}], "structuredContent": object});
+        assert_eq!(read(&both).unwrap().0.text, "one");
+        assert!(read(&json!({"structuredContent": object})).is_some());
+    }
+
+    #[test]
+    fn what_is_no_answer_is_none_and_a_long_one_is_cut() {
+        for none in [json!(null), json!([]), json!({}), json!({"content": "x"})] {
+            assert_eq!(read(&none), None, "{none}");
+        }
+        let long = "ä".repeat(TOOL_TEXT_BYTES_MAX);
+        let (answer, _) = read(&json!({"content": [{"type": "text", "text": long}]})).unwrap();
+        assert!(answer.text.ends_with("[cut: the answer had 2097152 bytes]"));
+        assert!(answer.text.len() < TOOL_TEXT_BYTES_MAX + 100);
+    }
+}

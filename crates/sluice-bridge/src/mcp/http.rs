@@ -1,0 +1,221 @@
+//! A server of tools elsewhere: streamable HTTP.
+//!
+//! Every message is a POST of its own. The answer comes as JSON, or among the
+//! events of a stream. A server that gave us a session and no longer knows it
+//! answers 404; it is greeted anew then.
+
+use super::message::{self, Message};
+use super::stream::Events;
+use super::trouble::Trouble;
+use crate::limits::{MCP_CALLS_MAX, MCP_MESSAGE_BYTES_MAX, MCP_NOTE_MS};
+use crate::outbound::Request;
+use crate::outbound::error::OutboundError;
+use crate::secret::Secret;
+use crate::wire::{Incoming, Place, Wire};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use sluice_core::secret::SecretRef;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// Where a server of tools is, as the operator writes it.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// Where.
+    pub url: String,
+    /// Where the key is kept that it is shown.
+    pub key: Option<SecretRef>,
+    /// Who carries requests there.
+    pub wire: Arc<dyn Wire>,
+}
+
+/// The way to a server elsewhere.
+#[derive(Debug)]
+pub(super) struct Link {
+    address: Address,
+    /// What the server knows us by.
+    session: Mutex<Option<HeaderValue>>,
+    version: Mutex<Option<&'static str>>,
+    last: AtomicU64,
+    changed: AtomicBool,
+    calls: Semaphore,
+}
+
+impl Link {
+    pub(super) fn new(address: &Address) -> Arc<Link> {
+        Arc::new(Link {
+            address: address.clone(),
+            session: Mutex::default(),
+            version: Mutex::default(),
+            last: AtomicU64::new(0),
+            changed: AtomicBool::new(false),
+            calls: Semaphore::new(MCP_CALLS_MAX),
+        })
+    }
+
+    /// Says the version from now on that was agreed on.
+    pub(super) fn agreed(&self, version: &'static str) {
+        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+    }
+
+    /// Whether the tools have changed since this was asked last.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) async fn ask(
+        self: &Arc<Link>,
+        method: &str,
+        params: &Value,
+        patience: Duration,
+        place: Place<'_>,
+    ) -> Result<Value, Trouble> {
+        let _turn = self.calls.try_acquire().map_err(|_| Trouble::Busy(MCP_CALLS_MAX))?;
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut leave = Leave { link: (method != "initialize").then(|| Arc::clone(self)), id };
+        let asked = async {
+            let body = message::request(id, method, params);
+            let mut incoming = self.post(body, patience, place).await?;
+            self.judge(incoming.as_ref())?;
+            if method == "initialize" {
+                let given = incoming.headers().get(SESSION).cloned();
+                *self.session.lock().unwrap_or_else(PoisonError::into_inner) = given;
+            }
+            self.answer(id, incoming.as_mut()).await
+        };
+        let late = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let outcome = tokio::time::timeout(patience, asked).await;
+        let outcome = outcome.unwrap_or(Err(Trouble::Late(late)));
+        if !matches!(outcome, Err(Trouble::Late(_))) {
+            leave.link = None;
+        }
+        outcome
+    }
+
+    /// Tells something.
+    pub(super) async fn tell(&self, text: String) {
+        // Whoever asks next hears that nobody is there.
+        let _ = self.post(text, Duration::from_millis(MCP_NOTE_MS), Place::ASIDE).await;
+    }
+
+    async fn post(
+        &self,
+        body: String,
+        patience: Duration,
+        place: Place<'_>,
+    ) -> Result<Box<dyn Incoming>, Trouble> {
+        let Address { url, wire, .. } = &self.address;
+        let mut request = Request::post(url, body.into_bytes(), patience, MCP_MESSAGE_BYTES_MAX);
+        request.headers = self.headers()?;
+        wire.open(place, &request).await.map_err(|error| match error {
+            OutboundError::Unreachable => Trouble::Lost("cannot be reached".to_owned()),
+            other => Trouble::Lost(other.to_string()),
+        })
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Trouble> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, both);
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        headers.extend(session.map(|session| (SESSION, session)));
+        let version = *self.version.lock().unwrap_or_else(PoisonError::into_inner);
+        headers.extend(version.map(|version| (VERSION, HeaderValue::from_static(version))));
+        if let Some(key) = &self.address.key {
+            let key = Secret::read(key).map_err(|error| Trouble::Lost(error.to_string()))?;
+            let value = HeaderValue::from_str(&format!("Bearer {}", key.expose()));
+            let mut value = value.map_err(|_| {
+                Trouble::Lost("has a key with characters that cannot be sent".to_owned())
+            })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(headers)
+    }
+
+    /// What a status says.
+    fn judge(&self, incoming: &dyn Incoming) -> Result<(), Trouble> {
+        let known = || self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        match incoming.status() {
+            200 => Ok(()),
+            404 if known() => Err(Trouble::Unsent("has forgotten the session".to_owned())),
+            401 | 403 => Err(Trouble::Refused("the key was not accepted".to_owned())),
+            status => Err(Trouble::Lost(format!("answered {status}"))),
+        }
+    }
+
+    /// Reads until the answer comes.
+    async fn answer(&self, id: u64, incoming: &mut dyn Incoming) -> Result<Value, Trouble> {
+        let kind = incoming.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+        let stream = kind.eq_ignore_ascii_case("text/event-stream");
+        if !stream && !kind.eq_ignore_ascii_case("application/json") {
+            let kind = message::told(kind);
+            return Err(Trouble::Lost(format!("answered with `{kind}`, which is not spoken here")));
+        }
+        let (mut events, mut whole) = (Events::default(), Vec::new());
+        while let Some(part) = incoming.chunk().await.map_err(|error| lost(&error))? {
+            if !stream {
+                whole.extend_from_slice(&part);
+                continue;
+            }
+            let ended = events.push(&part);
+            for event in ended.map_err(|_| Trouble::Lost("sent too long an event".to_owned()))? {
+                if let Some(answer) = self.hear(id, &event).await {
+                    return answer;
+                }
+            }
+        }
+        let answer = if stream { None } else { self.hear(id, &whole).await };
+        answer.unwrap_or_else(|| Err(Trouble::Lost("ended without an answer".to_owned())))
+    }
+
+    /// Takes what the server says; the answer if it is among it.
+    async fn hear(&self, id: u64, text: &[u8]) -> Option<Result<Value, Trouble>> {
+        let mut answer = None;
+        for said in message::read(text) {
+            match said {
+                Message::Answer { id: of, outcome } if of == id => {
+                    answer = Some(outcome.map_err(Trouble::Refused));
+                }
+                Message::Answer { .. } => {}
+                Message::Asked { id, method } => self.tell(message::reply(&id, &method)).await,
+                Message::Told { method } => {
+                    if method == "notifications/tools/list_changed" {
+                        self.changed.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+        answer
+    }
+}
+
+fn lost(error: &OutboundError) -> Trouble {
+    Trouble::Lost(error.to_string())
+}
+
+/// Takes a question back when nobody waits for its answer any more.
+struct Leave {
+    /// Nothing once it is answered.
+    link: Option<Arc<Link>>,
+    id: u64,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let id = self.id;
+        // As well as it goes: without a runtime there is nobody to carry it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { link.tell(message::cancelled(id)).await });
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Lines of a pipe, none longer than a bound.
+
+use crate::limits::READ_BYTES_MAX;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// What is done with a line that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Long {
+    /// It is an error.
+    Refused,
+    /// It comes in parts.
+    Cut,
+}
+
+/// Reads lines.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    pipe: R,
+    bytes_max: usize,
+    long: Long,
+    held: Vec<u8>,
+    /// How much of what is held has no line's end in it.
+    searched: usize,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Refuses a line over the bound.
+    pub(super) fn new(pipe: R, bytes_max: usize) -> Lines<R> {
+        Lines { pipe, bytes_max, long: Long::Refused, held: Vec::new(), searched: 0, ended: false }
+    }
+
+    /// The same, but a line over the bound comes in parts.
+    pub(super) fn cutting(self) -> Lines<R> {
+        Lines { long: Long::Cut, ..self }
+    }
+
+    /// The next line without its end; none when the pipe is closed. Dropping the
+    /// future loses nothing.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let found = self.held[self.searched..].iter().position(|byte| *byte == b'\n');
+            if let Some(at) = found {
+                let mut line: Vec<u8> = self.held.drain(..=self.searched + at).collect();
+                self.searched = 0;
+                line.pop();
+                return Ok(Some(line));
+            }
+            self.searched = self.held.len();
+            let over = self.held.len() > self.bytes_max;
+            if over && self.long == Long::Refused {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if over || self.ended {
+                self.searched = 0;
+                let rest = std::mem::take(&mut self.held);
+                return Ok((!rest.is_empty()).then_some(rest));
+            }
+            let mut part = vec![0; READ_BYTES_MAX];
+            let count = self.pipe.read(&mut part).await?;
+            self.held.extend_from_slice(&part[..count]);
+            self.ended = count == 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(mut lines: Lines<&[u8]>) -> Result<Vec<String>, io::ErrorKind> {
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await.map_err(|error| error.kind())? {
+            all.push(String::from_utf8(line).unwrap());
+        }
+        Ok(all)
+    }
+
+    #[tokio::test]
+    async fn lines_end_where_they_end() {
+        let lines = Lines::new(&b"a\n\nbc\nrest"[..], 100);
+        assert_eq!(read(lines).await.unwrap(), ["a", "", "bc", "rest"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_bound_is_refused_or_cut() {
+        let long = vec![b'x'; 3 * READ_BYTES_MAX];
+        let refused = Lines::new(&long[..], READ_BYTES_MAX);
+        assert_eq!(read(refused).await, Err(io::ErrorKind::InvalidData));
+        let cut = read(Lines::new(&long[..], READ_BYTES_MAX).cutting()).await.unwrap();
+        assert_eq!(cut.concat().len(), long.len());
+        assert!(cut.iter().all(|part| part.len() <= 2 * READ_BYTES_MAX), "{}", cut.len());
+    }
+}

@@ -1,0 +1,148 @@
+//! Messages of JSON-RPC 2.0, as the Model Context Protocol uses it.
+
+use serde_json::{Value, json};
+use sluice_core::visible;
+
+/// A method that the other side does not have.
+const NO_METHOD: i64 = -32601;
+
+/// What a server says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Message {
+    /// The answer to what was asked under a number.
+    Answer {
+        /// The number.
+        id: u64,
+        /// What was answered, or why nothing was.
+        outcome: Result<Value, String>,
+    },
+    /// It asks something itself.
+    Asked {
+        /// Its own name for the question.
+        id: Value,
+        /// What.
+        method: String,
+    },
+    /// It tells something.
+    Told {
+        /// What.
+        method: String,
+    },
+}
+
+/// What a text says; nothing where it says nothing that could be meant for us.
+/// An older version of the protocol lets several messages come as one list.
+pub(super) fn read(text: &[u8]) -> Vec<Message> {
+    match serde_json::from_slice(text) {
+        Ok(Value::Array(all)) => all.into_iter().filter_map(message).collect(),
+        Ok(one) => message(one).into_iter().collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn message(mut value: Value) -> Option<Message> {
+    if value.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return None;
+    }
+    let id = value.get("id").filter(|id| !id.is_null()).cloned();
+    if let Some(method) = value.get("method") {
+        let method = method.as_str()?.to_owned();
+        return Some(match id {
+            Some(id) => Message::Asked { id, method },
+            None => Message::Told { method },
+        });
+    }
+    let id = id?.as_u64()?;
+    let outcome = match value.get("error") {
+        Some(error) => Err(refusal(error)),
+        None => Ok(value.get_mut("result")?.take()),
+    };
+    Some(Message::Answer { id, outcome })
+}
+
+/// What an error says, short enough to be told on.
+fn refusal(error: &Value) -> String {
+    let said = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+    format!("{} ({code})", told(said))
+}
+
+/// A stranger's words on one line, as far as they are repeated.
+pub(super) fn told(said: &str) -> String {
+    visible::brief(said).into_owned()
+}
+
+/// A question.
+pub(super) fn request(id: u64, method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+/// Something told, that is not answered.
+pub(super) fn notification(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
+}
+
+/// That nobody waits for an answer any more.
+pub(super) fn cancelled(id: u64) -> String {
+    let params = json!({"requestId": id, "reason": "the call was given up"});
+    notification("notifications/cancelled", &params)
+}
+
+/// What a server's own question is answered: that we are there, and nothing else.
+pub(super) fn reply(id: &Value, method: &str) -> String {
+    let reply = if method == "ping" {
+        json!({"jsonrpc": "2.0", "id": id, "result": {}})
+    } else {
+        let error = json!({"code": NO_METHOD, "message": "this client has no such method"});
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    };
+    reply.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_questions_and_news_are_told_apart() {
+        let read = |value: Value| read(value.to_string().as_bytes());
+        let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {"a": 1}});
+        let outcome = Ok(json!({"a": 1}));
+        assert_eq!(read(answer.clone()), [Message::Answer { id: 3, outcome: outcome.clone() }]);
+        let error = json!({"jsonrpc": "2.0", "id": 4, "error": {"code": -1, "message": "no\nway"}});
+        let outcome_no = Err("no␊way (-1)".to_owned());
+        assert_eq!(read(error), [Message::Answer { id: 4, outcome: outcome_no }]);
+        let ping = json!({"jsonrpc": "2.0", "id": "x", "method": "ping"});
+        let asked = Message::Asked { id: json!("x"), method: "ping".to_owned() };
+        assert_eq!(read(ping.clone()), std::slice::from_ref(&asked));
+        let news = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        assert!(matches!(&read(news)[..], [Message::Told { .. }]));
+        assert_eq!(read(json!([ping, answer])), [asked, Message::Answer { id: 3, outcome }]);
+    }
+
+    #[test]
+    fn what_is_no_message_says_nothing() {
+        for text in [
+            "",
+            "starting up…",
+            "{}",
+            "[1, null, {}]",
+            r#"{"id": 1, "result": {}}"#,
+            r#"{"jsonrpc": "1.0", "id": 1, "result": {}}"#,
+            r#"{"jsonrpc": "2.0", "id": "1", "result": {}}"#,
+            r#"{"jsonrpc": "2.0", "id": -1, "result": {}}"#,
+            r#"{"jsonrpc": "2.0", "id": null, "result": {}}"#,
+            r#"{"jsonrpc": "2.0", "id": 1}"#,
+            r#"{"jsonrpc": "2.0", "method": 5}"#,
+        ] {
+            assert_eq!(read(text.as_bytes()), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_ping_is_answered_with_a_result() {
+        assert_eq!(reply(&json!(7), "ping"), r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+        let other = reply(&json!("a"), "sampling/createMessage");
+        assert!(other.contains("-32601") && !other.contains("result"), "{other}");
+    }
+}

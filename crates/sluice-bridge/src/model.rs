@@ -1,0 +1,223 @@
+//! Models: one adapter for all providers, and a dialect for each.
+//!
+//! `dialect` is what a provider's words are, `openai`, `anthropic` and `google` are
+//! three of them; `schema` writes schemas as they want them. `sse` reads their
+//! streams, `turn` asks once, `converse` asks until the model has answered, with
+//! `offer` as its tools. `draft` is a turn as far as it has come, `progress` the
+//! dispatch, `capture` what is kept of it, `failure` what went wrong.
+//!
+//! Nothing is tried again here: the run decides that, and what it costs.
+//!
+//! INVARIANT: a call that is no longer wanted, or takes too long, is dropped at once,
+//! and its connection with it. No error holds the key.
+
+mod anthropic;
+mod capture;
+mod converse;
+mod dialect;
+mod draft;
+mod failure;
+mod google;
+mod offer;
+mod openai;
+mod progress;
+mod schema;
+mod sse;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use crate::directory::{Connection, Kit};
+use crate::limits::{COMPLAINT_READ_BYTES_MAX, DISPATCH_MS_MAX, HEALTH_MS};
+use crate::normalise::{object_in, object_of};
+use crate::outbound::{Redirects, Request as Outgoing};
+use crate::secret::Secret;
+use crate::secret::scrub::Scrub;
+use crate::wire::{Place, Wire};
+use dialect::{Dialect, Shape};
+use failure::error;
+use offer::Toolbox;
+use progress::Progress;
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value};
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, CallError, CallErrorCode, Capabilities, Execution, Health,
+    OutputStrategy, Request,
+};
+use sluice_core::secret::SecretRef;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Speaks to the models of one gateway.
+#[derive(Debug)]
+pub struct ModelAdapter {
+    dialect: Box<dyn Dialect>,
+    base_url: Option<String>,
+    key: Option<SecretRef>,
+    wire: Arc<dyn Wire>,
+    toolbox: Toolbox,
+}
+
+/// A dispatch that is being done.
+struct Job<'a> {
+    request: &'a Request,
+    call: &'a dyn Call,
+    key: Option<&'a Secret>,
+    shape: Shape<'a>,
+    until: Instant,
+}
+
+impl ModelAdapter {
+    /// Who speaks to a provider of models; none if it is no such provider.
+    pub fn of(kit: &Kit, connection: &Connection) -> Option<ModelAdapter> {
+        let base = connection.base_url.as_deref();
+        let dialect: Box<dyn Dialect> = match connection.provider.as_str() {
+            "openai" => Box::new(openai::OpenAi::at(base)),
+            "anthropic" => Box::new(anthropic::Anthropic),
+            "google" => Box::new(google::Google),
+            _ => return None,
+        };
+        let server = |name: &String| (name.clone(), kit.tool_servers.get(name).cloned());
+        Some(ModelAdapter {
+            dialect,
+            base_url: base.map(|base| base.trim_end_matches('/').to_owned()),
+            key: connection.key.clone(),
+            wire: Arc::clone(&kit.wire),
+            toolbox: connection.tool_servers.iter().map(server).collect(),
+        })
+    }
+
+    fn base(&self) -> &str {
+        self.base_url.as_deref().unwrap_or(self.dialect.home())
+    }
+
+    /// The key, read anew each time: it may be changed while we run.
+    fn key(&self) -> Result<Option<Secret>, CallError> {
+        let key = self.key.as_ref().map(Secret::read).transpose();
+        key.map_err(|why| error(CallErrorCode::Auth, format!("the provider's key: {why}")))
+    }
+
+    async fn perform(&self, request: &Request, call: &dyn Call) -> Answer {
+        let patience = Duration::from_millis(request.timeout_ms.min(DISPATCH_MS_MAX));
+        let until = Instant::now() + patience;
+        let key = match self.key() {
+            Ok(key) => key,
+            Err(trouble) => return Answer { error: Some(trouble), ..Answer::default() },
+        };
+        let shape = shape(request);
+        let job = Job { request, call, key: key.as_ref(), shape, until };
+        let mut progress = Progress::new();
+        let ended = tokio::select! {
+            biased;
+            () = call.cancelled() => Err(error(CallErrorCode::Cancelled, "the call was cancelled")),
+            ended = timeout_at(until, self.converse(&job, &mut progress)) => ended.unwrap_or_else(|_| {
+                let most = request.timeout_ms;
+                Err(error(CallErrorCode::Timeout, format!("no answer after {most} ms")))
+            }),
+        };
+        self.answer(&job, progress, ended)
+    }
+
+    fn answer(
+        &self,
+        job: &Job<'_>,
+        mut progress: Progress,
+        ended: Result<(), CallError>,
+    ) -> Answer {
+        progress.keep();
+        let mut usage = progress.usage();
+        if usage.model.is_none() {
+            usage.model.clone_from(&job.request.model);
+        }
+        let mut answer = Answer { usage, ..Answer::default() };
+        match ended {
+            Ok(()) => {
+                answer.outputs = self.outputs(&progress.draft.text, job.shape);
+                answer.text = Some(progress.draft.text);
+            }
+            Err(mut trouble) => {
+                trouble.message = scrubbed(job.key, &trouble.message);
+                answer.error = Some(trouble);
+            }
+        }
+        answer.conversation = progress.capture.conversation;
+        answer.artefacts = progress.capture.artefacts;
+        answer
+    }
+
+    /// The object that was asked for, or the likeliest one in what came instead.
+    fn outputs(&self, text: &str, shape: Shape<'_>) -> Option<Map<String, Value>> {
+        if matches!(shape, Shape::Text) {
+            return None;
+        }
+        let mut object = Value::Object(object_of(text).or_else(|| object_in(text))?);
+        self.dialect.unpack(&mut object, shape);
+        match object {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    async fn look(&self) -> Health {
+        let Ok(key) = self.key() else { return Health::Degraded };
+        let mut headers = HeaderMap::new();
+        headers.extend(self.dialect.headers());
+        if let Some(key) = &key {
+            let Ok((name, value)) = self.dialect.key_header(key) else { return Health::Degraded };
+            headers.insert(name, value);
+        }
+        let request = Outgoing {
+            method: Method::GET,
+            url: format!("{}{}", self.base(), self.dialect.models_path(self.base())),
+            headers,
+            body: Vec::new(),
+            patience: Duration::from_millis(HEALTH_MS),
+            answer_bytes_max: COMPLAINT_READ_BYTES_MAX,
+            redirects: Redirects::Keep,
+        };
+        match self.wire.open(Place::ASIDE, &request).await {
+            Ok(incoming) => match incoming.status() {
+                401 | 403 | 500.. => Health::Degraded,
+                _ => Health::Healthy,
+            },
+            Err(_) => Health::Offline,
+        }
+    }
+}
+
+impl Adapter for ModelAdapter {
+    fn provider(&self) -> &'static str {
+        self.dialect.provider()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { streaming: true, tools: true, structured_output: true, cancel: true }
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(self.look())
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(async move { Execution::Done(Box::new(self.perform(request, call).await)) })
+    }
+}
+
+fn shape(request: &Request) -> Shape<'_> {
+    match (request.output_strategy, &request.output_schema) {
+        (OutputStrategy::Text, _) => Shape::Text,
+        (OutputStrategy::Structured, Some(schema)) => Shape::Fits(schema),
+        (OutputStrategy::Structured | OutputStrategy::Json, _) => Shape::Object,
+    }
+}
+
+/// A message without the key: a provider may repeat what it was sent.
+fn scrubbed(key: Option<&Secret>, message: &str) -> String {
+    match Scrub::new(key) {
+        Ok(scrub) => scrub.text(message).into_owned(),
+        Err(_) => "the provider failed, and its message cannot be shown".to_owned(),
+    }
+}

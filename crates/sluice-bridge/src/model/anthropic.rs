@@ -1,0 +1,249 @@
+//! Messages, as Anthropic speaks it.
+//!
+//! An object that must fit a schema is asked for as the input of a single tool that
+//! the model must call; its text is that input. While real tools are offered that
+//! cannot be, and the model is told in words.
+//!
+//! Tokens that were thought are counted as written: the provider does not tell them
+//! apart. What was thought is sent back with the calls it led to, signed as it came.
+
+use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
+use super::draft::{Draft, Stop, count, parse, word};
+use super::failure::in_stream;
+use super::offer::Offered;
+use super::sse::Event;
+use crate::limits::OUTPUT_TOKENS_DEFAULT;
+use crate::secret::Secret;
+use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
+use serde_json::{Value, json};
+use sluice_core::port::adapter::CallError;
+
+const HOME: &str = "https://api.anthropic.com";
+const VERSION: &str = "2023-06-01";
+/// The tool whose input is the answer.
+const ANSWER: &str = "answer";
+
+/// The dialect.
+#[derive(Debug)]
+pub(super) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn provider(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn home(&self) -> &'static str {
+        HOME
+    }
+
+    fn turn_path(&self, base: &str, _: &str) -> String {
+        format!("{}/messages", below(base, "/v1"))
+    }
+
+    fn models_path(&self, base: &str) -> String {
+        format!("{}/models", below(base, "/v1"))
+    }
+
+    fn key_header(&self, key: &Secret) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
+        Ok((HeaderName::from_static("x-api-key"), sensitive(key.expose())?))
+    }
+
+    fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let name = HeaderName::from_static("anthropic-version");
+        vec![(name, HeaderValue::from_static(VERSION))]
+    }
+
+    fn holds(&self, shape: Shape<'_>, tools: &[Offered]) -> bool {
+        matches!(shape, Shape::Fits(_)) && tools.is_empty()
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Value {
+        let messages: Vec<Value> = ask
+            .said
+            .iter()
+            .map(|said| match said {
+                Said::User(text) => json!({"role": "user", "content": text}),
+                Said::Model(echo) => echo.clone(),
+                Said::Results(results) => {
+                    json!({"role": "user", "content": results.iter().map(result).collect::<Value>()})
+                }
+            })
+            .collect();
+        let mut body = json!({
+            "model": ask.model, "messages": messages, "stream": true,
+            "max_tokens": ask.max_output_tokens.unwrap_or(OUTPUT_TOKENS_DEFAULT),
+        });
+        if let Some(text) = ask.system {
+            body["system"] = text.into();
+        }
+        if !ask.tools.is_empty() {
+            body["tools"] = ask.tools.iter().map(tool).collect();
+        } else if let Shape::Fits(schema) = ask.shape {
+            let about = "Gives the answer. Call it once, with the whole answer.";
+            body["tools"] = json!([{"name": ANSWER, "description": about, "input_schema": schema}]);
+            body["tool_choice"] =
+                json!({"type": "tool", "name": ANSWER, "disable_parallel_tool_use": true});
+        }
+        body
+    }
+
+    fn listen(&self, ask: &Ask<'_>) -> Box<dyn Listen> {
+        let answers_by_tool = self.holds(ask.shape, ask.tools);
+        Box::new(Listener { answers_by_tool, blocks: Vec::new() })
+    }
+}
+
+fn tool(offered: &Offered) -> Value {
+    json!({
+        "name": offered.alias, "description": offered.tool.description,
+        "input_schema": offered.tool.input_schema,
+    })
+}
+
+fn result(outcome: &Outcome) -> Value {
+    json!({
+        "type": "tool_result", "tool_use_id": outcome.call.id,
+        "content": outcome.text, "is_error": outcome.failed,
+    })
+}
+
+/// A part of the model's message.
+#[derive(Debug)]
+enum Block {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    Redacted(String),
+    Call(usize),
+    /// The call whose input is the answer.
+    Answer,
+    /// Something that is not sent back.
+    Other,
+}
+
+#[derive(Debug)]
+struct Listener {
+    answers_by_tool: bool,
+    blocks: Vec<Block>,
+}
+
+impl Listen for Listener {
+    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError> {
+        let said = parse(&event.data)?;
+        if let Some(trouble) = in_stream(&said) {
+            return Err(trouble);
+        }
+        match word(&said, "/type").unwrap_or(&event.name) {
+            "message_start" => {
+                draft.model = word(&said, "/message/model").map(str::to_owned);
+                usage(said.pointer("/message/usage"), draft);
+            }
+            "content_block_start" => {
+                draft.piece()?;
+                let block = self.begin(&said["content_block"], draft)?;
+                self.blocks.push(block);
+            }
+            "content_block_delta" => self.grow(&said, draft)?,
+            "message_delta" => {
+                usage(said.get("usage"), draft);
+                if let Some(reason) = word(&said, "/delta/stop_reason") {
+                    draft.counted.whole = said.get("usage").is_some();
+                    draft.stop = Some(match reason {
+                        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+                        "refusal" => Stop::Filtered("it refused".to_owned()),
+                        _ => Stop::Done,
+                    });
+                }
+            }
+            "message_stop" => draft.ended = draft.stop.is_some(),
+            // Pings, ends of blocks, and what is new.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn echo(&mut self, draft: &Draft) -> Value {
+        let blocks = std::mem::take(&mut self.blocks).into_iter().filter_map(|block| match block {
+            // A text without any is refused.
+            Block::Text(text) => (!text.is_empty()).then(|| json!({"type": "text", "text": text})),
+            Block::Thinking { text, signature } => {
+                Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+            }
+            Block::Redacted(data) => Some(json!({"type": "redacted_thinking", "data": data})),
+            Block::Call(at) => {
+                let call = &draft.calls[at];
+                let input = call.echo();
+                Some(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}))
+            }
+            Block::Answer | Block::Other => None,
+        });
+        json!({"role": "assistant", "content": blocks.collect::<Value>()})
+    }
+}
+
+impl Listener {
+    fn begin(&mut self, said: &Value, draft: &mut Draft) -> Result<Block, CallError> {
+        let part = |name: &str| said.get(name).and_then(Value::as_str).unwrap_or_default();
+        Ok(match part("type") {
+            "text" => {
+                draft.say(part("text"))?;
+                Block::Text(part("text").to_owned())
+            }
+            "thinking" => {
+                let (text, signature) = (part("thinking").to_owned(), part("signature").to_owned());
+                draft.keep(text.len() + signature.len())?;
+                Block::Thinking { text, signature }
+            }
+            "redacted_thinking" => {
+                draft.keep(part("data").len())?;
+                Block::Redacted(part("data").to_owned())
+            }
+            "tool_use" if self.answers_by_tool && part("name") == ANSWER => Block::Answer,
+            "tool_use" => Block::Call(draft.want(part("id"), part("name"))?),
+            _ => Block::Other,
+        })
+    }
+
+    fn grow(&mut self, said: &Value, draft: &mut Draft) -> Result<(), CallError> {
+        let at = count(said, "/index").and_then(|index| usize::try_from(index).ok());
+        let Some(block) = at.and_then(|at| self.blocks.get_mut(at)) else { return Ok(()) };
+        let part = |name: &str| {
+            said.get("delta").and_then(|delta| delta.get(name)?.as_str()).unwrap_or_default()
+        };
+        match block {
+            Block::Text(text) => {
+                draft.say(part("text"))?;
+                text.push_str(part("text"));
+            }
+            Block::Thinking { text, signature } => {
+                draft.keep(part("thinking").len() + part("signature").len())?;
+                text.push_str(part("thinking"));
+                signature.push_str(part("signature"));
+            }
+            Block::Call(at) => draft.argue(*at, part("partial_json"))?,
+            Block::Answer => draft.say(part("partial_json"))?,
+            Block::Redacted(_) | Block::Other => {}
+        }
+        Ok(())
+    }
+}
+
+/// Figures of an event; each is of the whole turn so far.
+fn usage(said: Option<&Value>, draft: &mut Draft) {
+    let Some(said) = said else { return };
+    let counted = &mut draft.counted;
+    if let Some(fresh) = count(said, "/input_tokens") {
+        let kept = count(said, "/cache_read_input_tokens").unwrap_or(0);
+        let written = count(said, "/cache_creation_input_tokens").unwrap_or(0);
+        counted.input = fresh.saturating_add(kept).saturating_add(written);
+        counted.cached = kept;
+    }
+    if let Some(output) = count(said, "/output_tokens") {
+        counted.output = output;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! What is kept of a dispatch for whoever looks at the step later: what was said,
+//! and the files that came of it.
+//!
+//! INVARIANT: what is kept has a bound. What is cut says so, and how long it was.
+
+use super::draft::Made;
+use crate::limits::{ARTEFACT_BYTES_MAX, ARTEFACTS_MAX, CONVERSATION_BYTES_MAX, MESSAGE_BYTES_MAX};
+use serde_json::Value;
+use sluice_core::port::adapter::{Artefact, Content, Message};
+
+/// What is counted for a message beside its text.
+const FRAME_BYTES: usize = 64;
+
+/// What is kept.
+#[derive(Debug)]
+pub(super) struct Capture {
+    /// What was said, oldest first.
+    pub(super) conversation: Vec<Value>,
+    /// Files.
+    pub(super) artefacts: Vec<Value>,
+    left: usize,
+}
+
+impl Capture {
+    /// Nothing yet.
+    pub(super) fn new() -> Capture {
+        let (conversation, artefacts) = (Vec::new(), Vec::new());
+        Capture { conversation, artefacts, left: CONVERSATION_BYTES_MAX }
+    }
+
+    /// Keeps a message, or what there is room for.
+    pub(super) fn say(&mut self, role: &str, text: &str, tool: Option<(&str, &str)>) {
+        let names = tool.map_or(0, |(tool, call)| tool.len() + call.len());
+        let Some(room) = self.left.checked_sub(FRAME_BYTES + names) else { return };
+        let text = cut(text, room.min(MESSAGE_BYTES_MAX));
+        self.left = room.saturating_sub(text.len());
+        self.conversation.push(Message { role, text: &text, tool }.value());
+    }
+
+    /// Keeps files, or that there were some.
+    pub(super) fn make(&mut self, made: Vec<Made>) {
+        let room = ARTEFACTS_MAX - self.artefacts.len();
+        self.artefacts.extend(made.into_iter().take(room).map(|made| match &made {
+            Made::Inline { mime, base64 } => {
+                let bytes = base64.trim_end_matches('=').len() * 3 / 4;
+                let kept = (bytes <= ARTEFACT_BYTES_MAX).then_some(Content::Base64(base64));
+                let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+                Artefact { mime, bytes, content: kept }.value()
+            }
+            Made::Elsewhere { mime, url } => {
+                let kept = (url.len() <= ARTEFACT_BYTES_MAX).then_some(Content::Url(url));
+                Artefact { mime, bytes: 0, content: kept }.value()
+            }
+        }));
+    }
+}
+
+/// As much of a text as fits, with a mark where it was cut.
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mark = format!("… [cut: {} bytes in all]", text.len());
+    let end = text.floor_char_boundary(bytes_max.saturating_sub(mark.len()));
+    format!("{}{mark}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut("short", 5), "short");
+        let long = "ß".repeat(1_000);
+        let kept = cut(&long, 101);
+        assert!(kept.len() <= 101 && kept.ends_with("ß… [cut: 2000 bytes in all]"), "{kept}");
+    }
+
+    #[test]
+    fn a_conversation_has_a_bound_in_all() {
+        let mut capture = Capture::new();
+        let long = "x".repeat(MESSAGE_BYTES_MAX * 2);
+        for _ in 0..100 {
+            capture.say("user", &long, Some(("files.read", "call_1")));
+        }
+        let kept: usize = capture.conversation.iter().map(|one| one.to_string().len()).sum();
+        assert!(kept > CONVERSATION_BYTES_MAX / 2, "{kept}");
+        assert!(kept < CONVERSATION_BYTES_MAX + 1024, "{kept}");
+    }
+
+    #[test]
+    fn a_large_file_is_dropped_and_its_size_told() {
+        let mut capture = Capture::new();
+        let inline = |base64: String| Made::Inline { mime: "image/png".to_owned(), base64 };
+        let url = "https://example.com/a.png".to_owned();
+        capture.make(vec![
+            inline("aGk=".to_owned()),
+            inline("A".repeat(4 * 1024 * 1024)),
+            Made::Elsewhere { mime: "image/*".to_owned(), url: url.clone() },
+        ]);
+        assert_eq!(
+            capture.artefacts,
+            [
+                json!({"mime": "image/png", "bytes": 2, "data": "aGk="}),
+                json!({"mime": "image/png", "bytes": 3_145_728, "dropped": true}),
+                json!({"mime": "image/*", "bytes": 0, "url": url}),
+            ]
+        );
+        capture.make(vec![inline("aGk=".to_owned()); 100]);
+        assert_eq!(capture.artefacts.len(), ARTEFACTS_MAX);
+    }
+}

@@ -1,0 +1,174 @@
+//! What a provider's failure is to us.
+//!
+//! A class decides what happens next: some are tried again, some wait, some are for
+//! a person. What the provider said of it is shown, cut.
+
+use crate::limits::{COMPLAINT_BYTES_MAX, RETRY_AFTER_MS_MAX};
+use crate::outbound::error::OutboundError;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+use sluice_core::port::adapter::{CallError, CallErrorCode};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An error of a class.
+pub(super) fn error(code: CallErrorCode, message: impl Into<String>) -> CallError {
+    CallError { code, message: message.into(), retry_after_ms: None }
+}
+
+/// The provider failed.
+pub(super) fn provider(message: String) -> CallError {
+    error(CallErrorCode::ProviderError, message)
+}
+
+/// The provider, or we, would not do that.
+pub(super) fn invalid(message: impl Into<String>) -> CallError {
+    error(CallErrorCode::InvalidRequest, message)
+}
+
+/// Nothing came of a request, or half of an answer.
+pub(super) fn of_outbound(trouble: &OutboundError) -> CallError {
+    let code = match trouble {
+        OutboundError::Refused(_) => CallErrorCode::InvalidRequest,
+        OutboundError::Late => CallErrorCode::Timeout,
+        OutboundError::Unreachable | OutboundError::Broken | OutboundError::TooLong(_) => {
+            CallErrorCode::ProviderError
+        }
+    };
+    error(code, format!("the provider {trouble}"))
+}
+
+/// An answer that is no 200.
+pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> CallError {
+    let said: Option<Value> = serde_json::from_slice(body).ok();
+    let complaint = said.as_ref().map(first_of);
+    let code = complaint.and_then(|said| special(status, said)).unwrap_or(match status {
+        401 | 403 => CallErrorCode::Auth,
+        408 | 504 => CallErrorCode::Timeout,
+        429 | 529 => CallErrorCode::RateLimit,
+        400..=499 => CallErrorCode::InvalidRequest,
+        _ => CallErrorCode::ProviderError,
+    });
+    let text = complaint.and_then(message).map(str::to_owned);
+    let text = text.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    let hint = if (300..400).contains(&status) { "; is its base URL right?" } else { "" };
+    let text = shown(&text);
+    let said = if text.is_empty() { String::new() } else { format!(": {text}") };
+    let wait = retry_after(headers).or_else(|| complaint.and_then(retry_delay));
+    CallError {
+        code,
+        message: format!("the provider answered {status}{said}{hint}"),
+        retry_after_ms: wait.map(|ms| ms.min(RETRY_AFTER_MS_MAX)),
+    }
+}
+
+/// A complaint within a stream; none if this is none.
+pub(super) fn in_stream(said: &Value) -> Option<CallError> {
+    let said = first_of(said);
+    let complaint = said.get("error").filter(|complaint| !complaint.is_null())?;
+    let kind = ["type", "status", "code"].iter().find_map(|name| complaint.get(name)?.as_str());
+    let number = complaint.get("code").and_then(Value::as_u64);
+    let status = match kind.unwrap_or_default() {
+        "overloaded_error" | "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => {
+            429
+        }
+        "authentication_error" | "permission_error" | "UNAUTHENTICATED" | "PERMISSION_DENIED" => {
+            401
+        }
+        "invalid_request_error"
+        | "not_found_error"
+        | "request_too_large"
+        | "INVALID_ARGUMENT"
+        | "NOT_FOUND" => 400,
+        "timeout_error" | "DEADLINE_EXCEEDED" => 504,
+        _ => number.and_then(|number| u16::try_from(number).ok()).unwrap_or(500),
+    };
+    let mut told = of_status(status, &HeaderMap::new(), said.to_string().as_bytes());
+    let text = shown(message(said).unwrap_or("no reason given"));
+    told.message = format!("the provider broke off: {text}");
+    Some(told)
+}
+
+/// Gemini puts complaints about streams in a list.
+fn first_of(said: &Value) -> &Value {
+    said.get(0).unwrap_or(said)
+}
+
+/// Where the status alone says too little.
+fn special(status: u16, said: &Value) -> Option<CallErrorCode> {
+    let complaint = said.get("error")?;
+    let is = |name: &str, word: &str| complaint.get(name).and_then(Value::as_str) == Some(word);
+    if is("type", "overloaded_error") {
+        return Some(CallErrorCode::RateLimit);
+    }
+    if is("code", "content_filter") || is("code", "content_policy_violation") {
+        return Some(CallErrorCode::ContentFilter);
+    }
+    let reasons = complaint.get("details").and_then(Value::as_array).into_iter().flatten();
+    let mut reasons = reasons.filter_map(|detail| detail.get("reason")?.as_str());
+    (status == 400 && reasons.any(|reason| reason == "API_KEY_INVALID"))
+        .then_some(CallErrorCode::Auth)
+}
+
+/// What is said for people.
+fn message(said: &Value) -> Option<&str> {
+    let places = ["/error/message", "/error", "/message", "/detail"];
+    places.iter().find_map(|place| said.pointer(place)?.as_str())
+}
+
+/// A stranger's text as one line of bounded length.
+pub(super) fn shown(text: &str) -> String {
+    let text = text.trim();
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(COMPLAINT_BYTES_MAX)
+        .collect();
+    let end = clean.floor_char_boundary(COMPLAINT_BYTES_MAX);
+    clean[..end].trim_end().trim_end_matches('.').to_owned()
+}
+
+/// How long a provider asks us to wait: milliseconds, seconds, or until a date.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let number = |text: &str, scale: f64| {
+        let value: f64 = text.parse().ok()?;
+        let ms = (value * scale).ceil();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is in range"
+        )]
+        (ms >= 0.0 && ms.is_finite()).then_some(ms.min(1e15) as u64)
+    };
+    if let Some(ms) = text("retry-after-ms").and_then(|text| number(text, 1.0)) {
+        return Some(ms);
+    }
+    let said = text(RETRY_AFTER.as_str())?;
+    number(said, 1_000.0).or_else(|| {
+        // By the provider's own clock, if it says what time it has.
+        let now = text(DATE.as_str()).and_then(date).unwrap_or_else(now_ms);
+        Some(u64::try_from(date(said)?.saturating_sub(now)).unwrap_or(0))
+    })
+}
+
+fn date(text: &str) -> Option<i64> {
+    let at = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(at.timestamp().as_millisecond())
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long Gemini asks us to wait, in the body: `"retryDelay": "34.07s"`.
+fn retry_delay(said: &Value) -> Option<u64> {
+    let details = said.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
+    (0.0..1e9).contains(&seconds).then(|| (seconds * 1_000.0).ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests;

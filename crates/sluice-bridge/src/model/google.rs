@@ -1,0 +1,253 @@
+//! `streamGenerateContent`, as Gemini speaks it.
+//!
+//! Its calls of tools need no names of their own, so those are made up here; parts
+//! of its message carry signatures that it wants back, so they are kept as they came.
+//! It cannot be held to a schema while it is offered tools.
+
+use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
+use super::draft::{Draft, Made, Stop, count, parse, word};
+use super::failure::in_stream;
+use super::offer::Offered;
+use super::schema;
+use super::sse::Event;
+use crate::secret::Secret;
+use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
+use serde_json::{Map, Value, json};
+use sluice_core::port::adapter::CallError;
+
+const HOME: &str = "https://generativelanguage.googleapis.com";
+
+/// The dialect.
+#[derive(Debug)]
+pub(super) struct Google;
+
+impl Dialect for Google {
+    fn provider(&self) -> &'static str {
+        "google"
+    }
+
+    fn home(&self) -> &'static str {
+        HOME
+    }
+
+    fn turn_path(&self, base: &str, model: &str) -> String {
+        let model = escaped(model.strip_prefix("models/").unwrap_or(model));
+        format!("{}/models/{model}:streamGenerateContent?alt=sse", version(base))
+    }
+
+    fn models_path(&self, base: &str) -> String {
+        format!("{}/models", version(base))
+    }
+
+    fn key_header(&self, key: &Secret) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
+        Ok((HeaderName::from_static("x-goog-api-key"), sensitive(key.expose())?))
+    }
+
+    fn holds(&self, shape: Shape<'_>, tools: &[Offered]) -> bool {
+        !matches!(shape, Shape::Text) && tools.is_empty()
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Value {
+        let contents: Vec<Value> = ask
+            .said
+            .iter()
+            .map(|said| match said {
+                Said::User(text) => json!({"role": "user", "parts": [{"text": text}]}),
+                Said::Model(echo) => echo.clone(),
+                Said::Results(results) => {
+                    json!({"role": "user", "parts": results.iter().map(result).collect::<Value>()})
+                }
+            })
+            .collect();
+        let mut body = json!({"contents": contents});
+        if let Some(text) = ask.system {
+            body["systemInstruction"] = json!({"parts": [{"text": text}]});
+        }
+        if !ask.tools.is_empty() {
+            let tools: Value = ask.tools.iter().map(tool).collect();
+            body["tools"] = json!([{"functionDeclarations": tools}]);
+        }
+        let mut settings = Map::new();
+        if let Some(most) = ask.max_output_tokens {
+            settings.insert("maxOutputTokens".to_owned(), most.into());
+        }
+        if self.holds(ask.shape, ask.tools) {
+            settings.insert("responseMimeType".to_owned(), "application/json".into());
+            if let Shape::Fits(wanted) = ask.shape {
+                let (name, schema) = match schema::gemini(wanted) {
+                    Some(schema) => ("responseSchema", schema),
+                    None => ("responseJsonSchema", wanted.clone()),
+                };
+                settings.insert(name.to_owned(), schema);
+            }
+        }
+        if !settings.is_empty() {
+            body["generationConfig"] = Value::Object(settings);
+        }
+        body
+    }
+
+    fn listen(&self, _: &Ask<'_>) -> Box<dyn Listen> {
+        Box::new(Listener::default())
+    }
+}
+
+fn version(base: &str) -> &'static str {
+    if base.ends_with("/v1") { "" } else { below(base, "/v1beta") }
+}
+
+/// A model's name as a part of a path.
+fn escaped(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+fn tool(offered: &Offered) -> Value {
+    let mut out = json!({"name": offered.alias, "description": offered.tool.description});
+    let wanted = &offered.tool.input_schema;
+    let takes_some =
+        wanted.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+    match schema::gemini(wanted) {
+        Some(schema) => out["parameters"] = schema,
+        None if takes_some => out["parametersJsonSchema"] = wanted.clone(),
+        // One that takes nothing says nothing: an object without properties is refused.
+        None => {}
+    }
+    out
+}
+
+fn result(outcome: &Outcome) -> Value {
+    let name = if outcome.failed { "error" } else { "result" };
+    let mut response = json!({"name": outcome.call.name, "response": {name: outcome.text}});
+    if !is_made_up(&outcome.call.id) {
+        response["id"] = outcome.call.id.as_str().into();
+    }
+    json!({"functionResponse": response})
+}
+
+/// What the names of calls begin with that have none.
+const MADE_UP: &str = "gemini_call_";
+
+fn is_made_up(id: &str) -> bool {
+    id.starts_with(MADE_UP)
+}
+
+#[derive(Debug, Default)]
+struct Listener {
+    /// The parts of its message that are sent back.
+    parts: Vec<Value>,
+}
+
+impl Listen for Listener {
+    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError> {
+        let said = parse(&event.data)?;
+        if let Some(trouble) = in_stream(&said) {
+            return Err(trouble);
+        }
+        if draft.model.is_none() {
+            draft.model = word(&said, "/modelVersion").map(str::to_owned);
+        }
+        if let Some(reason) = word(&said, "/promptFeedback/blockReason") {
+            draft.stop = Some(Stop::Filtered(format!("it blocked the prompt: {reason}")));
+        }
+        let parts = said.pointer("/candidates/0/content/parts").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            self.part(part, draft)?;
+        }
+        if let Some(reason) = word(&said, "/candidates/0/finishReason") {
+            draft.stop = Some(stop(reason));
+        }
+        usage(&said, draft);
+        Ok(())
+    }
+
+    fn echo(&mut self, _: &Draft) -> Value {
+        json!({"role": "model", "parts": std::mem::take(&mut self.parts)})
+    }
+}
+
+impl Listener {
+    fn part(&mut self, part: &Value, draft: &mut Draft) -> Result<(), CallError> {
+        if part.get("thought") == Some(&Value::Bool(true)) {
+            return Ok(());
+        }
+        if let Some(call) = part.get("functionCall") {
+            let id = word(call, "/id")
+                .map_or_else(|| format!("{MADE_UP}{}", draft.calls.len()), str::to_owned);
+            let at = draft.want(&id, word(call, "/name").unwrap_or_default())?;
+            if let Some(arguments) = call.get("args").filter(|args| !args.is_null()) {
+                draft.argue(at, &arguments.to_string())?;
+            }
+            draft.keep(word(part, "/thoughtSignature").map_or(0, str::len))?;
+            self.parts.push(part.clone());
+        } else if let Some(text) = word(part, "/text") {
+            draft.say(text)?;
+            self.text(part, text, draft)?;
+        } else if let Some(file) = part.get("inlineData") {
+            draft.piece()?;
+            let field = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default();
+            draft.make(Made::Inline {
+                mime: field("mimeType").to_owned(),
+                base64: field("data").to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Texts that follow each other are one, unless they are signed.
+    fn text(&mut self, part: &Value, text: &str, draft: &mut Draft) -> Result<(), CallError> {
+        if let Some(signature) = word(part, "/thoughtSignature") {
+            draft.piece()?;
+            draft.keep(signature.len())?;
+            self.parts.push(json!({"text": text, "thoughtSignature": signature}));
+            return Ok(());
+        }
+        let open = self.parts.last_mut().and_then(Value::as_object_mut);
+        let open = open.filter(|last| last.len() == 1).and_then(|last| last.get_mut("text"));
+        if let Some(Value::String(before)) = open {
+            before.push_str(text);
+        } else if !text.is_empty() {
+            draft.piece()?;
+            self.parts.push(json!({"text": text}));
+        }
+        Ok(())
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "STOP" | "FUNCTION_CALL" => Stop::Done,
+        "MAX_TOKENS" => Stop::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Stop::Filtered(format!("it stopped: {reason}")),
+        _ => Stop::Broken(format!("it stopped: {reason}")),
+    }
+}
+
+/// Figures of the whole turn so far.
+fn usage(said: &Value, draft: &mut Draft) {
+    let Some(usage) = said.get("usageMetadata").filter(|usage| usage.is_object()) else { return };
+    let figure = |pointer| count(usage, pointer).unwrap_or(0);
+    let counted = &mut draft.counted;
+    counted.input = figure("/promptTokenCount").saturating_add(figure("/toolUsePromptTokenCount"));
+    counted.cached = figure("/cachedContentTokenCount");
+    counted.output = figure("/candidatesTokenCount");
+    counted.thinking = figure("/thoughtsTokenCount");
+    counted.whole = draft.stop.is_some();
+}
+
+#[cfg(test)]
+mod tests;

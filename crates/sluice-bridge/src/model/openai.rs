@@ -1,0 +1,250 @@
+//! Chat Completions, as OpenAI and many others speak it: Ollama, vLLM, llama.cpp,
+//! LM Studio, OpenRouter.
+//!
+//! Those others do it a little differently, so what is missing is forgiven where
+//! the meaning is clear: a stream that ends without its last word after it said why
+//! it stopped, calls without a name of their own, a place that is not counted.
+
+use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, sensitive};
+use super::draft::{Draft, Made, Stop, count, parse, word};
+use super::failure::in_stream;
+use super::offer::Offered;
+use super::schema;
+use super::sse::Event;
+use crate::secret::Secret;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
+use serde_json::{Map, Value, json};
+use sluice_core::port::adapter::CallError;
+
+const HOME: &str = "https://api.openai.com/v1";
+
+/// What bounds an answer is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// At OpenAI itself, whose newer models take no other word.
+    MaxCompletionTokens,
+    /// Everywhere else.
+    MaxTokens,
+}
+
+/// The dialect.
+#[derive(Debug)]
+pub(super) struct OpenAi {
+    bound: Bound,
+}
+
+impl OpenAi {
+    /// As it is spoken at a base URL.
+    pub(super) fn at(base: Option<&str>) -> OpenAi {
+        let home = base.is_none_or(|base| base.starts_with("https://api.openai.com/"));
+        OpenAi { bound: if home { Bound::MaxCompletionTokens } else { Bound::MaxTokens } }
+    }
+}
+
+impl Dialect for OpenAi {
+    fn provider(&self) -> &'static str {
+        "openai"
+    }
+
+    fn home(&self) -> &'static str {
+        HOME
+    }
+
+    fn turn_path(&self, _: &str, _: &str) -> String {
+        "/chat/completions".to_owned()
+    }
+
+    fn models_path(&self, _: &str) -> String {
+        "/models".to_owned()
+    }
+
+    fn key_header(&self, key: &Secret) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
+        Ok((AUTHORIZATION, sensitive(&format!("Bearer {}", key.expose()))?))
+    }
+
+    fn holds(&self, _: Shape<'_>, _: &[Offered]) -> bool {
+        true
+    }
+
+    fn body(&self, ask: &Ask<'_>) -> Value {
+        let mut messages: Vec<Value> = Vec::new();
+        messages.extend(ask.system.map(|text| json!({"role": "system", "content": text})));
+        for said in ask.said {
+            match said {
+                Said::User(text) => messages.push(json!({"role": "user", "content": text})),
+                Said::Model(echo) => messages.push(echo.clone()),
+                Said::Results(results) => messages.extend(results.iter().map(result)),
+            }
+        }
+        let mut body = json!({
+            "model": ask.model, "messages": messages,
+            "stream": true, "stream_options": {"include_usage": true},
+        });
+        if let Some(most) = ask.max_output_tokens {
+            let name = match self.bound {
+                Bound::MaxCompletionTokens => "max_completion_tokens",
+                Bound::MaxTokens => "max_tokens",
+            };
+            body[name] = most.into();
+        }
+        if !ask.tools.is_empty() {
+            body["tools"] = ask.tools.iter().map(tool).collect();
+        }
+        match ask.shape {
+            Shape::Text => {}
+            Shape::Object => body["response_format"] = json!({"type": "json_object"}),
+            Shape::Fits(wanted) => {
+                let form = match schema::strict(wanted) {
+                    Some(strict) => json!({"name": "answer", "schema": strict, "strict": true}),
+                    None => json!({"name": "answer", "schema": wanted}),
+                };
+                body["response_format"] = json!({"type": "json_schema", "json_schema": form});
+            }
+        }
+        body
+    }
+
+    fn listen(&self, _: &Ask<'_>) -> Box<dyn Listen> {
+        Box::new(Listener::default())
+    }
+
+    fn unpack(&self, object: &mut Value, shape: Shape<'_>) {
+        if let Shape::Fits(wanted) = shape {
+            schema::without_nulls(object, wanted);
+        }
+    }
+}
+
+fn tool(offered: &Offered) -> Value {
+    json!({"type": "function", "function": {
+        "name": offered.alias, "description": offered.tool.description,
+        "parameters": offered.tool.input_schema,
+    }})
+}
+
+fn result(outcome: &Outcome) -> Value {
+    json!({"role": "tool", "tool_call_id": outcome.call.id, "content": outcome.text})
+}
+
+#[derive(Debug, Default)]
+struct Listener {
+    /// The provider's number of each call, where it gave one.
+    numbers: Vec<Option<u64>>,
+    refusal: String,
+}
+
+impl Listen for Listener {
+    fn event(&mut self, event: &Event, draft: &mut Draft) -> Result<(), CallError> {
+        if event.data.trim() == "[DONE]" {
+            draft.ended = draft.stop.is_some();
+            return Ok(());
+        }
+        let said = parse(&event.data)?;
+        if let Some(trouble) = in_stream(&said) {
+            return Err(trouble);
+        }
+        if draft.model.is_none() {
+            draft.model = word(&said, "/model").filter(|name| !name.is_empty()).map(str::to_owned);
+        }
+        if let Some(choice) = said.pointer("/choices/0") {
+            self.choice(choice, draft)?;
+        }
+        usage(&said, draft);
+        Ok(())
+    }
+
+    fn echo(&mut self, draft: &Draft) -> Value {
+        let mut message = Map::new();
+        message.insert("role".to_owned(), "assistant".into());
+        let text = if draft.text.is_empty() { Value::Null } else { draft.text.as_str().into() };
+        message.insert("content".to_owned(), text);
+        let calls = draft.calls.iter().map(|call| {
+            let arguments = call.echo().to_string();
+            let function = json!({"name": call.name, "arguments": arguments});
+            json!({"id": call.id, "type": "function", "function": function})
+        });
+        message.insert("tool_calls".to_owned(), calls.collect());
+        Value::Object(message)
+    }
+}
+
+impl Listener {
+    fn choice(&mut self, choice: &Value, draft: &mut Draft) -> Result<(), CallError> {
+        if let Some(text) = word(choice, "/delta/content") {
+            draft.say(text)?;
+        }
+        if let Some(text) = word(choice, "/delta/refusal") {
+            draft.keep(text.len())?;
+            self.refusal.push_str(text);
+        }
+        for call in list(choice, "/delta/tool_calls") {
+            self.call(call, draft)?;
+        }
+        for image in list(choice, "/delta/images") {
+            draft.piece()?;
+            if let Some(made) = picture(image) {
+                draft.make(made);
+            }
+        }
+        if let Some(reason) = word(choice, "/finish_reason") {
+            draft.stop = Some(match reason {
+                _ if !self.refusal.is_empty() => Stop::Filtered(self.refusal.clone()),
+                "length" => Stop::Length,
+                "content_filter" => Stop::Filtered("its content filter stopped it".to_owned()),
+                _ => Stop::Done,
+            });
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, said: &Value, draft: &mut Draft) -> Result<(), CallError> {
+        let number = count(said, "/index");
+        let id = word(said, "/id").unwrap_or_default();
+        let name = word(said, "/function/name").unwrap_or_default();
+        let known = self.numbers.iter().rposition(|one| *one == number);
+        // Some give every call the number 0, and tell them apart by id.
+        let same = |at: &usize| id.is_empty() || draft.calls[*at].id == id;
+        let at = match known.filter(same) {
+            Some(at) => at,
+            None => {
+                let begun = draft.calls.len();
+                let made = format!("call_{begun}");
+                self.numbers.push(number);
+                draft.want(if id.is_empty() { &made } else { id }, name)?
+            }
+        };
+        if draft.calls[at].name.is_empty() {
+            name.clone_into(&mut draft.calls[at].name);
+        }
+        draft.argue(at, word(said, "/function/arguments").unwrap_or_default())
+    }
+}
+
+fn usage(said: &Value, draft: &mut Draft) {
+    let Some(usage) = said.get("usage").filter(|usage| usage.is_object()) else { return };
+    let figure = |pointer| count(usage, pointer).unwrap_or(0);
+    let thinking = figure("/completion_tokens_details/reasoning_tokens");
+    let written = figure("/completion_tokens");
+    draft.counted.input = figure("/prompt_tokens");
+    draft.counted.cached = figure("/prompt_tokens_details/cached_tokens");
+    draft.counted.thinking = thinking.min(written);
+    draft.counted.output = written.saturating_sub(thinking);
+    // Some say it with every event: it is whole once the model has stopped.
+    draft.counted.whole = draft.stop.is_some();
+}
+
+fn picture(image: &Value) -> Option<Made> {
+    let url = word(image, "/image_url/url")?;
+    let Some(inline) = url.strip_prefix("data:") else {
+        return Some(Made::Elsewhere { mime: "image/*".to_owned(), url: url.to_owned() });
+    };
+    let (mime, base64) = inline.split_once(";base64,")?;
+    Some(Made::Inline { mime: mime.to_owned(), base64: base64.to_owned() })
+}
+
+fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

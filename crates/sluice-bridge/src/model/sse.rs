@@ -1,0 +1,142 @@
+//! Server-sent events, read as they come.
+//!
+//! Parts end anywhere: within a line, a character, a pair of carriage return and
+//! line feed. Bytes that are no UTF-8 are replaced, as the format says.
+//!
+//! INVARIANT: how a stream is cut into parts never changes its events. No line and
+//! no event is longer than its bound. An event that is not ended by an empty line
+//! is none.
+
+use crate::limits::{EVENT_BYTES_MAX, EVENT_LINE_BYTES_MAX};
+
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Event {
+    /// What it is called; empty if it is not.
+    pub(super) name: String,
+    /// What it says.
+    pub(super) data: String,
+}
+
+/// A stream that is none, or too much of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadStream {
+    /// A line has no end.
+    #[error("its stream has a line over {EVENT_LINE_BYTES_MAX} bytes")]
+    Line,
+    /// An event has no end.
+    #[error("its stream has an event over {EVENT_BYTES_MAX} bytes")]
+    Event,
+}
+
+/// Bounds of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Longest line, in bytes.
+    pub(super) line: usize,
+    /// Longest event, in bytes.
+    pub(super) event: usize,
+}
+
+/// Reads a stream.
+#[derive(Debug)]
+pub(super) struct Reader {
+    bounds: Bounds,
+    line: Vec<u8>,
+    /// Whether the last byte was a carriage return, whose line feed may follow.
+    returned: bool,
+    /// Whether no line has ended yet: the first may begin with a mark.
+    first: bool,
+    event: Event,
+    says: bool,
+}
+
+impl Reader {
+    /// At the beginning of a stream.
+    pub(super) fn new() -> Reader {
+        Reader::within(Bounds { line: EVENT_LINE_BYTES_MAX, event: EVENT_BYTES_MAX })
+    }
+
+    /// The same, with other bounds.
+    pub(super) fn within(bounds: Bounds) -> Reader {
+        let (line, event) = (Vec::new(), Event::default());
+        Reader { bounds, line, returned: false, first: true, event, says: false }
+    }
+
+    /// Takes the next part, and answers the events that it ends.
+    pub(super) fn take(&mut self, mut part: &[u8]) -> Result<Vec<Event>, BadStream> {
+        let mut events = Vec::new();
+        if self.returned && !part.is_empty() {
+            self.returned = false;
+            part = part.strip_prefix(b"\n").unwrap_or(part);
+        }
+        while let Some(end) = part.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.grow(&part[..end])?;
+            self.end_line(&mut events)?;
+            let returned = part[end] == b'\r';
+            part = &part[end + 1..];
+            match (returned, part.is_empty()) {
+                (true, true) => self.returned = true,
+                (true, false) => part = part.strip_prefix(b"\n").unwrap_or(part),
+                (false, _) => {}
+            }
+        }
+        self.grow(part)?;
+        Ok(events)
+    }
+
+    fn grow(&mut self, bytes: &[u8]) -> Result<(), BadStream> {
+        if self.line.len() + bytes.len() > self.bounds.line {
+            return Err(BadStream::Line);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_line(&mut self, events: &mut Vec<Event>) -> Result<(), BadStream> {
+        let mut line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.first) && line.starts_with(MARK) {
+            line.drain(..MARK.len());
+        }
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            if std::mem::take(&mut self.says) {
+                events.push(event);
+            }
+        } else {
+            self.field(&line)?;
+        }
+        // The buffer is used again, unless it grew for one long line.
+        line.clear();
+        if line.capacity() <= 64 * 1024 {
+            self.line = line;
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, line: &[u8]) -> Result<(), BadStream> {
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let value = line.get(colon + 1..).unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match &line[..colon] {
+            b"data" => {
+                if self.event.data.len() + value.len() + 1 > self.bounds.event {
+                    return Err(BadStream::Event);
+                }
+                if std::mem::replace(&mut self.says, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(&String::from_utf8_lossy(value));
+            }
+            b"event" => self.event.name = String::from_utf8_lossy(value).into_owned(),
+            // Comments, ids and what nobody knows.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! One turn: a request goes out, its answer comes in and is passed on as it comes.
+
+use super::Job;
+use super::ModelAdapter;
+use super::dialect::{Ask, Listen};
+use super::failure::{error, invalid, of_outbound, of_status, provider, shown};
+use super::progress::Progress;
+use super::sse;
+use crate::limits::{COMPLAINT_MS, COMPLAINT_READ_BYTES_MAX, LAST_BYTES_MS, TURN_BYTES_MAX};
+use crate::outbound::Request;
+use crate::outbound::error::OutboundError;
+use crate::wire::{Incoming, Place};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use sluice_core::port::adapter::{CallError, CallErrorCode, Closed, Emission};
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+impl ModelAdapter {
+    /// Asks once. What comes is in the progress's draft; what is answered reads it.
+    pub(super) async fn turn(
+        &self,
+        job: &Job<'_>,
+        ask: &Ask<'_>,
+        progress: &mut Progress,
+    ) -> Result<Box<dyn Listen>, CallError> {
+        let request = self.request(job, ask)?;
+        let number = progress.number();
+        let place = Place { step: &job.request.step, dispatch_no: job.request.dispatch_no, number };
+        progress.begin();
+        let mut incoming = match self.wire.open(place, &request).await {
+            Ok(incoming) => incoming,
+            Err(trouble) => {
+                // Who waits in vain for an answer may still have been worked for.
+                if !is_doubtful(&trouble) {
+                    progress.turned_away();
+                }
+                return Err(of_outbound(&trouble));
+            }
+        };
+        if incoming.status() != 200 {
+            // A proxy that gave up says nothing of who is behind it.
+            if !matches!(incoming.status(), 408 | 502 | 504) {
+                progress.turned_away();
+            }
+            let body = complaint(incoming.as_mut()).await;
+            return Err(of_status(incoming.status(), incoming.headers(), &body));
+        }
+        is_stream(incoming.as_ref())?;
+        let mut listener = self.dialect.listen(ask);
+        hear(job, incoming, listener.as_mut(), progress).await?;
+        progress.settle();
+        Ok(listener)
+    }
+
+    fn request(&self, job: &Job<'_>, ask: &Ask<'_>) -> Result<Request, CallError> {
+        let base = self.base();
+        let url = format!("{base}{}", self.dialect.turn_path(base, ask.model));
+        let body = serde_json::to_vec(&self.dialect.body(ask)).expect("a value can be written");
+        let patience = job.until.saturating_duration_since(Instant::now());
+        let mut request = Request::post(&url, body, patience, TURN_BYTES_MAX)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        request.headers.extend(self.dialect.headers());
+        if let Some(key) = job.key {
+            let (name, value) = self.dialect.key_header(key).map_err(|_| {
+                error(CallErrorCode::Auth, "the provider's key has characters that cannot be sent")
+            })?;
+            request.headers.insert(name, value);
+        }
+        Ok(request)
+    }
+}
+
+fn is_doubtful(trouble: &OutboundError) -> bool {
+    matches!(trouble, OutboundError::Late | OutboundError::Broken)
+}
+
+fn is_stream(incoming: &dyn Incoming) -> Result<(), CallError> {
+    let kind = incoming.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.unwrap_or("nothing");
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("text/event-stream") {
+        return Ok(());
+    }
+    let kind = shown(kind);
+    Err(provider(format!("the provider answered with `{kind}` instead of a stream of events")))
+}
+
+/// What an answer complains about, as far as it is read.
+async fn complaint(incoming: &mut dyn Incoming) -> Vec<u8> {
+    let mut body = Vec::new();
+    let until = Instant::now() + Duration::from_millis(COMPLAINT_MS);
+    while let Ok(Ok(Some(chunk))) = timeout_at(until, incoming.chunk()).await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= COMPLAINT_READ_BYTES_MAX {
+            body.truncate(COMPLAINT_READ_BYTES_MAX);
+            break;
+        }
+    }
+    body
+}
+
+/// Hears an answer to its end.
+async fn hear(
+    job: &Job<'_>,
+    mut incoming: Box<dyn Incoming>,
+    listener: &mut dyn Listen,
+    progress: &mut Progress,
+) -> Result<(), CallError> {
+    let mut reader = sse::Reader::new();
+    let mut told = 0;
+    while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble))? {
+        let events = reader.take(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
+        let draft = &mut progress.draft;
+        // What came before trouble is told before it.
+        let heard = events.iter().try_for_each(|event| listener.event(event, draft));
+        if draft.text.len() > told {
+            // What turns say is told apart.
+            let gap = if told == 0 && progress.spoke { "\n\n" } else { "" };
+            let part = format!("{gap}{}", &draft.text[told..]);
+            told = draft.text.len();
+            job.call.emit(Emission::Text(part)).await.map_err(|closed| abandoned(&closed))?;
+        }
+        heard?;
+        if draft.ended {
+            finish(incoming).await;
+            return Ok(());
+        }
+    }
+    if progress.draft.stop.is_none() {
+        return Err(provider("the provider's stream ended in the middle of an answer".to_owned()));
+    }
+    Ok(())
+}
+
+/// Reads what is left of an answer that has said everything, so that its connection
+/// can be used again. Not for long: dropping it is as good.
+async fn finish(mut incoming: Box<dyn Incoming>) {
+    let rest = async { while let Ok(Some(_)) = incoming.chunk().await {} };
+    let _ = timeout(Duration::from_millis(LAST_BYTES_MS), rest).await;
+}
+
+/// Nobody listens any more.
+pub(super) fn abandoned(closed: &Closed) -> CallError {
+    error(CallErrorCode::Cancelled, closed.to_string())
+}
+
+/// A model must be named.
+pub(super) fn model(named: Option<&str>) -> Result<&str, CallError> {
+    let named = named.filter(|name| !name.is_empty());
+    named.ok_or_else(|| invalid("no model is named: set `model` for the agent or the step"))
+}

@@ -1,0 +1,137 @@
+//! Secrets that a stream of events says in pieces.
+//!
+//! A model that repeats a key says it word by word, each in an event of its own: no
+//! line holds the key, and whoever reads the stream has it. So what stands at the
+//! same place of each event is read as one text.
+
+use crate::secret::scrub::{REDACTED, Scrub};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A stream without secrets; none if it holds none in pieces.
+pub(super) fn clean(scrub: &Scrub, stream: &str) -> Option<String> {
+    let mut lines: Vec<Line<'_>> = stream.split_inclusive('\n').map(Line::read).collect();
+    let mut texts: BTreeMap<String, Vec<(usize, String)>> = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        if let Line::Data(value, _) = line {
+            gather(value, &mut String::new(), at, &mut texts);
+        }
+    }
+    let mut found = false;
+    for (place, pieces) in texts {
+        let whole: String = pieces.iter().map(|(_, text)| text.as_str()).collect();
+        let secrets = scrub.ranges(&whole);
+        found |= !secrets.is_empty();
+        let mut begin = 0;
+        for (at, text) in pieces {
+            let piece = begin..begin + text.len();
+            begin = piece.end;
+            if let Line::Data(value, _) = &mut lines[at]
+                && let Some(held) = value.pointer_mut(&place)
+            {
+                *held = without(&whole, piece, &secrets).into();
+            }
+        }
+    }
+    found.then(|| lines.iter().map(Line::write).collect())
+}
+
+/// A line of a stream.
+enum Line<'t> {
+    /// What an event says, and how the line ends.
+    Data(Value, &'t str),
+    /// Anything else.
+    Other(&'t str),
+}
+
+impl<'t> Line<'t> {
+    fn read(line: &'t str) -> Line<'t> {
+        let end = line.trim_end_matches(['\r', '\n']).len();
+        let data =
+            line[..end].strip_prefix("data:").and_then(|data| serde_json::from_str(data).ok());
+        data.map_or(Line::Other(line), |value| Line::Data(value, &line[end..]))
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Line::Data(value, end) => format!("data: {value}{end}"),
+            Line::Other(line) => (*line).to_owned(),
+        }
+    }
+}
+
+/// Every text of a value, by where it stands.
+fn gather(
+    value: &Value,
+    place: &mut String,
+    at: usize,
+    texts: &mut BTreeMap<String, Vec<(usize, String)>>,
+) {
+    let length = place.len();
+    match value {
+        Value::String(text) => {
+            texts.entry(place.clone()).or_default().push((at, text.clone()));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                place.push_str(&format!("/{index}"));
+                gather(item, place, at, texts);
+                place.truncate(length);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                place.push_str(&format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+                gather(field, place, at, texts);
+                place.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A piece of the whole, without what lies in secrets. Each secret is marked in the
+/// piece it begins in.
+fn without(whole: &str, piece: Range<usize>, secrets: &[Range<usize>]) -> String {
+    let (mut clean, mut at) = (String::new(), piece.start);
+    for secret in secrets.iter().filter(|one| one.start < piece.end && one.end > piece.start) {
+        clean.push_str(&whole[at..secret.start.max(at)]);
+        if secret.start >= piece.start {
+            clean.push_str(REDACTED);
+        }
+        at = secret.end.min(piece.end);
+    }
+    clean.push_str(&whole[at..piece.end]);
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+    use serde_json::json;
+
+    fn stream(pieces: &[&str]) -> String {
+        let event = |piece: &&str| {
+            format!("event: x\ndata: {}\r\n\n", json!({"a/b": [{"t": piece}], "n": 1}))
+        };
+        pieces.iter().map(event).chain(["data: [DONE]\n\n".to_owned()]).collect()
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_taken_out_of_each() {
+        let scrub = Scrub::new([&Secret::new("sk-hunter2")]).unwrap();
+        let said = stream(&["it is sk", "-hun", "ter2, yes; sk-hunter2 and s", "k-hunter2"]);
+        let clean = clean(&scrub, &said).unwrap();
+        let expected = ["it is [redacted]", "", ", yes; [redacted] and [redacted]", ""];
+        assert_eq!(clean, stream(&expected));
+    }
+
+    #[test]
+    fn a_stream_without_one_is_left_as_it_is() {
+        let scrub = Scrub::new([&Secret::new("sk-hunter2")]).unwrap();
+        assert_eq!(clean(&scrub, &stream(&["sk-hunter", "1"])), None);
+        assert_eq!(clean(&scrub, "no stream at all"), None);
+    }
+}

@@ -1,0 +1,199 @@
+//! Where what is asked is not what was asked.
+
+use crate::limits::{DIFFERENCE_CHARS_MAX, DIFFERENCES_MAX};
+use crate::recording::{Asked, Body};
+use serde_json::Value;
+use sluice_core::visible;
+
+/// Fields that are new in every run.
+const VARYING: [&str; 9] = [
+    "action_digest",
+    "callback_url",
+    "dispatch_token",
+    "dispatched_at",
+    "idempotency_key",
+    "run_id",
+    "trace",
+    "traceparent",
+    "tracestate",
+];
+/// What ids that we make begin with; 32 hexadecimal digits follow.
+const IDS: [&str; 2] = ["run_", "apr_"];
+const ID_DIGITS: usize = 32;
+
+/// Every difference, for people, up to a bound.
+pub(super) fn differences(recorded: &Asked, now: &Asked) -> Vec<String> {
+    let mut found = Found::default();
+    found.texts("method", &recorded.method, &now.method);
+    found.texts("url", &recorded.url, &now.url);
+    match (&recorded.body, &now.body) {
+        (Body::Json(recorded), Body::Json(now)) => found.values("", recorded, now),
+        (Body::Text(recorded) | Body::Base64(recorded), Body::Text(now) | Body::Base64(now)) => {
+            found.texts("body", recorded, now);
+        }
+        (recorded, now) => found.add("body", kind(recorded), kind(now)),
+    }
+    found.all
+}
+
+fn kind(body: &Body) -> &'static str {
+    match body {
+        Body::Json(_) => "JSON",
+        Body::Text(_) | Body::Base64(_) => "something else",
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    all: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, at: &str, recorded: &str, now: &str) {
+        if self.all.len() < DIFFERENCES_MAX {
+            let shown = |text| visible::clipped(text, DIFFERENCE_CHARS_MAX);
+            self.all.push(format!("{at}: recorded {}, now {}", shown(recorded), shown(now)));
+        }
+    }
+
+    fn texts(&mut self, at: &str, recorded: &str, now: &str) {
+        if steady(recorded) != steady(now) {
+            self.add(at, &format!("{recorded:?}"), &format!("{now:?}"));
+        }
+    }
+
+    fn values(&mut self, at: &str, recorded: &Value, now: &Value) {
+        if self.all.len() >= DIFFERENCES_MAX {
+            return;
+        }
+        match (recorded, now) {
+            (Value::Object(before), Value::Object(after)) => {
+                let added = after.keys().filter(|name| !before.contains_key(*name));
+                for name in before.keys().chain(added) {
+                    if VARYING.contains(&name.as_str()) {
+                        continue;
+                    }
+                    let at = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+                    self.parts(&at, before.get(name), after.get(name));
+                }
+            }
+            (Value::Array(before), Value::Array(after)) => {
+                for index in 0..before.len().max(after.len()) {
+                    self.parts(&format!("{at}/{index}"), before.get(index), after.get(index));
+                }
+            }
+            (Value::String(before), Value::String(after)) if steady(before) == steady(after) => {}
+            (before, after) if before == after => {}
+            (before, after) => {
+                let at = if at.is_empty() { "body" } else { at };
+                let (before, after) = apart(&before.to_string(), &after.to_string());
+                self.add(at, &before, &after);
+            }
+        }
+    }
+
+    fn parts(&mut self, at: &str, recorded: Option<&Value>, now: Option<&Value>) {
+        match (recorded, now) {
+            (Some(recorded), Some(now)) => self.values(at, recorded, now),
+            (Some(recorded), None) => self.add(at, &recorded.to_string(), "nothing"),
+            (None, Some(now)) => self.add(at, "nothing", &now.to_string()),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Two texts from a little before where they part: in a long prompt the end of
+/// what is the same is worth more than its beginning.
+fn apart(before: &str, after: &str) -> (String, String) {
+    let same = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
+    let from = before.floor_char_boundary(same.saturating_sub(DIFFERENCE_CHARS_MAX / 3));
+    if from == 0 || before.len().max(after.len()) <= DIFFERENCE_CHARS_MAX {
+        return (before.to_owned(), after.to_owned());
+    }
+    (format!("…{}", &before[from..]), format!("…{}", &after[from..]))
+}
+
+/// A text without the ids that every run has of its own.
+fn steady(text: &str) -> String {
+    let mut steady = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let id = IDS.iter().find_map(|prefix| {
+            let digits = rest.strip_prefix(prefix)?.as_bytes().get(..ID_DIGITS)?;
+            digits.iter().all(u8::is_ascii_hexdigit).then_some(prefix.len())
+        });
+        if let Some(prefix) = id {
+            steady.push_str(&rest[..prefix]);
+            rest = &rest[prefix + ID_DIGITS..];
+            continue;
+        }
+        let next = rest.chars().next().map_or(rest.len(), char::len_utf8);
+        steady.push_str(&rest[..next]);
+        rest = &rest[next..];
+    }
+    steady
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    fn asked(body: Value) -> Asked {
+        let (method, url) = ("POST".to_owned(), "https://example.com/v1".to_owned());
+        Asked { method, url, headers: BTreeMap::new(), body: Body::Json(body) }
+    }
+
+    #[test]
+    fn differences_are_told_by_their_place() {
+        let recorded = asked(json!({
+            "model": "a", "messages": [{"content": "hi"}, {"content": "you"}], "x/y": 1, "gone": [1]
+        }));
+        let now = asked(json!({
+            "model": "b", "messages": [{"content": "hi"}], "x/y": 2, "new": true
+        }));
+        expect![[r#"
+            /model: recorded "a", now "b"
+            /messages/1: recorded {"content":"you"}, now nothing
+            /x~1y: recorded 1, now 2
+            /gone: recorded [1], now nothing
+            /new: recorded nothing, now true"#]]
+        .assert_eq(&differences(&recorded, &now).join("\n"));
+        let other = Asked { method: "PUT".to_owned(), body: Body::Text("x".to_owned()), ..now };
+        expect![[r#"
+            method: recorded "POST", now "PUT"
+            body: recorded JSON, now something else"#]]
+        .assert_eq(&differences(&recorded, &other).join("\n"));
+    }
+
+    #[test]
+    fn a_long_text_is_shown_where_it_parts() {
+        let text = "the same over and over ".repeat(20);
+        let recorded = asked(json!({"p": format!("{text}one way")}));
+        let now = asked(json!({"p": format!("{text}another way")}));
+        expect![[r#"/p: recorded …me over and over the same over and over one way", now …me over and over the same over and over another way""#]]
+            .assert_eq(&differences(&recorded, &now).join("\n"));
+    }
+
+    #[test]
+    fn what_is_new_in_every_run_is_no_difference() {
+        let id = |digit: &str| format!("run_{}", digit.repeat(ID_DIGITS));
+        let one = |digit: &str| {
+            asked(json!({
+                "run_id": digit, "idempotency_key": digit, "trace": {"traceparent": digit},
+                "meta": {"dispatch_token": digit}, "text": format!("in {}: ä", id(digit)),
+            }))
+        };
+        assert_eq!(differences(&one("a"), &one("b")), Vec::<String>::new());
+        let short = asked(json!("run_abc"));
+        assert_eq!(differences(&short, &asked(json!("run_abd"))).len(), 1);
+    }
+
+    #[test]
+    fn no_more_differences_are_told_than_one_reads() {
+        let many = |from: u64| asked((from..from + 100).collect::<Vec<u64>>().into());
+        assert_eq!(differences(&many(0), &many(1)).len(), DIFFERENCES_MAX);
+    }
+}

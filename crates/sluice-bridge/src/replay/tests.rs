@@ -1,0 +1,314 @@
+//! What is recorded is replayed, by the same people asking the same things.
+
+use super::*;
+use crate::desk::{Desk, answer, error, request};
+use crate::directory::{Connection, Kit};
+use crate::record::Recorder;
+use crate::secret::Secret;
+use crate::tools::{Structured, Tool, ToolAnswer};
+use reqwest::header::AUTHORIZATION;
+use serde_json::{Value, json};
+use sluice_core::port::adapter::CallErrorCode;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const KEY: &str = "replay-key-hunter2";
+
+/// Answers by what is in the URL.
+#[derive(Debug)]
+struct Provider;
+
+struct Coming(HeaderMap, VecDeque<Result<Vec<u8>, OutboundError>>);
+
+impl Incoming for Coming {
+    fn status(&self) -> u16 {
+        200
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.0
+    }
+
+    fn chunk(&mut self) -> Later<'_, Result<Option<Vec<u8>>, OutboundError>> {
+        Box::pin(std::future::ready(self.1.pop_front().transpose()))
+    }
+}
+
+impl Wire for Provider {
+    fn open<'a>(
+        &'a self,
+        _: Place<'a>,
+        request: &'a Request,
+    ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
+        crate::secret::known::process().note(&Secret::new(KEY));
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("text/plain"));
+        headers.insert("set-cookie", HeaderValue::from_static("a=b"));
+        headers.insert("x-request-id", HeaderValue::from_static(KEY));
+        let parts: Vec<Result<Vec<u8>, OutboundError>> = match request.url.as_str() {
+            url if url.contains("unreachable") => {
+                return Box::pin(std::future::ready(Err(OutboundError::Unreachable)));
+            }
+            url if url.contains("break") => vec![Ok(b"a".to_vec()), Err(OutboundError::Broken)],
+            url if url.contains("bytes") => vec![Ok(vec![0xff, 0]), Ok(b"text".to_vec())],
+            url if url.contains("leak") => {
+                let (one, two) = KEY.split_at(7);
+                vec![Ok(format!("key {one}").into_bytes()), Ok(two.as_bytes().to_vec())]
+            }
+            _ => vec![Ok(b"one ".to_vec()), Ok(b"two".to_vec())],
+        };
+        let coming = Box::new(Coming(headers, parts.into())) as Box<dyn Incoming>;
+        Box::pin(std::future::ready(Ok(coming)))
+    }
+}
+
+fn asks(path: &str, body: &Value) -> Request {
+    let url = format!("https://example.com/{path}");
+    let body = body.to_string().into_bytes();
+    let mut value = HeaderValue::from_static("Bearer replay-key-hunter2");
+    value.set_sensitive(true);
+    Request::post(&url, body, Duration::from_secs(1), 1000).header(AUTHORIZATION, value)
+}
+
+fn place(step: &str) -> Place<'_> {
+    Place { step, dispatch_no: 1, number: 1 }
+}
+
+/// Everything that came, and how it ended.
+async fn read(wire: &dyn Wire, step: &str, request: &Request) -> (Vec<Vec<u8>>, String) {
+    let mut incoming = match wire.open(place(step), request).await {
+        Ok(incoming) => incoming,
+        Err(error) => return (Vec::new(), error.to_string()),
+    };
+    let mut parts = Vec::new();
+    loop {
+        match incoming.chunk().await {
+            Ok(Some(part)) => parts.push(part),
+            Ok(None) => return (parts, "whole".to_owned()),
+            Err(error) => return (parts, error.to_string()),
+        }
+    }
+}
+
+fn file(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().join("calls.jsonl")
+}
+
+#[tokio::test]
+async fn what_came_comes_again_part_by_part_and_failure_by_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    let asked =
+        ["whole", "break", "bytes", "unreachable"].map(|path| (path, asks(path, &json!({}))));
+    let mut first = Vec::new();
+    for (path, request) in &asked {
+        first.push(read(wire.as_ref(), path, request).await);
+    }
+    assert_eq!(recorder.finish(), Ok(4));
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let wire = replay.wire();
+    for ((path, request), first) in asked.iter().zip(first) {
+        assert_eq!(read(wire.as_ref(), path, request).await, first, "{path}");
+    }
+    assert_eq!((replay.diverged(), replay.unused()), (Vec::new(), Vec::new()));
+    let mode = std::fs::metadata(file(&dir)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    let body = json!({"prompt": format!("my key is {KEY}"), "dispatch_token": "sld_token"});
+    let request = asks("leak?api_key=other-secret&alt=sse", &body);
+    read(wire.as_ref(), "a", &request).await;
+    recorder.tools(Arc::new(Tools)).call("t.x", &json!({"k": KEY}), place("b")).await.unwrap();
+    recorder.finish().unwrap();
+    let text = std::fs::read_to_string(file(&dir)).unwrap();
+    for secret in ["hunter2", "other-secret", "sld_token", "Bearer", "a=b"] {
+        assert!(!text.contains(secret), "{secret} is in {text}");
+    }
+    assert!(text.contains("alt=sse") && text.contains("key [redacted]"), "{text}");
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let (parts, end) = read(replay.wire().as_ref(), "a", &request).await;
+    assert_eq!((parts.concat(), end.as_str()), (b"key [redacted]".to_vec(), "whole"));
+}
+
+#[tokio::test]
+async fn what_is_asked_otherwise_fails_and_is_told_precisely() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    read(wire.as_ref(), "a", &asks("x", &json!({"model": "m", "n": [1, 2]}))).await;
+    read(wire.as_ref(), "left", &asks("x", &json!({}))).await;
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let wire = replay.wire();
+    let (_, told) = read(wire.as_ref(), "a", &asks("x", &json!({"model": "m", "n": [1, 3]}))).await;
+    let at = "step `a`, dispatch 1, request 1 (POST https://example.com/x)";
+    let what = format!("{at}: /n/1: recorded 2, now 3");
+    assert_eq!(told, format!("diverges from the recording at {what}"));
+    let (_, told) = read(wire.as_ref(), "a", &asks("x", &json!({}))).await;
+    assert!(told.ends_with("it was never recorded"), "{told}");
+    let (_, told) = read(wire.as_ref(), "new", &asks("y", &json!({}))).await;
+    assert!(told.contains("step `new`") && told.ends_with("it was never recorded"), "{told}");
+    assert_eq!(replay.diverged().len(), 3);
+    assert_eq!(replay.diverged()[0], what);
+    let left = "step `left`, dispatch 1, request 1 (POST https://example.com/x)";
+    assert_eq!(replay.unused(), [left]);
+    for n in 0..100 {
+        read(wire.as_ref(), &format!("s{n}"), &asks("y", &json!({}))).await;
+    }
+    let told = replay.diverged();
+    assert_eq!((told.len(), told[20].as_str()), (21, "and 83 more"));
+}
+
+#[tokio::test]
+async fn of_two_exchanges_at_one_place_the_one_that_fits_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    read(wire.as_ref(), "a", &asks("bytes", &json!(1))).await;
+    read(wire.as_ref(), "a", &asks("whole", &json!(2))).await;
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let wire = replay.wire();
+    assert_eq!(read(wire.as_ref(), "a", &asks("whole", &json!(2))).await.0.len(), 2);
+    assert_eq!(read(wire.as_ref(), "a", &asks("bytes", &json!(1))).await.0[0], [0xff, 0]);
+    assert_eq!((replay.diverged(), replay.unused()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_tool_and_a_request_of_one_number_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let wire = recorder.wire(Arc::new(Provider));
+    read(wire.as_ref(), "a", &asks("x", &json!(1))).await;
+    recorder.tools(Arc::new(Tools)).call("t.x", &json!({}), place("a")).await.unwrap();
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let other = replay.tools("t").call("t.x", &json!({"b": 1}), place("a")).await.unwrap_err();
+    assert!(other.is_divergence() && other.0.contains("/b: recorded nothing, now 1"), "{other}");
+    assert_eq!(read(replay.wire().as_ref(), "a", &asks("x", &json!(1))).await.1, "whole");
+}
+
+#[tokio::test]
+async fn what_belongs_to_no_dispatch_is_neither_kept_nor_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let (live, how) = (recorder.wire(Arc::new(Provider)), asks("health", &json!({})));
+    assert_eq!(live.open(Place::ASIDE, &how).await.map(|answer| answer.status()).ok(), Some(200));
+    assert_eq!((recorder.finish(), live.is_live()), (Ok(0), true));
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let wire = replay.wire();
+    assert_eq!(wire.open(Place::ASIDE, &how).await.map(|answer| answer.status()).ok(), Some(200));
+    assert_eq!((replay.diverged(), wire.is_live()), (Vec::new(), false));
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let read = |text: &str| Replay::read(text.as_bytes()).map(|_| ()).unwrap_err();
+    assert_eq!(read(""), NoRecording::NotOne);
+    assert_eq!(read("{}\n"), NoRecording::NotOne);
+    assert_eq!(read("{\"sluice_recording\":2}\n"), NoRecording::Version(2));
+    assert_eq!(read("{\"sluice_recording\":1}\n\n{}\n"), NoRecording::BadLine(3));
+    let bad = json!({"step": "a", "dispatch_no": 1, "number": 1,
+        "asked": {"method": "POST", "url": "x", "body": {"json": 1}},
+        "outcome": {"answered": {"status": 200, "chunks": [{"base64": "?"}], "end": "whole"}}});
+    assert_eq!(read(&format!("{{\"sluice_recording\":1}}\n{bad}")), NoRecording::BadLine(2));
+    assert!(Replay::read(b"{\"sluice_recording\":1}\n").is_ok());
+    let missing = Replay::open(Path::new("/nowhere/at/all")).unwrap_err();
+    assert_eq!(missing, NoRecording::Unreadable(io::ErrorKind::NotFound));
+    let unwritable = Recorder::create(Path::new("/nowhere/at/all")).unwrap_err();
+    assert!(unwritable.to_string().starts_with("the recording cannot be written"));
+}
+
+#[derive(Debug)]
+struct Tools;
+
+impl ToolServer for Tools {
+    fn name(&self) -> &str {
+        "t"
+    }
+
+    fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
+        let tool = Tool {
+            name: "t.x".to_owned(),
+            description: String::new(),
+            input_schema: json!({}),
+            read_only: true,
+        };
+        Box::pin(std::future::ready(Ok(Arc::from([tool]))))
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a Value,
+        _: Place<'a>,
+    ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
+        let said = match tool {
+            "t.x" => Ok(ToolAnswer { text: format!("got {input}"), failed: false }),
+            _ => Err(ToolTrouble("no such thing".to_owned())),
+        };
+        Box::pin(std::future::ready(said))
+    }
+
+    fn call_whole<'a>(
+        &'a self,
+        tool: &'a str,
+        input: &'a Value,
+        place: Place<'a>,
+    ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
+        Box::pin(async move {
+            let structured = json!({"got": input}).as_object().cloned();
+            Ok((self.call(tool, input, place).await?, structured))
+        })
+    }
+}
+
+fn kit(wire: Arc<dyn Wire>, server: Arc<dyn ToolServer>) -> Kit {
+    let tool_servers = BTreeMap::from([(server.name().to_owned(), server)]);
+    Kit { wire, tool_servers, callbacks: None }
+}
+
+/// A gateway of tools, whose key is nowhere to be found.
+fn gateway() -> Connection {
+    Connection {
+        provider: "mcp".to_owned(),
+        key: Some("env:SURELY_NOBODY_SET_THIS".parse().unwrap()),
+        tool_servers: vec!["t".to_owned(), "unknown".to_owned()],
+        ..Connection::default()
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_calls_a_tool_is_replayed_without_its_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Recorder::create(&file(&dir)).unwrap();
+    let live = kit(Arc::new(Provider), recorder.tools(Arc::new(Tools)));
+    let live_adapter = live.adapter("g", &gateway()).unwrap();
+    let step = |tool: &str, message: &str| sluice_core::port::adapter::Request {
+        tools: vec![tool.to_owned()],
+        ..request("a", message)
+    };
+    let (good, bad) = (step("t.x", r#"{"a": 1}"#), step("t.y", "{}"));
+    let bad = sluice_core::port::adapter::Request { dispatch_no: 2, ..bad };
+    let first = answer(live_adapter.as_ref(), &good, &Desk::default()).await;
+    assert_eq!(first.text.as_deref(), Some(r#"got {"a":1}"#));
+    let failed = answer(live_adapter.as_ref(), &bad, &Desk::default()).await;
+    live.tool_servers["t"].tools().await.unwrap();
+    recorder.finish().unwrap();
+
+    let replay = Replay::open(&file(&dir)).unwrap();
+    let kit = kit(replay.wire(), replay.tools("t"));
+    let adapter = kit.adapter("g", &gateway()).unwrap();
+    assert_eq!(answer(adapter.as_ref(), &good, &Desk::default()).await, first);
+    assert_eq!(answer(adapter.as_ref(), &bad, &Desk::default()).await, failed);
+    assert_eq!(kit.tool_servers["t"].tools().await.unwrap()[0].name, "t.x");
+    assert_eq!((replay.diverged(), replay.unused()), (Vec::new(), Vec::new()));
+    let other = answer(adapter.as_ref(), &step("t.x", r#"{"a": 2}"#), &Desk::default()).await;
+    assert_eq!(error(&other).0, CallErrorCode::InvalidRequest);
+    assert_eq!(replay.diverged().len(), 1);
+    assert!(replay.tools("u").tools().await.is_err());
+}

@@ -1,0 +1,168 @@
+//! An adapter round an adapter: nothing comes out that holds a secret.
+//!
+//! A provider may repeat the key it was shown, in an answer, an error or piece by
+//! piece. Whatever leaves the adapter goes through here first.
+//!
+//! INVARIANT: of a text that comes in pieces no more is held back than could still
+//! become a secret, and the pieces joined are what the whole would be.
+
+#[cfg(test)]
+mod tests;
+
+use crate::secret::known::Known;
+use crate::secret::scrub::{Flow, Scrub};
+use serde_json::{Map, Value};
+use sluice_core::port::Later;
+use sluice_core::port::adapter::{
+    Adapter, Answer, Call, Capabilities, Closed, Emission, Execution, Health, Process, Quote,
+    Recall, Request, ToolUse, ToolVerdict,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An adapter whose secrets stay inside.
+pub struct Scrubbed {
+    inner: Arc<dyn Adapter>,
+    known: &'static Known,
+}
+
+impl Scrubbed {
+    /// Takes these secrets out of all that this adapter says.
+    pub fn new(inner: Arc<dyn Adapter>, known: &'static Known) -> Scrubbed {
+        Scrubbed { inner, known }
+    }
+}
+
+impl Adapter for Scrubbed {
+    fn provider(&self) -> &'static str {
+        self.inner.provider()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        self.inner.health()
+    }
+
+    fn quote(&self, step: &str) -> Quote {
+        self.inner.quote(step)
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(async move {
+            let clean = Clean { call, known: self.known, flow: Mutex::default() };
+            let execution = self.inner.execute(request, &clean).await;
+            clean.end().await;
+            match execution {
+                Execution::Accepted => Execution::Accepted,
+                Execution::Done(mut answer) => {
+                    scrub_answer(&self.known.scrub(), &mut answer);
+                    Execution::Done(answer)
+                }
+            }
+        })
+    }
+
+    fn recall<'a>(&'a self, dispatch: &'a Recall) -> Later<'a, ()> {
+        self.inner.recall(dispatch)
+    }
+
+    fn stop_survivor<'a>(&'a self, process: &'a Process) -> Later<'a, ()> {
+        self.inner.stop_survivor(process)
+    }
+}
+
+/// The engine's end of a call, as the adapter inside sees it.
+struct Clean<'a> {
+    call: &'a dyn Call,
+    known: &'static Known,
+    flow: Mutex<Flow>,
+}
+
+impl Clean<'_> {
+    /// Lets go what was held back: nothing more comes.
+    async fn end(&self) {
+        let rest =
+            self.flow.lock().unwrap_or_else(PoisonError::into_inner).end(&self.known.scrub());
+        if !rest.is_empty() {
+            // Whoever is gone does not miss it.
+            let _ = self.call.emit(Emission::Text(rest)).await;
+        }
+    }
+}
+
+impl Call for Clean<'_> {
+    fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
+        let scrub = self.known.scrub();
+        let clean = |text: String| scrub.text(&text).into_owned();
+        let emission = match emission {
+            Emission::Text(piece) => {
+                let mut flow = self.flow.lock().unwrap_or_else(PoisonError::into_inner);
+                let text = flow.push(&scrub, &piece);
+                if text.is_empty() && !piece.is_empty() {
+                    return Box::pin(std::future::ready(Ok(())));
+                }
+                Emission::Text(text)
+            }
+            Emission::Media { url, mime } => Emission::Media { url: clean(url), mime: clean(mime) },
+            Emission::Log(line) => Emission::Log(clean(line)),
+            Emission::ToolEnded(mut ended) => {
+                ended.id = clean(ended.id);
+                ended.tool = clean(ended.tool);
+                Emission::ToolEnded(ended)
+            }
+            Emission::Process(process) => Emission::Process(process),
+        };
+        self.call.emit(emission)
+    }
+
+    fn tool(&self, mut wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
+        let scrub = self.known.scrub();
+        wanted.id = scrub.text(&wanted.id).into_owned();
+        wanted.tool = scrub.text(&wanted.tool).into_owned();
+        scrub.value(&mut wanted.input);
+        self.call.tool(wanted)
+    }
+
+    fn cancelled(&self) -> Later<'_, ()> {
+        self.call.cancelled()
+    }
+}
+
+/// Everything of an answer that is not a number.
+fn scrub_answer(scrub: &Scrub, answer: &mut Answer) {
+    let Answer {
+        error,
+        text,
+        outputs,
+        kind,
+        artifact_kind,
+        media,
+        metadata,
+        usage,
+        session,
+        conversation,
+        artefacts,
+    } = answer;
+    if let Some(error) = error {
+        error.message = scrub.text(&error.message).into_owned();
+    }
+    for text in [text, kind, artifact_kind, session, &mut usage.model].into_iter().flatten() {
+        *text = scrub.text(text).into_owned();
+    }
+    for object in [outputs, metadata].into_iter().flatten() {
+        scrub_object(scrub, object);
+    }
+    for value in media.iter_mut().chain(conversation).chain(artefacts) {
+        scrub.value(value);
+    }
+}
+
+fn scrub_object(scrub: &Scrub, object: &mut Map<String, Value>) {
+    let mut value = Value::Object(std::mem::take(object));
+    scrub.value(&mut value);
+    if let Value::Object(clean) = value {
+        *object = clean;
+    }
+}

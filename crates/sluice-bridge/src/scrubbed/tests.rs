@@ -1,0 +1,100 @@
+//! A provider that repeats the key it was shown, wherever it can.
+
+use super::*;
+use crate::desk::{Desk, answer, request};
+use crate::secret::Secret;
+use serde_json::json;
+use sluice_core::port::adapter::{CallErrorCode, ToolEnded, Usage};
+use std::sync::LazyLock;
+
+const KEY: &str = "sk-hunter2-hunter2";
+static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
+
+/// Says the key in everything it can say.
+struct Leaky;
+
+impl Adapter for Leaky {
+    fn provider(&self) -> &'static str {
+        "leaky"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn health(&self) -> Later<'_, Health> {
+        Box::pin(std::future::ready(Health::Healthy))
+    }
+
+    fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
+        Box::pin(async move {
+            // Read by the adapter itself, after it was wrapped.
+            KNOWN.note(&Secret::new(KEY));
+            for piece in request.message.split('|') {
+                call.emit(Emission::Text(piece.to_owned())).await.unwrap();
+            }
+            let url = format!("https://example.com/?key={KEY}");
+            call.emit(Emission::Media { url, mime: KEY.to_owned() }).await.unwrap();
+            call.emit(Emission::Log(format!("sent {KEY}"))).await.unwrap();
+            let (id, tool) = (KEY.to_owned(), KEY.to_owned());
+            let wanted = ToolUse { id: id.clone(), tool: tool.clone(), input: json!({KEY: KEY}) };
+            call.tool(wanted).await.unwrap();
+            let ended = ToolEnded { id, tool, failed: false, bytes: 1, duration_ms: 1 };
+            call.emit(Emission::ToolEnded(ended)).await.unwrap();
+            Execution::Done(Box::new(everything()))
+        })
+    }
+}
+
+fn everything() -> Answer {
+    let object = || json!({"a": [KEY], KEY: {"b": format!("x{KEY}y")}}).as_object().cloned();
+    Answer {
+        text: Some(KEY.to_owned()),
+        outputs: object(),
+        kind: Some(KEY.to_owned()),
+        artifact_kind: Some(KEY.to_owned()),
+        media: Some(json!([KEY])),
+        metadata: object(),
+        usage: Usage { model: Some(KEY.to_owned()), ..Usage::default() },
+        session: Some(KEY.to_owned()),
+        conversation: vec![json!({"role": "assistant", "text": KEY})],
+        artefacts: vec![json!({"url": KEY})],
+        ..Answer::failed(CallErrorCode::Auth, format!("bad key {KEY}"))
+    }
+}
+
+async fn heard(message: &str) -> (Answer, Desk) {
+    let adapter = Scrubbed::new(Arc::new(Leaky), &KNOWN);
+    let desk = Desk::default();
+    let answer = answer(&adapter, &request("a", message), &desk).await;
+    (answer, desk)
+}
+
+#[tokio::test]
+async fn a_key_comes_out_nowhere() {
+    let (answer, desk) = heard(&format!("{KEY}|and {KEY}")).await;
+    let all = format!("{answer:?} {:?} {:?}", desk.emitted(), desk.asked());
+    assert!(!all.contains("hunter2"), "{all}");
+    let count = format!("{:?}", everything()).matches(KEY).count();
+    assert_eq!(format!("{answer:?}").matches("[redacted]").count(), count);
+    assert_eq!(desk.text(), "[redacted]and [redacted]");
+    assert_eq!(desk.log(), ["sent [redacted]"]);
+}
+
+#[tokio::test]
+async fn a_key_in_pieces_is_found_and_nothing_else_waits() {
+    let (_, desk) = heard("Your key is sk-hun|ter2-|hunter|2, all| right? sk-hunt|s rarely").await;
+    assert_eq!(desk.text(), "Your key is [redacted], all right? sk-hunts rarely");
+    let texts = desk.emitted().into_iter().filter_map(|one| match one {
+        Emission::Text(text) => Some(text),
+        _ => None,
+    });
+    let expected = ["Your key is ", "[redacted], all", " right? ", "sk-hunts rarely"];
+    assert_eq!(texts.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn a_key_that_is_only_begun_comes_out_at_the_end() {
+    let (_, desk) = heard("it begins with sk-hunter2").await;
+    assert_eq!(desk.text(), "it begins with sk-hunter2");
+}

@@ -1,0 +1,232 @@
+//! Servers of tools: `[tool_servers.NAME]` in `sluice.toml`, and nowhere else.
+//!
+//! A server is a command that is run here, or an address. Both are the operator's
+//! alone: no document and no row can name another.
+
+use serde_json::{Value, json};
+use sluice_bridge::mcp::McpServer;
+use sluice_bridge::mcp::stdio::Command;
+use sluice_core::secret::SecretRef;
+use sluice_core::suggest::suggest;
+use sluice_core::visible;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// The table.
+pub(super) const TABLE: &str = "tool_servers";
+/// What is said of a server.
+const FIELDS: [&str; 4] = ["command", "env", "url", "key"];
+/// Most servers.
+const SERVERS_MAX: usize = 100;
+/// Most words of a command, and most variables.
+const WORDS_MAX: usize = 100;
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A server of tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToolServer {
+    pub(crate) name: String,
+    way: Way,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    Command(Command),
+    Url { url: String, key: Option<SecretRef> },
+}
+
+/// What is wrong, and where in the text.
+type Notes = Vec<(usize, String)>;
+
+impl ToolServer {
+    /// How it is asked for tools. Nothing is started yet.
+    pub(crate) fn open(&self) -> Arc<dyn sluice_bridge::tools::ToolServer> {
+        Arc::new(match &self.way {
+            Way::Command(command) => McpServer::process(&self.name, command.clone()),
+            Way::Url { url, key } => McpServer::elsewhere(&self.name, url, key.clone())
+                .expect("the address was checked when it was read"),
+        })
+    }
+
+    /// What it is called among the settings.
+    pub(crate) fn setting(&self) -> String {
+        format!("{TABLE}.{}", self.name)
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.way {
+            Way::Command(command) => json!({"command": command.argv, "env": command.env}),
+            Way::Url { url, key } => json!({"url": url, "key": key}),
+        }
+    }
+}
+
+impl fmt::Display for ToolServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.way {
+            Way::Command(command) => {
+                f.write_str(&visible::brief(&command.argv.join(" ")))?;
+                if !command.env.is_empty() {
+                    write!(f, " (sees {})", command.env.join(", "))?;
+                }
+                Ok(())
+            }
+            Way::Url { url, key } => {
+                f.write_str(&visible::brief(url))?;
+                key.iter().try_for_each(|key| write!(f, " (key {key})"))
+            }
+        }
+    }
+}
+
+/// Reads all of them, or says everything that is wrong.
+pub(super) fn read(table: &DeTable<'_>, dir: &Path) -> Result<Vec<ToolServer>, Notes> {
+    let (mut servers, mut notes) = (Vec::new(), Notes::new());
+    if table.len() > SERVERS_MAX {
+        return Err(vec![(0, format!("there are more than {SERVERS_MAX} servers of tools"))]);
+    }
+    for (name, value) in table {
+        let (at, name) = (name.span().start, name.get_ref().as_ref());
+        let mut reading = Reading { name, dir, notes: Notes::new() };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(plain) {
+            let what = "is no name of a server: letters, digits, `_` and `-`, at most 64";
+            reading.note(at, what);
+        }
+        match value.get_ref() {
+            DeValue::Table(fields) => {
+                if let Some(way) = reading.way(at, fields)
+                    && reading.notes.is_empty()
+                {
+                    servers.push(ToolServer { name: name.to_owned(), way });
+                }
+            }
+            _ => reading.note(at, "is to be a table with `command` or `url`"),
+        }
+        notes.extend(reading.notes);
+    }
+    if notes.is_empty() { Ok(servers) } else { Err(notes) }
+}
+
+struct Reading<'t> {
+    name: &'t str,
+    dir: &'t Path,
+    notes: Notes,
+}
+
+impl Reading<'_> {
+    fn note(&mut self, at: usize, what: &str) {
+        let name = visible::brief(self.name);
+        self.notes.push((at, format!("`{TABLE}.{name}` {what}")));
+    }
+
+    fn way(&mut self, at: usize, fields: &DeTable<'_>) -> Option<Way> {
+        for key in fields.keys() {
+            let field = key.get_ref().as_ref();
+            if !FIELDS.contains(&field) {
+                let near = suggest(field, FIELDS);
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                let field = visible::brief(field);
+                self.note(key.span().start, &format!("has no field `{field}`{near}"));
+            }
+        }
+        let argv = self.words(fields, "command");
+        let env = self.words(fields, "env");
+        let url = self.text(fields, "url");
+        let key = self.text(fields, "key");
+        match (argv, url) {
+            (Some((at, argv)), None) => {
+                if let Some((at, _)) = key {
+                    self.note(at, "has a `key`, which only one with a `url` is shown");
+                }
+                self.command(at, argv, env)
+            }
+            (None, Some((at, url))) => {
+                if let Some((at, _)) = env {
+                    self.note(at, "has an `env`, which only a `command` sees");
+                }
+                self.address(at, url, key)
+            }
+            (Some(_), Some(_)) => {
+                self.note(at, "has both a `command` and a `url`");
+                None
+            }
+            (None, None) => {
+                let said = fields.contains_key("command") || fields.contains_key("url");
+                if !said {
+                    self.note(at, "needs a `command` or a `url`");
+                }
+                None
+            }
+        }
+    }
+
+    fn command(
+        &mut self,
+        at: usize,
+        mut argv: Vec<String>,
+        env: Option<(usize, Vec<String>)>,
+    ) -> Option<Way> {
+        let Some(program) = argv.first_mut().filter(|program| !program.is_empty()) else {
+            self.note(at, "has a `command` without a program");
+            return None;
+        };
+        // Paths in a file are meant from where it stands; a bare name is looked up.
+        if program.contains('/') {
+            *program = self.dir.join(&*program).to_string_lossy().into_owned();
+        }
+        let (at, env) = env.unwrap_or_default();
+        let is_name = |name: &String| format!("env:{name}").parse::<SecretRef>().is_ok();
+        if let Some(bad) = env.iter().find(|name| !is_name(name)) {
+            let bad = visible::brief(bad).into_owned();
+            self.note(at, &format!("has an `env` with `{bad}`, which names no variable"));
+        }
+        Some(Way::Command(Command { argv, env }))
+    }
+
+    fn address(&mut self, at: usize, url: String, key: Option<(usize, String)>) -> Option<Way> {
+        if let Err(refusal) = McpServer::elsewhere(self.name, &url, None) {
+            self.note(at, &format!("has a `url` that {refusal}"));
+        }
+        let key = match key.map(|(at, key)| key.parse::<SecretRef>().map_err(|bad| (at, bad))) {
+            None => None,
+            Some(Ok(key)) => Some(key),
+            Some(Err((at, bad))) => {
+                self.note(at, &format!("has a `key` that cannot be used: {bad}"));
+                None
+            }
+        };
+        Some(Way::Url { url, key })
+    }
+
+    fn text(&mut self, fields: &DeTable<'_>, name: &str) -> Option<(usize, String)> {
+        let value = fields.get(name)?;
+        let at = value.span().start;
+        let Some(text) = value.get_ref().as_str() else {
+            self.note(at, &format!("has a `{name}` that is no text"));
+            return None;
+        };
+        Some((at, text.to_owned()))
+    }
+
+    fn words(&mut self, fields: &DeTable<'_>, name: &str) -> Option<(usize, Vec<String>)> {
+        let value = fields.get(name)?;
+        let at = value.span().start;
+        let words: Option<Vec<String>> = match value.get_ref() {
+            DeValue::Array(items) if items.len() <= WORDS_MAX => {
+                items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+            }
+            _ => None,
+        };
+        let whole = |words: &Vec<String>| !words.iter().any(|word| word.contains('\0'));
+        let words = words.filter(whole);
+        if words.is_none() {
+            let what = format!("has a `{name}` that is no list of at most {WORDS_MAX} texts");
+            self.note(at, &what);
+        }
+        words.map(|words| (at, words))
+    }
+}

@@ -1,0 +1,166 @@
+//! Servers of tools, recordings and replays.
+
+use crate::world::World;
+use serde_json::Value;
+
+const SERVER: &str = r#"
+echo "$$" >> starts
+while IFS= read -r line; do
+  id=${line#*'"id":'}; id=${id%%,*}
+  say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  case $line in
+    *'"initialize"'*) say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}' ;;
+    *'"tools/call"'*)
+      word=${line#*'"word":"'}; word=${word%%'"'*}
+      say '{"content":[{"type":"text","text":"'"$word, $KEPT"'"}],"structuredContent":{"said":"'"$word"'"}}' ;;
+  esac
+done
+"#;
+const SETTINGS: &str = r#"
+[tool_servers.bird]
+command = ["sh", "server.sh"]
+env = ["KEPT"]
+
+[tool_servers.far]
+url = "http://127.0.0.1:9/mcp"
+key = "env:FAR_KEY"
+"#;
+const SETUP: &str = "
+gateways:
+  toolbox: {provider: mcp, tool_servers: [bird], default: true}
+agents:
+  clerk: {trust_level: 5, gateway: toolbox}
+";
+const SAY: &str = r#"
+name: say
+steps:
+  - id: hello
+    agent: clerk
+    tools: [bird.say]
+    command: '{"word": "hello"}'
+  - id: again
+    agent: clerk
+    tools: [bird.say]
+    depends_on: [hello]
+    command: '{"word": "${hello.outputs.said} again"}'
+"#;
+
+fn world() -> World {
+    let world = World::new()
+        .file("server.sh", SERVER)
+        .file("sluice.toml", SETTINGS)
+        .file("setup.yaml", SETUP)
+        .file("say.lobsterx.yaml", SAY);
+    world.printed(&["apply", "-f", "setup.yaml"]);
+    world
+}
+
+/// Runs with something that the server is handed by name.
+fn run(world: &World, more: &[&str]) -> (Option<i32>, String, Value) {
+    let args: Vec<&str> =
+        ["run", "say.lobsterx.yaml", "--json"].iter().chain(more).copied().collect();
+    let mut command = world.command(&args);
+    command.env("KEPT", "a-kept-secret");
+    let output = crate::world::Running::spawn(command).output();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let state = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), told, state)
+}
+
+fn step<'a>(state: &'a Value, id: &str) -> &'a Value {
+    let all = state["node_results"].as_array().unwrap();
+    all.iter().find(|one| one["node_id"] == id).unwrap()
+}
+
+#[test]
+fn steps_call_tools_of_a_server_that_the_operator_names() {
+    let world = world();
+    let (code, told, state) = run(&world, &[]);
+    assert_eq!(code, Some(0), "{told} {state:#}");
+    assert_eq!(step(&state, "again")["stdout"], "hello again, [redacted]", "{state:#}");
+    assert_eq!(step(&state, "again")["outputs"]["said"], "hello again");
+    let starts = std::fs::read_to_string(world.path().join("starts")).unwrap();
+    assert_eq!(starts.lines().count(), 1);
+    let group = starts.trim();
+    world.until("the server is gone", |_| {
+        (!std::path::Path::new(&format!("/proc/{group}")).exists()).then_some(())
+    });
+}
+
+#[test]
+fn a_rule_about_tools_keeps_a_step_from_calling_one() {
+    let world = world().file(
+        "no.cedar",
+        "@id(\"all\") permit (principal, action, resource);\n\
+         @id(\"quiet\") forbid (principal, action == Action::\"use_tool\", resource);\n",
+    );
+    let (code, told, state) = run(&world, &["--policies", "no.cedar"]);
+    assert_eq!(code, Some(1), "{told}");
+    let failed = step(&state, "hello").to_string();
+    assert!(failed.contains("`bird.say` may not be called"), "{failed}");
+    assert!(!world.path().join("starts").exists());
+}
+
+#[test]
+fn a_run_is_recorded_and_replayed_without_its_tools() {
+    let world = world();
+    let (code, told, first) = run(&world, &["--record", "say.jsonl"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("exchanges recorded: 2"), "{told}");
+    let kept = std::fs::read_to_string(world.path().join("say.jsonl")).unwrap();
+    assert!(!kept.contains("a-kept-secret"), "{kept}");
+    std::fs::remove_file(world.path().join("server.sh")).unwrap();
+    let (code, told, second) = run(&world, &["--replay", "say.jsonl"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("replayed without a difference"), "{told}");
+    assert_eq!(step(&first, "again")["outputs"], step(&second, "again")["outputs"]);
+    // Something else is asked for: the run stops there, and the rest is left.
+    let world = world.file("say.lobsterx.yaml", &SAY.replace("\"hello\"", "\"hallo\""));
+    let (code, told, _) = run(&world, &["--replay", "say.jsonl"]);
+    assert_eq!(code, Some(1), "{told}");
+    let diverged = "diverged at step `hello`, dispatch 1, request 1 (TOOL tool:bird.say): \
+                    /word: recorded \"hello\", now \"hallo\"";
+    assert!(told.contains(diverged), "{told}");
+    let left = "never asked for: step `again`, dispatch 1, request 1 (TOOL tool:bird.say)";
+    assert!(told.contains(left), "{told}");
+}
+
+#[test]
+fn what_was_recorded_and_is_not_asked_for_is_a_difference() {
+    let world = world();
+    run(&world, &["--record", "say.jsonl"]);
+    let shorter = SAY.split("  - id: again").next().unwrap();
+    let world = world.file("say.lobsterx.yaml", shorter);
+    let (code, told, state) = run(&world, &["--replay", "say.jsonl"]);
+    assert_eq!((code, &state["status"]), (Some(1), &Value::from("completed")), "{told}");
+    assert!(told.contains("never asked for: step `again`"), "{told}");
+}
+
+#[test]
+fn what_is_no_recording_is_refused_before_anything_begins() {
+    let world = world();
+    let (code, told, _) = run(&world, &["--replay", "setup.yaml"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(
+        told.contains("error[recording_unusable]: `setup.yaml`: this is no recording"),
+        "{told}"
+    );
+    let (code, told, _) = run(&world, &["--record", "/nowhere/at/all"]);
+    assert_eq!(code, Some(2), "{told}");
+    let both = world.told(&["run", "say.lobsterx.yaml", "--record", "a", "--replay", "b"]);
+    assert!(both.contains("cannot be used with"), "{both}");
+    assert!(world.json(&["runs", "list", "--json"])["data"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn servers_of_tools_are_shown_among_the_settings() {
+    let world = world();
+    let told = world.told(&["config", "show"]);
+    assert!(told.contains("tool_servers.bird  sh server.sh (sees KEPT)  sluice.toml"), "{told}");
+    let far = "tool_servers.far  http://127.0.0.1:9/mcp (key env:FAR_KEY)  sluice.toml";
+    assert!(told.contains(far), "{told}");
+    let all = world.json(&["config", "show", "--json"]);
+    let all = all["data"].as_array().unwrap();
+    let bird = all.iter().find(|one| one["name"] == "tool_servers.bird").unwrap();
+    assert_eq!(bird["value"], serde_json::json!({"command": ["sh", "server.sh"], "env": ["KEPT"]}));
+}
