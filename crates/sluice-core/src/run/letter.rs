@@ -115,23 +115,7 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
             let keep = keep.iter().map(|one| step(one).ok_or_else(|| bad("keep")));
             Command::Rewind { by: text("by")?, keep: keep.collect::<Result<_, _>>()? }
         }
-        "resolve" => Command::Resolve(Box::new(Resolve {
-            approval: ApprovalId::parse(&text("approval")?).ok_or_else(|| bad("approval"))?,
-            decision: Decision::parse(&text("decision")?).ok_or_else(|| bad("decision"))?,
-            by: text("by")?,
-            comment: value["comment"].as_str().map(str::to_owned),
-            values: value["values"].as_object().cloned().unwrap_or_default(),
-            roles: match value.get("roles") {
-                None => Vec::new(),
-                Some(roles) => serde_json::from_value(roles.clone()).map_err(|_| bad("roles"))?,
-            },
-            constraints: match value.get("constraints") {
-                None => None,
-                Some(written) => {
-                    serde_json::from_value(written.clone()).map_err(|_| bad("constraints"))?
-                }
-            },
-        })),
+        "resolve" => Command::Resolve(Box::new(decode_resolve(&value)?)),
         "child_ended" => Command::ChildEnded {
             child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
             status: word::<RunStatus>(&text("status")?).ok_or_else(|| bad("status"))?,
@@ -148,28 +132,47 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
             },
         },
         "complete" => {
-            let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
-            let step = number("step").ok_or_else(|| bad("step"))?;
-            Command::Complete {
-                at: StepAt { step, item: number("item") },
-                dispatch_no: number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?,
-                answer: Box::new(decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?),
-            }
+            let (at, dispatch_no) = decode_place(&value)?;
+            let answer = decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?;
+            Command::Complete { at, dispatch_no, answer: Box::new(answer) }
         }
         "use_tool" => {
-            let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
-            let step = number("step").ok_or_else(|| bad("step"))?;
-            Command::UseTool {
-                at: StepAt { step, item: number("item") },
-                dispatch_no: number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?,
-                wanted: ToolUse {
-                    id: text("id")?,
-                    tool: text("tool")?,
-                    input: value["input"].clone(),
-                },
-            }
+            let (at, dispatch_no) = decode_place(&value)?;
+            let (id, tool, input) = (text("id")?, text("tool")?, value["input"].clone());
+            Command::UseTool { at, dispatch_no, wanted: ToolUse { id, tool, input } }
         }
         other => return Err(Unreadable(format!("`{other}` is nothing it could ask"))),
+    })
+}
+
+/// Which step, and which dispatch of it.
+fn decode_place(value: &Value) -> Result<(StepAt, u32), Unreadable> {
+    let bad = |what: &str| Unreadable(what.to_owned());
+    let number = |key: &str| value[key].as_u64().and_then(|one| u32::try_from(one).ok());
+    let step = number("step").ok_or_else(|| bad("step"))?;
+    let at = StepAt { step, item: number("item") };
+    Ok((at, number("dispatch_no").ok_or_else(|| bad("dispatch_no"))?))
+}
+
+fn decode_resolve(value: &Value) -> Result<Resolve, Unreadable> {
+    let bad = |what: &str| Unreadable(what.to_owned());
+    let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| bad(key));
+    Ok(Resolve {
+        approval: ApprovalId::parse(&text("approval")?).ok_or_else(|| bad("approval"))?,
+        decision: Decision::parse(&text("decision")?).ok_or_else(|| bad("decision"))?,
+        by: text("by")?,
+        comment: value["comment"].as_str().map(str::to_owned),
+        values: value["values"].as_object().cloned().unwrap_or_default(),
+        roles: match value.get("roles") {
+            None => Vec::new(),
+            Some(roles) => serde_json::from_value(roles.clone()).map_err(|_| bad("roles"))?,
+        },
+        constraints: match value.get("constraints") {
+            None => None,
+            Some(written) => {
+                serde_json::from_value(written.clone()).map_err(|_| bad("constraints"))?
+            }
+        },
     })
 }
 

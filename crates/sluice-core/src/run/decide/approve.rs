@@ -182,7 +182,6 @@ impl Turn<'_> {
         if resolution == Resolution::Rejected && !commented {
             return Err(Refusal::CommentMissing);
         }
-        let about_tool = source == ApprovalSource::Tool;
         let result = match (resolution, &self.run.step(at).work) {
             (Resolution::Approved, Work::Approval) => Some(self.granted(at, &resolve)?),
             _ => None,
@@ -201,10 +200,23 @@ impl Turn<'_> {
         if resolution == Resolution::Pending {
             return Ok(());
         }
-        if about_tool {
+        if source == ApprovalSource::Tool {
             self.rule_on_held(at, resolve.approval);
             return Ok(());
         }
+        let why = comment.map_or(rejected.clone(), |text| format!("{rejected}: {text}"));
+        self.answered(at, resolution, result, why);
+        Ok(())
+    }
+
+    /// What follows for a step from an answer about it.
+    fn answered(
+        &mut self,
+        at: StepAt,
+        resolution: Resolution,
+        result: Option<Completed>,
+        why: String,
+    ) {
         self.go_on_after_people();
         match resolution {
             Resolution::Approved | Resolution::Retry => {
@@ -212,10 +224,7 @@ impl Turn<'_> {
                     self.node(at, NodeEvent::Completed(Box::new(completed)));
                 }
             }
-            Resolution::Rejected => {
-                let why = comment.map_or(rejected.clone(), |text| format!("{rejected}: {text}"));
-                self.fail(at, Failure::new(Code::ApprovalRejected, why));
-            }
+            Resolution::Rejected => self.fail(at, Failure::new(Code::ApprovalRejected, why)),
             Resolution::Skip => {
                 let error = self.run.state(at).ending.as_ref();
                 let error = error.map(|ending| (ending.code.clone(), ending.message.clone()));
@@ -226,7 +235,6 @@ impl Turn<'_> {
             Resolution::Abort => self.abort(at),
             Resolution::Pending | Resolution::Expired | Resolution::Cancelled => {}
         }
-        Ok(())
     }
 
     /// Whether somebody may answer a question, and has not yet.
