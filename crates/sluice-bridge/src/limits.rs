@@ -144,6 +144,8 @@ pub const CONNECTIONS_MAX: usize = 8_192;
 /// How long somebody may take to say what they want of a bridge. Longer than a
 /// client keeps a connection for its next call, so that none is closed under it.
 pub const HEAD_MS: u64 = POOL_IDLE_MS + 5_000;
+/// How long somebody may take to read what a bridge sends them.
+pub const SLOW_READER_MS: u64 = 30_000;
 /// How long the body of a request to a bridge may take.
 pub const BODY_MS: u64 = 60_000;
 /// Longest request to stop a dispatch, in bytes.

@@ -19,6 +19,7 @@ mod deliver;
 mod door;
 mod events;
 mod line;
+mod patient;
 mod problem;
 pub mod registration;
 mod spool;

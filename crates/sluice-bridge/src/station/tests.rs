@@ -495,3 +495,20 @@ async fn a_station_says_that_it_is_there_until_it_is_not() {
     registration.leave().await;
     assert_eq!(world.engine.heard().pop().unwrap().body["status"], "offline");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_once_are_each_done_once_and_delivered() {
+    let world = World::new(DONE).await;
+    let began = Instant::now();
+    let all = futures_util::future::join_all((0..300).map(|at| {
+        let body = world.body(&format!("step[{at}]"));
+        let world = &world;
+        async move { world.dispatch(&body).await.0 }
+    }));
+    assert!(all.await.into_iter().all(|status| status == 202));
+    let heard = world.engine.hears(300).await;
+    let steps: std::collections::BTreeSet<_> =
+        heard.iter().map(|one| one.body["step_id"].to_string()).collect();
+    assert_eq!((steps.len(), world.ran()), (300, 300));
+    println!("300 dispatches taken, done and delivered in {:?}", began.elapsed());
+}

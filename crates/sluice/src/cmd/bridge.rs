@@ -29,7 +29,6 @@ use sluice_core::port::adapter::Adapter;
 use sluice_core::secret::SecretRef;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::refused::Refused;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -143,7 +142,9 @@ fn adapters(
     out: &mut Out,
 ) -> anyhow::Result<Option<Adapters>> {
     let wire = Arc::clone(outbound) as Arc<dyn sluice_bridge::wire::Wire>;
-    let kit = Kit { wire, tool_servers: BTreeMap::new(), callbacks: None };
+    let named = config::get().tool_servers().iter();
+    let tool_servers = named.map(|server| (server.name.clone(), server.open())).collect();
+    let kit = Kit { wire, tool_servers, callbacks: None };
     let mut adapters = Adapters::new();
     for (name, given) in &plan.adapters {
         let provider = given.provider.as_deref().unwrap_or(name);

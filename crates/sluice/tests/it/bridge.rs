@@ -186,7 +186,25 @@ fn a_file_that_makes_no_sense_is_told_and_nothing_begins() {
     let told: Vec<String> = ["odd", "unset", "nobody"]
         .map(|name| session.run(&["bridge", &format!("{name}.yaml"), "--listen", "127.0.0.1:0"]))
         .into();
-    expect![[r#""#]].assert_eq(&told.join("\n"));
+    expect![[r#"
+        stderr:
+        error[config_invalid]: `odd.yaml`: unknown field `odd`, expected one of `gateway`, `server`, `token`, `key`, `spool`, `adapters`, `servers`, `allow`, `running_max`
+         |
+         = help: the guide's page on the bridge has an example of the file
+        exit 2
+
+        stderr:
+        error[config_invalid]: `token`: the variable `NOT_SET_HERE` is not set
+         |
+         = help: `env:NAME` names a variable, `file:PATH` a file with nothing else in it
+        exit 2
+
+        stderr:
+        error[config_invalid]: `adapters`: nobody here speaks to `odd` as the adapter `odd` says
+         |
+         = help: the guide's page on the bridge has an example of the file
+        exit 2
+    "#]].assert_eq(&told.join("\n"));
     for name in ["torn.yaml", "missing.yaml"] {
         assert!(session.run(&["bridge", name]).ends_with("exit 2\n"), "{name}");
     }

@@ -20,6 +20,7 @@ fn help_names_every_command() {
           eval           Evaluate an expression against values
           run            Run a workflow here
           serve          Serve the API, and do the work of all runs here
+          bridge         Do the work of steps for a server elsewhere, as one of its gateways
           mcp            Let an agent use Sluice through tools, over standard input and output
           tokens         Who may ask for what over the network
           organisations  Organisations, each with a store of its own
