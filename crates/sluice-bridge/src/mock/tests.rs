@@ -124,14 +124,18 @@ a:
                 input_tokens: 12,
                 output_tokens: 5,
                 thinking_tokens: 7,
+                cached_tokens: 0,
                 cost: Money(
                     40000,
                 ),
+                unpriced: false,
                 unknown: false,
             },
             session: Some(
                 "s1",
             ),
+            conversation: [],
+            artefacts: [],
         }
     "#]]
     .assert_debug_eq(&answer);

@@ -102,10 +102,11 @@ fn a_person_is_asked_about_a_call_while_the_step_goes_on() {
             12 governance.decided a "hold" null
             13 approval.requested a apr2 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
             14 node.log a tool mail.send held
-            refused: not_approver (bob may not answer this: it is for ada)
-            15 approval.resolved a apr2 cancelled
-            16 node.completed a {}
-            17 run.completed {}
+            15 approval.resolved a apr2 rejected by bob
+            16 governance.decided a "hold" null
+            17 node.log a tool mail.send denied: rejected by bob: once is enough
+            18 node.completed a {}
+            19 run.completed {}
             untrusted: true
         "#]],
     );
@@ -139,11 +140,9 @@ fn a_question_ends_with_its_attempt_and_outlives_a_crash() {
             14 governance.decided a "hold" null
             15 approval.requested a apr2 tool "Let `a` call mail.send?\n{\"to\":\"bob\"}\npolicy own.cedar/send"
             16 node.log a tool mail.send held
-            17 governance.decided a "hold" null
-            18 node.log a tool mail.send held
-            19 approval.resolved a apr2 cancelled
-            20 node.completed a {}
-            21 run.completed {}
+            17 approval.resolved a apr2 cancelled
+            18 node.completed a {}
+            19 run.completed {}
         "#]],
     );
     check(
