@@ -48,7 +48,7 @@ pub struct Subject {
     /// One that needs a tool.
     pub tools: Option<Tooling>,
     /// How much of its work goes on, where the caller can see that from outside:
-    /// processes, open connections, tasks.
+    /// processes, open connections, tasks. Nothing, where nobody calls it.
     pub underway: Option<Count>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::watch::{Manner, Watch};
 use super::super::{Tried, failed, skipped};
-use super::{STOP, Subject, call, call_within, code, text};
+use super::{Count, STOP, Subject, call, call_within, code, text};
 use crate::limits::{CONFORMANCE_BEGIN_MS, CONFORMANCE_LOOK_MS, CONFORMANCE_TIMEOUT_MS};
 use sluice_core::port::adapter::{CallErrorCode, Request};
 use std::pin::pin;
@@ -26,18 +26,17 @@ pub(super) async fn cancelled(subject: &Subject) -> Tried {
         return skipped("it does not say that a cancelled call stops");
     }
     let watch = Watch::new(Manner::Takes);
-    let mut doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP));
+    let mut doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP + STOP));
     if let Ok(ended) = within(BEGIN, &mut doing).await {
         ended?;
         return failed("the slow request was over before it could be cancelled");
     }
     watch.cancel.cancel();
-    let answer = doing.await.map_err(|_| {
-        super::Stop::Failed(format!(
-            "it did not end within {} ms of being cancelled",
-            STOP.as_millis()
-        ))
-    })?;
+    let Ok(answer) = within(STOP, doing).await else {
+        let ms = STOP.as_millis();
+        return failed(format!("it did not end within {ms} ms of being cancelled"));
+    };
+    let answer = answer?;
     match code(&answer) {
         Some(CallErrorCode::Cancelled) => Ok(()),
         Some(other) => failed(format!("it says `{}` instead of `cancelled`", other.as_str())),
@@ -49,7 +48,9 @@ pub(super) async fn dropped(subject: &Subject) -> Tried {
     let Some(underway) = &subject.underway else {
         return skipped("nobody can see from outside whether work goes on");
     };
-    let before = underway();
+    if !rests(underway).await {
+        return failed("the work of an earlier call goes on");
+    }
     let watch = Watch::new(Manner::Takes);
     let during = {
         let doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP));
@@ -59,20 +60,25 @@ pub(super) async fn dropped(subject: &Subject) -> Tried {
         }
         underway()
     };
-    if during <= before {
-        return skipped("its work cannot be seen from outside while it goes on");
+    if during == 0 {
+        return failed("its work cannot be seen from outside while it goes on");
     }
+    if rests(underway).await {
+        return Ok(());
+    }
+    failed(format!("its work goes on {} ms after it was dropped", STOP.as_millis()))
+}
+
+/// Whether nothing is under way, soon.
+async fn rests(underway: &Count) -> bool {
     let until = Instant::now() + STOP;
-    while underway() > before {
+    while underway() > 0 {
         if Instant::now() >= until {
-            return failed(format!(
-                "its work goes on {} ms after it was dropped",
-                STOP.as_millis()
-            ));
+            return false;
         }
         sleep(Duration::from_millis(CONFORMANCE_LOOK_MS)).await;
     }
-    Ok(())
+    true
 }
 
 pub(super) async fn timeout(subject: &Subject) -> Tried {
