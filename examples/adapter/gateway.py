@@ -2,22 +2,38 @@
 """A whole gateway for Sluice, in Python's standard library alone. A template: put your
 provider where `work` is, and keep what is around it.
 
-    SLUICE_BRIDGE_KEY=... SLUICE_GATEWAY_TOKEN=... python3 gateway.py SPOOL [PORT]
+    export SLUICE_BRIDGE_KEY=... SLUICE_GATEWAY_TOKEN=... SLUICE_SERVERS=https://sluice.example.com
+    python3 gateway.py SPOOL [PORT]
 
 `sluice gateways check` passes; docs/guide/adapters.md says what each case is for.
 What must hold: a dispatch is in the spool before it is answered for, and its result
 before anybody is told. Whatever is killed, the next start finds it there.
 """
 import hashlib, hmac, json, os, re, sys, threading, time
-import urllib.error, urllib.request
 from datetime import datetime, timezone
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+
+def origin(url):
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+class Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None  # whoever sends us on must not get our tokens sent there
+
 
 KEY, TOKEN = os.environ["SLUICE_BRIDGE_KEY"], os.environ["SLUICE_GATEWAY_TOKEN"]
 SPOOL, PORT = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
 # Results and the token go to these and nobody else: a dispatch must not choose freely.
-SERVERS = os.environ.get("SLUICE_SERVERS", "http://127.0.0.1").split(",")
-BODY_MAX = 16 * 1024 * 1024
+SERVERS = [origin(url) for url in os.environ["SLUICE_SERVERS"].split()]
+OUT = build_opener(ProxyHandler({}), Stay)
+BODY_MAX, RUNNING_MAX = 16 * 1024 * 1024, 100
 WAITS = [0.2, 1, 5, 30, 60]  # seconds between tries; the last again and again
 EXPIRES = KEPT = 24 * 3600   # how long a result is tried, and remembered once it is taken
 CONSTRAINTS = set()          # names of constraints that `work` keeps to: none here
@@ -78,27 +94,35 @@ def check(body):
     if body["provider"] != "echo" or not isinstance(body.get("command", ""), str):
         return "nobody here does that"
     # A constraint that nobody keeps to must not look as if somebody did.
-    if set(body.get("governance_constraints") or {}) - CONSTRAINTS:
+    asked = body.get("governance_constraints", {})
+    if not isinstance(asked, dict) or set(asked) - CONSTRAINTS:
         return "a constraint is not known here"
-    url = body.get("callback_url")
-    if not isinstance(url, str) or not any(re.match(re.escape(s) + "[:/]", url) for s in SERVERS):
+    url, token = body.get("callback_url"), body.get("dispatch_token", "")
+    try:
+        ours = isinstance(url, str) and origin(url) in SERVERS
+    except ValueError:
+        ours = False
+    if not ours or not isinstance(token, str) or not re.fullmatch("[ -~]*", token):
         return "`callback_url` is not of a server that this gateway works for"
     return None
 
 
 def take(body):
-    """Remembers a dispatch and begins it. One that is known is not begun again; if
-    it is over, whoever sends it again has no result, and is brought it once more."""
+    """Remembers a dispatch and begins it; says whether there was room. One that is known
+    is not begun again: if it is over, whoever sends it again is brought the result again."""
     name = name_of(body)
     with LOCK:
         kept = load(name)
+        if kept is None and len(STOP) >= RUNNING_MAX:
+            return False
         if kept is None:
-            save(name, {"state": "accepted", "dispatch": body, "at": now()})
+            save(name, {"state": "accepted", "dispatch": body})
             STOP[name] = threading.Event()
             threading.Thread(target=live, args=(name, body), daemon=True).start()
         elif kept["state"] == "delivered":
-            save(name, {**kept, "state": "finished", "dispatch": body})
+            save(name, {**kept, "state": "finished", "dispatch": body, "ended": time.time()})
             threading.Thread(target=deliver, args=(name,), daemon=True).start()
+    return True
 
 
 def live(name, body):
@@ -115,41 +139,44 @@ def live(name, body):
     worker.start()
     while worker.is_alive() and not stop.is_set() and time.monotonic() < until:
         worker.join(0.02)
-    if "done" in box:
-        result = box["done"]
-    elif stop.is_set():
-        result = {"status": "failed", "error_code": "cancelled", "error": "it was cancelled"}
-    else:
+    # Whatever it says once it was stopped: it was not wanted, or late. What it cost counts.
+    failed = None
+    if stop.is_set():
+        failed = {"status": "failed", "error_code": "cancelled", "error": "it was cancelled"}
+    elif worker.is_alive():
+        failed = {"status": "timed_out", "error_code": "timeout", "error": "it took too long"}
+    if failed:
         stop.set()
-        result = {"status": "timed_out", "error_code": "timeout", "error": "it took too long"}
-    finish(name, {**result, "started_at": began, "completed_at": now()})
+        worker.join(1)
+        failed.update({k: v for k, v in box.get("done", {}).items() if k == "cost"})
+    finish(name, {**(failed or box["done"]), "started_at": began, "completed_at": now()})
 
 
 def finish(name, result):
     with LOCK:
         kept = load(name)
         ids = {field: kept["dispatch"][field] for field in ["run_id", "step_id", "dispatch_no"]}
-        save(name, {**kept, "state": "finished", "result": {**ids, **result}})
+        kept = {**kept, "ended": time.time(), "result": {**ids, **result}}
+        save(name, {**kept, "state": "finished"})
         STOP.pop(name, None)
     deliver(name)
 
 
 def deliver(name):
     """Brings a result to the engine until it has it. 4xx is a no for good."""
-    kept, until = load(name), time.time() + EXPIRES
-    body, tries = json.dumps(kept["result"]).encode(), 0
+    kept, tries = load(name), 0
+    body, until = json.dumps(kept["result"]).encode(), kept["ended"] + EXPIRES
     headers = {"Content-Type": "application/json", "X-Gateway-Token": TOKEN,
-               "X-Dispatch-Token": kept["dispatch"].get("dispatch_token") or ""}
+               "X-Dispatch-Token": kept["dispatch"].get("dispatch_token", "")}
     while time.time() < until:
         try:
-            request = urllib.request.Request(kept["dispatch"]["callback_url"], body, headers)
-            with urllib.request.urlopen(request, timeout=30):
+            with OUT.open(Request(kept["dispatch"]["callback_url"], body, headers), timeout=30):
                 break
-        except urllib.error.HTTPError as error:
+        except HTTPError as error:
             if 400 <= error.code < 500 and error.code not in (408, 425, 429):
                 print(f"a result is not taken: {error.code}", file=sys.stderr)
                 break
-        except OSError:
+        except (OSError, HTTPException):
             pass  # the engine is away
         time.sleep(WAITS[min(tries, len(WAITS) - 1)])
         tries += 1
@@ -161,17 +188,16 @@ def recover():
     """What an earlier life left: unfinished work is told as broken off, since nobody
     knows how far it came; results that were not taken are brought."""
     for entry in os.scandir(SPOOL):
-        name, kept = entry.name.removesuffix(".json"), None
-        if entry.name.endswith(".json"):
-            kept = load(name)
-        elif entry.name.endswith(".new"):
-            os.remove(entry.path)
-        if kept and kept["state"] == "accepted":
+        if not entry.name.endswith(".json"):
+            continue
+        name = entry.name.removesuffix(".json")
+        kept = load(name)
+        if kept["state"] == "accepted":
             broken = {"status": "failed", "error_code": "adapter_crash", "error": "it broke off"}
             threading.Thread(target=finish, args=(name, broken), daemon=True).start()
-        elif kept and kept["state"] == "finished":
+        elif kept["state"] == "finished":
             threading.Thread(target=deliver, args=(name,), daemon=True).start()
-        elif kept and entry.stat().st_mtime < time.time() - KEPT:
+        elif kept["ended"] < time.time() - KEPT:
             os.remove(entry.path)
 
 
@@ -202,8 +228,8 @@ class Door(BaseHTTPRequestHandler):
         if not hmac.compare_digest(shown, f"Bearer {KEY}".encode()):
             return self.answer(401, {"title": "the key is missing or wrong"})
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > BODY_MAX:
-            return self.answer(413, {"title": "the body is too long"})
+        if not re.fullmatch("[0-9]{1,12}", length) or int(length) > BODY_MAX:
+            return self.answer(413, {"title": "the body is too long, or does not say how long"})
         try:
             body = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
@@ -218,9 +244,11 @@ class Door(BaseHTTPRequestHandler):
         if why := check(body):
             return self.answer(422, {"title": why})
         try:
-            take(body)
-        except OSError:
-            return self.answer(503, {"title": "it cannot be remembered"})
+            taken = take(body)
+        except OSError:  # a full disk: nothing is answered for that is not remembered
+            taken = False
+        if not taken:
+            return self.answer(503, {"title": "not now"})
         ids = {"run_id": body["run_id"], "step_id": body["step_id"]}
         return self.answer(202, {"status": "dispatched", **ids, "dispatched_at": now()})
 

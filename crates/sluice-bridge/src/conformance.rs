@@ -13,6 +13,7 @@ pub mod gateway;
 mod tests;
 mod watch;
 
+use crate::limits::CONFORMANCE_WHY_BYTES_MAX;
 use serde::Serialize;
 
 /// What became of a case.
@@ -90,7 +91,11 @@ impl From<Tried> for Verdict {
     fn from(tried: Tried) -> Verdict {
         match tried {
             Ok(()) => Verdict::Passed,
-            Err(Stop::Failed(why)) => Verdict::Failed(why),
+            // It may hold what somebody elsewhere said, at any length.
+            Err(Stop::Failed(mut why)) => {
+                why.truncate(why.floor_char_boundary(CONFORMANCE_WHY_BYTES_MAX));
+                Verdict::Failed(why)
+            }
             Err(Stop::Skipped(why)) => Verdict::Skipped(why),
         }
     }

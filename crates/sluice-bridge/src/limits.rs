@@ -308,3 +308,5 @@ pub const CONFORMANCE_QUIET_MS: u64 = 600;
 pub const CONFORMANCE_ONCE_MS: u64 = 1_000;
 /// Most results that are kept.
 pub const CONFORMANCE_RESULTS_MAX: usize = 10_000;
+/// Longest account of why a case failed, in bytes.
+pub const CONFORMANCE_WHY_BYTES_MAX: usize = 2_048;

@@ -15,10 +15,11 @@ mod taking;
 #[cfg(test)]
 mod tests;
 
-use super::{Case, Report, Tried};
+use super::{Case, Report, Stop, Tried};
 use crate::limits::{CONFORMANCE_QUIET_MS, CONFORMANCE_RESULT_MS};
 use crate::outbound::Outbound;
 use crate::secret::Secret;
+use crate::secret::scrub::Scrub;
 use receiver::Receiver;
 use sluice_core::port::Later;
 use sluice_core::run::id::RunId;
@@ -124,7 +125,22 @@ impl Suite {
         let (case, check) = CASES.iter().find(|(case, _)| *case == name)?;
         let Suite { target, out, receiver, runs } = self;
         let bench = Bench { target, out, receiver, runs };
-        Some(Case { case, verdict: check(&bench).await.into() })
+        let tried = check(&bench).await.map_err(|stop| match stop {
+            Stop::Failed(why) => Stop::Failed(self.clean(&why)),
+            skipped @ Stop::Skipped(_) => skipped,
+        });
+        Some(Case { case, verdict: tried.into() })
+    }
+}
+
+impl Suite {
+    /// What is wrong, without secrets: a gateway may repeat what it was shown.
+    fn clean(&self, why: &str) -> String {
+        let secrets = [&self.target.key].into_iter().chain(&self.target.token);
+        match Scrub::new(secrets) {
+            Ok(scrub) => scrub.text(why).into_owned(),
+            Err(_) => "it is not so, and why cannot be shown".to_owned(),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ fn invalid(name: &str, why: &str) -> Refused {
     Refused::new(CONFIG_INVALID, format!("`{name}`: {why}"), remedy)
 }
 
-fn secret(what: &str, reference: &SecretRef) -> Result<Secret, Refused> {
+pub(super) fn secret(what: &str, reference: &SecretRef) -> Result<Secret, Refused> {
     Secret::read(reference).map_err(|error| {
         let remedy = "`env:NAME` names a variable, `file:PATH` a file with nothing else in it";
         Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), remedy)

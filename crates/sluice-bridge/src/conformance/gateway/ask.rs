@@ -63,10 +63,17 @@ impl Bench<'_> {
 
     /// Leaves a dispatch to the gateway, which must take it.
     pub(super) async fn leave(&self, body: &DispatchBody) -> Result<Answered, Stop> {
-        let answered = self.post(DISPATCH_PATH, &json(body)).await?;
+        self.leave_json(&json(body)).await
+    }
+
+    pub(super) async fn leave_json(&self, body: &Value) -> Result<Answered, Stop> {
+        let answered = self.post(DISPATCH_PATH, body).await?;
         match answered.status {
             202 => Ok(answered),
-            status => failed(format!("a dispatch is answered {status} instead of 202")),
+            status => {
+                let title = answered.body["title"].as_str().unwrap_or("it does not say why");
+                failed(format!("a dispatch is answered {status} instead of 202: {title}"))
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
 use serde_json::{Value, json};
 use sluice_core::run::id::RunId;
 use std::io;
@@ -55,7 +56,7 @@ impl Receiver {
         let listener = TcpListener::bind(at).await?;
         let (at, inside) = (listener.local_addr()?, Shared::default());
         let router = Router::new()
-            .fallback(take)
+            .route(PATH, post(take))
             .layer(DefaultBodyLimit::max(CALLBACK_BYTES_MAX))
             .with_state(Arc::clone(&inside));
         let serving = tokio::spawn(async move {

@@ -4,6 +4,7 @@ use super::super::{Tried, failed};
 use super::ask::{Pace, Who, json};
 use super::{Bench, QUIET, RESULT};
 use crate::limits::HEALTH_MS;
+use crate::protocol::dispatch::DispatchBody;
 use crate::protocol::{CANCEL_PATH, CancelBody, DISPATCH_PATH, HEALTH_PATH, SYNC_PATH};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -55,10 +56,7 @@ pub(super) async fn unknown_fields(bench: &Bench<'_>) -> Tried {
     let run = body.run_id;
     let mut body = json(&body);
     body["a_field_of_tomorrow"] = json!({"deep": [1, null, "x"]});
-    let answered = bench.post(DISPATCH_PATH, &body).await?;
-    if answered.status != 202 {
-        return failed(format!("a dispatch is answered {} instead of 202", answered.status));
-    }
+    bench.leave_json(&body).await?;
     if bench.receiver.wait(run, 1, RESULT).await.is_empty() {
         return failed("its result did not come");
     }
@@ -67,19 +65,27 @@ pub(super) async fn unknown_fields(bench: &Bench<'_>) -> Tried {
 
 pub(super) async fn constraint(bench: &Bench<'_>) -> Tried {
     let body = bench.dispatch(Pace::Quick);
-    let run = body.run_id;
-    let mut body = json(&body);
-    body["governance_constraints"] = json!({"a_constraint_of_tomorrow": true});
-    let answered = bench.post(DISPATCH_PATH, &body).await?;
+    let mut bound = json(&body);
+    bound["governance_constraints"] = json!({"a_constraint_of_tomorrow": true});
+    let answered = bench.post(DISPATCH_PATH, &bound).await?;
     if !(400..500).contains(&answered.status) {
         return failed(format!("it is answered {} instead of 4xx", answered.status));
     }
-    nothing_ran(bench, run).await
+    nothing_ran(bench, &body).await
 }
 
-async fn nothing_ran(bench: &Bench<'_>, run: sluice_core::run::id::RunId) -> Tried {
+/// Whether what was refused was not done, and is done when it is asked for properly:
+/// else everything may have been refused, for another reason.
+async fn nothing_ran(bench: &Bench<'_>, body: &DispatchBody) -> Tried {
     sleep(QUIET).await;
-    if bench.receiver.came(run).is_empty() { Ok(()) } else { failed("it was done all the same") }
+    if !bench.receiver.came(body.run_id).is_empty() {
+        return failed("it was done all the same");
+    }
+    bench.leave(body).await?;
+    if bench.receiver.wait(body.run_id, 1, RESULT).await.is_empty() {
+        return failed("it is not done either when it is sent properly");
+    }
+    Ok(())
 }
 
 pub(super) async fn stranger(bench: &Bench<'_>) -> Tried {
@@ -104,7 +110,7 @@ pub(super) async fn stranger(bench: &Bench<'_>) -> Tried {
             }
         }
     }
-    nothing_ran(bench, body.run_id).await
+    nothing_ran(bench, &body).await
 }
 
 /// Bodies that are no dispatch, each with what is wrong.

@@ -27,12 +27,13 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Which case finds which fault.
-pub(super) const FAULTS: [(&str, &str); 25] = [
+pub(super) const FAULTS: [(&str, &str); 26] = [
     ("health is answered within five seconds", "is fine"),
     ("health is answered within five seconds", "is silent"),
     ("a dispatch is answered with 202 and its ids", "answers 200"),
     ("a dispatch is answered with 202 and its ids", "names another run"),
     ("a dispatch is answered with 202 and its ids", "tells no time"),
+    ("a dispatch is answered with 202 and its ids", "repeats the key"),
     ("the result comes once, with its ids and both tokens", "brings nothing"),
     ("the result comes once, with its ids and both tokens", "brings it twice"),
     ("the result comes once, with its ids and both tokens", "shows no token of its own"),
@@ -93,11 +94,15 @@ async fn health(State(inside): Of) -> Response {
     }
 }
 
+fn is_engine(headers: &HeaderMap) -> bool {
+    headers.get("authorization").is_some_and(|shown| shown == &format!("Bearer {KEY}"))
+}
+
 impl Inside {
     fn enter(&self, headers: &HeaderMap, bytes: &Bytes) -> Result<DispatchBody, StatusCode> {
-        let shown = headers.get("authorization").map(HeaderValue::as_bytes);
-        let stranger = shown != Some(format!("Bearer {KEY}").as_bytes());
-        if stranger && !["lets everybody in", "works for strangers"].contains(&self.fault) {
+        if !is_engine(headers)
+            && !["lets everybody in", "works for strangers"].contains(&self.fault)
+        {
             return Err(StatusCode::UNAUTHORIZED);
         }
         let mut body: Value = serde_json::from_slice(bytes).unwrap_or_default();
@@ -177,7 +182,6 @@ async fn dispatch(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Respon
         Ok(body) => body,
         Err(status) => return status.into_response(),
     };
-    let stranger = headers.get("authorization").is_none();
     let (key, fault) = (body.key(), inside.fault);
     let known = inside.known.lock().unwrap().contains_key(&key);
     let stop = inside.known.lock().unwrap().entry(key).or_default().clone();
@@ -198,7 +202,10 @@ async fn dispatch(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Respon
     }
     match fault {
         "answers 200" => return axum::Json(answer).into_response(),
-        "works for strangers" if stranger => return StatusCode::UNAUTHORIZED.into_response(),
+        "works for strangers" if !is_engine(&headers) => {
+            return StatusCode::UNAUTHORIZED.into_response();
+        }
+        "repeats the key" => answer.status = KEY.repeat(1_000),
         "names another run" => answer.run_id = "run_1".to_owned(),
         "tells no time" => answer.dispatched_at = "now".to_owned(),
         _ => {}
@@ -207,6 +214,9 @@ async fn dispatch(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Respon
 }
 
 async fn sync(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Response {
+    if !is_engine(&headers) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
     let body = match inside.enter(&headers, &bytes) {
         Ok(body) => body,
         Err(status) => return status.into_response(),
@@ -222,9 +232,7 @@ async fn sync(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Response {
 }
 
 async fn cancel(State(inside): Of, headers: HeaderMap, bytes: Bytes) -> Response {
-    if headers.get("authorization").map(HeaderValue::as_bytes)
-        != Some(format!("Bearer {KEY}").as_bytes())
-    {
+    if !is_engine(&headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let Ok(body) = CancelBody::read(&bytes) else { return StatusCode::BAD_REQUEST.into_response() };
