@@ -5,6 +5,7 @@ use crate::session::{Session, binary, root};
 use crate::world::{World, shown};
 use expect_test::expect;
 use serde_json::{Value, json};
+use sluice_bridge::conformance::{adapter, gateway};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -193,6 +194,18 @@ fn what_a_killed_template_was_given_comes_to_an_end_in_its_next_life() {
         (body["dispatch_no"], body[name]) = (json!(2), value);
         assert_eq!(dispatch(&gateway, &body), "422", "{body}");
     }
+}
+
+#[test]
+fn the_guide_says_of_every_case_why_it_matters() {
+    let guide = std::fs::read_to_string(root().join("docs/guide/adapters.md")).unwrap();
+    let (gateways, adapters) = guide.split_once("## An adapter in Rust").unwrap();
+    let missing = |page: &str, names: Vec<&'static str>| -> Vec<&'static str> {
+        assert!(names.len() > 10);
+        names.into_iter().filter(|name| !page.contains(&format!("| {name} | "))).collect()
+    };
+    assert_eq!(missing(gateways, gateway::names().collect()), [""; 0]);
+    assert_eq!(missing(adapters, adapter::names().collect()), [""; 0]);
 }
 
 #[test]

@@ -52,22 +52,23 @@ async fn a_bridge_passes() {
 #[tokio::test]
 async fn a_bridge_with_another_token_or_key_is_found_out() {
     let other = || Secret::new("another");
-    let changes: [(&dyn Fn(Target) -> Target, &str, &str); 2] = [
+    let with = |at, token, key| Target { token: Some(token), key, ..target(at) };
+    let cases = [
         (
-            &|target| Target { token: Some(other()), ..target },
+            (other(), Secret::new(KEY)),
             "the result comes once, with its ids and both tokens",
             "`x-gateway-token` is not the token of the gateway",
         ),
         (
-            &|target| Target { key: other(), ..target },
+            (Secret::new(TOKEN), other()),
             "a dispatch is answered with 202 and its ids",
             "a dispatch is answered 401 instead of 202: ",
         ),
     ];
-    for (change, case, expected) in changes {
+    for ((token, key), case, expected) in cases {
         let receiver = receiver().await;
         let world = bridge(&receiver).await;
-        let suite = Suite::new(change(target(world.at)), local(), receiver);
+        let suite = Suite::new(with(world.at, token, key), local(), receiver);
         let Verdict::Failed(why) = suite.check_case(case).await.unwrap().verdict else {
             panic!("{case}: nothing is found");
         };
