@@ -19,7 +19,7 @@ pub(super) struct Written {
 }
 
 /// Runs with their versions and the hashes of their last events.
-type Heads = Vec<(RunId, u64, Hash)>;
+pub(super) type Heads = Vec<(RunId, u64, Hash)>;
 
 /// One stretch of frames, oldest first.
 #[derive(Debug, Default)]

@@ -2,13 +2,13 @@
 
 use super::column::{int, node_id, run_id, uint};
 use super::fault::Fault;
+use super::fresh::Heads;
 use super::reader::Desk;
 use super::writer::Work;
 use crate::limits::{SEAL_ROWS_MAX, SEALS_MAX};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
 use sluice_core::port::store::{Hash, NodeId};
-use sluice_core::run::id::RunId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::PoisonError;
 
@@ -76,7 +76,7 @@ fn known(
     connection: &Connection,
     upto: &mut SealMark,
     limit: usize,
-) -> Result<Option<Vec<(RunId, u64, Hash)>>, Fault> {
+) -> Result<Option<Heads>, Fault> {
     let sql = "SELECT coalesce(max(seq), 0) FROM frame";
     let newest: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     let mut fresh = desk.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,11 +89,7 @@ fn known(
 
 /// The newest version of every run that has a frame after the mark. The mark
 /// goes on to the last frame that was looked at.
-fn heads(
-    connection: &Connection,
-    upto: &mut SealMark,
-    limit: usize,
-) -> Result<Vec<(RunId, u64, Hash)>, Fault> {
+fn heads(connection: &Connection, upto: &mut SealMark, limit: usize) -> Result<Heads, Fault> {
     let sql = "SELECT seq, run, first, count, chain FROM frame WHERE seq > ?1
                ORDER BY seq LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
@@ -116,10 +112,7 @@ fn heads(
 }
 
 /// Names the runs. In the order of their numbers, so that neighbours share pages.
-fn named(
-    connection: &Connection,
-    newest: HashMap<i64, (u64, Hash)>,
-) -> Result<Vec<(RunId, u64, Hash)>, Fault> {
+fn named(connection: &Connection, newest: HashMap<i64, (u64, Hash)>) -> Result<Heads, Fault> {
     let mut newest: Vec<(i64, (u64, Hash))> = newest.into_iter().collect();
     newest.sort_unstable_by_key(|(num, _)| *num);
     let mut statement = connection.prepare_cached("SELECT id FROM run WHERE num = ?1")?;
