@@ -55,3 +55,6 @@ pub const DELIVERIES_KEPT: usize = 1000;
 
 /// Slots that are kept of a schedule.
 pub const SLOTS_KEPT: usize = 1000;
+
+/// Most frames of which the writer remembers where their runs stand.
+pub const FRESH_HEADS_MAX: usize = 65_536;

@@ -83,7 +83,7 @@ fn plan(args: &Bridge, out: &mut Out) -> anyhow::Result<Option<Plan>> {
         }
     };
     let base = Path::new(&args.file).parent().unwrap_or(Path::new("")).to_owned();
-    let read = input.text().and_then(|text| file::read(text));
+    let read = input.text().and_then(file::read);
     match read {
         Ok(value) => Ok(Some(Plan::new(value, &base).map_err(|why| invalid(&input.name, &why))?)),
         Err(diagnostics) => {
