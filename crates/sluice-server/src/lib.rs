@@ -3,6 +3,7 @@
 pub mod api;
 pub mod app;
 pub mod auth;
+pub mod console;
 pub mod hooks;
 pub mod house;
 pub mod limits;

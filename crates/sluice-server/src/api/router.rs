@@ -4,6 +4,7 @@ use super::cors;
 use super::gate::{self, matches};
 use super::route::Route;
 use crate::app::App;
+use crate::console;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method};
 use axum::response::Response;
@@ -58,7 +59,17 @@ impl Router {
         if preflight && page.is_some() && !methods.is_empty() {
             return gate::finish(cors::preflight(&methods), &gate::new_id(&self.app));
         }
-        gate::nowhere(&self.app, &methods)
+        if !methods.is_empty() {
+            return gate::nowhere(&self.app, &methods);
+        }
+        // What the API does not know may be a page.
+        let Some(page) = console::answer(request.uri().path(), request.headers()) else {
+            return gate::nowhere(&self.app, &[]);
+        };
+        if console::METHODS.contains(request.method()) {
+            return gate::finish(page, &gate::new_id(&self.app));
+        }
+        gate::nowhere(&self.app, &console::METHODS)
     }
 }
 

@@ -275,9 +275,20 @@ fn run_detail() -> Schema {
             "trace_id": {"type": "string"},
             "origin": {"type": ["object", "null"]},
             "last_event_id": {"type": "integer"},
+            "last_steps": {"type": "array", "items": {"type": "string"}},
+            "steps": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "node_id": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "wave": {"type": "integer"},
+                    "depends_on": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["node_id", "kind", "wave", "depends_on"],
+            }},
         },
         "required": ["run_id", "workflow", "status", "started_at", "initiator", "args",
-            "definition_hash", "trace_id", "last_event_id"],
+            "definition_hash", "trace_id", "last_event_id", "last_steps", "steps"],
     })
 }
 
@@ -291,9 +302,10 @@ fn step_detail() -> Schema {
             "attempts": events,
             "decisions": events,
             "logs": events,
+            "conversation": events,
             "others": events,
         },
-        "required": ["run_id", "node", "attempts", "decisions", "logs", "others"],
+        "required": ["run_id", "node", "attempts", "decisions", "logs", "conversation", "others"],
     })
 }
 
@@ -349,6 +361,16 @@ fn approval() -> Schema {
             "quorum": {"type": "integer"},
             "votes": {"type": "array", "items": {"type": "string"}},
             "not_initiator": {"type": "boolean"},
+            "initiator": {"type": "string"},
+            "asks_for": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "type": text,
+                    "required": {"type": "boolean"},
+                },
+                "required": ["name", "type", "required"],
+            }},
         },
         "required": ["approval_id", "run_id", "workflow", "node_id", "source", "summary",
             "approvers", "status", "requested_at", "expires_at", "digest", "changes", "quorum",

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sluice_core::journal::envelope::{Seen, Shown, timestamp};
+use sluice_core::plan::step::Step;
 use sluice_core::port::store::{Filter, RunRow};
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
@@ -84,6 +85,7 @@ pub async fn show(service: &Service, row: &RunRow) -> Done<Value> {
         })),
         "last_event_id": run.version,
         "last_steps": last_steps(&run),
+        "steps": steps(&run),
         "approvals": run.approvals.keys().map(|id| approvals::shown(&run, *id)).collect::<Vec<_>>(),
     });
     if let (Value::Object(shown), Value::Object(rest)) = (&mut shown, rest) {
@@ -98,6 +100,21 @@ fn last_steps(run: &Run) -> Vec<&str> {
     let plan = &run.definition.plan;
     let last = |(at, _): &(usize, _)| plan.graph.dependents(*at).is_empty();
     plan.steps.iter().enumerate().filter(last).map(|(_, step)| step.id.as_str()).collect()
+}
+
+/// The run's steps as a graph is drawn of them.
+fn steps(run: &Run) -> Vec<Value> {
+    let plan = &run.definition.plan;
+    let name = |at: &u32| plan.steps[*at as usize].id.as_str();
+    let step = |(at, step): (usize, &Step)| {
+        json!({
+            "node_id": step.id,
+            "kind": step.work.kind(),
+            "wave": plan.graph.layer_of(at),
+            "depends_on": plan.graph.dependencies(at).iter().map(name).collect::<Vec<_>>(),
+        })
+    };
+    plan.steps.iter().enumerate().map(step).collect()
 }
 
 /// Shows every event of a run to `see`, up to where it was loaded, page by page.

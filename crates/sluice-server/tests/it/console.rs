@@ -212,3 +212,32 @@ async fn filters_are_values_and_no_questions() {
     assert_eq!(all, after);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_served_and_unknown_paths_of_the_api_stay_problems() {
+    let world = World::new().await;
+    for path in ["/", "/runs", "/runs/run_1?tab=events", "/approvals", "/workflows/any"] {
+        let page = world.send(&Ask::get(path)).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+        assert_eq!(page.header("x-content-type-options"), Some("nosniff"), "{path}");
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+        assert!(page.header("set-cookie").is_none(), "{path}");
+        let head = world.send(&Ask::new("HEAD", path)).await;
+        assert_eq!((head.status, head.text().as_str()), (200, ""), "{path}");
+    }
+    let nowhere = ["/api", "/api/v1/nothing", "/api/v1/runs/x/nothing", "/hooks", "/assets/x.js"];
+    for path in nowhere.iter().chain(&["/runs/", "/runs/a/b", "/index.html"]) {
+        let none = world.send(&Ask::get(path)).await;
+        assert_eq!(none.status, 404, "{path}");
+        assert_eq!(none.header("content-type"), Some("application/problem+json"), "{path}");
+        assert_eq!(none.json()["code"], "not_found", "{path}");
+    }
+    let posted = world.send(&Ask::post("/runs", &json!({}))).await;
+    assert_eq!((posted.status, posted.header("allow")), (405, Some("GET, HEAD")));
+    // Where the API has the path, its answer stands.
+    let wrong = world.send(&Ask::new("PUT", "/healthz")).await;
+    assert_eq!(wrong.status, 405);
+    world.stop().await;
+}

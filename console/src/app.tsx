@@ -1,0 +1,101 @@
+// The frame of every page: where one can go, who one is, whether the server is there.
+import { lazy, Suspense, useState } from "react";
+import { Inbox } from "./approvals/inbox";
+import { useApprovals } from "./approvals/open";
+import { useLink } from "./link";
+import { Empty, Loading } from "./parts/states";
+import { Link, page, useAddress } from "./route";
+import { RunList } from "./runs/list";
+import { signOut, useMay, useSession } from "./session";
+import { switchTheme, theme } from "./theme";
+import { WorkflowList } from "./workflows/list";
+
+const RunPage = lazy(() => import("./runs/detail"));
+const Launch = lazy(() => import("./workflows/launch"));
+
+function Room() {
+  const here = page(useAddress().split("?")[0] ?? "/");
+  switch (here.name) {
+    case "runs":
+      return <RunList />;
+    case "run":
+      return <RunPage key={here.run} run={here.run} />;
+    case "approvals":
+      return <Inbox only={null} />;
+    case "approval":
+      return <Inbox only={here.approval} />;
+    case "workflows":
+      return <WorkflowList />;
+    case "workflow":
+      return <Launch key={here.workflow} name={here.workflow} />;
+    case "nowhere":
+      return (
+        <Empty title="There is nothing here">
+          <Link href="/runs">All runs</Link>
+        </Empty>
+      );
+  }
+}
+
+function Navigation() {
+  const here = page(useAddress().split("?")[0] ?? "/").name;
+  const open = useApprovals().data?.length ?? 0;
+  const decides = useMay("governance:read");
+  const current = (...names: string[]) => (names.includes(here) ? { "aria-current": "page" as const } : {});
+  return (
+    <nav aria-label="Rooms">
+      <Link href="/runs" {...current("runs", "run")}>
+        Runs
+      </Link>
+      {decides && (
+        <Link href="/approvals" {...current("approvals", "approval")}>
+          Approvals
+          {open > 0 && (
+            <span className="count">
+              {open}
+              <span className="sr"> open</span>
+            </span>
+          )}
+        </Link>
+      )}
+      <Link href="/workflows" {...current("workflows", "workflow")}>
+        Workflows
+      </Link>
+    </nav>
+  );
+}
+
+export function App() {
+  const session = useSession();
+  const link = useLink();
+  const [shown, setShown] = useState(theme);
+  const roles = session.roles.join(", ");
+  return (
+    <div className="frame">
+      <header>
+        <Link href="/runs" className="brand" aria-label="Sluice">
+          <img src="/favicon.svg" alt="" width="22" height="22" /> <span>Sluice</span>
+        </Link>
+        <Navigation />
+        <span className="grow" />
+        <span className="whoami muted small cut" title={`${session.organisation}: ${roles}`}>
+          {session.principal} · {roles}
+        </span>
+        <button type="button" className="plain" onClick={() => setShown(switchTheme())}>
+          {shown === "dark" ? "Light" : "Dark"}
+        </button>
+        <button type="button" className="plain" onClick={signOut}>
+          Sign out
+        </button>
+      </header>
+      <main>
+        <Suspense fallback={<Loading what="the page" />}>
+          <Room />
+        </Suspense>
+      </main>
+      <div className="gone" role="status">
+        {link === "gone" && <p>The server does not answer. The page goes on by itself when it is back.</p>}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,99 @@
+// Answering a question.
+import { useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { ask } from "../api/client";
+import { Field } from "../parts/field";
+import { type Draft, empty, read } from "../parts/fields";
+import { Refusal } from "../parts/states";
+import type { Approval } from "./question";
+
+type Answer = "approve" | "reject" | "retry" | "skip" | "abort";
+
+const WORDS: Readonly<Record<Answer, string>> = {
+  approve: "Approve",
+  reject: "Reject",
+  retry: "Try again",
+  skip: "Skip the step",
+  abort: "Stop the run",
+};
+
+export function Decide({ asked }: { asked: Approval }) {
+  const queries = useQueryClient();
+  const id = useId();
+  const wanted = Object.fromEntries(
+    (asked.asks_for ?? []).map((one) => [one.name, { type: one.type ?? undefined, required: one.required }]),
+  );
+  const [values, setValues] = useState<Record<string, Draft>>(() => empty(wanted));
+  const [comment, setComment] = useState("");
+  const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  const reason = comment.trim();
+  const answer = async (decision: Answer) => {
+    setRefused(null);
+    if (decision === "reject" && reason === "") {
+      setWrong({ [id]: "Say why: whoever started the run reads it." });
+      document.getElementById(id)?.focus();
+      return;
+    }
+    const given = decision === "approve" ? read(wanted, values) : { values: {}, wrong: {} };
+    setWrong(given.wrong);
+    if (Object.keys(given.wrong).length > 0) return;
+    setBusy(true);
+    try {
+      const body = { decision, values: given.values, ...(reason === "" ? {} : { comment: reason }) };
+      await ask("post", "/api/v1/approvals/{approval}/resolve", { path: { approval: asked.approval_id }, body });
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+      void queries.invalidateQueries({ queryKey: ["approvals"] });
+      void queries.invalidateQueries({ queryKey: ["approval"] });
+    }
+  };
+  const answers: Answer[] = asked.source === "escalation" ? ["retry", "skip", "abort"] : ["approve", "reject"];
+  return (
+    <div className="decide">
+      {Object.entries(wanted).map(([name, field]) => (
+        <Field
+          key={name}
+          name={name}
+          field={field}
+          draft={values[name] ?? ""}
+          wrong={wrong[name]}
+          onChange={(draft) => setValues({ ...values, [name]: draft })}
+        />
+      ))}
+      <div className="field">
+        <label htmlFor={id}>Comment{answers.includes("reject") && <span className="muted"> (a rejection needs one)</span>}</label>
+        <textarea
+          id={id}
+          rows={2}
+          value={comment}
+          aria-invalid={wrong[id] !== undefined}
+          aria-describedby={wrong[id] === undefined ? undefined : `${id}-wrong`}
+          onChange={(event) => setComment(event.target.value)}
+        />
+        {wrong[id] !== undefined && (
+          <span id={`${id}-wrong`} role="alert" className="ink-bad small">
+            {wrong[id]}
+          </span>
+        )}
+      </div>
+      {refused !== null && <Refusal error={refused} />}
+      <div className="bar">
+        {answers.map((one, at) => (
+          <button
+            key={one}
+            type="button"
+            className={at === 0 ? "primary" : one === "reject" || one === "abort" ? "danger" : ""}
+            disabled={busy}
+            onClick={() => answer(one)}
+          >
+            {WORDS[one]}
+          </button>
+        ))}
+      </div>
+    </div>
+  );
+}

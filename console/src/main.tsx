@@ -1,0 +1,37 @@
+// Where the console begins.
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Problem, unreachable } from "./api/client";
+import { App } from "./app";
+import { SignedIn } from "./session";
+import { applyTheme } from "./theme";
+import "./design/tokens.css";
+import "./design/base.css";
+import "./design/page.css";
+import "./design/runs.css";
+import "./design/decide.css";
+
+applyTheme();
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // What was refused is refused again; a server that is gone comes back.
+      retry: (failures, error) => unreachable(error) || (!(error instanceof Problem) && failures < 2),
+      retryDelay: (failures) => Math.min(5_000, 400 * 2 ** failures),
+      refetchOnWindowFocus: false,
+      staleTime: 5_000,
+    },
+  },
+});
+const root = document.getElementById("root");
+if (!root) throw new Error("the page has a root");
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <SignedIn>
+        <App />
+      </SignedIn>
+    </QueryClientProvider>
+  </StrictMode>,
+);

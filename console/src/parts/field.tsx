@@ -1,0 +1,65 @@
+// One field of a form, as its declaration wants it.
+import { useId } from "react";
+import { type Declared, type Draft, typed } from "./fields";
+
+interface Wish {
+  name: string;
+  field: Declared;
+  draft: Draft;
+  wrong: string | undefined;
+  onChange: (draft: Draft) => void;
+}
+
+export function Field({ name, field, draft, wrong, onChange }: Wish) {
+  const id = useId();
+  const about = [field.description ? `${id}-about` : null, wrong ? `${id}-wrong` : null].filter(Boolean).join(" ");
+  const shared = { id, value: draft, "aria-invalid": wrong !== undefined, "aria-describedby": about || undefined };
+  return (
+    <div className="field">
+      <label htmlFor={id}>
+        {name} <span className="muted small">{field.required ? "needed" : (field.type ?? "any")}</span>
+      </label>
+      <Control field={field} shared={shared} onChange={onChange} />
+      {field.description && (
+        <span id={`${id}-about`} className="muted small">
+          {field.description}
+        </span>
+      )}
+      {wrong !== undefined && (
+        <span id={`${id}-wrong`} role="alert" className="ink-bad small">
+          {wrong}
+        </span>
+      )}
+    </div>
+  );
+}
+
+interface ControlWish {
+  field: Declared;
+  shared: { id: string; value: string; "aria-invalid": boolean; "aria-describedby": string | undefined };
+  onChange: (draft: Draft) => void;
+}
+
+function Control({ field, shared, onChange }: ControlWish) {
+  const choices = field.enum ?? (field.type === "boolean" ? [true, false] : []);
+  if (choices.length > 0) {
+    const word = (choice: unknown) => (choice === true ? "yes" : choice === false ? "no" : typed(choice));
+    return (
+      <select {...shared} onChange={(event) => onChange(event.target.value)}>
+        {(!field.required || shared.value === "") && <option value="">–</option>}
+        {choices.map((choice) => (
+          <option key={typed(choice)} value={typed(choice)}>
+            {word(choice)}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  if (field.type === "array" || field.type === "object") {
+    return <textarea {...shared} className="mono" rows={3} onChange={(event) => onChange(event.target.value)} />;
+  }
+  const numeric = field.type === "number" || field.type === "integer";
+  return (
+    <input {...shared} inputMode={numeric ? "decimal" : undefined} onChange={(event) => onChange(event.target.value)} />
+  );
+}

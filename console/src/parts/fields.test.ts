@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { type Declared, empty, read } from "./fields";
+
+const value = (field: Declared, draft: string) => {
+  const { values, wrong } = read({ it: field }, { it: draft });
+  return wrong.it === undefined ? values.it : `wrong: ${wrong.it}`;
+};
+
+test("what is typed becomes what was declared", () => {
+  expect(value({ type: "string" }, "12")).toBe("12");
+  expect(value({ type: "number" }, "1.5")).toBe(1.5);
+  expect(value({ type: "integer" }, "12")).toBe(12);
+  expect(value({ type: "boolean" }, "false")).toBe(false);
+  expect(value({ type: "array" }, "[1]")).toEqual([1]);
+  expect(value({ type: "object" }, '{"a": 1}')).toEqual({ a: 1 });
+  expect(value({}, "[1]")).toEqual([1]);
+  expect(value({}, "plain [")).toBe("plain [");
+  expect(value({ type: "integer", enum: [1, 2] }, "2")).toBe(2);
+});
+
+test("what does not fit is refused", () => {
+  const bad: [Declared, string][] = [
+    [{ type: "number" }, "twelve"],
+    [{ type: "number" }, "1e999"],
+    [{ type: "integer" }, "1.5"],
+    [{ type: "integer" }, "9007199254740993"],
+    [{ type: "boolean" }, "1"],
+    [{ type: "array" }, "{}"],
+    [{ type: "object" }, "[]"],
+    [{ type: "object" }, "null"],
+    [{ enum: ["a"] }, "b"],
+    [{ required: true }, "  "],
+  ];
+  for (const [field, draft] of bad) expect(value(field, draft)).toMatch(/^wrong/);
+});
+
+test("what is left open is not sent", () => {
+  const fields = { a: { type: "number" }, b: { type: "string", default: "eu" }, c: { type: "integer", default: 3 } };
+  expect(empty(fields)).toEqual({ a: "", b: "eu", c: "3" });
+  expect(read(fields, { a: "", b: "eu", c: "3" })).toEqual({ values: { b: "eu", c: 3 }, wrong: {} });
+  expect(read(fields, { a: "", b: "", c: "" })).toEqual({ values: { b: "" }, wrong: {} });
+});

@@ -1,0 +1,83 @@
+// Forms out of declarations: what is typed, read as what was declared.
+
+export interface Declared {
+  type?: string | undefined;
+  required?: boolean;
+  default?: unknown;
+  enum?: readonly unknown[];
+  description?: string;
+}
+
+export type Declarations = Readonly<Record<string, Declared>>;
+
+/** What is typed: text, and for a yes or no also "true" and "false". */
+export type Draft = string;
+
+/** A value as one types it. */
+export function typed(value: unknown): Draft {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** The drafts that a form begins with. */
+export function empty(fields: Declarations): Record<string, Draft> {
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, typed(field.default)]));
+}
+
+function one(field: Declared, draft: Draft): { value: unknown } | { wrong: string } {
+  if (field.enum && field.enum.length > 0) {
+    const found = field.enum.find((choice) => typed(choice) === draft);
+    return found === undefined ? { wrong: "Choose one of the values." } : { value: found };
+  }
+  const json = (fits: (value: unknown) => boolean, wrong: string) => {
+    try {
+      const value: unknown = JSON.parse(draft);
+      return fits(value) ? { value } : { wrong };
+    } catch {
+      return { wrong };
+    }
+  };
+  switch (field.type) {
+    case "string":
+      return { value: draft };
+    case "number":
+      return json((value) => typeof value === "number" && Number.isFinite(value), "A number, as 12.5.");
+    case "integer":
+      return json(Number.isSafeInteger, "A whole number.");
+    case "boolean":
+      return json((value) => typeof value === "boolean", "Yes or no.");
+    case "array":
+      return json(Array.isArray, 'A list in JSON, as ["a", "b"].');
+    case "object":
+      return json((value) => typeof value === "object" && value !== null && !Array.isArray(value), 'An object in JSON, as {"a": 1}.');
+    default:
+      // Anything: JSON where it is JSON, else the text.
+      try {
+        return { value: JSON.parse(draft) as unknown };
+      } catch {
+        return { value: draft };
+      }
+  }
+}
+
+/** The values that were typed, and what is wrong with those that cannot be read. */
+export function read(
+  fields: Declarations,
+  drafts: Readonly<Record<string, Draft>>,
+): { values: Record<string, unknown>; wrong: Record<string, string> } {
+  const values: Record<string, unknown> = {};
+  const wrong: Record<string, string> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const draft = drafts[name] ?? "";
+    if (draft.trim() === "") {
+      if (field.required) wrong[name] = "This is needed.";
+      // Where something is declared for nothing, clearing the field means the empty text.
+      else if (field.type === "string" && typeof field.default === "string" && field.default !== "") values[name] = "";
+      continue;
+    }
+    const found = one(field, draft);
+    if ("wrong" in found) wrong[name] = found.wrong;
+    else values[name] = found.value;
+  }
+  return { values, wrong };
+}

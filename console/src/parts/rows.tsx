@@ -1,0 +1,55 @@
+// A long list of which only what can be seen is in the page.
+import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+export const ROW_PX = 34;
+/** Rows beyond the edges, so that scrolling shows no gap. */
+const SPARE = 12;
+
+interface Wish {
+  count: number;
+  row: (at: number) => ReactNode;
+  id: (at: number) => string | number;
+  label: string;
+  /** Whether the newest row stays in sight while one looks at the end. */
+  follow?: boolean;
+}
+
+export function Rows({ count, row, id, label, follow = false }: Wish) {
+  const box = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState({ top: 0, height: 600 });
+  const atEnd = useRef(true);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const look = () => {
+      atEnd.current = element.scrollTop + element.clientHeight >= element.scrollHeight - ROW_PX;
+      setSeen({ top: element.scrollTop, height: element.clientHeight });
+    };
+    look();
+    const resized = new ResizeObserver(look);
+    resized.observe(element);
+    element.addEventListener("scroll", look, { passive: true });
+    return () => {
+      resized.disconnect();
+      element.removeEventListener("scroll", look);
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (follow && atEnd.current && box.current && count > 0) box.current.scrollTop = box.current.scrollHeight;
+  }, [count, follow]);
+  const first = Math.max(0, Math.floor(seen.top / ROW_PX) - SPARE);
+  const last = Math.min(count, Math.ceil((seen.top + seen.height) / ROW_PX) + SPARE);
+  const shown = [];
+  for (let at = first; at < last; at += 1) {
+    shown.push(
+      <li key={id(at)} style={{ top: at * ROW_PX }} aria-setsize={count} aria-posinset={at + 1}>
+        {row(at)}
+      </li>,
+    );
+  }
+  return (
+    <div className="rows" ref={box} tabIndex={0} role="region" aria-label={label}>
+      <ol style={{ height: count * ROW_PX }}>{shown}</ol>
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+// A decision of the gates, one by one: what was compared, and what would unblock.
+import type { Event } from "../api/follow";
+import { clock } from "../parts/figures";
+import { Badge, words } from "../parts/status";
+import { visible } from "../parts/value";
+
+interface Gate {
+  gate: string;
+  outcome: string;
+  code?: string;
+  message?: string;
+  hint?: string;
+  observe?: boolean;
+  figures?: Record<string, unknown>;
+}
+
+const MARKS: Readonly<Record<string, [string, string]>> = {
+  pass: ["✓", "good"],
+  warn: ["!", "wait"],
+  block: ["✕", "bad"],
+  hold: ["‖", "wait"],
+  skip: ["–", "calm"],
+};
+
+const figure = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+
+function Line({ gate }: { gate: Gate }) {
+  const [mark, ink] = MARKS[gate.outcome] ?? ["?", "calm"];
+  const figures = Object.entries(gate.figures ?? {}).map(([name, value]) => `${words(name)} ${figure(value)}`);
+  return (
+    <li>
+      <span className={`ink-${ink}`} aria-hidden="true">
+        {mark}
+      </span>
+      <span>{words(gate.gate)}</span>
+      <span className={`small ink-${ink}`}>
+        {gate.outcome}
+        {gate.observe && " (observed only)"}
+      </span>
+      {gate.message && <p>{visible(gate.message)}</p>}
+      {gate.hint && (
+        <p>
+          <strong>To unblock:</strong> {visible(gate.hint)}
+        </p>
+      )}
+      {figures.length > 0 && <p>{visible(figures.join(" · "))}</p>}
+    </li>
+  );
+}
+
+/** One decision, newest first where there are several. */
+export function Decision({ event }: { event: Event }) {
+  const payload = event.payload as { disposition?: string; gates?: Gate[]; policyHash?: string; actionDigest?: string };
+  return (
+    <div className="decision">
+      <p className="bar small">
+        <Badge status={payload.disposition ?? "unknown"} />
+        <span className="muted">
+          event {event.eventId}, {clock(event.timestamp)}
+        </span>
+      </p>
+      <ul className="gates">
+        {(payload.gates ?? []).map((gate) => (
+          <Line key={gate.gate} gate={gate} />
+        ))}
+      </ul>
+      {payload.actionDigest && (
+        <p className="small muted cut" title={payload.actionDigest}>
+          action <code>{payload.actionDigest}</code>
+        </p>
+      )}
+    </div>
+  );
+}

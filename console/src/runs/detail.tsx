@@ -1,0 +1,180 @@
+// One run: its figures, its graph, its time, its journal, and a step of it.
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo } from "react";
+import { Copyable, duration, Moment, money, useNow } from "../parts/figures";
+import { Loading, Refusal } from "../parts/states";
+import { Badge } from "../parts/status";
+import { isNothing, Value, visible } from "../parts/value";
+import { Link, runPath, useWord } from "../route";
+import { Course } from "./course";
+import { Events } from "./events";
+import { Graph } from "./graph";
+import { Inspector } from "./inspector";
+import { type Live, type RunDetail, type RunState, useRun } from "./live";
+import { Timeline } from "./timeline";
+
+const VIEWS = ["graph", "timeline", "events", "result"] as const;
+type View = (typeof VIEWS)[number];
+
+export default function RunPage({ run }: { run: string }) {
+  const live = useRun(run);
+  const { detail, state } = live;
+  const queries = useQueryClient();
+  const asking = state?.approvals.filter((one) => one.status === "pending").length ?? 0;
+  useEffect(() => {
+    void queries.invalidateQueries({ queryKey: ["approvals"], refetchType: "active" });
+  }, [queries, asking]);
+  if (!detail || !state) {
+    return <div className="page">{live.error ? <Refusal error={live.error} /> : <Loading what="the run" />}</div>;
+  }
+  return (
+    <div className="run">
+      <Head detail={detail} state={state} onChanged={live.again} />
+      <Body live={live} detail={detail} state={state} />
+    </div>
+  );
+}
+
+function Head({ detail, state, onChanged }: { detail: RunDetail; state: RunState; onChanged: () => void }) {
+  const asked = state.approvals.filter((one) => one.status === "pending");
+  return (
+    <header className="run-head">
+      <div className="bar">
+        <h1>{state.workflow}</h1>
+        {state.version !== null && <span className="muted">v{state.version}</span>}
+        <Badge status={state.status} />
+        {state.degraded && <Badge status="degraded" as="wait" />}
+        <span className="grow" />
+        <Course state={state} onChanged={onChanged} />
+      </div>
+      <Figures detail={detail} state={state} />
+      {state.error_code && (
+        <div className="refusal">
+          <strong>{visible(state.error_code)}</strong>
+          <span>{visible(state.error_message ?? "")}</span>
+        </div>
+      )}
+      {asked.map((one) => (
+        <p key={one.approval_id} className="note bar">
+          <span className="grow">
+            <strong>{one.node_id}</strong> waits for a person: {visible(one.summary)}
+          </span>
+          <Link href={`/approvals/${encodeURIComponent(one.approval_id)}`} className="button">
+            Decide
+          </Link>
+        </p>
+      ))}
+    </header>
+  );
+}
+
+function Figures({ detail, state }: { detail: RunDetail; state: RunState }) {
+  const now = useNow(state.completed_at ? 3_600_000 : 1_000);
+  const took = state.duration_ms ?? now - Date.parse(state.started_at);
+  const done = state.executed_count;
+  const counts: [string, number][] = [
+    ["in flight", state.in_flight_count],
+    ["waiting", state.waiting_count],
+    ["failed", state.failed_count],
+  ];
+  const origin = detail.origin as { kind?: string; run_id?: string } | null | undefined;
+  return (
+    <div className="figures">
+      <Copyable text={state.run_id} />
+      <span>
+        by <b>{detail.initiator}</b> <Moment at={state.started_at} />
+      </span>
+      <span>
+        <b>{duration(took)}</b>
+      </span>
+      <span>
+        <b>
+          {done} of {state.node_results.length}
+        </b>{" "}
+        steps done
+      </span>
+      {counts.map(([name, count]) =>
+        count > 0 ? (
+          <span key={name}>
+            <b>{count}</b> {name}
+          </span>
+        ) : null,
+      )}
+      <span>
+        <b>{money(state.cost)}</b>
+      </span>
+      <span>
+        <b>{state.input_tokens + state.output_tokens}</b> tokens
+      </span>
+      {origin?.run_id && (
+        <span>
+          {origin.kind} of <Link href={runPath(origin.run_id)}>another run</Link>
+        </span>
+      )}
+      {state.parent_run_id && (
+        <span>
+          child of <Link href={runPath(state.parent_run_id)}>a run</Link>
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: RunState }) {
+  const [said, setView] = useWord("view");
+  const [step, setStep] = useWord("step");
+  const view: View = VIEWS.find((one) => one === said) ?? "graph";
+  const chosen = step === "" ? null : step;
+  const node = state.node_results.find((one) => one.node_id === chosen);
+  const status = useMemo(
+    () => new Map(state.node_results.map((one) => [one.node_id, one.status])),
+    [state.node_results],
+  );
+  return (
+    <div className={node ? "run-body" : "run-body alone-view"}>
+      <div className="views">
+        <div className="tabs" role="tablist" aria-label="Views of the run">
+          {VIEWS.map((one) => (
+            <button
+              key={one}
+              type="button"
+              role="tab"
+              id={`tab-${one}`}
+              aria-selected={one === view}
+              aria-controls="view"
+              onClick={() => setView(one === "graph" ? "" : one)}
+            >
+              {one[0]?.toUpperCase() + one.slice(1)}
+            </button>
+          ))}
+        </div>
+        <div className="view" id="view" role="tabpanel" aria-labelledby={`tab-${view}`} tabIndex={0}>
+          {view === "graph" && <Graph steps={detail.steps} status={status} chosen={chosen} onChoose={setStep} />}
+          {view === "timeline" && <Timeline state={state} chosen={chosen} onChoose={setStep} />}
+          {view === "events" && <Events run={state.run_id} feed={live.feed} chosen={chosen} onChoose={setStep} />}
+          {view === "result" && <Result detail={detail} state={state} />}
+        </div>
+      </div>
+      {node && <Inspector run={state.run_id} state={state} node={node} feed={live.feed} onClose={() => setStep("")} />}
+    </div>
+  );
+}
+
+function Result({ detail, state }: { detail: RunDetail; state: RunState }) {
+  return (
+    <div className="page">
+      <section className="field">
+        <h2>Outputs</h2>
+        {isNothing(state.outputs) ? <p className="muted">None yet.</p> : <Value of={state.outputs} label="Outputs" />}
+      </section>
+      <section className="field">
+        <h2>Arguments</h2>
+        {isNothing(detail.args) ? <p className="muted">None.</p> : <Value of={detail.args} label="Arguments" />}
+      </section>
+      <section className="field">
+        <h2>Definition</h2>
+        <Copyable text={detail.definition_hash} />
+      </section>
+    </div>
+  );
+}

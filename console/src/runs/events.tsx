@@ -1,0 +1,78 @@
+// The journal of a run, as it is written.
+import { useState } from "react";
+import { ask } from "../api/client";
+import type { Event } from "../api/follow";
+import { clock } from "../parts/figures";
+import { Rows } from "../parts/rows";
+import { Empty, Refusal } from "../parts/states";
+import { visible } from "../parts/value";
+import { type Feed, word } from "./feed";
+
+const PAGE = 500;
+const SHORT = 160;
+
+/** What an event says, in a line. */
+function gist(event: Event): string {
+  const found = ["errorMessage", "text", "summary", "status", "disposition", "waitingReason", "reason", "message", "hint"]
+    .map((name) => word(event, name))
+    .find((text) => text !== null && text !== "");
+  return visible((found ?? "").slice(0, SHORT)).replaceAll("\n", " ");
+}
+
+interface Wish {
+  run: string;
+  feed: Feed;
+  chosen: string | null;
+  onChoose: (step: string) => void;
+}
+
+export function Events({ run, feed, chosen, onChoose }: Wish) {
+  const [refused, setRefused] = useState<unknown>(null);
+  const events = feed.events;
+  const first = events[0]?.eventId ?? 1;
+  const earlier = async () => {
+    setRefused(null);
+    const after = Math.max(0, first - 1 - PAGE);
+    try {
+      const query = { cursor: after, limit: Math.min(PAGE, first - 1) };
+      const { data } = await ask("get", "/api/v1/runs/{run}/journal", { path: { run }, query });
+      feed.before(data);
+    } catch (error) {
+      setRefused(error);
+    }
+  };
+  if (events.length === 0) return <Empty title="Nothing was written yet" />;
+  const row = (at: number) => {
+    const event = events[at];
+    if (!event) return null;
+    const node = word(event, "nodeId");
+    return (
+      <button
+        type="button"
+        className={node !== null && node === chosen ? "event chosen" : "event"}
+        disabled={node === null}
+        onClick={() => node !== null && onChoose(node)}
+      >
+        <span className="muted right">{event.eventId}</span>
+        <span className="muted">{clock(event.timestamp)}</span>
+        <span className="cut mono">{event.type}</span>
+        <span className="cut">{node ?? ""}</span>
+        <span className="cut muted">{gist(event)}</span>
+      </button>
+    );
+  };
+  return (
+    <div className="journal">
+      {first > 1 && (
+        <p className="bar small">
+          <button type="button" className="link" onClick={earlier}>
+            Show earlier events
+          </button>
+          <span className="muted">{first - 1} before these</span>
+        </p>
+      )}
+      {refused !== null && <Refusal error={refused} />}
+      <Rows count={events.length} row={row} id={(at) => events[at]?.eventId ?? at} label="Events" follow />
+    </div>
+  );
+}

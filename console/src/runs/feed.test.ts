@@ -1,0 +1,67 @@
+import { expect, test, vi } from "vitest";
+import type { Event } from "../api/follow";
+import { Feed, KEPT_MAX } from "./feed";
+
+function event(eventId: number, type: string, payload: Record<string, unknown> = { nodeId: "a" }): Event {
+  const at = "2026-01-01T00:00:00Z";
+  return { eventId, sequence: eventId, type, runId: "run_1", workflowId: "w", timestamp: at, correlation: {}, payload } as Event;
+}
+
+const state = (status: string) => ({ status: "running", node_results: [{ node_id: "a", status }] }) as never;
+const shown = (feed: Feed, status: string) => feed.over(state(status)).node_results[0]?.status;
+
+test("what is told twice is kept once", () => {
+  const feed = new Feed();
+  feed.push([event(1, "node.queued"), event(2, "node.started")]);
+  feed.push([event(2, "node.started"), event(3, "node.completed")]);
+  expect(feed.events.map((one) => one.eventId)).toEqual([1, 2, 3]);
+  expect(feed.last).toBe(3);
+});
+
+test("a state that was asked for later counts, one that was asked for earlier does not", () => {
+  const feed = new Feed();
+  feed.push([event(1, "node.queued"), event(2, "node.started")]);
+  expect(shown(feed, "pending")).toBe("running");
+  feed.known(1);
+  expect(shown(feed, "queued")).toBe("running");
+  feed.known(2);
+  expect(shown(feed, "streaming")).toBe("streaming");
+});
+
+test("text begins anew with each attempt", () => {
+  const feed = new Feed();
+  const delta = (id: number, attempt: number, text: string) => event(id, "node.stream.delta", { nodeId: "a", attempt, text });
+  feed.push([delta(1, 1, "one "), delta(2, 1, "two")]);
+  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "one two" });
+  feed.push([delta(3, 2, "again")]);
+  expect(feed.said.get("a")).toEqual({ attempt: 2, text: "again" });
+});
+
+test("only so many events are kept, the newest", () => {
+  const feed = new Feed();
+  feed.push(Array.from({ length: KEPT_MAX + 10 }, (_, at) => event(at + 1, "node.log")));
+  expect(feed.events.length).toBe(KEPT_MAX);
+  expect(feed.events[0]?.eventId).toBe(11);
+  feed.before([event(9, "node.log"), event(10, "node.log"), event(11, "node.log")]);
+  expect(feed.events.slice(0, 3).map((one) => one.eventId)).toEqual([9, 10, 11]);
+});
+
+test("many events make few looks, and the last is looked at", async () => {
+  vi.useFakeTimers();
+  const feed = new Feed();
+  let looks = 0;
+  feed.onChange(async () => {
+    looks += 1;
+  });
+  for (let id = 1; id <= 200; id += 1) {
+    feed.push([event(id, "node.started")]);
+    await vi.advanceTimersByTimeAsync(10);
+  }
+  const during = looks;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(during).toBeLessThanOrEqual(4);
+  expect(looks).toBe(during + 1);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(looks).toBe(during + 1);
+  vi.useRealTimers();
+});

@@ -1,0 +1,154 @@
+// What the stream of a run said, kept for the page: the newest events, statuses, text on its way.
+import type { Schemas } from "../api/client";
+import type { Event } from "../api/follow";
+
+type RunState = Schemas["RunState"];
+
+/** Most events that a page keeps; earlier ones are in the journal. */
+export const KEPT_MAX = 5_000;
+/** Longest text of a step that is kept while it comes. */
+export const SAID_MAX = 64 * 1024;
+/** How often the page is drawn anew, at most. */
+const DRAW_MS = 100;
+/** How often the state is asked for, at most; slower when answers take long. */
+const LOOK_MS = 700;
+
+const STATUS: Readonly<Record<string, string>> = {
+  "node.queued": "queued",
+  "node.started": "running",
+  "node.stream.delta": "streaming",
+  "node.retried": "retrying",
+  "node.completed": "completed",
+  "node.failed": "failed",
+  "node.cancelled": "cancelled",
+  "node.skipped": "skipped",
+  "node.timed_out": "timed_out",
+  "node.blocked": "blocked",
+  "node.invalidated": "pending",
+  "approval.requested": "awaiting_approval",
+};
+
+interface Told {
+  status: string;
+  at: number;
+}
+
+/** What a step has said so far in an attempt. */
+export interface Said {
+  attempt: number;
+  text: string;
+}
+
+/** A word of an event's payload. */
+export function word(event: Event, name: string): string | null {
+  const value = event.payload[name];
+  return typeof value === "string" ? value : null;
+}
+
+export class Feed {
+  /** The newest events, oldest first. */
+  events: Event[] = [];
+  /** The last event's id; null before any. */
+  last: number | null = null;
+  readonly said = new Map<string, Said>();
+  /** The last event of each step. */
+  readonly touched = new Map<string, number>();
+  #told = new Map<string, Told>();
+  #version = 0;
+  #listeners = new Set<() => void>();
+  #look: (() => Promise<unknown>) | null = null;
+  #drawing: ReturnType<typeof setTimeout> | null = null;
+  #looking: ReturnType<typeof setTimeout> | "busy" | null = null;
+  #stale = false;
+
+  /** Takes events as they come. */
+  push(events: readonly Event[]): void {
+    const fresh = events.filter((event) => event.eventId > (this.last ?? 0));
+    const newest = fresh.at(-1);
+    if (!newest) return;
+    for (const event of fresh) this.#take(event);
+    this.last = newest.eventId;
+    const all = this.events.concat(fresh);
+    this.events = all.length > KEPT_MAX ? all.slice(-KEPT_MAX) : all;
+    this.#stale = true;
+    this.#drawing ??= setTimeout(() => this.flush(), DRAW_MS);
+  }
+
+  #take(event: Event): void {
+    const node = word(event, "nodeId");
+    if (node === null) return;
+    this.touched.set(node, event.eventId);
+    const status = STATUS[event.type];
+    if (status) this.#told.set(node, { status, at: event.eventId });
+    if (event.type === "node.stream.delta") this.#hear(node, event);
+  }
+
+  #hear(node: string, event: Event): void {
+    const attempt = Number(event.payload.attempt ?? 0);
+    const before = this.said.get(node);
+    const kept = before?.attempt === attempt ? before.text : "";
+    this.said.set(node, { attempt, text: (kept + (word(event, "text") ?? "")).slice(-SAID_MAX) });
+  }
+
+  /** Puts events of the past before those that are kept. */
+  before(events: readonly Event[]): void {
+    const first = this.events[0]?.eventId ?? Number.POSITIVE_INFINITY;
+    this.events = events.filter((event) => event.eventId < first).concat(this.events);
+    this.#draw();
+  }
+
+  /** A state came that was asked for when `at` was the last event. */
+  known(at: number | null): void {
+    for (const [node, told] of this.#told) if (told.at <= (at ?? 0)) this.#told.delete(node);
+  }
+
+  /** The state with what was told since laid over it. */
+  over(state: RunState): RunState {
+    if (this.#told.size === 0) return state;
+    const nodes = state.node_results.map((node) => {
+      const told = this.#told.get(node.node_id);
+      return told && told.status !== node.status ? { ...node, status: told.status } : node;
+    });
+    return { ...state, node_results: nodes };
+  }
+
+  /** Draws what came, and has the state looked up. */
+  flush(): void {
+    if (this.#drawing) clearTimeout(this.#drawing);
+    this.#drawing = null;
+    this.#draw();
+    if (this.#looking === null && this.#stale) void this.#lookUp();
+  }
+
+  async #lookUp(): Promise<void> {
+    this.#looking = "busy";
+    this.#stale = false;
+    const began = performance.now();
+    await this.#look?.().catch(() => undefined);
+    const rest = Math.max(LOOK_MS, 4 * (performance.now() - began));
+    this.#looking = setTimeout(() => {
+      this.#looking = null;
+      if (this.#stale) void this.#lookUp();
+    }, rest);
+  }
+
+  #draw(): void {
+    this.#version += 1;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** How the state is looked up. */
+  onChange(look: () => Promise<unknown>): () => void {
+    this.#look = look;
+    return () => {
+      this.#look = null;
+    };
+  }
+
+  version = (): number => this.#version;
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+}

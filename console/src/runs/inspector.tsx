@@ -1,0 +1,239 @@
+// Everything about one step: what it was given, what it made, what was decided, what it cost.
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ask, type Schemas } from "../api/client";
+import type { Event } from "../api/follow";
+import { clock, duration, money } from "../parts/figures";
+import { Loading, Refusal } from "../parts/states";
+import { Badge, ended } from "../parts/status";
+import { isNothing, Value, visible } from "../parts/value";
+import { Link } from "../route";
+import { Decision } from "./decision";
+import { type Feed, word } from "./feed";
+import type { Node, RunState } from "./live";
+
+type Detail = Schemas["StepDetail"];
+
+/** The description of the API says of these only that they are objects. */
+const events = (list: readonly object[]): Event[] => [...(list as readonly Event[])];
+
+interface Wish {
+  run: string;
+  state: RunState;
+  node: Node;
+  feed: Feed;
+  onClose: () => void;
+}
+
+export function Inspector({ run, state, node, feed, onClose }: Wish) {
+  const step = node.node_id;
+  // While text streams the step is not asked for with every part of it.
+  const settled = node.status === "streaming" ? "streaming" : feed.touched.get(step);
+  const detail = useQuery({
+    queryKey: ["run", run, "step", step, settled ?? 0],
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal })).data,
+    placeholderData: (before) => (before?.node.node_id === step ? before : undefined),
+  });
+  return (
+    <aside className="inspector" aria-label={`Step ${step}`} tabIndex={0}>
+      <header>
+        <div className="bar">
+          <h2 className="grow cut">{node.label ?? step}</h2>
+          <Badge status={node.status} />
+          <button type="button" className="plain" onClick={onClose} aria-label="Close the step">
+            ✕
+          </button>
+        </div>
+        <Figures node={node} />
+        <Trouble node={node} state={state} />
+      </header>
+      <Streaming node={node} feed={feed} />
+      {detail.error && !detail.data && (
+        <section>
+          <Refusal error={detail.error} />
+        </section>
+      )}
+      {detail.isPending && !detail.error && <Loading what="the step" />}
+      {detail.data && <Sections detail={detail.data} shown={node} />}
+    </aside>
+  );
+}
+
+function Figures({ node }: { node: Node }) {
+  const route = node.provider_route;
+  const facts: [string, string | null][] = [
+    ["Agent", node.agent],
+    ["Gateway", node.gateway],
+    ["Model", route.model],
+    ["Attempts", node.attempts > 0 ? String(node.attempts) : null],
+    ["Took", node.duration_ms === null ? null : duration(node.duration_ms)],
+    ["First byte", node.first_byte_ms === null ? null : duration(node.first_byte_ms)],
+    ["Tokens", node.input_tokens + node.output_tokens > 0 ? `${node.input_tokens} in, ${node.output_tokens} out` : null],
+    ["Thinking", node.thinking_tokens > 0 ? `${node.thinking_tokens} tokens` : null],
+    ["Cost", node.attempts > 0 ? money(node.cost) : null],
+  ];
+  return (
+    <dl className="facts small">
+      {facts.map(([name, value]) =>
+        value === null ? null : (
+          <div key={name} className="pair">
+            <dt>{name}</dt>
+            <dd>{visible(value)}</dd>
+          </div>
+        ),
+      )}
+    </dl>
+  );
+}
+
+/** What went wrong or is waited for, and what would help. */
+function Trouble({ node, state }: { node: Node; state: RunState }) {
+  const asked = state.approvals.find((one) => one.node_id === node.node_id && one.status === "pending");
+  return (
+    <>
+      {node.error_code && (
+        <div className="refusal">
+          <a href={`/api/docs/errors/${encodeURIComponent(node.error_code)}`} target="_blank" rel="noreferrer">
+            {visible(node.error_code)}
+          </a>
+          <span>{visible(node.error_message ?? "")}</span>
+          {node.contract_errors.map((one) => (
+            <span key={one.field + one.reason}>{visible(`${one.field}: ${one.reason}`)}</span>
+          ))}
+        </div>
+      )}
+      {node.skip_reason && <p className="note">{visible(`Skipped: ${node.skip_reason}`)}</p>}
+      {asked && (
+        <p className="note">
+          A person is asked. <Link href={`/approvals/${encodeURIComponent(asked.approval_id)}`}>See the question</Link>
+        </p>
+      )}
+      {!asked && node.unblock_hint && !ended(node.status) && <p className="note">{visible(node.unblock_hint)}</p>}
+    </>
+  );
+}
+
+function Streaming({ node, feed }: { node: Node; feed: Feed }) {
+  const said = feed.said.get(node.node_id);
+  if (!said || !["running", "streaming"].includes(node.status)) return null;
+  return (
+    <section>
+      <h2>As it is written</h2>
+      <Value of={said.text} label="Text so far" />
+    </section>
+  );
+}
+
+function Part({ title, open, children }: { title: string; open?: boolean; children: ReactNode }) {
+  return (
+    <details open={open ?? false}>
+      <summary>{title}</summary>
+      {children}
+    </details>
+  );
+}
+
+function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
+  const node = detail.node;
+  const decisions = events(detail.decisions).reverse();
+  const newest = decisions[0];
+  const troubled = shown.status !== "completed";
+  const layers = node.prompt_layers ?? [];
+  return (
+    <>
+      {!isNothing(node.outputs) && (
+        <Part title="Outputs" open>
+          <Value of={node.outputs} label="Outputs" />
+        </Part>
+      )}
+      {!isNothing(node.output) && JSON.stringify(node.output) !== JSON.stringify(node.outputs) && (
+        <Part title="What it said" open>
+          <Value of={node.output} label="What it said" />
+        </Part>
+      )}
+      {!isNothing(node.inputs) && (
+        <Part title="Inputs" open={troubled}>
+          <Value of={node.inputs} label="Inputs" />
+        </Part>
+      )}
+      {node.prompt && (
+        <Part title={node.agent === "shell" ? "Command" : "Prompt"}>
+          <Value of={node.prompt} label="Prompt" />
+        </Part>
+      )}
+      {layers.length > 0 && (
+        <Part title={`Layers of the prompt (${layers.length})`}>
+          <Value of={layers} label="Layers of the prompt" />
+        </Part>
+      )}
+      {newest && (
+        <Part title={decisions.length > 1 ? `Decision (newest of ${decisions.length})` : "Decision"} open={troubled}>
+          <Decision event={newest} />
+          {decisions.slice(1).map((one) => (
+            <details key={one.eventId}>
+              <summary className="small">Event {one.eventId}</summary>
+              <Decision event={one} />
+            </details>
+          ))}
+        </Part>
+      )}
+      <Attempts events={events(detail.attempts)} />
+      <Journal title="Logs" events={events(detail.logs)} />
+      {detail.conversation.length > 0 && (
+        <Part title={`Conversation (${detail.conversation.length})`}>
+          <Conversation turns={detail.conversation} />
+        </Part>
+      )}
+      <Journal title="Other events" events={events(detail.others)} />
+    </>
+  );
+}
+
+function Attempts({ events }: { events: readonly Event[] }) {
+  if (events.length === 0) return null;
+  return (
+    <Part title="Attempts">
+      <table className="small">
+        <tbody>
+          {events.map((event) => (
+            <tr key={event.eventId}>
+              <td className="muted">{clock(event.timestamp)}</td>
+              <td>{event.type.replace("node.", "")}</td>
+              <td>{visible(word(event, "errorMessage") ?? word(event, "cause") ?? word(event, "gateway") ?? "")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Part>
+  );
+}
+
+function Journal({ title, events }: { title: string; events: readonly Event[] }) {
+  if (events.length === 0) return null;
+  return (
+    <Part title={`${title} (${events.length})`}>
+      {events.map((event) => (
+        <div key={event.eventId} className="small">
+          <span className="muted">
+            {event.eventId} · {clock(event.timestamp)} · {event.type}
+          </span>
+          <Value of={event.payload} label={`Event ${event.eventId}`} />
+        </div>
+      ))}
+    </Part>
+  );
+}
+
+function Conversation({ turns }: { turns: readonly Record<string, unknown>[] }) {
+  return turns.map((turn, at) => {
+    const { role, text, ...rest } = turn;
+    return (
+      // A conversation only grows, so that a place in it is as good as a name.
+      <div key={at} className="small">
+        <span className="muted">{visible(String(role ?? "?"))}</span>
+        <Value of={isNothing(rest) ? (text ?? "") : { text, ...rest }} label={`Message ${at + 1}`} />
+      </div>
+    );
+  });
+}

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { DAGRE_MAX, HEIGHT, inWaves, layout, type Step, WIDTH } from "./layout";
+
+/** A graph of so many waves, each step after two of the wave before. */
+function graph(waves: number, wide: number): Step[] {
+  const id = (wave: number, at: number) => `s${wave}_${at % wide}`;
+  return Array.from({ length: waves * wide }, (_, n) => {
+    const [wave, at] = [Math.floor(n / wide), n % wide];
+    const depends_on = wave === 0 ? [] : [id(wave - 1, at), id(wave - 1, at + 1)];
+    return { node_id: id(wave, at), wave, depends_on };
+  });
+}
+
+function check(steps: Step[]) {
+  const places = layout(steps);
+  const all = steps.map((step) => {
+    const place = places[step.node_id];
+    if (!place) throw new Error(`${step.node_id} has no place`);
+    return place;
+  });
+  expect(Object.keys(places).length).toBe(steps.length);
+  const behind = steps.filter((step) =>
+    step.depends_on.some((before) => (places[before]?.x ?? 0) + WIDTH >= (places[step.node_id]?.x ?? 0)),
+  );
+  expect(behind).toEqual([]);
+  const apart = (one: { x: number; y: number }, other: { x: number; y: number }) =>
+    Math.abs(one.x - other.x) >= WIDTH || Math.abs(one.y - other.y) >= HEIGHT;
+  const covered = all.filter((one, at) => all.some((other, place) => place < at && !apart(one, other)));
+  expect(covered).toEqual([]);
+}
+
+test("steps stand after what they depend on, and none on another", () => {
+  check([{ node_id: "alone", wave: 0, depends_on: [] }]);
+  check(graph(5, 6));
+  check(graph(12, 30));
+  check(graph(3, 400));
+});
+
+test("what is not there is not drawn", () => {
+  expect(layout([])).toEqual({});
+  expect(Object.keys(layout([{ node_id: "a", wave: 1, depends_on: ["elsewhere"] }]))).toEqual(["a"]);
+});
+
+test("places of many steps take at most seven times as long for five times as many", () => {
+  const time = (steps: Step[]) => {
+    let best = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < 7; round += 1) {
+      const began = performance.now();
+      inWaves(steps);
+      best = Math.min(best, performance.now() - began);
+    }
+    return best;
+  };
+  const [some, many] = [graph(50, 20), graph(250, 20)];
+  expect(some.length).toBeGreaterThan(DAGRE_MAX);
+  time(many);
+  expect(time(many)).toBeLessThan(7 * time(some) + 2);
+});

@@ -1,0 +1,74 @@
+// Where the steps of a graph stand.
+//
+// Up to some hundred, dagre finds places with few crossings. Beyond that it takes seconds, and the waves
+// that the server knows are columns: what is drawn stays the same, since both go from left to right.
+import dagre from "@dagrejs/dagre";
+
+export interface Step {
+  node_id: string;
+  wave: number;
+  depends_on: readonly string[];
+}
+
+export type Places = Record<string, { x: number; y: number }>;
+
+export const WIDTH = 190;
+export const HEIGHT = 54;
+/** Most steps that dagre is given. */
+export const DAGRE_MAX = 200;
+const GAP_X = 70;
+const GAP_Y = 18;
+/** Most steps of a wave that stand in one column. */
+const COLUMN_MAX = 60;
+
+/** Places for all steps. */
+export function layout(steps: readonly Step[]): Places {
+  return steps.length <= DAGRE_MAX ? drawn(steps) : inWaves(steps);
+}
+
+function drawn(steps: readonly Step[]): Places {
+  const graph = new dagre.graphlib.Graph();
+  graph.setGraph({ rankdir: "LR", nodesep: GAP_Y, ranksep: GAP_X });
+  graph.setDefaultEdgeLabel(() => ({}));
+  const known = new Set(steps.map((step) => step.node_id));
+  for (const step of steps) graph.setNode(step.node_id, { width: WIDTH, height: HEIGHT });
+  for (const step of steps) {
+    for (const before of step.depends_on) if (known.has(before)) graph.setEdge(before, step.node_id);
+  }
+  dagre.layout(graph);
+  const places: Places = {};
+  for (const step of steps) {
+    const { x, y } = graph.node(step.node_id);
+    places[step.node_id] = { x: x - WIDTH / 2, y: y - HEIGHT / 2 };
+  }
+  return places;
+}
+
+/** Waves from left to right; in each, steps stand near what they depend on. */
+export function inWaves(steps: readonly Step[]): Places {
+  const waves = new Map<number, Step[]>();
+  for (const step of steps) {
+    const wave = waves.get(step.wave);
+    if (wave) wave.push(step);
+    else waves.set(step.wave, [step]);
+  }
+  const places: Places = {};
+  let x = 0;
+  for (const [, wave] of [...waves].sort(([one], [other]) => one - other)) {
+    const near = (step: Step) => {
+      const above = step.depends_on.map((before) => places[before]?.y ?? 0);
+      return above.length === 0 ? 0 : above.reduce((sum, y) => sum + y, 0) / above.length;
+    };
+    // Sorting keeps the order of steps that are alike: the document's.
+    const order = wave.map((step) => [near(step), step] as const).sort(([one], [other]) => one - other);
+    const columns = Math.ceil(order.length / COLUMN_MAX);
+    const rows = Math.ceil(order.length / columns);
+    order.forEach(([, step], at) => {
+      const [column, row] = [Math.floor(at / rows), at % rows];
+      const y = (row - (rows - 1) / 2) * (HEIGHT + GAP_Y);
+      places[step.node_id] = { x: x + column * (WIDTH + GAP_Y), y };
+    });
+    x += columns * (WIDTH + GAP_Y) - GAP_Y + GAP_X;
+  }
+  return places;
+}

@@ -1,0 +1,203 @@
+// All runs, newest first, as far as they match.
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import type { Event } from "../api/follow";
+import { useWhatHappens } from "../link";
+import { duration, Moment } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { Badge, ended } from "../parts/status";
+import { go, Link, runPath, useWord } from "../route";
+import { useMay } from "../session";
+
+type Run = Schemas["RunShown"];
+
+const STATUSES = ["queued", "running", "paused", "cancelling", "recovered", "completed", "failed", "cancelled", "timed_out"];
+const SPANS: readonly [string, string, number][] = [
+  ["hour", "Last hour", 3_600_000],
+  ["day", "Last 24 hours", 86_400_000],
+  ["week", "Last 7 days", 7 * 86_400_000],
+];
+
+/** What changes a line of the list. */
+const matters = (event: Event) => event.type.startsWith("run.");
+
+/** A word that is typed, told when typing rests. */
+function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => {
+    if (typed === value) return;
+    const timer = setTimeout(() => tell(typed), 300);
+    return () => clearTimeout(timer);
+  }, [typed, value, tell]);
+  return [typed, setTyped];
+}
+
+function useRuns(text: string, status: string, workflow: string, span: string) {
+  return useInfiniteQuery({
+    queryKey: ["runs", text, status, workflow, span],
+    queryFn: async ({ pageParam, signal }) => {
+      const wide = SPANS.find(([word]) => word === span)?.[2];
+      const since_ms = wide === undefined ? null : Date.now() - wide;
+      return ask("get", "/api/v1/runs", {
+        query: { text, status, workflow, since_ms, limit: 50, cursor: pageParam },
+        signal,
+      });
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.meta.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function RunList() {
+  const [text, setText] = useWord("text");
+  const [status, setStatus] = useWord("status");
+  const [workflow, setWorkflow] = useWord("workflow");
+  const [span, setSpan] = useWord("since");
+  const [typed, setTyped] = useTyped(text, setText);
+  const runs = useRuns(text, status, workflow, span);
+  const workflows = useQuery({
+    queryKey: ["workflows"],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows", { signal })).data,
+  });
+  const queries = useQueryClient();
+  useWhatHappens(
+    matters,
+    useCallback(() => {
+      void queries.invalidateQueries({ queryKey: ["runs"] });
+      void queries.invalidateQueries({ queryKey: ["approvals"] });
+    }, [queries]),
+  );
+  const rows = runs.data?.pages.flatMap((one) => one.data) ?? [];
+  const filtered = text !== "" || status !== "" || workflow !== "" || span !== "";
+  return (
+    <div className="page">
+      <div className="bar">
+        <h1 className="grow">Runs</h1>
+        <Start />
+      </div>
+      <search className="filters">
+        <input
+          type="search"
+          aria-label="Search"
+          placeholder="Workflow, initiator or id"
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+        />
+        <Choice label="Status" value={status} onChange={setStatus} all="Any status" options={STATUSES} />
+        <Choice
+          label="Workflow"
+          value={workflow}
+          onChange={setWorkflow}
+          all="All workflows"
+          options={workflows.data?.map((one) => one.name) ?? (workflow ? [workflow] : [])}
+        />
+        <select aria-label="Started" value={span} onChange={(event) => setSpan(event.target.value)}>
+          <option value="">Any time</option>
+          {SPANS.map(([word, label]) => (
+            <option key={word} value={word}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </search>
+      {runs.error && <Refusal error={runs.error} />}
+      <div className="card table">
+        {runs.isPending && !runs.error && <Loading what="runs" />}
+        {runs.data && rows.length === 0 && (
+          <Empty title={filtered ? "No run matches" : "No runs yet"}>
+            {!filtered && <span>Start a workflow, and it shows here as it goes.</span>}
+          </Empty>
+        )}
+        {rows.length > 0 && <Table rows={rows} />}
+      </div>
+      {runs.hasNextPage && (
+        <div className="bar">
+          <button type="button" onClick={() => runs.fetchNextPage()} disabled={runs.isFetchingNextPage}>
+            {runs.isFetchingNextPage ? "Loading…" : "Older runs"}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Start() {
+  return useMay("workflow:execute") ? (
+    <Link href="/workflows" className="button primary">
+      Start a workflow
+    </Link>
+  ) : null;
+}
+
+interface ChoiceWish {
+  label: string;
+  value: string;
+  all: string;
+  options: readonly string[];
+  onChange: (value: string) => void;
+}
+
+function Choice({ label, value, all, options, onChange }: ChoiceWish) {
+  return (
+    <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)}>
+      <option value="">{all}</option>
+      {options.map((one) => (
+        <option key={one} value={one}>
+          {one.replaceAll("_", " ")}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Table({ rows }: { rows: readonly Run[] }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th>Status</th>
+          <th>Workflow</th>
+          <th>Run</th>
+          <th>Started by</th>
+          <th>Started</th>
+          <th className="right">Took</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((run) => (
+          <Line key={run.run_id} run={run} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Line({ run }: { run: Run }) {
+  const href = runPath(run.run_id);
+  const took = run.completed_at ? Date.parse(run.completed_at) - Date.parse(run.started_at) : null;
+  return (
+    <tr data-href={href} onClick={() => go(href)}>
+      <td>
+        <Badge status={run.status} />
+      </td>
+      <td>
+        {run.workflow}
+        {run.version != null && <span className="muted"> v{run.version}</span>}
+      </td>
+      <td>
+        <span onClick={(event) => event.stopPropagation()}>
+          <Link href={href} className="mono">
+            {run.run_id.slice(0, 20)}…
+          </Link>
+        </span>
+      </td>
+      <td>{run.initiator}</td>
+      <td>
+        <Moment at={run.started_at} />
+      </td>
+      <td className="right">{took === null ? (ended(run.status) ? "" : "–") : duration(took)}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,89 @@
+// A run as it goes: what the server last said of it, and what its stream said since.
+//
+// What must hold: events are kept once and in order; a status that the stream told is shown until a
+// state that was asked for after it has come. Then the state is right, and what was told is dropped.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { ask, type Schemas } from "../api/client";
+import { type Event, follow } from "../api/follow";
+import { setLink } from "../link";
+import { ended } from "../parts/status";
+import { Feed } from "./feed";
+
+export type RunState = Schemas["RunState"];
+export type RunDetail = Schemas["RunDetail"];
+export type Node = RunState["node_results"][number];
+
+/** Events of the past that the page begins with; earlier ones are fetched when asked for. */
+const BACK = 500;
+const LAST = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
+
+export interface Live {
+  detail: RunDetail | undefined;
+  state: RunState | undefined;
+  feed: Feed;
+  error: unknown;
+  /** Follows the stream again, after a run that had ended goes on. */
+  again: () => void;
+}
+
+/** Follows a run. */
+export function useRun(run: string): Live {
+  const feed = useMemo(() => new Feed(), []);
+  const [round, setRound] = useState(0);
+  const detail = useQuery({
+    queryKey: ["run", run, "detail"],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/runs/{run}", { path: { run }, signal })).data,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const state = useQuery({
+    queryKey: ["run", run, "state"],
+    queryFn: async ({ signal }) => {
+      const told = feed.last;
+      const { data } = await ask("get", "/api/v1/runs/{run}/state", { path: { run }, signal });
+      feed.known(told);
+      return data;
+    },
+    // Half a state is not drawn anew where nothing changed.
+    structuralSharing: true,
+  });
+  const whole = detail.data?.run_id;
+  const from = detail.data?.last_event_id;
+  const refetch = state.refetch;
+  useEffect(() => {
+    if (whole === undefined || from === undefined) return;
+    const after = feed.last ?? Math.max(0, from - BACK);
+    const stopLooking = feed.onChange(() => refetch());
+    const stop = follow({
+      url: `/api/v1/runs/${encodeURIComponent(whole)}/events`,
+      after: String(after),
+      onEvents: (events) => feed.push(events),
+      onLink: (link) => {
+        setLink(link);
+        if (link === "over") feed.flush();
+      },
+      isLast: (event: Event) => LAST.has(event.type),
+    });
+    return () => {
+      stop();
+      stopLooking();
+    };
+    // A new round is a new stream.
+  }, [whole, from, feed, refetch, round]);
+  useSyncExternalStore(feed.subscribe, feed.version);
+  const merged = useMemo(
+    () => state.data && feed.over(state.data),
+    // The feed's version says when what is laid over the state is another.
+    [state.data, feed, feed.version()],
+  );
+  return {
+    detail: detail.data,
+    state: merged,
+    feed,
+    error: detail.error ?? state.error,
+    again: () => {
+      if (merged && ended(merged.status)) setRound((one) => one + 1);
+      void refetch();
+    },
+  };
+}

@@ -1,0 +1,113 @@
+// Who is signed in, and what they may do.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useState } from "react";
+import { ask, onSignedOut, Problem, type Schemas, setCsrf } from "./api/client";
+import { Refusal } from "./parts/states";
+
+export type Session = Schemas["SessionShown"];
+
+export type Permission = "workflow:read" | "workflow:execute" | "run:cancel" | "governance:read" | "governance:approve";
+
+const Current = createContext<Session | null>(null);
+
+/** Whoever is signed in. */
+export function useSession(): Session {
+  const session = useContext(Current);
+  if (!session) throw new Error("a page is shown to those who are signed in");
+  return session;
+}
+
+/** Whether they may. What one may not is not offered; the server refuses it besides. */
+export function useMay(permission: Permission): boolean {
+  return useSession().permissions.includes(permission);
+}
+
+/** Ends the session. */
+export async function signOut(): Promise<void> {
+  await ask("delete", "/api/v1/session");
+  setCsrf(null);
+  location.assign("/");
+}
+
+/** Shows the page to those who are signed in, and else the way in. */
+export function SignedIn({ children }: { children: ReactNode }) {
+  const queries = useQueryClient();
+  const session = useQuery({
+    queryKey: ["session"],
+    queryFn: async () => {
+      const { data } = await ask("get", "/api/v1/session");
+      setCsrf(data.csrf_token ?? null);
+      return data;
+    },
+    retry: (_, error) => !(error instanceof Problem && error.status === 401),
+    retryDelay: 1_000,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  useEffect(
+    () =>
+      onSignedOut(() => {
+        setCsrf(null);
+        if (queries.getQueryData(["session"])) queries.resetQueries({ queryKey: ["session"] });
+      }),
+    [queries],
+  );
+  if (session.data) return <Current value={session.data}>{children}</Current>;
+  if (session.error) return <SignIn onDone={() => session.refetch()} />;
+  const gone = session.failureCount > 0;
+  return (
+    <main className="alone">
+      <p role="status" className="muted">
+        {gone ? "The server does not answer. Trying again…" : "One moment…"}
+      </p>
+    </main>
+  );
+}
+
+function SignIn({ onDone }: { onDone: () => void }) {
+  const [token, setToken] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setRefused(null);
+    try {
+      const { data } = await ask("post", "/api/v1/session", { token: token.trim() });
+      setCsrf(data.csrf_token ?? null);
+      onDone();
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <main className="alone">
+      <form className="card sign-in" onSubmit={submit}>
+        <h1 className="brand">
+          <img src="/favicon.svg" alt="" width="28" height="28" /> Sluice
+        </h1>
+        <label htmlFor="token">Token</label>
+        <input
+          id="token"
+          type="password"
+          autoComplete="current-password"
+          autoFocus
+          required
+          spellCheck={false}
+          placeholder="slk_…"
+          value={token}
+          onChange={(event) => setToken(event.target.value)}
+        />
+        <p className="muted small">
+          The first start wrote an admin's to <code>admin.token</code> in the data directory. Others come from{" "}
+          <code>sluice tokens create</code>.
+        </p>
+        {refused !== null && <Refusal error={refused} />}
+        <button type="submit" className="primary" disabled={busy || token.trim() === ""}>
+          {busy ? "Signing in…" : "Sign in"}
+        </button>
+      </form>
+    </main>
+  );
+}

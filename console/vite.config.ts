@@ -1,0 +1,31 @@
+// How the console is built and, while it is worked on, served before a server that runs.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+/** Leaves a compressed file beside each: the server sends it to those who take it. */
+function compressed(): Plugin {
+  return {
+    name: "compressed",
+    apply: "build",
+    writeBundle({ dir }) {
+      for (const name of readdirSync(dir ?? "dist", { recursive: true, encoding: "utf8" })) {
+        if (!/\.(js|css|html|svg)$/.test(name)) continue;
+        const path = join(dir ?? "dist", name);
+        writeFileSync(`${path}.gz`, gzipSync(readFileSync(path), { level: 9 }));
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [react(), compressed()],
+  // Nothing is put into the page as text: its policy allows files alone.
+  build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  worker: { format: "es" },
+  server: { proxy: { "/api": process.env.SLUICE_URL ?? "http://127.0.0.1:7400" } },
+  test: { include: ["src/**/*.test.ts"] },
+});
