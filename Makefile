@@ -8,13 +8,14 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python node binary mcp-client aimock start test check schemathesis browser lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python node binary mcp-client aimock console start test check schemathesis browser console-test lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
 	@echo 'make test     everything that must hold: lint, tests, a bounded fuzz run'
 	@echo 'make schemathesis  hold a live server against its own description'
 	@echo 'make browser  streams in a real browser, under a server that is killed'
+	@echo 'make console-test  the console in a real browser'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
 	@echo 'make bench    measure the hot paths'
@@ -54,14 +55,26 @@ $(AIMOCK)/.installed: tools/aimock/package.json tools/aimock/package-lock.json |
 node:
 	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq nodejs npm; }
 
+# The pages that the binary serves. It embeds what is there when it is compiled.
+console: console/dist/index.html
+
+console/node_modules/.installed: console/package-lock.json | node
+	cd console && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+console/dist/index.html: console/node_modules/.installed console/index.html console/vite.config.ts $(shell find console/src console/public -type f 2>/dev/null)
+	cd console && npm run --silent build -- --logLevel warn
+	@touch $@
+
 # The server, with agents that answer from a script: a place to look around in.
 DEMO = .sluice-demo
 
-start: cc
+start: cc console
 	$(CARGO) build --release --locked -p sluice
 	target/release/sluice apply -f examples/demo/config.yaml --data $(DEMO)
 	@echo
-	@echo 'The server runs until Ctrl-C. In another terminal, try:'
+	@echo 'The server runs until Ctrl-C. The console is at http://127.0.0.1:7400; sign in with the token'
+	@echo 'in $(DEMO)/admin.token. In another terminal, try:'
 	@echo
 	@echo '  export SLUICE_URL=http://127.0.0.1:7400 SLUICE_TOKEN=file:$(DEMO)/admin.token PATH=$$PWD/target/release:$$PATH'
 	@echo '  sluice workflows list'
@@ -71,7 +84,7 @@ start: cc
 	@echo
 	target/release/sluice serve --data $(DEMO) --mock examples/demo/answers.yaml
 
-test: lint check schemathesis fuzz
+test: lint check schemathesis console-test fuzz
 
 check: cc python mcp-client aimock browser
 	$(CARGO) test --workspace --locked --doc
@@ -89,6 +102,10 @@ schemathesis: binary python
 # What only a browser can show.
 browser: binary node
 	tools/browser.sh $(BINARY)
+
+# The console: types, tests, and all of it in a browser, for a bounded time.
+console-test: binary console
+	tools/console.sh $(BINARY)
 
 lint: cc deny
 	$(CARGO) fmt --all --check
@@ -145,4 +162,4 @@ mutants:
 
 clean:
 	$(CARGO) clean
-	rm -rf fuzz/target mutants.out*
+	rm -rf fuzz/target mutants.out* console/dist console/node_modules

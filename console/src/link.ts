@@ -26,7 +26,6 @@ const BEAT_MS = 1_000;
 export function useWhatHappens(matters: (event: Event) => boolean, look: () => void): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
-    let before: Link = "connecting";
     const soon = () => {
       timer ??= setTimeout(() => {
         timer = null;
@@ -40,9 +39,8 @@ export function useWhatHappens(matters: (event: Event) => boolean, look: () => v
         if (events.some(matters)) soon();
       },
       onLink: (link) => {
-        // What happened before the first event of this stream is looked up.
-        if (link === "live" && before === "gone") soon();
-        before = link;
+        // What happened before this stream began is looked up.
+        if (link === "live") look();
         setLink(link);
       },
       isLast: () => false,

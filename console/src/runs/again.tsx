@@ -112,11 +112,10 @@ function Rewind({ state, onClose, onChanged }: RewindWish) {
       (await ask("get", "/api/v1/runs/{run}/checkpoints", { path: { run }, signal })).data,
     staleTime: 0,
   });
-  // A branch repeats what going back repeats: what was not done at the checkpoint.
   const preview = useQuery({
-    queryKey: ["run", run, "branch", at],
+    queryKey: ["run", run, "rewind", at],
     queryFn: async () =>
-      (await ask("post", "/api/v1/runs/{run}/branch", { path: { run }, body: { at, preview: true } })).data,
+      (await ask("post", "/api/v1/runs/{run}/rewind", { path: { run }, body: { to: at, preview: true } })).data,
     enabled: at !== null,
     staleTime: 0,
   });

@@ -361,13 +361,17 @@ pub(super) async fn tell<Q, B>(
     run: RunId,
     command: Command,
 ) -> Done<Reply<ToldShown>> {
+    Ok(Reply::ok(told(ask, run, command).await?))
+}
+
+async fn told<Q, B>(ask: &Ask<Q, B>, run: RunId, command: Command) -> Done<ToldShown> {
     let delivered = course::tell(ask.service(), run, command, &ask.request_id).await?;
     let now = find::load(ask.service(), run).await?;
-    Ok(Reply::ok(ToldShown {
+    Ok(ToldShown {
         run_id: run.to_string(),
         done: delivered == Delivered::Done,
         status: now.status.to_string(),
-    }))
+    })
 }
 
 /// Why.
@@ -449,13 +453,35 @@ async fn restart(ask: Ask<Nothing, RestartBody>) -> Done<Reply<RenewedShown>> {
 struct RewindBody {
     /// The checkpoint; 0 is the run's beginning.
     to: usize,
+    /// Only say what would be done a second time.
+    #[serde(default)]
+    preview: bool,
 }
 
-async fn rewind(ask: Ask<Nothing, RewindBody>) -> Done<Reply<ToldShown>> {
+/// A run that went back, or what it would do again.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RewoundShown {
+    /// The run.
+    run_id: String,
+    /// Whether it is done; never in a preview.
+    done: bool,
+    /// What the run is doing now.
+    status: String,
+    /// Steps that are done a second time.
+    repeats: Vec<String>,
+}
+
+async fn rewind(ask: Ask<Nothing, RewindBody>) -> Done<Reply<RewoundShown>> {
     let run = loaded(&ask).await?;
     let by = &ask.caller.name;
-    let (command, _) = course::rewind(ask.service(), &run, ask.body.to, by).await?;
-    tell(&ask, run.id, command).await
+    let (command, keep) = course::rewind(ask.service(), &run, ask.body.to, by).await?;
+    let repeats = course::given_up(&run, &keep);
+    if ask.body.preview {
+        let (run_id, status) = (run.id.to_string(), run.status.to_string());
+        return Ok(Reply::ok(RewoundShown { run_id, done: false, status, repeats }));
+    }
+    let ToldShown { run_id, done, status } = told(&ask, run.id, command).await?;
+    Ok(Reply::ok(RewoundShown { run_id, done, status, repeats }))
 }
 
 /// What a branch is made from.

@@ -53,6 +53,14 @@ fn kept(then: &Run, now: &Run) -> BTreeSet<u32> {
         .collect()
 }
 
+/// The steps that were begun and would not stay done.
+pub fn given_up(run: &Run, keep: &BTreeSet<u32>) -> Vec<String> {
+    let begun = |at: &u32| run.steps[*at as usize].dispatch_no > 0;
+    let steps = (0u32..).zip(&run.definition.plan.steps);
+    let again = steps.filter(|(at, _)| begun(at) && !keep.contains(at));
+    again.map(|(_, step)| step.id.clone()).collect()
+}
+
 /// A new run in the making, out of another.
 pub struct Renewal<'a> {
     source: &'a Run,

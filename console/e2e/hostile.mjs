@@ -1,0 +1,53 @@
+// Fields that would be script, if anything took them for more than text.
+import { must } from "./world.mjs";
+
+const MARK = "<img src=x onerror='window.pwned=1'>";
+
+/** Pages that show what strangers wrote. */
+export async function hostile(world) {
+  const document = JSON.stringify({
+    name: "hostile",
+    description: MARK,
+    args: { who: { type: "string", description: MARK, default: MARK } },
+    steps: [
+      { id: "probe", label: MARK, command: `Say \${args.who} ${MARK}`, outputs: {} },
+      { id: "ask", depends_on: ["probe"], approval: { required: true, summary: `${MARK} \u202e\${probe.stdout}` } },
+    ],
+  });
+  await world.api("/api/v1/workflows", { document: document.replace('"name":"hostile"', '"name":"hostile","version":1') });
+  const { run_id: run } = await world.api("/api/v1/workflows/hostile/runs", { args: { who: MARK }, default_agent: "mock" });
+  await world.status(run, "paused");
+  const page = await world.page();
+  const safe = async (where) => {
+    await page.waitForTimeout(150);
+    const pwned = await page.evaluate(() => window.pwned);
+    must(pwned === undefined, `a script ran at ${where}`);
+    const made = await page.locator("img[src=x], main script").count();
+    must(made === 0, `an element was made at ${where}`);
+  };
+  for (const view of ["", "timeline", "events", "result"]) {
+    for (const step of ["probe", "ask"]) {
+      await page.goto(`${world.origin}/runs/${run}?view=${view}&step=${step}`);
+      await page.locator(".inspector details").first().waitFor();
+      await page.locator(".inspector details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+      await safe(`${view} of ${step}`);
+    }
+  }
+  await page.getByText(MARK).first().waitFor();
+  await page.goto(`${world.origin}/approvals`);
+  const summary = await page.getByRole("article").filter({ hasText: "hostile" }).locator("h2").innerText();
+  must(summary.includes(MARK), "the summary is shown as text");
+  must(!/[\u202a-\u202e]/.test(summary), "what turns text round is made visible");
+  await safe("approvals");
+  await page.goto(`${world.origin}/workflows/hostile`);
+  await page.getByText(MARK).first().waitFor();
+  await page.getByText("The document").click();
+  await safe("the workflow");
+  await page.goto(`${world.origin}/runs?text=${encodeURIComponent(MARK)}&workflow=${encodeURIComponent(MARK)}`);
+  await page.getByText("No run matches").waitFor();
+  await safe("the list");
+  await page.goto(`${world.origin}/runs/${encodeURIComponent(MARK)}`);
+  await page.getByRole("alert").waitFor();
+  await safe("a run that is none");
+  await page.context().close();
+}

@@ -1,0 +1,62 @@
+// Every page, light and dark, wide and narrow: without serious findings of axe, and as pictures.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { must } from "./world.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const VIEWPORTS = { wide: { width: 1360, height: 860 }, narrow: { width: 390, height: 844 } };
+
+async function places(world) {
+  const start = async (name, args) => (await world.api(`/api/v1/workflows/${name}/runs`, { args })).run_id;
+  const review = await start("vendor-review", { vendor: "Northwind Paper" });
+  const brief = await start("daily-brief", {});
+  const failed = await world.start("name: fails\nsteps:\n  - {id: first, command: Go.}\n  - {id: fails, depends_on: [first], agent: nobody, command: Go.}\n").catch(() => null);
+  await world.status(review, "paused");
+  await world.status(brief, "completed");
+  const [asked] = (await world.api(`/api/v1/runs/${review}`)).approvals;
+  return {
+    runs: "/runs",
+    "run-graph": `/runs/${review}`,
+    "run-step": `/runs/${review}?step=classify`,
+    "run-timeline": `/runs/${brief}?view=timeline&step=write`,
+    "run-events": `/runs/${review}?view=events`,
+    "run-result": `/runs/${brief}?view=result`,
+    ...(failed ? { "run-failed": `/runs/${failed}?step=fails` } : {}),
+    approvals: "/approvals",
+    approval: `/approvals/${asked.approval_id}`,
+    workflows: "/workflows",
+    launch: "/workflows/vendor-review",
+    nowhere: "/runs/run_none",
+  };
+}
+
+/** What axe finds that keeps people out. */
+async function findings(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter((one) => one.impact === "serious" || one.impact === "critical")
+    .map((one) => `${one.id}: ${one.help}\n    ${one.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join("\n    ")}`);
+}
+
+export async function looks(world) {
+  const all = Object.entries(await places(world));
+  const found = [];
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [width, viewport] of Object.entries(VIEWPORTS)) {
+      const page = await world.page({ colorScheme, viewport });
+      for (const [name, path] of all) {
+        await page.goto(world.origin + path);
+        await page.locator("main h1, main [role=alert]").first().waitFor();
+        await page.waitForTimeout(450);
+        const picture = world.picture(`${name}-${colorScheme}-${width}`);
+        if (picture) await page.screenshot({ path: picture });
+        found.push(...(await findings(page)).map((one) => `${name} ${colorScheme} ${width}: ${one}`));
+        const wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+        if (wider) found.push(`${name} ${width}: the page is wider than the screen`);
+      }
+      await page.context().close();
+    }
+  }
+  must(found.length === 0, found.join("\n"));
+}
