@@ -10,7 +10,7 @@ export async function hostile(world) {
     description: MARK,
     args: { who: { type: "string", description: MARK, default: MARK } },
     steps: [
-      { id: "probe", label: MARK, command: `Say \${args.who} ${MARK}`, outputs: {} },
+      { id: "probe", command: `Say \${args.who} ${MARK}`, outputs: {} },
       { id: "ask", depends_on: ["probe"], approval: { required: true, summary: `${MARK} \u202e\${probe.stdout}` } },
     ],
   });

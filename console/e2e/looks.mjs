@@ -10,7 +10,10 @@ async function places(world) {
   const start = async (name, args) => (await world.api(`/api/v1/workflows/${name}/runs`, { args })).run_id;
   const review = await start("vendor-review", { vendor: "Northwind Paper" });
   const brief = await start("daily-brief", {});
-  const failed = await world.start("name: fails\nsteps:\n  - {id: first, command: Go.}\n  - {id: fails, depends_on: [first], agent: nobody, command: Go.}\n").catch(() => null);
+  const failed = await world.start(
+    "name: nightly-copy\nsteps:\n  - {id: first, command: Go.}\n  - {id: breaks, depends_on: [first], command: Go.}\n",
+  );
+  await world.status(failed, "failed");
   await world.status(review, "paused");
   await world.status(brief, "completed");
   const [asked] = (await world.api(`/api/v1/runs/${review}`)).approvals;
@@ -21,7 +24,7 @@ async function places(world) {
     "run-timeline": `/runs/${brief}?view=timeline&step=write`,
     "run-events": `/runs/${review}?view=events`,
     "run-result": `/runs/${brief}?view=result`,
-    ...(failed ? { "run-failed": `/runs/${failed}?step=fails` } : {}),
+    "run-failed": `/runs/${failed}?step=breaks`,
     approvals: "/approvals",
     approval: `/approvals/${asked.approval_id}`,
     workflows: "/workflows",

@@ -5,6 +5,7 @@ import { ask } from "../api/client";
 import type { Event } from "../api/follow";
 import { useApprovals } from "./open";
 import { useWhatHappens } from "../link";
+import { useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { Link } from "../route";
 import { useMay } from "../session";
@@ -15,6 +16,7 @@ const matters = (event: Event) => event.type.startsWith("approval.") || /^run\.(
 export function Inbox({ only }: { only: string | null }) {
   const may = useMay("governance:read");
   const queries = useQueryClient();
+  useTitle("Approvals");
   useWhatHappens(
     matters,
     useCallback(() => {

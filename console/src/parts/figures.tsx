@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 /** How long, in at most two units. */
 export function duration(ms: number): string {
@@ -33,6 +33,16 @@ export function useNow(everyMs: number): number {
     return () => clearInterval(timer);
   }, [everyMs]);
   return now;
+}
+
+/** Names the page, for tabs and bookmarks. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Sluice`;
+    return () => {
+      document.title = "Sluice";
+    };
+  }, [title]);
 }
 
 /** A moment, as how long ago it was or how far it is off. */

@@ -1,9 +1,9 @@
 // One run: its figures, its graph, its time, its journal, and a step of it.
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { Copyable, duration, Moment, money, useNow } from "../parts/figures";
+import { Copyable, duration, Moment, money, useNow, useTitle } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
-import { Badge } from "../parts/status";
+import { Badge, words } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link, runPath, useWord } from "../route";
 import { Course } from "./course";
@@ -20,6 +20,7 @@ export default function RunPage({ run }: { run: string }) {
   const live = useRun(run);
   const { detail, state } = live;
   const queries = useQueryClient();
+  useTitle(state ? `${state.workflow} ${words(state.status)}` : "Run");
   const asking = state?.approvals.filter((one) => one.status === "pending").length ?? 0;
   useEffect(() => {
     void queries.invalidateQueries({ queryKey: ["approvals"], refetchType: "active" });

@@ -130,7 +130,7 @@ export function Graph({ steps, status, chosen, onChoose }: Wish) {
         elementsSelectable={onChoose !== null}
         onlyRenderVisibleElements
         fitView
-        fitViewOptions={{ padding: 0.12, maxZoom: 1.1 }}
+        fitViewOptions={{ padding: 0.12, minZoom: 0.5, maxZoom: 1.1 }}
         minZoom={0.05}
         proOptions={{ hideAttribution: false }}
       >

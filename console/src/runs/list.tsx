@@ -4,7 +4,7 @@ import { useCallback, useEffect, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../link";
-import { duration, Moment } from "../parts/figures";
+import { duration, Moment, useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { Badge, ended } from "../parts/status";
 import { go, Link, runPath, useWord } from "../route";
@@ -51,6 +51,7 @@ function useRuns(text: string, status: string, workflow: string, span: string) {
 }
 
 export function RunList() {
+  useTitle("Runs");
   const [text, setText] = useWord("text");
   const [status, setStatus] = useWord("status");
   const [workflow, setWorkflow] = useWord("workflow");

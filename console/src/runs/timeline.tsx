@@ -11,6 +11,9 @@ interface Wish {
   onChoose: (step: string) => void;
 }
 
+/** Statuses of steps that have not begun, as short as they fit. */
+const SHORT: Readonly<Record<string, string>> = { awaiting_dependency: "waits", awaiting_approval: "is asked" };
+
 export function Timeline({ state, chosen, onChoose }: Wish) {
   const now = useNow(state.completed_at ? 3_600_000 : 500);
   const from = Date.parse(state.started_at);
@@ -30,9 +33,9 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
         type="button"
         className={node.node_id === chosen ? "line chosen" : "line"}
         onClick={() => onChoose(node.node_id)}
-        aria-label={`${node.node_id}: ${words(node.status)}${took === null ? "" : `, ${duration(took)}`}`}
       >
         <span className="cut">{node.node_id}</span>
+        {took !== null && <span className="sr">{words(node.status)}</span>}
         <span className={`track ink-${tone(node.status)}`}>
           {began !== null && (
             <i style={{ left: share(began), width: `calc(${share(from + Math.max(0, ended - began))})` }} />
@@ -41,7 +44,9 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
             <i key={one.approval_id} className="diamond ink-wait" style={{ left: share(Date.parse(one.requested_at)) }} />
           ))}
         </span>
-        <span className="right small muted">{took === null ? words(node.status).slice(0, 9) : duration(took)}</span>
+        <span className="right small muted cut" title={words(node.status)}>
+          {took === null ? SHORT[node.status] ?? words(node.status) : duration(took)}
+        </span>
       </button>
     );
   };

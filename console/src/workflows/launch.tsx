@@ -4,6 +4,7 @@ import { type FormEvent, useMemo, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { Field } from "../parts/field";
 import { type Declarations, type Draft, empty, read } from "../parts/fields";
+import { useTitle } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
 import { Value } from "../parts/value";
 import { go, Link, runPath } from "../route";
@@ -24,6 +25,7 @@ export default function Launch({ name }: { name: string }) {
     queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows/{name}", { path: { name }, signal })).data,
   });
   const may = useMay("workflow:execute");
+  useTitle(name);
   if (!shown.data) {
     return <div className="page">{shown.error ? <Refusal error={shown.error} /> : <Loading what="the workflow" />}</div>;
   }

@@ -1,10 +1,12 @@
 // The workflows that can be started by name.
 import { useQuery } from "@tanstack/react-query";
 import { ask } from "../api/client";
+import { useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { Link } from "../route";
 
 export function WorkflowList() {
+  useTitle("Workflows");
   const all = useQuery({
     queryKey: ["workflows"],
     queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows", { signal })).data,
