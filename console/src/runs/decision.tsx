@@ -1,6 +1,6 @@
 // A decision of the gates, one by one: what was compared, and what would unblock.
 import type { Event } from "../api/follow";
-import { clock } from "../parts/figures";
+import { clock, money } from "../parts/figures";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
 
@@ -22,11 +22,19 @@ const MARKS: Readonly<Record<string, [string, string]>> = {
   skip: ["–", "calm"],
 };
 
-const figure = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+/** Micro-cents of a dollar, as accounts are kept in. */
+const MICRO_CENTS = 100_000_000;
+const SUMS = new Set(["amount", "held", "worst"]);
+
+/** What was compared, as people write it. */
+function figure(gate: string, name: string, value: unknown): string {
+  if (gate.startsWith("budget") && SUMS.has(name) && typeof value === "number") return money(value / MICRO_CENTS);
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
 
 function Line({ gate }: { gate: Gate }) {
   const [mark, ink] = MARKS[gate.outcome] ?? ["?", "calm"];
-  const figures = Object.entries(gate.figures ?? {}).map(([name, value]) => `${words(name)} ${figure(value)}`);
+  const figures = Object.entries(gate.figures ?? {}).map(([name, value]) => `${words(name)} ${figure(gate.gate, name, value)}`);
   return (
     <li>
       <span className={`ink-${ink}`} aria-hidden="true">

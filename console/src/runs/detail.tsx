@@ -26,7 +26,13 @@ export default function RunPage({ run }: { run: string }) {
     void queries.invalidateQueries({ queryKey: ["approvals"], refetchType: "active" });
   }, [queries, asking]);
   if (!detail || !state) {
-    return <div className="page">{live.error ? <Refusal error={live.error} /> : <Loading what="the run" />}</div>;
+    if (!live.error) return <Loading what="the run" />;
+    return (
+      <div className="page">
+        <Refusal error={live.error} />
+        <Link href="/runs">All runs</Link>
+      </div>
+    );
   }
   return (
     <div className="run">

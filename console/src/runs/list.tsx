@@ -184,15 +184,13 @@ function Line({ run }: { run: Run }) {
         <Badge status={run.status} />
       </td>
       <td>
-        {run.workflow}
+        <span onClick={(event) => event.stopPropagation()}>
+          <Link href={href}>{run.workflow}</Link>
+        </span>
         {run.version != null && <span className="muted"> v{run.version}</span>}
       </td>
-      <td>
-        <span onClick={(event) => event.stopPropagation()}>
-          <Link href={href} className="mono">
-            {run.run_id.slice(0, 20)}…
-          </Link>
-        </span>
+      <td className="mono muted" title={run.run_id}>
+        {run.run_id.slice(0, 20)}…
       </td>
       <td>{run.initiator}</td>
       <td>

@@ -66,7 +66,7 @@ function Picture({ shown, plan }: { shown: Version; plan: Plan | null }) {
           <Graph steps={steps} status={null} chosen={null} onChoose={null} />
         </div>
       )}
-      <details className="source">
+      <details className="document">
         <summary>The document</summary>
         <Value of={shown.document} label="The document" />
       </details>
