@@ -55,3 +55,29 @@ pub const DELIVERIES_KEPT: usize = 1000;
 
 /// Slots that are kept of a schedule.
 pub const SLOTS_KEPT: usize = 1000;
+
+/// Connections to a PostgreSQL database beside the writer's and the listener's.
+pub const POOL: usize = 4;
+/// How long a connection to a database may take, in milliseconds, where its URL
+/// says nothing of it.
+pub const CONNECT_MS_MAX: u64 = 5_000;
+/// How long a database may take for an answer, in milliseconds. After that the
+/// connection is given up.
+pub const ANSWER_MS_MAX: u64 = 30_000;
+/// After so long in silence a connection is asked whether it is there, in seconds.
+pub const KEEPALIVE_S: u64 = 10;
+/// How often a transaction is performed again because another was in its way.
+pub const AGAIN_MAX: usize = 16;
+/// Statements that are kept prepared on a connection.
+pub const PREPARED_MAX: usize = 256;
+/// Notices of other nodes that wait to be taken; one more says nothing new.
+pub const NOTICES_MAX: usize = 64;
+/// How long a lost connection for notices stays away before it is tried again, in
+/// milliseconds.
+pub const RECONNECT_MS: u64 = 500;
+/// Leases and keys whose time is over that are forgotten at once.
+pub const FORGOTTEN_MAX: usize = 1000;
+/// Frames of a run that are asked for at once.
+pub const FRAMES_AT_ONCE: usize = 256;
+/// Frames and entries that are asked for at once to be sealed.
+pub const SEAL_ROWS_AT_ONCE: usize = 10_000;
