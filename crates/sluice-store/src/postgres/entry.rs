@@ -15,7 +15,7 @@ pub(super) const LOCK_CHAINS: &str = "SELECT writer, seq, hash FROM chain
 pub(super) const INSERT_ENTRIES: &str = "INSERT INTO entry (writer, seq, place, hash, text)
     SELECT new.writer, new.seq, position.entries - new.back, new.hash, new.text
     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[])
-        AS new (writer, seq, back, hash, text), position WHERE position.only = 1";
+        AS new (writer, seq, back, hash, text), position WHERE position.one = 1";
 /// Says where chains end now.
 pub(super) const MOVE_CHAINS: &str = "UPDATE chain SET seq = new.seq, hash = new.hash
     FROM unnest($1::uuid[], $2::bigint[], $3::bytea[]) AS new (writer, seq, hash)
@@ -54,7 +54,7 @@ pub(super) async fn record(
         texts.push(text);
     }
     let count = int(entries.len() as u64);
-    let sql = "UPDATE position SET entries = entries + $1 WHERE only = 1";
+    let sql = "UPDATE position SET entries = entries + $1 WHERE one = 1";
     session.execute(sql, &[&count]).await?;
     let (writers, back) = (vec![Id::from(writer); entries.len()], (0..count).rev());
     let back: Vec<i64> = back.collect();

@@ -20,7 +20,7 @@ const PAGE: &str = "
         FROM (SELECT place, run, first, count, chain, body, beside FROM frame
               WHERE place > $1 ORDER BY place LIMIT $3) AS page
     ) AS counted
-    WHERE bytes <= $2 OR number <= 1 ORDER BY place";
+    WHERE bytes <= $2::bigint OR number <= 1 ORDER BY place";
 
 impl Feed for PostgresStore {
     fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
@@ -29,7 +29,7 @@ impl Feed for PostgresStore {
 
     fn feed_end(&self) -> Answer<'_, u64> {
         self.ask(async |session| {
-            let rows = session.query("SELECT frames FROM position WHERE only = 1", &[]).await?;
+            let rows = session.query("SELECT frames FROM position WHERE one = 1", &[]).await?;
             rows.first().map_or(Ok(0), |row| number(row, 0))
         })
     }

@@ -16,12 +16,12 @@ const PAGE: &str = "
             sum(octet_length(body) + coalesce(octet_length(beside), 0)) OVER (ORDER BY first) AS bytes,
             row_number() OVER (ORDER BY first) AS number
         FROM (SELECT first, count, chain, body, beside FROM frame
-              WHERE run = $1 AND first + count > $2 + 1 AND first >= coalesce(
+              WHERE run = $1 AND first + count > $2::bigint + 1 AND first >= coalesce(
                   (SELECT max(before.first) FROM frame AS before
-                   WHERE before.run = $1 AND before.first <= $2 + 1), 0)
+                   WHERE before.run = $1 AND before.first <= $2::bigint + 1), 0)
               ORDER BY first LIMIT $5) AS page
     ) AS counted
-    WHERE bytes <= $3 OR number <= $4 ORDER BY first";
+    WHERE bytes <= $3::bigint OR number <= $4::bigint ORDER BY first";
 
 /// The newest snapshot and the tail after it.
 pub(super) async fn load(session: &Session, run: RunId) -> Result<Option<Loaded>, Fault> {

@@ -44,7 +44,7 @@ CREATE INDEX frame_place ON frame (place);
 -- How many of each there are over all runs and nodes. Whoever adds some holds
 -- this one row until it commits, so that places become visible in their order.
 CREATE TABLE position (
-    only    integer PRIMARY KEY, -- always 1
+    one     integer PRIMARY KEY, -- always 1
     frames  bigint NOT NULL,     -- the last frame.place
     entries bigint NOT NULL,     -- the last entry.place
     letters bigint NOT NULL,     -- the last letter.id

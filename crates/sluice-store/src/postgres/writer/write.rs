@@ -42,13 +42,13 @@ const COUNT: &str = "UPDATE counter SET count = new.count, slices = new.slices
         AS new (name, span, count, slices)
     WHERE counter.name = new.name AND counter.span = new.span";
 const ADVANCE: &str = "UPDATE position SET frames = frames + $1, entries = entries + $2,
-        letters = letters + $3, memos = memos + $4 WHERE only = 1";
+        letters = letters + $3, memos = memos + $4 WHERE one = 1";
 /// The position is ours once it is advanced, so what it says is the last place.
 const FRAMES: &str = "INSERT INTO frame (run, first, count, place, chain, body, beside)
     SELECT new.run, new.first, new.count, position.frames - new.back, new.chain, new.body, new.beside
     FROM unnest($1::uuid[], $2::bigint[], $3::integer[], $4::bigint[], $5::bytea[], $6::bytea[],
         $7::bytea[]) AS new (run, first, count, back, chain, body, beside), position
-    WHERE position.only = 1";
+    WHERE position.one = 1";
 /// A run that was let go, or got a letter, must not lie with a letter that nobody
 /// knows of.
 const WAKE: &str = "UPDATE run SET due_at = $2

@@ -31,11 +31,11 @@ const NO_TAKINGS: &str = "DELETE FROM taking USING unnest($1::uuid[], $2::uuid[]
 const MEMOS: &str = "INSERT INTO memo (agent, place, run, at, body)
     SELECT new.agent, position.memos - new.back, new.run, new.at, new.body
     FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[])
-        AS new (agent, back, run, at, body), position WHERE position.only = 1";
+        AS new (agent, back, run, at, body), position WHERE position.one = 1";
 const LETTERS: &str = "INSERT INTO letter (run, key, id, body)
     SELECT new.run, new.key, position.letters - new.back, new.body
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[])
-        AS new (run, key, back, body), position WHERE position.only = 1
+        AS new (run, key, back, body), position WHERE position.one = 1
     ON CONFLICT DO NOTHING RETURNING run, key";
 
 impl<'a> Decided<'a> {
