@@ -174,9 +174,7 @@ impl PostgresStore {
         &self,
         work: impl AsyncFn(&Session, &Desk) -> Result<T, fault::Fault> + Send + 'static,
     ) -> Answer<'_, T> {
-        self.hand(async move |desk| {
-            desk.transact(async |session| work(session, &desk).await).await
-        })
+        self.hand(async move |desk| desk.transact(async |session| work(session, &desk).await).await)
     }
 }
 
@@ -231,9 +229,8 @@ impl Store for PostgresStore {
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
         self.hand(async move |desk| {
             let now = desk.shared.now();
-            let claim = async |session: &Session| {
-                claim::claim(session, node, due_by_ms, limit, now).await
-            };
+            let claim =
+                async |session: &Session| claim::claim(session, node, due_by_ms, limit, now).await;
             desk.claim(claim).await
         })
     }

@@ -16,11 +16,7 @@ use tokio_util::bytes::BytesMut;
 pub(super) struct Id(pub(super) u128);
 
 impl ToSql for Id {
-    fn to_sql(
-        &self,
-        _: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         out.extend_from_slice(&self.0.to_be_bytes());
         Ok(IsNull::No)
     }
@@ -103,8 +99,79 @@ pub(super) fn status(word: &str) -> Result<RunStatus, Fault> {
     choice::find(word).ok_or_else(|| Fault::Corrupt(format!("{word:?} is no run status")))
 }
 
-/// What is only shown to people, without the one character that no text of the
-/// database may hold.
-pub(super) fn shown(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+/// A text of somebody else's choosing. The database keeps every character but
+/// one, so that one and the next are written as two, which sort as they do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text<'a>(pub(super) &'a str);
+
+impl ToSql for Text<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        if self.0.bytes().all(|byte| byte > 1) {
+            return self.0.to_sql(kind, out);
+        }
+        self.0.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}").to_sql(kind, out)
+    }
+
+    accepts!(TEXT);
+    to_sql_checked!();
+}
+
+/// Reads what `Text` wrote.
+pub(super) fn text(row: &Row, at: usize) -> Result<Cow<'_, str>, Fault> {
+    Ok(plain(get(row, at)?))
+}
+
+/// Reads what `Text` wrote, in a column that may be empty.
+pub(super) fn some_text(row: &Row, at: usize) -> Result<Option<String>, Fault> {
+    Ok(get::<Option<&str>>(row, at)?.map(|text| plain(text).into_owned()))
+}
+
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1}') {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace("\u{1}\u{1}", "\0").replace("\u{1}\u{2}", "\u{1}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_is_kept_and_sorts_as_it_did() {
+        let texts = [
+            "",
+            "\0",
+            "\0\0",
+            "\0a",
+            "\0\u{1}",
+            "\u{1}",
+            "\u{1}\0",
+            "\u{1}\u{1}",
+            "\u{1}\u{2}",
+            "\u{2}",
+            "\u{2}\u{1}",
+            "a",
+            "a\0",
+            "a\0b",
+            "a\u{1}",
+            "ab",
+            "é",
+        ];
+        let mut texts = texts.to_vec();
+        texts.sort_unstable();
+        let written = texts.iter().map(|text| {
+            let mut out = BytesMut::new();
+            Text(text).to_sql(&Type::TEXT, &mut out).unwrap();
+            String::from_utf8(out.to_vec()).unwrap()
+        });
+        let written: Vec<String> = written.collect();
+        assert!(written.is_sorted_by(|one, next| one < next), "{written:?}");
+        assert!(written.iter().all(|text| !text.contains('\0')));
+        assert_eq!(written.iter().map(|text| plain(text)).collect::<Vec<_>>(), texts);
+    }
 }

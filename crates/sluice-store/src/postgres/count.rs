@@ -3,7 +3,7 @@
 //! The rows are locked before they are read, so guards work on numbers in memory,
 //! and each counter that changed is written once, however many appends changed it.
 
-use super::column::{get, int, most};
+use super::column::{Text, get, int, most, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::COUNTERS_MAX;
@@ -78,8 +78,10 @@ impl<'a> Counters<'a> {
     /// Takes what was read over.
     pub(super) fn read(&mut self, rows: &[Row]) -> Result<(), Fault> {
         for row in rows {
-            let Some(at) = self.places.get(&(get::<&str>(row, 0)?, get(row, 1)?)) else { continue };
-            let slot = &mut self.slots[*at];
+            let (name, span) = (text(row, 0)?, get(row, 1)?);
+            let place = self.places.get(&(&*name, span)).copied();
+            let Some(at) = place else { continue };
+            let slot = &mut self.slots[at];
             slot.count = get(row, 2)?;
             slot.window = window(slot.span, get::<Option<&[u8]>>(row, 3)?.unwrap_or_default());
             slot.is_read = true;
@@ -93,15 +95,9 @@ impl<'a> Counters<'a> {
     }
 
     /// Applies all guards, or none and says which refused.
-    pub(super) fn guard(
-        &mut self,
-        guards: &'a [Guard],
-        now_ms: u64,
-    ) -> Result<Vec<i64>, Appended> {
-        let places: Vec<usize> = guards
-            .iter()
-            .map(|guard| self.place(&guard.counter, span(guard.window_ms)))
-            .collect();
+    pub(super) fn guard(&mut self, guards: &'a [Guard], now_ms: u64) -> Result<Vec<i64>, Appended> {
+        let places: Vec<usize> =
+            guards.iter().map(|guard| self.place(&guard.counter, span(guard.window_ms))).collect();
         // Guards on one counter see each other. Few appends have more than a dozen.
         let mut seen: Vec<(usize, i64)> = Vec::with_capacity(guards.len());
         for (guard, at) in guards.iter().zip(&places) {
@@ -152,8 +148,8 @@ pub(super) async fn counts(
     let mut held = Counters::default();
     let places: Vec<usize> =
         counters.iter().map(|one| held.place(&one.name, span(one.window_ms))).collect();
-    let (names, spans): (Vec<&str>, Vec<i64>) =
-        held.slots.iter().map(|slot| (slot.name, slot.span)).unzip();
+    let (names, spans): (Vec<Text<'_>>, Vec<i64>) =
+        held.slots.iter().map(|slot| (Text(slot.name), slot.span)).unzip();
     let sql = "SELECT counter.name, counter.span, count, slices FROM counter
                JOIN unnest($1::text[], $2::bigint[]) AS wanted (name, span)
                ON counter.name = wanted.name AND counter.span = wanted.span";
@@ -172,8 +168,10 @@ pub(super) async fn between(
     let sql = "SELECT name, count FROM counter
                WHERE name > $1 AND name < $2 AND span = 0 AND count <> 0 ORDER BY name LIMIT $3";
     let limit = most(limit.min(COUNTERS_MAX));
-    let rows = session.query(sql, &[&after, &before, &limit]).await?;
-    rows.iter().map(|row| Ok(Count { name: get(row, 0)?, count: get(row, 1)? })).collect()
+    let rows = session.query(sql, &[&Text(after), &Text(before), &limit]).await?;
+    rows.iter()
+        .map(|row| Ok(Count { name: text(row, 0)?.into_owned(), count: get(row, 1)? }))
+        .collect()
 }
 
 /// A plain counter, as far as it was committed.

@@ -1,7 +1,7 @@
 //! What is sent to webhooks.
 
 use super::PostgresStore;
-use super::column::{Id, get, int, most, number, shown, some_number};
+use super::column::{Id, Text, get, int, most, number, some_number, some_text, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::DELIVERIES_KEPT;
@@ -37,7 +37,7 @@ impl Deliveries for PostgresStore {
         self.write(async move |session, _| {
             let limit = most(crate::page(limit));
             let values: [super::session::Value<'_>; 4] =
-                [&webhook, &int(by_ms), &int(until_ms), &limit];
+                [&Text(&webhook), &int(by_ms), &int(until_ms), &limit];
             let rows = session.query(TAKE_DUE, &values).await?;
             let mut due = Vec::with_capacity(rows.len());
             for row in &rows {
@@ -64,15 +64,15 @@ impl Deliveries for PostgresStore {
                        ORDER BY number DESC LIMIT $3";
             let before = before.map_or(i64::MAX, int);
             let limit = most(crate::page(limit));
-            let rows = session.query(sql, &[&webhook, &before, &limit]).await?;
+            let rows = session.query(sql, &[&Text(&webhook), &before, &limit]).await?;
             rows.iter().map(|row| delivery(&webhook, row)).collect()
         })
     }
 
     fn forget_deliveries(&self, webhook: String) -> Answer<'_, ()> {
         self.transact(async move |session, _| {
-            session.execute("DELETE FROM webhook WHERE name = $1", &[&webhook]).await?;
-            session.execute("DELETE FROM delivery WHERE webhook = $1", &[&webhook]).await?;
+            session.execute("DELETE FROM webhook WHERE name = $1", &[&Text(&webhook)]).await?;
+            session.execute("DELETE FROM delivery WHERE webhook = $1", &[&Text(&webhook)]).await?;
             Ok(())
         })
     }
@@ -81,7 +81,7 @@ impl Deliveries for PostgresStore {
 async fn delivering(session: &Session, webhook: &str) -> Result<Delivering, Fault> {
     let sql = "SELECT (SELECT place FROM webhook WHERE name = $1), count(*), min(next_at)
                FROM delivery WHERE webhook = $1 AND next_at IS NOT NULL";
-    let row = &session.query(sql, &[&webhook]).await?[0];
+    let row = &session.query(sql, &[&Text(webhook)]).await?[0];
     Ok(Delivering {
         place: some_number(row, 0)?,
         waiting: number(row, 1)?,
@@ -91,7 +91,7 @@ async fn delivering(session: &Session, webhook: &str) -> Result<Delivering, Faul
 
 async fn deliver(session: &Session, ahead: &Ahead) -> Result<bool, Fault> {
     let sql = "SELECT place, last FROM webhook WHERE name = $1 FOR UPDATE";
-    let rows = session.query(sql, &[&ahead.webhook]).await?;
+    let rows = session.query(sql, &[&Text(&ahead.webhook)]).await?;
     let place = rows.first().map(|row| number(row, 0)).transpose()?;
     if place != ahead.from {
         return Ok(false);
@@ -104,7 +104,7 @@ async fn deliver(session: &Session, ahead: &Ahead) -> Result<bool, Fault> {
         None => "INSERT INTO webhook (name, place, last) VALUES ($1, $2, $3)",
         Some(_) => "UPDATE webhook SET place = $2, last = $3 WHERE name = $1",
     };
-    session.execute(sql, &[&ahead.webhook, &int(ahead.to), &int(end)]).await?;
+    session.execute(sql, &[&Text(&ahead.webhook), &int(ahead.to), &int(end)]).await?;
     if !new.is_empty() {
         insert(session, &ahead.webhook, last, &new).await?;
     }
@@ -119,7 +119,7 @@ async fn unknown<'a>(session: &Session, ahead: &'a Ahead) -> Result<Vec<&'a Deli
                JOIN unnest($2::uuid[], $3::bigint[]) AS new (run, event)
                ON delivery.run = new.run AND delivery.event = new.event
                WHERE delivery.webhook = $1";
-    let rows = session.query(sql, &[&ahead.webhook, &runs, &events]).await?;
+    let rows = session.query(sql, &[&Text(&ahead.webhook), &runs, &events]).await?;
     let mut known: BTreeSet<(RunId, u64)> = BTreeSet::new();
     for row in &rows {
         known.insert((get::<Id>(row, 0)?.run(), number(row, 1)?));
@@ -142,10 +142,11 @@ async fn insert(
     let numbers: Vec<i64> = (1..=new.len() as u64).map(|number| int(last + number)).collect();
     let runs: Vec<Id> = new.iter().map(|one| Id::from(one.run)).collect();
     let events: Vec<i64> = new.iter().map(|one| int(one.event)).collect();
-    let kinds: Vec<&str> = new.iter().map(|one| &one.kind[..]).collect();
+    let webhook = Text(webhook);
+    let kinds: Vec<Text<'_>> = new.iter().map(|one| Text(&one.kind)).collect();
     let tries: Vec<i64> = new.iter().map(|one| i64::from(one.tries)).collect();
     let statuses: Vec<Option<i32>> = new.iter().map(|one| one.status.map(i32::from)).collect();
-    let errors: Vec<_> = new.iter().map(|one| one.error.as_deref().map(shown)).collect();
+    let errors: Vec<_> = new.iter().map(|one| one.error.as_deref().map(Text)).collect();
     let ats: Vec<i64> = new.iter().map(|one| int(one.at_ms)).collect();
     let nexts: Vec<Option<i64>> = new.iter().map(|one| one.next_ms.map(int)).collect();
     session
@@ -163,9 +164,9 @@ async fn delivered(session: &Session, done: &[Delivery]) -> Result<(), Fault> {
     for one in done {
         let (tries, status) = (i64::from(one.tries), one.status.map(i32::from));
         let (at, next) = (int(one.at_ms), one.next_ms.map(int));
-        let error = one.error.as_deref().map(shown);
+        let error = one.error.as_deref().map(Text);
         let values: [super::session::Value<'_>; 7] =
-            [&one.webhook, &int(one.number), &tries, &status, &error, &at, &next];
+            [&Text(&one.webhook), &int(one.number), &tries, &status, &error, &at, &next];
         session.execute(sql, &values).await?;
     }
     let over = done.iter().filter(|one| one.next_ms.is_none());
@@ -174,7 +175,7 @@ async fn delivered(session: &Session, done: &[Delivery]) -> Result<(), Fault> {
                (SELECT number FROM delivery WHERE webhook = $1 AND next_at IS NULL
                 ORDER BY number DESC LIMIT 1 OFFSET $2)";
     for webhook in webhooks {
-        session.execute(sql, &[&webhook, &most(DELIVERIES_KEPT)]).await?;
+        session.execute(sql, &[&Text(webhook), &most(DELIVERIES_KEPT)]).await?;
     }
     Ok(())
 }
@@ -186,10 +187,10 @@ fn delivery(webhook: &str, row: &Row) -> Result<Delivery, Fault> {
         number: number(row, 0)?,
         run: get::<Id>(row, 1)?.run(),
         event: number(row, 2)?,
-        kind: get(row, 3)?,
+        kind: text(row, 3)?.into_owned(),
         tries: u32::try_from(get::<i64>(row, 4)?).unwrap_or(u32::MAX),
         status: status.and_then(|status| u16::try_from(status).ok()),
-        error: get(row, 6)?,
+        error: some_text(row, 6)?,
         at_ms: number(row, 7)?,
         next_ms: some_number(row, 8)?,
     })

@@ -1,6 +1,6 @@
 //! Inboxes, read.
 
-use super::column::{Id, get, most, number};
+use super::column::{Id, get, most, number, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::LETTERS_MAX;
@@ -25,7 +25,7 @@ pub(super) async fn unread(session: &Session, of: Inbox) -> Result<Vec<Received>
     let rows = session.query(sql, &[&whose, &most(LETTERS_MAX)]).await?;
     let read = |row: &tokio_postgres::Row| {
         let run = get::<Id>(row, 1)?.run();
-        let letter = Letter { run, key: get(row, 2)?, body: get(row, 3)? };
+        let letter = Letter { run, key: text(row, 2)?.into_owned(), body: get(row, 3)? };
         Ok(Received { id: number(row, 0)?, letter })
     };
     rows.iter().map(read).collect()

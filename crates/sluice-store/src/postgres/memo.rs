@@ -1,6 +1,6 @@
 //! What agents answered last.
 
-use super::column::{Id, get, number};
+use super::column::{Id, Text, get, number, text};
 use super::fault::Fault;
 use super::session::Session;
 use sluice_core::port::memo::Memo;
@@ -16,11 +16,12 @@ pub(super) const PRUNE: &str = "DELETE FROM memo USING (
 pub(super) async fn memos(session: &Session, agents: &[String]) -> Result<Vec<Memo>, Fault> {
     let sql = "SELECT agent, run, at, body FROM memo WHERE agent = ANY($1)
                ORDER BY agent, place DESC";
-    let rows = session.query(sql, &[&agents]).await?;
+    let names: Vec<Text<'_>> = agents.iter().map(|agent| Text(agent)).collect();
+    let rows = session.query(sql, &[&names]).await?;
     let mut kept: BTreeMap<String, Vec<Memo>> = BTreeMap::new();
     for row in &rows {
         let memo = Memo {
-            agent: get(row, 0)?,
+            agent: text(row, 0)?.into_owned(),
             run: get::<Id>(row, 1)?.run(),
             at_ms: number(row, 2)?,
             body: get(row, 3)?,

@@ -45,7 +45,9 @@ pub(super) async fn load(session: &Session, run: RunId) -> Result<Option<Loaded>
     let mut last = after;
     for frame in &frames {
         if frame.first != last + 1 {
-            return Err(Fault::Corrupt(format!("the frame after event {last} of {run} is missing")));
+            return Err(Fault::Corrupt(format!(
+                "the frame after event {last} of {run} is missing"
+            )));
         }
         last += u64::from(frame.count);
     }

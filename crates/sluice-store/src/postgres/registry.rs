@@ -1,6 +1,6 @@
 //! What operators have set up, with its history.
 
-use super::column::{get, int, uint};
+use super::column::{Text, get, int, text, uint};
 use super::fault::Fault;
 use super::session::Session;
 use super::{count, entry};
@@ -25,7 +25,7 @@ pub(super) async fn change(session: &Session, change: &Change) -> Result<Changed
     let removed = change.remove.iter().map(|(kind, name)| ((*kind, name), None));
     let rows: BTreeMap<(Kind, &String), Option<String>> = put.chain(removed).collect();
     let kinds: Vec<&str> = rows.keys().map(|(kind, _)| kind.as_str()).collect();
-    let names: Vec<&str> = rows.keys().map(|(_, name)| &name[..]).collect();
+    let names: Vec<Text<'_>> = rows.keys().map(|(_, name)| Text(name)).collect();
     let bodies: Vec<Option<&str>> = rows.values().map(Option::as_deref).collect();
     let sql = "INSERT INTO registry (kind, name, epoch, body)
                SELECT kind, name, $1, body FROM unnest($2::text[], $3::text[], $4::text[])
@@ -48,7 +48,7 @@ pub(super) async fn rows(session: &Session, at: Option<u64>) -> Result<Rows, Fau
     let found = session.query(sql, &[&int(epoch)]).await?;
     let mut rows = Vec::with_capacity(found.len());
     for one in &found {
-        rows.push(row(get(one, 0)?, get(one, 1)?, get(one, 2)?)?);
+        rows.push(row(get(one, 0)?, &text(one, 1)?, get(one, 2)?)?);
     }
     rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
     Ok(Rows { epoch, rows })

@@ -16,14 +16,8 @@ pub(super) async fn seal(session: &Session, seal: &Sealing) -> Result<Sealed, Fa
                WHERE (SELECT coalesce(max(number), 0) + 1 FROM seal) = $1
                ON CONFLICT DO NOTHING";
     let (hash, upto) = (seal.hash.0.to_vec(), seal.upto);
-    let values: [super::session::Value<'_>; 6] = [
-        &int(seal.number),
-        &hash,
-        &int(upto.frames),
-        &int(upto.entries),
-        &seal.text,
-        &seal.leaves,
-    ];
+    let values: [super::session::Value<'_>; 6] =
+        [&int(seal.number), &hash, &int(upto.frames), &int(upto.entries), &seal.text, &seal.leaves];
     let added = session.execute(sql, &values).await?;
     Ok(if added == 1 { Sealed::Done } else { Sealed::Stale })
 }

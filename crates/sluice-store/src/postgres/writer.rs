@@ -17,6 +17,7 @@ mod batch;
 mod decide;
 mod write;
 
+use super::column::Text;
 use super::desk::Desk;
 use super::fault::Fault;
 use super::session::Session;
@@ -184,7 +185,8 @@ impl Turns {
         // What was remembered may be what was wrong.
         self.counters.clear();
         self.chains.clear();
-        let is_gone = matches!(outcome, Err(Failed::Before(Fault::Gone(_)) | Failed::Commit(Fault::Gone(_))));
+        let is_gone =
+            matches!(outcome, Err(Failed::Before(Fault::Gone(_)) | Failed::Commit(Fault::Gone(_))));
         // One whose transaction cannot be left is left itself.
         if !is_gone && session.query("ROLLBACK", &[]).await.is_ok() {
             self.session = Some(session);
@@ -218,7 +220,8 @@ impl Turns {
         let (names, spans): (Vec<&str>, Vec<i64>) =
             slots.iter().filter(is_new).map(|slot| (slot.name, slot.span)).unzip();
         if !names.is_empty() {
-            session.execute(batch::NEW_COUNTERS, &[&names, &spans]).await?;
+            let texts: Vec<Text<'_>> = names.iter().copied().map(Text).collect();
+            session.execute(batch::NEW_COUNTERS, &[&texts, &spans]).await?;
             if self.counters.len() + names.len() > REMEMBERED_MAX {
                 self.counters.clear();
             }

@@ -45,18 +45,23 @@ fn everything_survives_reopening() {
 fn a_bound_holds_against_many_nodes() {
     let nodes = nodes(3);
     let done: Vec<u64> = scope(|threads| {
-        let callers: Vec<_> = (1u128..).zip(&nodes).map(|(number, store)| threads.spawn(move || {
-            append(store, first(run(number)));
-            let mut done = 0;
-            for _ in 0..40 {
-                let guards = vec![guard("c", 1, Some(50)), guard("free", 1, None)];
-                match append(store, Append { guards, ..plain(run(number), 1 + done) }) {
-                    Appended::Done { .. } => done += 1,
-                    answer => assert_eq!(answer, refused("c", 50)),
-                }
-            }
-            done
-        })).collect();
+        let callers: Vec<_> = (1u128..)
+            .zip(&nodes)
+            .map(|(number, store)| {
+                threads.spawn(move || {
+                    append(store, first(run(number)));
+                    let mut done = 0;
+                    for _ in 0..40 {
+                        let guards = vec![guard("c", 1, Some(50)), guard("free", 1, None)];
+                        match append(store, Append { guards, ..plain(run(number), 1 + done) }) {
+                            Appended::Done { .. } => done += 1,
+                            answer => assert_eq!(answer, refused("c", 50)),
+                        }
+                    }
+                    done
+                })
+            })
+            .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
     assert_eq!(done.iter().sum::<u64>(), 50, "{done:?}");
@@ -89,9 +94,8 @@ fn nodes_that_lock_the_same_rows_do_not_wait_in_a_circle() {
     });
     // A circle is broken by the database after a second, each.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    let letters: usize = (1..=20)
-        .map(|number| wait(nodes[1].letters(Inbox::Run(run(number)))).unwrap().len())
-        .sum();
+    let letters: usize =
+        (1..=20).map(|number| wait(nodes[1].letters(Inbox::Run(run(number)))).unwrap().len()).sum();
     assert_eq!(letters, 3 * 20 * 20);
 }
 
@@ -150,8 +154,9 @@ fn one_run_one_key_one_slot_however_many_nodes_try() {
         let tried: Vec<_> = scope(|threads| {
             let tried = &tried;
             let callers = (1u128..).zip(&nodes);
-            let callers: Vec<_> =
-                callers.map(|(number, store)| threads.spawn(move || tried(number, store))).collect();
+            let callers: Vec<_> = callers
+                .map(|(number, store)| threads.spawn(move || tried(number, store)))
+                .collect();
             callers.into_iter().map(|caller| caller.join().unwrap()).collect()
         });
         assert_eq!(tried.iter().filter(|(created, _)| *created == DONE).count(), 1, "{tried:?}");

@@ -2,7 +2,7 @@
 
 use super::Write;
 use crate::REGISTRY;
-use crate::postgres::column::{Id, get, hash, number};
+use crate::postgres::column::{Id, Text, get, hash, number, text};
 use crate::postgres::count::{Counters, Slot};
 use crate::postgres::desk::{NOW, Time, now};
 use crate::postgres::entry::LOCK_CHAINS;
@@ -102,9 +102,9 @@ impl<'a> Locked<'a> {
         step!(pipeline, "BEGIN");
         let runs: Vec<Id> = self.runs.keys().map(|run| Id::from(*run)).collect();
         let runs = (!runs.is_empty()).then(|| step!(pipeline, LOCK_RUNS, runs));
-        let keys: Vec<String> = self.keys.keys().map(|key| (*key).to_owned()).collect();
+        let keys: Vec<Text<'a>> = self.keys.keys().copied().map(Text).collect();
         let keys = (!keys.is_empty()).then(|| step!(pipeline, LOCK_KEYS, keys));
-        let counters = lock_counters(&mut pipeline, self.counters.sorted());
+        let counters = lock_counters(&mut pipeline, &self.counters.sorted());
         let chains: Vec<Id> = self.chains.keys().map(|writer| Id::from(*writer)).collect();
         let chains = (!chains.is_empty()).then(|| step!(pipeline, LOCK_CHAINS, chains));
         let clock = matches!(time, Time::Database).then(|| step!(pipeline, NOW));
@@ -136,7 +136,7 @@ impl<'a> Locked<'a> {
     }
 
     fn read_key(&mut self, row: &Row) -> Result<(), Fault> {
-        if let Some(key) = self.keys.get_mut(get::<&str>(row, 0)?) {
+        if let Some(key) = self.keys.get_mut(&*text(row, 0)?) {
             *key = Some(KeyRow {
                 run: get::<Id>(row, 1)?.run(),
                 fingerprint: hash(row, 2)?,
@@ -150,17 +150,17 @@ impl<'a> Locked<'a> {
 }
 
 /// The registry's counter before all others, wherever its name would put it.
-fn lock_counters(pipeline: &mut Pipeline<'_>, slots: Vec<&Slot<'_>>) -> Vec<usize> {
+fn lock_counters<'a>(pipeline: &mut Pipeline<'a>, slots: &[&Slot<'a>]) -> Vec<usize> {
     let is_registry = |slot: &&&Slot<'_>| slot.name == REGISTRY && slot.span == 0;
     let mut places = Vec::new();
     if let Some(registry) = slots.iter().find(is_registry) {
         let sql = if registry.is_wanted { LOCK_REGISTRY } else { LOOK_AT_REGISTRY };
         places.push(step!(pipeline, sql, REGISTRY));
     }
-    let (names, spans): (Vec<String>, Vec<i64>) = slots
+    let (names, spans): (Vec<Text<'a>>, Vec<i64>) = slots
         .iter()
         .filter(|slot| !is_registry(slot))
-        .map(|slot| (slot.name.to_owned(), slot.span))
+        .map(|slot| (Text(slot.name), slot.span))
         .unzip();
     if !names.is_empty() {
         places.push(step!(pipeline, LOCK_COUNTERS, names, spans));

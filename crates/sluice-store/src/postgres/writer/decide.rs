@@ -7,9 +7,7 @@ use super::batch::{KeyRow, Known, Locked};
 use super::{Outcome, Write};
 use sluice_core::evidence::entry::link;
 use sluice_core::port::ledger::Entry;
-use sluice_core::port::store::{
-    Append, Appended, Create, Hash, Hold, Key, Letter, NodeId, Posted,
-};
+use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, Letter, NodeId, Posted};
 use sluice_core::run::id::RunId;
 
 /// What was decided, and everything needed to write it.

@@ -2,10 +2,10 @@
 
 mod beside;
 
+use super::Outcome;
 use super::batch::Known;
 use super::decide::Decided;
-use super::Outcome;
-use crate::postgres::column::{Id, get, int};
+use crate::postgres::column::{Id, Text, get, int, text};
 use crate::postgres::fault::Fault;
 use crate::postgres::session::{Pipeline, Session, step};
 use sluice_core::port::store::{Create, Posted};
@@ -98,16 +98,15 @@ impl<'a> Decided<'a> {
     fn keys(&self, pipeline: &mut Pipeline<'a>) {
         for (is_stored, sql) in [(false, NEW_KEYS), (true, OLD_KEYS)] {
             let rows = self.locked.keys.iter().filter_map(|(key, row)| Some((*key, row.as_ref()?)));
-            let rows: Vec<_> = rows
-                .filter(|(_, row)| row.is_changed && row.is_stored == is_stored)
-                .collect();
+            let rows: Vec<_> =
+                rows.filter(|(_, row)| row.is_changed && row.is_stored == is_stored).collect();
             if rows.is_empty() {
                 continue;
             }
             step!(
                 pipeline,
                 sql,
-                rows.iter().map(|(key, _)| *key).collect::<Vec<&str>>(),
+                rows.iter().map(|(key, _)| Text(key)).collect::<Vec<Text<'a>>>(),
                 rows.iter().map(|(_, row)| Id::from(row.run)).collect::<Vec<Id>>(),
                 rows.iter().map(|(_, row)| row.fingerprint.0.to_vec()).collect::<Vec<Vec<u8>>>(),
                 rows.iter().map(|(_, row)| int(row.expires_at_ms)).collect::<Vec<i64>>(),
@@ -124,7 +123,7 @@ impl<'a> Decided<'a> {
         step!(
             pipeline,
             COUNT,
-            slots.iter().map(|slot| slot.name).collect::<Vec<&str>>(),
+            slots.iter().map(|slot| Text(slot.name)).collect::<Vec<Text<'a>>>(),
             slots.iter().map(|slot| slot.span).collect::<Vec<i64>>(),
             slots.iter().map(|slot| slot.count).collect::<Vec<i64>>(),
             slots.iter().map(|slot| slot.slices()).collect::<Vec<Option<Vec<u8>>>>(),
@@ -174,10 +173,10 @@ impl<'a> Decided<'a> {
     fn posted(&mut self, kept: &[Row]) -> Result<(), Fault> {
         let mut new = BTreeSet::new();
         for row in kept {
-            new.insert((get::<Id>(row, 0)?.run(), get::<&str>(row, 1)?));
+            new.insert((get::<Id>(row, 0)?.run(), text(row, 1)?.into_owned()));
         }
         for sent in &self.letters {
-            let is_new = new.remove(&(sent.letter.run, &sent.letter.key[..]));
+            let is_new = new.remove(&(sent.letter.run, sent.letter.key.clone()));
             if let (true, Some(place)) = (is_new, sent.outcome) {
                 self.outcomes[place] = Outcome::Posted(Posted::Done);
             }
@@ -199,9 +198,9 @@ fn create_runs<'a>(pipeline: &mut Pipeline<'a>, rows: &[(&RunId, &Known<'a>, &'a
         pipeline,
         CREATE_RUNS,
         rows.iter().map(|(run, ..)| Id::from(**run)).collect::<Vec<Id>>(),
-        rows.iter().map(|(_, _, create)| &create.workflow[..]).collect::<Vec<&str>>(),
+        rows.iter().map(|(_, _, create)| Text(&create.workflow)).collect::<Vec<Text<'a>>>(),
         rows.iter().map(|(_, _, create)| create.version.map(int)).collect::<Vec<Option<i64>>>(),
-        rows.iter().map(|(_, _, create)| &create.initiator[..]).collect::<Vec<&str>>(),
+        rows.iter().map(|(_, _, create)| Text(&create.initiator)).collect::<Vec<Text<'a>>>(),
         rows.iter().map(|(_, known, _)| status(known).as_str()).collect::<Vec<&str>>(),
         rows.iter().map(|(_, _, create)| int(create.started_at_ms)).collect::<Vec<i64>>(),
         rows.iter().map(|(_, known, _)| ended(known)).collect::<Vec<Option<i64>>>(),

@@ -3,7 +3,7 @@
 
 use super::{Decided, Pipeline, backwards};
 use crate::limits::MEMOS_KEPT_MAX;
-use crate::postgres::column::{Id, int, most};
+use crate::postgres::column::{Id, Text, int, most};
 use crate::postgres::entry::{INSERT_ENTRIES, MOVE_CHAINS};
 use crate::postgres::memo::PRUNE;
 use crate::postgres::session::step;
@@ -42,7 +42,8 @@ impl<'a> Decided<'a> {
     /// What belongs to a run and has no place in an order over all.
     pub(super) fn beside_runs(&self, pipeline: &mut Pipeline<'a>) {
         self.snapshots(pipeline);
-        let read = self.done.iter().flat_map(|append| append.read.iter().map(|id| (append.run, *id)));
+        let read =
+            self.done.iter().flat_map(|append| append.read.iter().map(|id| (append.run, *id)));
         let (runs, ids): (Vec<Id>, Vec<i64>) =
             read.map(|(run, id)| (Id::from(run), int(id))).unzip();
         if !runs.is_empty() {
@@ -141,14 +142,14 @@ impl<'a> Decided<'a> {
         step!(
             pipeline,
             MEMOS,
-            memos.iter().map(|memo| &memo.agent[..]).collect::<Vec<&str>>(),
+            memos.iter().map(|memo| Text(&memo.agent)).collect::<Vec<Text<'a>>>(),
             backwards(memos.len()),
             memos.iter().map(|memo| Id::from(memo.run)).collect::<Vec<Id>>(),
             memos.iter().map(|memo| int(memo.at_ms)).collect::<Vec<i64>>(),
             memos.iter().map(|memo| &memo.body[..]).collect::<Vec<&[u8]>>(),
         );
-        let agents: BTreeSet<&str> = memos.iter().map(|memo| &memo.agent[..]).collect();
-        let agents: Vec<&str> = agents.into_iter().collect();
+        let agents: BTreeSet<&'a str> = memos.iter().map(|memo| &memo.agent[..]).collect();
+        let agents: Vec<Text<'a>> = agents.into_iter().map(Text).collect();
         step!(pipeline, PRUNE, agents, most(MEMOS_KEPT_MAX));
     }
 
@@ -160,7 +161,7 @@ impl<'a> Decided<'a> {
                 pipeline,
                 LETTERS,
                 letters.iter().map(|sent| Id::from(sent.letter.run)).collect::<Vec<Id>>(),
-                letters.iter().map(|sent| &sent.letter.key[..]).collect::<Vec<&str>>(),
+                letters.iter().map(|sent| Text(&sent.letter.key)).collect::<Vec<Text<'a>>>(),
                 backwards(letters.len()),
                 letters.iter().map(|sent| &sent.letter.body[..]).collect::<Vec<&[u8]>>(),
             )
