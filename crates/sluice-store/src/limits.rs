@@ -64,6 +64,12 @@ pub const CONNECT_MS_MAX: u64 = 5_000;
 /// How long a database may take for an answer, in milliseconds. After that the
 /// connection is given up.
 pub const ANSWER_MS_MAX: u64 = 30_000;
+/// How long a transaction may stand still, in milliseconds: a node that does not
+/// go on loses it, and the rows that it holds.
+pub const STANDSTILL_MS_MAX: u64 = 2_000;
+/// How long a statement waits for a row that another transaction holds, in
+/// milliseconds.
+pub const LOCK_MS_MAX: u64 = 15_000;
 /// After so long in silence a connection is asked whether it is there, in seconds.
 pub const KEEPALIVE_S: u64 = 10;
 /// How often a transaction is performed again because another was in its way.

@@ -67,7 +67,6 @@ fn from_database(error: &DbError) -> Fault {
         SqlState::T_R_DEADLOCK_DETECTED,
         // Two who made the same row at once: the second looks again.
         SqlState::UNIQUE_VIOLATION,
-        SqlState::LOCK_NOT_AVAILABLE,
     ];
     if again.contains(code) {
         return Fault::Again(why);
@@ -78,11 +77,14 @@ fn from_database(error: &DbError) -> Fault {
         // that has become a replica, which is left for the one that is none.
         "08" | "57" => Fault::Gone(why),
         "25" if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Gone(why),
+        // It stood still in a transaction for too long, and has lost it.
+        "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Fault::Gone(why),
         // The wrong password, no such database.
         "28" | "3D" => Fault::Gone(why),
         "53" if *code == SqlState::DISK_FULL => Fault::World("the disk is full".to_owned()),
-        // Means of the server, its files, and what it refuses to us as a user.
-        "53" | "58" => Fault::World(why),
+        // Means of the server, its files, rows that were held for too long, and what
+        // it refuses to us as a user.
+        "53" | "55" | "58" => Fault::World(why),
         "42" if *code == SqlState::INSUFFICIENT_PRIVILEGE => Fault::World(why),
         "XX" => Fault::Corrupt(why),
         _ => Fault::Statement(why),

@@ -8,7 +8,9 @@
 //! so that none overtakes another.
 
 use super::fault::Fault;
-use crate::limits::{ANSWER_MS_MAX, CONNECT_MS_MAX, KEEPALIVE_S, PREPARED_MAX};
+use crate::limits::{
+    ANSWER_MS_MAX, CONNECT_MS_MAX, KEEPALIVE_S, LOCK_MS_MAX, PREPARED_MAX, STANDSTILL_MS_MAX,
+};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use std::cell::RefCell;
@@ -85,11 +87,23 @@ impl Session {
             }
         });
         let session = Session { client, statements: RefCell::default() };
-        // An answer means that it is on the disk, whatever the server's default is.
+        session.settle().await?;
+        Ok(session)
+    }
+
+    /// Settings that must hold, whatever the server's defaults are.
+    async fn settle(&self) -> Result<(), Fault> {
+        // An answer means that it is on the disk.
         let sql = "SELECT set_config('synchronous_commit', 'on', false)
                    WHERE current_setting('synchronous_commit') = 'off'";
-        session.query(sql, &[]).await?;
-        Ok(session)
+        self.query(sql, &[]).await?;
+        // A node that stands still in a transaction holds rows that others need, and
+        // one that waits for such rows holds others.
+        let sql = "SELECT set_config('idle_in_transaction_session_timeout', $1, false),
+                       set_config('lock_timeout', $2, false)";
+        let (idle, lock) = (STANDSTILL_MS_MAX.to_string(), LOCK_MS_MAX.to_string());
+        self.query(sql, &[&idle, &lock]).await?;
+        Ok(())
     }
 
     /// Whether it is of no use any more.

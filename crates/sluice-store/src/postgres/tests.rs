@@ -1,3 +1,5 @@
+mod figures;
+mod lost;
 mod many;
 
 use super::*;

@@ -147,7 +147,9 @@ impl Turns {
     /// others do not suffer for it.
     async fn perform(&mut self, desk: &Desk, batch: Vec<Job>) {
         match self.attempts(desk, &batch).await {
-            Err(Failed::Before(fault)) if !fault.hits_everyone() && batch.len() > 1 => {
+            Err(Failed::Before(fault) | Failed::Commit(fault))
+                if !fault.hits_everyone() && batch.len() > 1 =>
+            {
                 for job in batch {
                     let one = [job];
                     let outcome = self.attempts(desk, &one).await;
