@@ -218,7 +218,8 @@ impl Store for PostgresStore {
         self.hand(async move |desk| {
             // Nobody needs to be told that a node still lives.
             let now = desk.shared.now();
-            desk.ask(async |session| claim::renew(session, node, ttl_ms, now).await).await
+            let renew = async |session: &Session| claim::renew(session, node, ttl_ms, now).await;
+            desk.write_quietly(renew).await
         })
     }
 

@@ -77,7 +77,8 @@ impl Desk {
         answer
     }
 
-    async fn write_quietly<T>(
+    /// The same, without telling others of it.
+    pub(super) async fn write_quietly<T>(
         &self,
         work: impl AsyncFn(&Session) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {

@@ -26,6 +26,17 @@ impl Fault {
         matches!(self, Fault::World(_) | Fault::Gone(_) | Fault::Again(_))
     }
 
+    /// What the database or the driver said.
+    pub(super) fn why(&self) -> &str {
+        match self {
+            Fault::Gone(why)
+            | Fault::Again(why)
+            | Fault::World(why)
+            | Fault::Corrupt(why)
+            | Fault::Statement(why) => why,
+        }
+    }
+
     /// The error of a caller whose transaction was rolled back, or who only read.
     pub(super) fn rolled_back(self) -> StoreError {
         match self {

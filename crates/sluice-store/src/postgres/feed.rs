@@ -12,6 +12,8 @@ use crate::limits::FEED_FRAMES_MAX;
 use sluice_core::port::feed::{Feed, Placed};
 use sluice_core::port::store::Answer;
 
+/// Hardly any frame has fewer bytes.
+const FRAME_BYTES_MIN: usize = 64;
 const PAGE: &str = "
     SELECT place, run, first, count, chain, body, beside FROM (
         SELECT place, run, first, count, chain, body, beside,
@@ -36,8 +38,9 @@ impl Feed for PostgresStore {
 }
 
 async fn feed(session: &Session, after: u64, bytes_max: usize) -> Result<Vec<Placed>, Fault> {
-    let bytes = most(bytes_max);
-    let rows = session.query(PAGE, &[&int(after), &bytes, &most(FEED_FRAMES_MAX)]).await?;
+    // No more rows are looked at than frames of the smallest sort would fill.
+    let frames = (bytes_max / FRAME_BYTES_MIN).saturating_add(1).min(FEED_FRAMES_MAX);
+    let rows = session.query(PAGE, &[&int(after), &most(bytes_max), &most(frames)]).await?;
     let placed = |row: &tokio_postgres::Row| {
         let (place, run) = (number(row, 0)?, get::<Id>(row, 1)?.run());
         Ok(Placed { place, run, frame: frame_at(row, 2)? })

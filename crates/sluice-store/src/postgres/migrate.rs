@@ -49,13 +49,7 @@ pub enum OpenError {
 
 impl From<Fault> for OpenError {
     fn from(fault: Fault) -> OpenError {
-        match fault {
-            Fault::Gone(why)
-            | Fault::Again(why)
-            | Fault::World(why)
-            | Fault::Corrupt(why)
-            | Fault::Statement(why) => OpenError::Failed(why),
-        }
+        OpenError::Failed(fault.why().to_owned())
     }
 }
 

@@ -40,6 +40,8 @@ rm -rf "$DIR"
 pub struct Server {
     bin: PathBuf,
     dir: PathBuf,
+    /// The port, which also names the socket.
+    port: String,
     guard: Child,
     /// None once it is being dropped.
     orders: Option<ChildStdin>,
@@ -48,7 +50,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a data directory and starts a server on it, with settings of its own.
+    /// Makes a data directory and starts a server on it, with settings of its own:
+    /// `name=value`. It has a socket alone unless `listen_addresses` says more.
     pub fn start(settings: &[&str]) -> Result<Server, String> {
         let bin = installed()?;
         let dir = directory()?;
@@ -65,7 +68,9 @@ impl Server {
         let orders = guard.stdin.take();
         let reports = BufReader::new(guard.stdout.take().expect("its output is piped"));
         let schemas = AtomicU32::new(0);
-        let server = Server { bin, dir, guard, orders, reports, schemas };
+        let port = settings.iter().find_map(|setting| setting.strip_prefix("port="));
+        let port = port.unwrap_or("5432").to_owned();
+        let server = Server { bin, dir, port, guard, orders, reports, schemas };
         server.await_ready()?;
         Ok(server)
     }
@@ -79,14 +84,14 @@ impl Server {
 
     /// The URL of the database.
     pub fn url(&self) -> String {
-        format!("postgres:///postgres?user=sluice&host={}", self.dir.display())
+        format!("postgres:///postgres?user=sluice&port={}&host={}", self.port, self.dir.display())
     }
 
     /// Performs statements from outside, and answers what comes back, unadorned.
     pub fn psql(&self, sql: &str) -> String {
         let mut psql = command(self.bin.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "sluice", "-h"]);
-        psql.arg(&self.dir).args(["-d", "postgres", "-c", sql]).current_dir("/");
+        psql.arg(&self.dir).args(["-p", &self.port, "-d", "postgres", "-c", sql]).current_dir("/");
         let output = psql.output().expect("psql is installed with the server");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{sql}: {said}");
@@ -115,7 +120,7 @@ impl Server {
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(START_MS_MAX) {
             let mut ready = command(self.bin.join("pg_isready"));
-            ready.args(["-q", "-h"]).arg(&self.dir).current_dir("/");
+            ready.args(["-q", "-p", &self.port, "-h"]).arg(&self.dir).current_dir("/");
             if ready.status().is_ok_and(|status| status.success()) {
                 return Ok(());
             }

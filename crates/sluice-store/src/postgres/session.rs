@@ -150,7 +150,7 @@ impl Session {
         let answers: Result<Vec<_>, _> = answers.into_iter().collect();
         answers.map_err(|error| match Fault::from(error) {
             // A commit behind it may have been heard before the connection went.
-            fault if lost => Fault::Gone(format!("{fault:?}, and the connection went")),
+            fault if lost => Fault::Gone(fault.why().to_owned()),
             fault => fault,
         })
     }

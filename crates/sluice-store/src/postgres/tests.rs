@@ -1,3 +1,4 @@
+mod crowd;
 mod figures;
 mod lost;
 mod many;

@@ -127,6 +127,8 @@ fn what_cannot_be_opened_says_why() {
     let failed = |url: &str| PostgresStore::open(url, Arc::new(SetClock::default())).err().unwrap();
     let error = failed("postgres:///x?host=/nowhere&user=sluice");
     assert!(matches!(error, OpenError::Failed(_)), "{error}");
+    let error = failed(&format!("{}&sslmode=require", server().url()));
+    assert!(matches!(error, OpenError::Failed(_)), "asked for, and not there: {error}");
     let error = failed("not a url");
     assert!(matches!(error, OpenError::Url(_)), "{error}");
     let error = failed(&server().url().replace("/postgres?", "/missing?"));
