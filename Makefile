@@ -130,7 +130,8 @@ sim:
 	  every_run_ends -- --nocapture
 
 kill:
-	KILLS=$(or $(KILLS),200) $(CARGO) test --release --locked -p sluice --test it kill -- --nocapture
+	KILLS=$(or $(KILLS),200) DISPATCHES=$(or $(DISPATCHES),200) \
+	  $(CARGO) test --release --locked -p sluice --test it kill -- --nocapture
 
 # Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
 fuzz:

@@ -6,6 +6,7 @@
 //! logic: a request goes in, an answer comes out, and what to make of a failure
 //! is the core's business.
 
+pub mod conformance;
 pub mod directory;
 pub mod http;
 pub mod limits;
@@ -15,6 +16,7 @@ pub mod model;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
+pub mod patient;
 pub mod protocol;
 pub mod record;
 pub mod recording;

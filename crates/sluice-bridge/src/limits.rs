@@ -283,3 +283,32 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 pub const ARTEFACT_BYTES_MAX: usize = 1024 * 1024;
 /// Most artefacts of one dispatch that are told of.
 pub const ARTEFACTS_MAX: usize = 64;
+
+/// How long a call of a suite may take that should be answered soon.
+pub const CONFORMANCE_CALL_MS: u64 = 30_000;
+/// How long a call may take to end that was cancelled, dropped or abandoned.
+pub const CONFORMANCE_STOP_MS: u64 = 1_000;
+/// How long a call is left alone before it is cancelled or dropped.
+pub const CONFORMANCE_BEGIN_MS: u64 = 200;
+/// How long work may take to be seen from outside.
+pub const CONFORMANCE_SEEN_MS: u64 = 5_000;
+/// How long a call is given that takes longer.
+pub const CONFORMANCE_TIMEOUT_MS: u64 = 300;
+/// How often it is looked at whether something has ended.
+pub const CONFORMANCE_LOOK_MS: u64 = 5;
+/// How many calls are made at once.
+pub const CONFORMANCE_AT_ONCE: usize = 8;
+/// How long a long message is, in bytes.
+pub const CONFORMANCE_MESSAGE_BYTES: usize = 1024 * 1024;
+/// How long a gateway may take to answer a request.
+pub const CONFORMANCE_ANSWER_MS: u64 = 10_000;
+/// How long a result may take to come.
+pub const CONFORMANCE_RESULT_MS: u64 = 15_000;
+/// How long it is watched that nothing more comes.
+pub const CONFORMANCE_QUIET_MS: u64 = 600;
+/// How long a dispatch is given that is sent twice.
+pub const CONFORMANCE_ONCE_MS: u64 = 1_000;
+/// Most results that are kept.
+pub const CONFORMANCE_RESULTS_MAX: usize = 10_000;
+/// Longest account of why a case failed, in bytes.
+pub const CONFORMANCE_WHY_BYTES_MAX: usize = 2_048;

@@ -22,7 +22,7 @@ mod offer;
 mod openai;
 mod progress;
 mod schema;
-mod sse;
+pub(crate) mod sse;
 #[cfg(test)]
 mod tests;
 mod turn;

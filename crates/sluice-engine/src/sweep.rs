@@ -23,8 +23,14 @@ impl Inner {
             if self.stop.is_cancelled() {
                 return;
             }
-            if let Err(error) = self.store.renew(self.node, self.config.lease_ms).await {
-                tracing::warn!(%error, "the lease could not be renewed");
+            // Written also when nothing else is: whether the store takes writes.
+            match self.store.renew(self.node, self.config.lease_ms).await {
+                Ok(()) if self.trust.is_refused() => {}
+                Ok(()) => self.untroubled(),
+                Err(error) => {
+                    tracing::warn!(%error, "the lease could not be renewed");
+                    self.troubled(&error.to_string());
+                }
             }
         }
     }

@@ -56,6 +56,9 @@ pub const DELIVERIES_KEPT: usize = 1000;
 /// Slots that are kept of a schedule.
 pub const SLOTS_KEPT: usize = 1000;
 
+/// Most frames of which the writer remembers where their runs stand.
+pub const FRESH_HEADS_MAX: usize = 65_536;
+
 /// Connections to a PostgreSQL database beside the writer's and the listener's.
 pub const POOL: usize = 4;
 /// How long a connection to a database may take, in milliseconds, where its URL

@@ -18,6 +18,7 @@ mod entry;
 mod erase;
 mod fault;
 mod feed;
+mod fresh;
 mod inspect;
 mod ledger;
 mod letter;
@@ -37,6 +38,7 @@ mod writer;
 pub use connect::OpenError;
 pub use inspect::{Inspection, copy, inspect};
 
+use fresh::Fresh;
 use node::Locks;
 use reader::{Desk, Readers};
 use sluice_core::port::store::{
@@ -46,8 +48,8 @@ use sluice_core::port::store::{
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use writer::Writer;
 
@@ -78,6 +80,8 @@ struct Shared {
     foreign: watch::Sender<u64>,
     /// Callers that wait for such a change.
     waiting: AtomicUsize,
+    /// What was written here lately.
+    fresh: Mutex<Fresh>,
 }
 
 /// How much was written since the store was opened.
@@ -105,6 +109,7 @@ impl SqliteStore {
             batches: Default::default(),
             foreign: watch::Sender::new(0),
             waiting: AtomicUsize::new(0),
+            fresh: Mutex::default(),
         });
         let readers = Readers::start(&file, &shared).map_err(|error| error.of(&file))?;
         let writer = Writer::start(connection, &shared)?;

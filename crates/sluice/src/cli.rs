@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod bridge;
 pub(crate) mod cost;
+pub(crate) mod gateways;
 pub(crate) mod mcp;
 pub(crate) mod registry;
 pub(crate) mod rows;

@@ -13,16 +13,16 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// What it is called; empty if it is not.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// What it says.
-    pub(super) data: String,
+    pub(crate) data: String,
 }
 
 /// A stream that is none, or too much of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadStream {
+pub(crate) enum BadStream {
     /// A line has no end.
     #[error("its stream has a line over {EVENT_LINE_BYTES_MAX} bytes")]
     Line,
@@ -33,16 +33,16 @@ pub(super) enum BadStream {
 
 /// Bounds of a stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Longest line, in bytes.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// Longest event, in bytes.
-    pub(super) event: usize,
+    pub(crate) event: usize,
 }
 
 /// Reads a stream.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     bounds: Bounds,
     line: Vec<u8>,
     /// Whether the last byte was a carriage return, whose line feed may follow.
@@ -55,18 +55,18 @@ pub(super) struct Reader {
 
 impl Reader {
     /// At the beginning of a stream.
-    pub(super) fn new() -> Reader {
+    pub(crate) fn new() -> Reader {
         Reader::within(Bounds { line: EVENT_LINE_BYTES_MAX, event: EVENT_BYTES_MAX })
     }
 
     /// The same, with other bounds.
-    pub(super) fn within(bounds: Bounds) -> Reader {
+    pub(crate) fn within(bounds: Bounds) -> Reader {
         let (line, event) = (Vec::new(), Event::default());
         Reader { bounds, line, returned: false, first: true, event, says: false }
     }
 
     /// Takes the next part, and answers the events that it ends.
-    pub(super) fn take(&mut self, mut part: &[u8]) -> Result<Vec<Event>, BadStream> {
+    pub(crate) fn take(&mut self, mut part: &[u8]) -> Result<Vec<Event>, BadStream> {
         let mut events = Vec::new();
         if self.returned && !part.is_empty() {
             self.returned = false;

@@ -5,6 +5,7 @@
 
 use super::exchange::Exchange;
 use crate::limits::{FOLLOW_BYTES_MAX, FOLLOW_EVENT_BYTES_MAX};
+use crate::model::sse::{Bounds, Event, Reader};
 use crate::protocol::EVENTS_PATH;
 use crate::wire::{Incoming, Place};
 use reqwest::Url;
@@ -12,6 +13,9 @@ use serde_json::Value;
 use sluice_core::port::adapter::{Call, Closed, Emission, ToolEnded};
 use sluice_core::run::id::RunId;
 use std::time::Duration;
+
+/// Longest line and event of a bridge's stream.
+const BOUNDS: Bounds = Bounds { line: FOLLOW_EVENT_BYTES_MAX, event: FOLLOW_EVENT_BYTES_MAX };
 
 /// A stream of events of one dispatch.
 pub(super) struct Follow {
@@ -42,10 +46,10 @@ impl Follow {
 
     /// Passes on what is told, until it ends or nobody listens.
     pub(super) async fn pass_on(mut self, call: &dyn Call) {
-        let mut events = Events::default();
+        let mut reader = Reader::within(BOUNDS);
         while let Ok(Some(chunk)) = self.reply.chunk().await {
-            let Some(told) = events.take(&chunk) else { return };
-            for emission in told {
+            let Ok(events) = reader.take(&chunk) else { return };
+            for emission in events.iter().filter_map(emission) {
                 if let Err(Closed) = call.emit(emission).await {
                     return;
                 }
@@ -54,40 +58,11 @@ impl Follow {
     }
 }
 
-/// Events, put together from the parts in which they come.
-#[derive(Default)]
-struct Events {
-    rest: Vec<u8>,
-}
-
-impl Events {
-    /// What is told by what came so far; none if an event never ends.
-    fn take(&mut self, chunk: &[u8]) -> Option<Vec<Emission>> {
-        self.rest.extend_from_slice(chunk);
-        let mut told = Vec::new();
-        let mut from = 0;
-        while let Some(length) = self.rest[from..].windows(2).position(|two| two == b"\n\n") {
-            told.extend(emission(&self.rest[from..from + length]));
-            from += length + 2;
-        }
-        self.rest.drain(..from);
-        (self.rest.len() <= FOLLOW_EVENT_BYTES_MAX).then_some(told)
-    }
-}
-
 /// What an event says to the engine, if anything.
-fn emission(event: &[u8]) -> Option<Emission> {
-    let (mut name, mut data) = ("", "");
-    for line in std::str::from_utf8(event).ok()?.lines() {
-        match line.split_once(':') {
-            Some(("event", value)) => name = value.strip_prefix(' ').unwrap_or(value),
-            Some(("data", value)) => data = value,
-            _ => {}
-        }
-    }
-    let data: Value = serde_json::from_str(data).ok()?;
+fn emission(event: &Event) -> Option<Emission> {
+    let data: Value = serde_json::from_str(&event.data).ok()?;
     let text = |field: &str| data[field].as_str().map(str::to_owned);
-    match name {
+    match event.name.as_str() {
         "assistant.text" => text("text").map(Emission::Text),
         "exec.progress" => match (text("log"), text("url"), text("mime")) {
             (Some(line), ..) => Some(Emission::Log(line)),
@@ -110,18 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_put_together_from_any_parts() {
+    fn what_a_bridge_tells_is_passed_on_and_what_is_not_known_is_not() {
         let stream = ": beat\n\nevent: assistant.text\ndata: {\"text\":\"a\\nü\"}\n\n\
             event: exec.progress\ndata: {\"log\":\"l\"}\n\nevent: odd\ndata: {}\n\n\
             event: assistant.text\ndata: rubbish\n\nevent: exec.progress\ndata: {\"state\":\"x\"}\n\n";
+        let events = Reader::within(BOUNDS).take(stream.as_bytes()).expect("it is a stream");
+        let told: Vec<Emission> = events.iter().filter_map(emission).collect();
         let expected = [Emission::Text("a\nü".to_owned()), Emission::Log("l".to_owned())];
-        for size in 1..stream.len() {
-            let mut events = Events::default();
-            let parts = stream.as_bytes().chunks(size);
-            let told: Vec<Emission> = parts.flat_map(|part| events.take(part).unwrap()).collect();
-            assert_eq!(told, expected, "in parts of {size}");
-        }
-        let endless = vec![b'x'; FOLLOW_EVENT_BYTES_MAX + 1];
-        assert!(Events::default().take(&endless).is_none());
+        assert_eq!(told, expected);
     }
 }

@@ -63,6 +63,12 @@ impl Trust {
         counters
     }
 
+    /// Whether the newest rules cannot be used.
+    pub(crate) fn is_refused(&self) -> bool {
+        let epoch = self.rules().fabric.epoch;
+        held(&self.refused).as_ref().is_some_and(|(refused, _)| *refused > epoch)
+    }
+
     /// Asks the store what counters are.
     pub(crate) async fn refresh(
         &self,

@@ -42,6 +42,19 @@ steps: [{id: a, command: go}, {id: b, command: 'with ${a.outputs.x}'}]
 }
 
 #[tokio::test]
+async fn an_engine_with_nothing_to_do_notices_too() {
+    let world = World::new("'*': {text: done}");
+    let gate = Arc::new(Gate::new(memory()));
+    let short = Config { lease_ms: 300, ..config() };
+    let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short).await.unwrap();
+    let trouble = engine.trouble();
+    gate.close(Way::Write, "the disk is full");
+    happens("the trouble", || trouble.borrow().is_some()).await;
+    gate.open();
+    happens("its end", || trouble.borrow().is_none()).await;
+}
+
+#[tokio::test]
 async fn a_run_that_was_claimed_and_cannot_be_read_yet_is_not_forgotten() {
     let world = World::new("a: [{hang: true}, {text: done}]");
     let flow = "name: flow\nsteps: [{id: a, command: go}]";

@@ -11,7 +11,7 @@ use crate::refused::Done;
 use crate::service::callback::{self, Received, Sender};
 use axum::http::Method;
 use axum::response::Response;
-use schemars::{JsonSchema, json_schema};
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_bridge::limits::CALLBACK_BYTES_MAX;
@@ -66,10 +66,10 @@ pub(super) fn routes() -> Vec<Route> {
         (Method::POST, TOOL_USE),
         Need::Gateway,
         "A gateway asks whether a dispatch may call a tool, by both tokens",
-        Answers::Data(|generator| generator.subschema_for::<Verdict>()),
+        Answers::Data(SchemaGenerator::subschema_for::<Verdict>),
         tool_use,
     );
-    tool.body = Some(|generator| generator.subschema_for::<ToolBody>());
+    tool.body = Some(SchemaGenerator::subschema_for::<ToolBody>);
     vec![complete, tool]
 }
 

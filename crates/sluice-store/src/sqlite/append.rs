@@ -2,12 +2,13 @@
 
 use super::column::{int, node_bytes, run_bytes, run_id};
 use super::fault::Fault;
+use super::fresh::Written;
 use super::memory::Known;
 use super::writer::Work;
 use super::{entry, letter, lineage, memo};
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::{OptionalExtension as _, params};
-use sluice_core::port::store::{Append, Appended, Create, Head, Hold, Key};
+use sluice_core::port::store::{Append, Appended, Create, Hash, Head, Hold, Key};
 use sluice_core::run::status::RunStatus;
 
 /// Checks everything before it writes anything, so that a refusal leaves nothing
@@ -141,7 +142,7 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
 }
 
 /// Adds the frame to the run's chain.
-fn write_frame(work: &Work<'_>, append: &Append, before: Known) -> Result<Known, Fault> {
+fn write_frame(work: &mut Work<'_>, append: &Append, before: Known) -> Result<Known, Fault> {
     let first = int(append.after) + 1;
     let sql = "INSERT INTO frame (run, prev, first, count, chain, body)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -153,6 +154,10 @@ fn write_frame(work: &Work<'_>, append: &Append, before: Known) -> Result<Known,
         work.connection.prepare_cached(sql)?.execute(params![seq, append.beside])?;
     }
     let version = append.after + u64::from(append.count);
+    if let Some(hash) = append.chain.last_chunk::<32>() {
+        let hash = Hash(*hash);
+        work.written.push(Written { seq, run: append.run, version, hash });
+    }
     let after = Known { version, seq, frames: before.frames + 1, ..before };
     // The version is compared again, in the database itself.
     let sql = "UPDATE tip SET version = ?1, seq = ?2, frames = ?3 WHERE run = ?4 AND version = ?5";

@@ -42,7 +42,8 @@ impl Ledger for SqliteStore {
     }
 
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
-        Box::pin(self.readers.read(move |desk| seal::unsealed(&desk.connection, limit)))
+        let unsealed = move |desk: &Desk| seal::unsealed(desk, limit);
+        Box::pin(self.readers.read(unsealed))
     }
 
     fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {

@@ -2,13 +2,15 @@
 
 use super::column::{int, node_id, run_id, uint};
 use super::fault::Fault;
+use super::fresh::Heads;
+use super::reader::Desk;
 use super::writer::Work;
 use crate::limits::{SEAL_ROWS_MAX, SEALS_MAX};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
 use sluice_core::port::store::{Hash, NodeId};
-use sluice_core::run::id::RunId;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
 
 /// Adds a seal, if it is the next.
 pub(super) fn seal(work: &mut Work<'_>, seal: &Sealing) -> Result<Sealed, Fault> {
@@ -46,11 +48,14 @@ pub(super) fn seals(
 }
 
 /// What came after the newest seal, from one moment.
-pub(super) fn unsealed(connection: &Connection, limit: usize) -> Result<Unsealed, Fault> {
-    let moment = connection.unchecked_transaction()?;
+pub(super) fn unsealed(desk: &Desk, limit: usize) -> Result<Unsealed, Fault> {
+    let moment = desk.connection.unchecked_transaction()?;
     let last = last(&moment)?;
     let mut upto = last.map_or_else(SealMark::default, |(_, _, upto)| upto);
-    let heads = heads(&moment, &mut upto, limit)?;
+    let heads = match known(desk, &moment, &mut upto, limit)? {
+        Some(heads) => heads,
+        None => heads(&moment, &mut upto, limit)?,
+    };
     let writers = writers(&moment, &mut upto)?;
     let last = last.map(|(number, hash, _)| (number, hash));
     Ok(Unsealed { last, heads, writers, upto })
@@ -65,13 +70,26 @@ fn last(connection: &Connection) -> Result<Option<(u64, Hash, SealMark)>, Fault>
     Ok(connection.prepare_cached(sql)?.query_row([], read).optional()?)
 }
 
-/// The newest version of every run that has a frame after the mark. The mark
-/// goes on to the last frame that was looked at.
-fn heads(
+/// The same as this process remembers it, if it wrote all of that itself.
+fn known(
+    desk: &Desk,
     connection: &Connection,
     upto: &mut SealMark,
     limit: usize,
-) -> Result<Vec<(RunId, u64, Hash)>, Fault> {
+) -> Result<Option<Heads>, Fault> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM frame";
+    let newest: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    let mut fresh = desk.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = fresh.heads(int(upto.frames), newest, limit);
+    Ok(found.map(|(heads, seen)| {
+        upto.frames = uint(seen);
+        heads
+    }))
+}
+
+/// The newest version of every run that has a frame after the mark. The mark
+/// goes on to the last frame that was looked at.
+fn heads(connection: &Connection, upto: &mut SealMark, limit: usize) -> Result<Heads, Fault> {
     let sql = "SELECT seq, run, first, count, chain FROM frame WHERE seq > ?1
                ORDER BY seq LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
@@ -94,10 +112,7 @@ fn heads(
 }
 
 /// Names the runs. In the order of their numbers, so that neighbours share pages.
-fn named(
-    connection: &Connection,
-    newest: HashMap<i64, (u64, Hash)>,
-) -> Result<Vec<(RunId, u64, Hash)>, Fault> {
+fn named(connection: &Connection, newest: HashMap<i64, (u64, Hash)>) -> Result<Heads, Fault> {
     let mut newest: Vec<(i64, (u64, Hash))> = newest.into_iter().collect();
     newest.sort_unstable_by_key(|(num, _)| *num);
     let mut statement = connection.prepare_cached("SELECT id FROM run WHERE num = ?1")?;

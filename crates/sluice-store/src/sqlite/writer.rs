@@ -12,6 +12,7 @@ mod turn;
 use super::Shared;
 use super::connect::OpenError;
 use super::fault::Fault;
+use super::fresh::Written;
 use super::memory::Memory;
 use super::node::Locks;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_WAITING_MAX};
@@ -39,6 +40,8 @@ pub(super) struct Work<'a> {
     pub(super) now_ms: u64,
     /// Appends performed in this transaction.
     pub(super) appends: u64,
+    /// Frames written in it.
+    pub(super) written: Vec<Written>,
 }
 
 /// What is sent to the thread.

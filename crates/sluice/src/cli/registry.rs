@@ -1,6 +1,7 @@
 //! The words of what an operator sets up: `apply`, and a noun for each kind of row.
 
 use super::Json;
+use super::gateways::CheckGateway;
 use super::rows::{By, List, Named, One, Remove, Rows, Show};
 use super::run::{Data, Run};
 use clap::{Args, Subcommand};
@@ -78,6 +79,10 @@ pub(crate) enum Gateways {
     #[command(after_help = "Only the token's SHA-256 is kept.\n\nExample:\n  \
         sluice gateways token local")]
     Token(One),
+    /// Check that a gateway elsewhere keeps to the protocol; its provider is really asked
+    #[command(after_help = "Example:\n  \
+        sluice gateways check http://127.0.0.1:7410 --key env:SLUICE_BRIDGE_KEY --provider shell")]
+    Check(CheckGateway),
 }
 
 /// One gateway, or the switch for everything.

@@ -83,7 +83,7 @@ fn plan(args: &Bridge, out: &mut Out) -> anyhow::Result<Option<Plan>> {
         }
     };
     let base = Path::new(&args.file).parent().unwrap_or(Path::new("")).to_owned();
-    let read = input.text().and_then(|text| file::read(text));
+    let read = input.text().and_then(file::read);
     match read {
         Ok(value) => Ok(Some(Plan::new(value, &base).map_err(|why| invalid(&input.name, &why))?)),
         Err(diagnostics) => {
@@ -99,7 +99,7 @@ fn invalid(name: &str, why: &str) -> Refused {
     Refused::new(CONFIG_INVALID, format!("`{name}`: {why}"), remedy)
 }
 
-fn secret(what: &str, reference: &SecretRef) -> Result<Secret, Refused> {
+pub(super) fn secret(what: &str, reference: &SecretRef) -> Result<Secret, Refused> {
     Secret::read(reference).map_err(|error| {
         let remedy = "`env:NAME` names a variable, `file:PATH` a file with nothing else in it";
         Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), remedy)

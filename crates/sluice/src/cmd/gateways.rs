@@ -1,5 +1,7 @@
 //! `sluice gateways`.
 
+mod check;
+
 use super::rows::{change, patch, run as rows};
 use crate::Exit;
 use crate::cli::Reader;
@@ -34,6 +36,7 @@ pub(super) async fn run(command: &Gateways, out: &mut Out) -> anyhow::Result<Exi
         Gateways::Pause(args) => turn(args, State::Paused, out).await,
         Gateways::Resume(args) => turn(args, State::Open, out).await,
         Gateways::Token(args) => token(args, out).await,
+        Gateways::Check(args) => check::run(args, out).await,
     }
 }
 

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RUN: &str = "run_018bcfe568007fffbfffffffffffffff";
 
 /// A request as it came: its path and its body.
-type Heard = (String, Value);
+pub(crate) type Heard = (String, Value);
 
 /// One request of a connection.
 fn request(stream: &TcpStream) -> Option<Heard> {
@@ -38,7 +38,7 @@ fn request(stream: &TcpStream) -> Option<Heard> {
 }
 
 /// A server that takes everything, and what it hears.
-fn server() -> (SocketAddr, Receiver<Heard>) {
+pub(crate) fn server() -> (SocketAddr, Receiver<Heard>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let (tell, heard) = channel();
@@ -56,7 +56,7 @@ fn server() -> (SocketAddr, Receiver<Heard>) {
 }
 
 /// The next request whose path ends so.
-fn hears(heard: &Receiver<Heard>, path: &str) -> Value {
+pub(crate) fn hears(heard: &Receiver<Heard>, path: &str) -> Value {
     loop {
         let (at, body) = heard.recv_timeout(PATIENCE).expect("it comes in time");
         if at.ends_with(path) {

@@ -10,6 +10,7 @@ mod bridge;
 mod bridge_kill;
 mod budgets;
 mod client;
+mod conformance;
 mod cost;
 mod elide;
 mod error_pages;

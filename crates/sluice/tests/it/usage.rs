@@ -98,6 +98,7 @@ fn every_command_helps_with_an_example() {
         "gateways pause",
         "gateways resume",
         "gateways token",
+        "gateways check",
         "budgets reopen",
         "policies list",
         "policies show",

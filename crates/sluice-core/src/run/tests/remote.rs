@@ -21,14 +21,14 @@ fn what_was_not_accepted_is_sent_again_under_the_same_number() {
     check(
         Script::flow("steps: [{id: a, command: go, idempotent: false}]")
             .under(elsewhere(&[]))
-            .show(|world| world.due())
+            .show_due()
             .take_over()
-            .show(|world| world.due())
+            .show_due()
             .accepted("a")
-            .show(|world| world.due())
+            .show_due()
             .accepted("a")
             .take_over()
-            .show(|world| world.due())
+            .show_due()
             .complete_dispatch("a", 1),
         expect![[r#"
             1 run.started
@@ -59,7 +59,7 @@ fn a_gateway_that_answers_at_once_is_asked_to_where_there_is_time() {
         )
         .under(elsewhere(&["sync"]))
         .take_over()
-        .show(|world| world.due())
+        .show_due()
         .complete_dispatch("a", 1),
         expect![[r#"
             1 run.started

@@ -5,12 +5,13 @@ use super::{Job, Message, Work};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, IDLE_MS, LOOK_MS};
 use crate::sqlite::Shared;
 use crate::sqlite::fault::Fault;
+use crate::sqlite::fresh::Written;
 use crate::sqlite::memory::Memory;
 use rusqlite::Connection;
 use sluice_core::port::store::{BATCH_SIZES, StoreError};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -104,9 +105,11 @@ impl Turns {
     }
 
     fn transact(&mut self, batch: &mut Batch) -> Result<(), Failed> {
-        let appends = self.work(batch).map_err(|fault| self.undo(Failed::Before(fault)))?;
+        let (appends, written) =
+            self.work(batch).map_err(|fault| self.undo(Failed::Before(fault)))?;
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
         commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
+        self.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner).add(&written);
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
         self.shared.appends.fetch_add(appends, Ordering::Relaxed);
         self.shared.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
@@ -115,8 +118,9 @@ impl Turns {
         Ok(())
     }
 
-    /// Everything up to the commit. Answers how many appends there were.
-    fn work(&mut self, batch: &mut Batch) -> Result<u64, Fault> {
+    /// Everything up to the commit. Answers how many appends there were, and which
+    /// frames they wrote.
+    fn work(&mut self, batch: &mut Batch) -> Result<(u64, Vec<Written>), Fault> {
         // A rollback that failed is made up for before anything else.
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
@@ -130,13 +134,14 @@ impl Turns {
             locks: &self.shared.locks,
             now_ms: self.shared.clock.now_ms(),
             appends: 0,
+            written: Vec::new(),
         };
         for job in batch {
             job.perform(&mut work)?;
         }
-        let (appends, now_ms) = (work.appends, work.now_ms);
+        let (appends, now_ms, written) = (work.appends, work.now_ms, work.written);
         self.memory.counters.write(&self.connection, now_ms)?;
-        Ok(appends)
+        Ok((appends, written))
     }
 
     /// Leaves the transaction that failed, and what was learned in it.

@@ -1,0 +1,121 @@
+//! How calls end: answered, cancelled, dropped, too late, failed.
+
+use super::super::watch::{Manner, Watch};
+use super::super::{Tried, failed, skipped};
+use super::{Count, STOP, Subject, call, call_within, code, text};
+use crate::limits::{
+    CONFORMANCE_BEGIN_MS, CONFORMANCE_LOOK_MS, CONFORMANCE_SEEN_MS, CONFORMANCE_TIMEOUT_MS,
+};
+use sluice_core::port::adapter::{CallErrorCode, Request};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout as within};
+
+const BEGIN: Duration = Duration::from_millis(CONFORMANCE_BEGIN_MS);
+const SEEN: Duration = Duration::from_millis(CONFORMANCE_SEEN_MS);
+
+pub(super) async fn answers(subject: &Subject) -> Tried {
+    let said = "conformance";
+    let answer = call(subject, &(subject.says)(said), &Watch::new(Manner::Takes)).await?;
+    let text = text(answer)?;
+    if text.contains(said) {
+        return Ok(());
+    }
+    failed("the text that was asked for is not in its answer")
+}
+
+pub(super) async fn cancelled(subject: &Subject) -> Tried {
+    if !subject.adapter.capabilities().cancel {
+        return skipped("it does not say that a cancelled call stops");
+    }
+    let watch = Watch::new(Manner::Takes);
+    let mut doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP + STOP));
+    if let Ok(ended) = within(BEGIN, &mut doing).await {
+        ended?;
+        return failed("the slow request was over before it could be cancelled");
+    }
+    watch.cancel.cancel();
+    let Ok(answer) = within(STOP, doing).await else {
+        let ms = STOP.as_millis();
+        return failed(format!("it did not end within {ms} ms of being cancelled"));
+    };
+    let answer = answer?;
+    match code(&answer) {
+        Some(CallErrorCode::Cancelled) => Ok(()),
+        Some(other) => failed(format!("it says `{}` instead of `cancelled`", other.as_str())),
+        None => failed("it answers as if it were done"),
+    }
+}
+
+pub(super) async fn dropped(subject: &Subject) -> Tried {
+    let Some(underway) = &subject.underway else {
+        return skipped("nobody can see from outside whether work goes on");
+    };
+    if !rests(underway).await {
+        return failed("the work of an earlier call goes on");
+    }
+    let watch = Watch::new(Manner::Takes);
+    tokio::select! {
+        ended = call(subject, &subject.slow, &watch) => {
+            ended?;
+            return failed("the slow request was over before it could be dropped");
+        }
+        seen = becomes(underway, |count| count > 0, SEEN) => {
+            if !seen {
+                return failed("its work cannot be seen from outside while it goes on");
+            }
+        }
+    }
+    if rests(underway).await {
+        return Ok(());
+    }
+    failed(format!("its work goes on {} ms after it was dropped", STOP.as_millis()))
+}
+
+/// Whether nothing is under way, soon.
+async fn rests(underway: &Count) -> bool {
+    becomes(underway, |count| count == 0, STOP).await
+}
+
+/// Whether a count becomes what it should be, in time.
+async fn becomes(underway: &Count, wanted: fn(usize) -> bool, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while !wanted(underway()) {
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(Duration::from_millis(CONFORMANCE_LOOK_MS)).await;
+    }
+    true
+}
+
+pub(super) async fn timeout(subject: &Subject) -> Tried {
+    let request = Request { timeout_ms: CONFORMANCE_TIMEOUT_MS, ..subject.slow.clone() };
+    let given = Duration::from_millis(CONFORMANCE_TIMEOUT_MS);
+    let (watch, began) = (Watch::new(Manner::Takes), Instant::now());
+    let doing = call_within(subject, &request, &watch, given + STOP + STOP);
+    let Ok(answer) = within(given + STOP, doing).await else {
+        return skipped("it leaves its time to the engine, which drops it");
+    };
+    let answer = answer?;
+    match code(&answer) {
+        Some(CallErrorCode::Timeout) if began.elapsed() < given => {
+            failed("it says `timeout` before its time is over")
+        }
+        Some(CallErrorCode::Timeout) => Ok(()),
+        Some(other) => failed(format!("it says `{}` instead of `timeout`", other.as_str())),
+        None => failed("it answers as if it were done"),
+    }
+}
+
+pub(super) async fn fails(subject: &Subject) -> Tried {
+    let Some(request) = &subject.fails else {
+        return skipped("no request is known that fails");
+    };
+    let answer = call(subject, request, &Watch::new(Manner::Takes)).await?;
+    match answer.error {
+        None => failed("what should fail is answered as if it were done"),
+        Some(error) if error.message.trim().is_empty() => failed("the message is empty"),
+        Some(_) => Ok(()),
+    }
+}

@@ -1,0 +1,32 @@
+//! What an adapter says of itself.
+
+use super::super::watch::{Manner, Watch};
+use super::super::{Tried, failed};
+use super::{Subject, call};
+use crate::limits::HEALTH_MS;
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+pub(super) async fn health(subject: &Subject) -> Tried {
+    let asking = AssertUnwindSafe(async { subject.adapter.health().await }).catch_unwind();
+    match tokio::time::timeout(Duration::from_millis(HEALTH_MS), asking).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(_)) => failed("it panicked"),
+        Err(_) => failed(format!("it did not answer within {HEALTH_MS} ms")),
+    }
+}
+
+pub(super) async fn stable(subject: &Subject) -> Tried {
+    let said = || (subject.adapter.provider(), subject.adapter.capabilities());
+    let before = said();
+    if before.0.is_empty() {
+        return failed("its provider has no name");
+    }
+    // Whatever becomes of it: only what it says afterwards counts.
+    let _ = call(subject, &(subject.says)("conformance"), &Watch::new(Manner::Takes)).await;
+    if said() != before || said() != before {
+        return failed("its provider or its capabilities changed");
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What comes before the end of a call, and whose it is.
+
+use super::super::watch::{Manner, Watch};
+use super::super::{Stop, Tried, failed, skipped};
+use super::{STOP, Subject, call, call_within, text};
+use crate::limits::CONFORMANCE_AT_ONCE;
+use futures_util::future::join_all;
+use sluice_core::port::adapter::Request;
+
+fn streaming(subject: &Subject) -> Result<&Request, Stop> {
+    match &subject.streams {
+        Some(request) => Ok(request),
+        None => skipped("no request is known whose answer is streamed"),
+    }
+}
+
+pub(super) async fn whole(subject: &Subject) -> Tried {
+    let request = streaming(subject)?;
+    let watch = Watch::new(Manner::Takes);
+    let answered = text(call(subject, request, &watch).await?)?;
+    let streamed = watch.seen().text();
+    if streamed.is_empty() {
+        return failed("no piece of the text was emitted");
+    }
+    if !subject.adapter.capabilities().streaming {
+        return failed("it streams, and does not say so in its capabilities");
+    }
+    if streamed == answered {
+        return Ok(());
+    }
+    failed(format!(
+        "{} bytes were streamed and {} answered, and they are not the same",
+        streamed.len(),
+        answered.len()
+    ))
+}
+
+pub(super) async fn before(subject: &Subject) -> Tried {
+    let request = streaming(subject)?;
+    let watch = Watch::new(Manner::Takes);
+    call(subject, request, &watch).await?;
+    let seen = watch.seen();
+    match seen.handed - seen.taken.len() {
+        0 if seen.handed == 0 => failed("nothing was emitted"),
+        0 => Ok(()),
+        left => failed(format!("it answered before {left} of what it emitted was taken")),
+    }
+}
+
+pub(super) async fn closed(subject: &Subject) -> Tried {
+    let request = streaming(subject)?;
+    let watch = Watch::new(Manner::Gone);
+    let answer = call_within(subject, request, &watch, STOP).await?;
+    let handed = watch.seen().handed;
+    if handed == 0 {
+        return failed("nothing was emitted");
+    }
+    if handed > 1 {
+        return failed(format!("it emitted {} times more though nobody listens", handed - 1));
+    }
+    if answer.error.is_none() {
+        return failed("it answers as if somebody had listened");
+    }
+    Ok(())
+}
+
+pub(super) async fn at_once(subject: &Subject) -> Tried {
+    let marks: Vec<String> = (0..CONFORMANCE_AT_ONCE).map(|at| format!("mark-{at}-end")).collect();
+    let calls = marks.iter().map(|mark| async move {
+        let watch = Watch::new(Manner::Takes);
+        let answered = text(call(subject, &(subject.says)(mark), &watch).await?)?;
+        Ok((answered, watch.seen().text()))
+    });
+    for (mark, ended) in marks.iter().zip(join_all(calls).await) {
+        let (answered, streamed) = ended?;
+        if !answered.contains(mark) {
+            return failed("the answer of one call is not its own");
+        }
+        let strange = |text: &str| marks.iter().any(|other| other != mark && text.contains(other));
+        if strange(&answered) || strange(&streamed) {
+            return failed("what belongs to one call came with another");
+        }
+    }
+    Ok(())
+}

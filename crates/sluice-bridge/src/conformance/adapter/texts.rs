@@ -1,0 +1,57 @@
+//! What goes in: nothing, much, and odd things.
+
+use super::super::watch::{Manner, Watch};
+use super::super::{Stop, Tried, failed};
+use super::{Subject, call, code, request};
+use crate::limits::CONFORMANCE_MESSAGE_BYTES;
+use sluice_core::port::adapter::{CallErrorCode, Request};
+
+/// Texts that have broken programs before.
+const ODD: [&str; 12] = [
+    "",
+    "\0",
+    "before\0after",
+    "\u{301}",
+    "a\u{301}\u{301}\u{301}",
+    "\u{202e}right to left\u{202c}",
+    "שלום עליכם",
+    "👩‍👩‍👧‍👦",
+    "\u{feff}\u{200b}",
+    "\r\n\t\u{7f}\u{1b}[2J",
+    "'\"`$(echo x)${x}\\",
+    "data: x\n\ndata: [DONE]\n\n",
+];
+
+/// Answered well, or refused as something that cannot be asked.
+async fn taken(subject: &Subject, request: &Request) -> Tried {
+    let answer = call(subject, request, &Watch::new(Manner::Takes)).await?;
+    match code(&answer) {
+        None | Some(CallErrorCode::InvalidRequest) => Ok(()),
+        Some(other) => failed(format!("it says `{}` instead of `invalid_request`", other.as_str())),
+    }
+}
+
+pub(super) async fn bare(subject: &Subject) -> Tried {
+    let whole = (subject.says)("conformance");
+    let (run, step) = (whole.run, whole.step);
+    let bare = Request { run, step, timeout_ms: whole.timeout_ms, ..request(&whole.message) };
+    taken(subject, &bare).await
+}
+
+pub(super) async fn long(subject: &Subject) -> Tried {
+    let long = "0123456789abcdef".repeat(CONFORMANCE_MESSAGE_BYTES / 16);
+    taken(subject, &(subject.says)(&long)).await
+}
+
+pub(super) async fn odd(subject: &Subject) -> Tried {
+    for text in ODD {
+        let named = |stop| match stop {
+            Stop::Failed(why) => Stop::Failed(format!("given {text:?}: {why}")),
+            skipped @ Stop::Skipped(_) => skipped,
+        };
+        // Any answer will do, also a refusal: only breaking off will not.
+        let made = (subject.says)(text);
+        call(subject, &made, &Watch::new(Manner::Takes)).await.map_err(named)?;
+    }
+    Ok(())
+}

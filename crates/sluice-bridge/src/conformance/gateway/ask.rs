@@ -1,0 +1,125 @@
+//! What the suite asks of a gateway.
+
+use super::super::adapter::request;
+use super::super::{Stop, failed};
+use super::Bench;
+use crate::limits::{CALLBACK_BYTES_MAX, CONFORMANCE_ANSWER_MS, CONFORMANCE_CALL_MS};
+use crate::outbound::Request as Sent;
+use crate::protocol::DISPATCH_PATH;
+use crate::protocol::dispatch::{DispatchBody, Return};
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use serde_json::Value;
+use sluice_core::port::adapter::Request;
+use std::time::Duration;
+
+/// An answer, as far as a case looks at it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) status: u16,
+    pub(super) bytes: Vec<u8>,
+    pub(super) body: Value,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The engine.
+    Engine,
+    /// Somebody who shows nothing.
+    Nobody,
+    /// Somebody who shows something else.
+    Stranger,
+}
+
+/// Which of the instructions is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    Quick,
+    Slow,
+}
+
+impl Bench<'_> {
+    /// A dispatch of a run that nobody has used.
+    pub(super) fn dispatch(&self, pace: Pace) -> DispatchBody {
+        self.dispatch_for(pace, CONFORMANCE_CALL_MS)
+    }
+
+    pub(super) fn dispatch_for(&self, pace: Pace, timeout_ms: u64) -> DispatchBody {
+        let (step, command) = match pace {
+            Pace::Quick => ("quick", &self.target.quick),
+            Pace::Slow => ("slow", &self.target.slow),
+        };
+        let (run, step) = (self.run(), step.to_owned());
+        let idempotency_key = format!("{run}/{step}/1");
+        let request = Request { run, step, idempotency_key, timeout_ms, ..request(command) };
+        let back = Return {
+            callback_url: Some(self.receiver.url()),
+            dispatch_token: Some(token(&request)),
+            tool_url: None,
+        };
+        DispatchBody::new(&request, &self.target.provider, back)
+    }
+
+    /// Leaves a dispatch to the gateway, which must take it.
+    pub(super) async fn leave(&self, body: &DispatchBody) -> Result<Answered, Stop> {
+        self.leave_json(&json(body)).await
+    }
+
+    pub(super) async fn leave_json(&self, body: &Value) -> Result<Answered, Stop> {
+        let answered = self.post(DISPATCH_PATH, body).await?;
+        match answered.status {
+            202 => Ok(answered),
+            status => {
+                let title = answered.body["title"].as_str().unwrap_or("it does not say why");
+                failed(format!("a dispatch is answered {status} instead of 202: {title}"))
+            }
+        }
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Answered, Stop> {
+        self.ask(Method::POST, path, Who::Engine, body.to_string().into_bytes()).await
+    }
+
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        who: Who,
+        body: Vec<u8>,
+    ) -> Result<Answered, Stop> {
+        let url = format!("{}{path}", self.target.url.trim_end_matches('/'));
+        let patience = Duration::from_millis(CONFORMANCE_ANSWER_MS);
+        let mut request = Sent::post(&url, body, patience, CALLBACK_BYTES_MAX);
+        request.method = method;
+        request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let shown = match who {
+            Who::Engine => Some(self.target.key.expose()),
+            Who::Nobody => None,
+            Who::Stranger => Some("the-key-of-somebody-else"),
+        };
+        if let Some(key) = shown {
+            let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {key}")) else {
+                return failed("the key cannot be sent in a header");
+            };
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        match self.out.send(&request).await {
+            Ok(answer) => {
+                let body = serde_json::from_slice(&answer.body).unwrap_or_default();
+                Ok(Answered { status: answer.status, bytes: answer.body, body })
+            }
+            Err(error) => failed(format!("`{path}` is not answered: {error}")),
+        }
+    }
+}
+
+/// The token of a dispatch. Only the gateway is to know it, so it is the run's own.
+fn token(request: &Request) -> String {
+    format!("sld_conformance-{}", request.run)
+}
+
+pub(super) fn json(body: &DispatchBody) -> Value {
+    serde_json::to_value(body).expect("a dispatch is plain JSON")
+}

@@ -1,0 +1,132 @@
+//! Takes results, as an engine would, and keeps them.
+
+use crate::limits::{CALLBACK_BYTES_MAX, CONFORMANCE_LOOK_MS, CONFORMANCE_RESULTS_MAX};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use serde_json::{Value, json};
+use sluice_core::run::id::RunId;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+/// Where results are sent, as at a server.
+const PATH: &str = "/api/workflow/step-complete";
+
+/// A result that came.
+#[derive(Debug, Clone)]
+pub(super) struct Result {
+    pub(super) headers: HeaderMap,
+    pub(super) bytes: Bytes,
+    pub(super) body: Value,
+}
+
+impl Result {
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    came: Vec<Result>,
+    /// Runs whose next result is not taken.
+    refused: Vec<String>,
+}
+
+type Shared = Arc<Mutex<Inside>>;
+
+/// Takes results until it is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    at: SocketAddr,
+    inside: Shared,
+    serving: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// Listens here, on the runtime of whoever calls. Port 0 takes a free one.
+    pub async fn listen(at: SocketAddr) -> io::Result<Receiver> {
+        let listener = TcpListener::bind(at).await?;
+        let (at, inside) = (listener.local_addr()?, Shared::default());
+        let router = Router::new()
+            .route(PATH, post(take))
+            .layer(DefaultBodyLimit::max(CALLBACK_BYTES_MAX))
+            .with_state(Arc::clone(&inside));
+        let serving = tokio::spawn(async move {
+            // It ends only with the listener.
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Receiver { at, inside, serving })
+    }
+
+    /// Where it listens.
+    pub fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Where results are to be sent.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.at)
+    }
+
+    fn look(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers the next result of a run with 503.
+    pub(super) fn refuse_once(&self, run: RunId) {
+        self.look().refused.push(run.to_string());
+    }
+
+    /// What came for a run so far, what was not taken counted.
+    pub(super) fn came(&self, run: RunId) -> Vec<Result> {
+        let run = run.to_string();
+        self.look().came.iter().filter(|one| one.body["run_id"] == run.as_str()).cloned().collect()
+    }
+
+    /// What came for a run as soon as it is so many, or when patience is over.
+    pub(super) async fn wait(&self, run: RunId, count: usize, patience: Duration) -> Vec<Result> {
+        let until = Instant::now() + patience;
+        loop {
+            let came = self.came(run);
+            if came.len() >= count || Instant::now() >= until {
+                return came;
+            }
+            sleep(Duration::from_millis(CONFORMANCE_LOOK_MS)).await;
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn take(
+    State(inside): State<Shared>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> (StatusCode, axum::Json<Value>) {
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = body["run_id"].as_str().unwrap_or_default();
+    let refused = inside.refused.iter().position(|one| one == run);
+    if let Some(at) = refused {
+        inside.refused.swap_remove(at);
+    }
+    if inside.came.len() < CONFORMANCE_RESULTS_MAX {
+        inside.came.push(Result { headers, bytes, body });
+    }
+    match refused {
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, axum::Json(json!({}))),
+        None => (StatusCode::OK, axum::Json(json!({"received": true}))),
+    }
+}

@@ -1,0 +1,69 @@
+//! How work ends before it is done.
+
+use super::super::{Tried, failed};
+use super::ask::Pace;
+use super::results::read;
+use super::{Bench, QUIET, RESULT};
+use crate::limits::CONFORMANCE_TIMEOUT_MS;
+use crate::protocol::callback::Status;
+use crate::protocol::dispatch::DispatchBody;
+use crate::protocol::{CANCEL_PATH, CancelBody};
+use serde_json::Value;
+use sluice_core::port::adapter::CallErrorCode;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+fn cancel(body: &DispatchBody) -> Value {
+    let (run_id, step_id) = (body.run_id, body.step_id.clone());
+    let cancel = CancelBody { run_id, step_id, dispatch_no: body.dispatch_no };
+    serde_json::to_value(cancel).unwrap_or_default()
+}
+
+pub(super) async fn cancelled(bench: &Bench<'_>) -> Tried {
+    let unknown = bench.dispatch(Pace::Slow);
+    let status = bench.post(CANCEL_PATH, &cancel(&unknown)).await?.status;
+    if status != 404 {
+        return failed(format!("a dispatch that nobody sent is answered {status} instead of 404"));
+    }
+    let body = bench.dispatch(Pace::Slow);
+    bench.leave(&body).await?;
+    sleep(QUIET / 2).await;
+    if !bench.receiver.came(body.run_id).is_empty() {
+        return failed("the slow work was over before it could be cancelled");
+    }
+    let answered = bench.post(CANCEL_PATH, &cancel(&body)).await?;
+    if answered.status != 200 || answered.body["status"] != "cancelling" {
+        let (status, said) = (answered.status, &answered.body["status"]);
+        return failed(format!("it is answered {status}, {said} instead of 200, \"cancelling\""));
+    }
+    let came = bench.receiver.wait(body.run_id, 1, RESULT).await;
+    let Some(first) = came.first() else { return failed("no result came") };
+    let result = read(bench, &body, first)?;
+    let code = result.error_code.as_deref().unwrap_or_default();
+    if result.status != Status::Failed || code != CallErrorCode::Cancelled.as_str() {
+        return failed(format!(
+            "the result is {}, `{code}` instead of \"failed\", `cancelled`",
+            first.body["status"]
+        ));
+    }
+    let answered = bench.post(CANCEL_PATH, &cancel(&body)).await?;
+    if answered.status != 200 {
+        return failed(format!("one that is over is answered {} instead of 200", answered.status));
+    }
+    Ok(())
+}
+
+pub(super) async fn timed_out(bench: &Bench<'_>) -> Tried {
+    let (body, began) = (bench.dispatch_for(Pace::Slow, CONFORMANCE_TIMEOUT_MS), Instant::now());
+    bench.leave(&body).await?;
+    let came = bench.receiver.wait(body.run_id, 1, RESULT).await;
+    let Some(first) = came.first() else { return failed("no result came") };
+    let result = read(bench, &body, first)?;
+    if result.status != Status::TimedOut {
+        return failed(format!("the result is {} instead of \"timed_out\"", first.body["status"]));
+    }
+    if began.elapsed() < Duration::from_millis(CONFORMANCE_TIMEOUT_MS) {
+        return failed("its time was not over yet");
+    }
+    Ok(())
+}

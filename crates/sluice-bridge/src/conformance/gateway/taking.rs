@@ -1,0 +1,175 @@
+//! What is asked of a gateway: what it takes, and what it turns away.
+
+use super::super::{Tried, failed};
+use super::ask::{Pace, Who, json};
+use super::{Bench, QUIET, RESULT};
+use crate::limits::HEALTH_MS;
+use crate::protocol::dispatch::DispatchBody;
+use crate::protocol::{CANCEL_PATH, CancelBody, DISPATCH_PATH, HEALTH_PATH, SYNC_PATH};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sluice_core::choice::find;
+use sluice_core::port::adapter::Health;
+use std::time::Duration;
+use tokio::time::sleep;
+
+pub(super) async fn health(bench: &Bench<'_>) -> Tried {
+    let asking = bench.ask(Method::GET, HEALTH_PATH, Who::Engine, Vec::new());
+    let Ok(answered) = tokio::time::timeout(Duration::from_millis(HEALTH_MS), asking).await else {
+        return failed(format!("it did not answer within {HEALTH_MS} ms"));
+    };
+    let answered = answered?;
+    if answered.status != 200 {
+        return failed(format!("`{HEALTH_PATH}` is answered {} instead of 200", answered.status));
+    }
+    match answered.body["status"].as_str().and_then(find::<Health>) {
+        Some(_) => Ok(()),
+        None => failed("`status` is none of `healthy`, `degraded` and `offline`"),
+    }
+}
+
+pub(super) async fn accepted(bench: &Bench<'_>) -> Tried {
+    let body = bench.dispatch(Pace::Quick);
+    let said = bench.leave(&body).await?.body;
+    let expected = [
+        ("status", "dispatched".to_owned()),
+        ("run_id", body.run_id.to_string()),
+        ("step_id", body.step_id),
+    ];
+    for (name, value) in expected {
+        if said[name] != value.as_str() {
+            return failed(format!(
+                "`{name}` of the answer is {} instead of \"{value}\"",
+                said[name]
+            ));
+        }
+    }
+    let at = said["dispatched_at"].as_str().unwrap_or_default();
+    if at.parse::<jiff::Timestamp>().is_err() {
+        return failed("`dispatched_at` of the answer is no time as RFC 3339 writes it");
+    }
+    Ok(())
+}
+
+pub(super) async fn unknown_fields(bench: &Bench<'_>) -> Tried {
+    let body = bench.dispatch(Pace::Quick);
+    let run = body.run_id;
+    let mut body = json(&body);
+    body["a_field_of_tomorrow"] = json!({"deep": [1, null, "x"]});
+    bench.leave_json(&body).await?;
+    if bench.receiver.wait(run, 1, RESULT).await.is_empty() {
+        return failed("its result did not come");
+    }
+    Ok(())
+}
+
+pub(super) async fn constraint(bench: &Bench<'_>) -> Tried {
+    let body = bench.dispatch(Pace::Quick);
+    let mut bound = json(&body);
+    bound["governance_constraints"] = json!({"a_constraint_of_tomorrow": true});
+    let answered = bench.post(DISPATCH_PATH, &bound).await?;
+    if !(400..500).contains(&answered.status) {
+        return failed(format!("it is answered {} instead of 4xx", answered.status));
+    }
+    nothing_ran(bench, &body).await
+}
+
+/// Whether what was refused was not done, and is done when it is asked for properly:
+/// else everything may have been refused, for another reason.
+async fn nothing_ran(bench: &Bench<'_>, body: &DispatchBody) -> Tried {
+    sleep(QUIET).await;
+    if !bench.receiver.came(body.run_id).is_empty() {
+        return failed("it was done all the same");
+    }
+    bench.leave(body).await?;
+    if bench.receiver.wait(body.run_id, 1, RESULT).await.is_empty() {
+        return failed("it is not done either when it is sent properly");
+    }
+    Ok(())
+}
+
+pub(super) async fn stranger(bench: &Bench<'_>) -> Tried {
+    let body = bench.dispatch(Pace::Quick);
+    let cancel = CancelBody {
+        run_id: body.run_id,
+        step_id: body.step_id.clone(),
+        dispatch_no: body.dispatch_no,
+    };
+    let cancel = serde_json::to_value(cancel).unwrap_or_default();
+    let mut wanted = vec![(DISPATCH_PATH, json(&body)), (CANCEL_PATH, cancel)];
+    if bench.target.replies == super::Replies::AtOnce {
+        wanted.push((SYNC_PATH, json(&body)));
+    }
+    for who in [Who::Nobody, Who::Stranger] {
+        for (path, body) in &wanted {
+            let bytes = body.to_string().into_bytes();
+            let status = bench.ask(Method::POST, path, who, bytes).await?.status;
+            if status != 401 {
+                let shows = if who == Who::Nobody { "without a key" } else { "with a wrong key" };
+                return failed(format!("`{path}` {shows} is answered {status} instead of 401"));
+            }
+        }
+    }
+    nothing_ran(bench, &body).await
+}
+
+/// Bodies that are no dispatch, each with what is wrong.
+fn bodies(good: &Value) -> Vec<(String, Vec<u8>)> {
+    let raw: [(&str, &[u8]); 6] = [
+        ("an empty body", b""),
+        ("half an object", b"{\"run_id\": "),
+        ("no UTF-8", b"{\"run_id\": \"\xff\xfe\"}"),
+        ("a list", b"[]"),
+        ("null", b"null"),
+        ("an empty object", b"{}"),
+    ];
+    let mut bodies: Vec<(String, Vec<u8>)> =
+        raw.iter().map(|(what, body)| ((*what).to_owned(), body.to_vec())).collect();
+    bodies.push(("a deep list".to_owned(), vec![b'['; 100_000]));
+    let mut changed = |what: String, change: &dyn Fn(&mut Value)| {
+        let mut body = good.clone();
+        change(&mut body);
+        bodies.push((what, body.to_string().into_bytes()));
+    };
+    for name in ["run_id", "step_id", "dispatch_no", "provider", "timeout_ms"] {
+        changed(format!("no `{name}`"), &|body| {
+            body.as_object_mut().and_then(|body| body.remove(name));
+        });
+    }
+    let wrong = [
+        ("run_id", json!("x")),
+        ("step_id", json!(7)),
+        ("step_id", json!("")),
+        ("dispatch_no", json!(0)),
+        ("dispatch_no", json!(-1)),
+        ("dispatch_no", json!("1")),
+        ("timeout_ms", json!(0)),
+        ("timeout_ms", json!("soon")),
+        ("provider", json!("nobody-has-this-provider")),
+        ("command", json!({})),
+    ];
+    for (name, value) in wrong {
+        changed(format!("`{name}` that is {value}"), &|body| body[name] = value.clone());
+    }
+    bodies
+}
+
+pub(super) async fn rubbish(bench: &Bench<'_>) -> Tried {
+    let good = json(&bench.dispatch(Pace::Quick));
+    for (what, body) in bodies(&good) {
+        let status = bench.ask(Method::POST, DISPATCH_PATH, Who::Engine, body).await?.status;
+        if !(400..500).contains(&status) {
+            return failed(format!("{what} is answered {status} instead of 4xx"));
+        }
+    }
+    let nowhere = bench.post("/api/v2/no-such-place", &json!({})).await?.status;
+    if !(400..500).contains(&nowhere) {
+        return failed(format!("a place that is not there is answered {nowhere} instead of 4xx"));
+    }
+    let body = bench.dispatch(Pace::Quick);
+    bench.leave(&body).await?;
+    if bench.receiver.wait(body.run_id, 1, RESULT).await.is_empty() {
+        return failed("what is sent after the rubbish is not done");
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! The suite on the adapters that ship, on the template, and on broken ones.
+
+mod broken;
+#[path = "../../../../examples/adapter/echo.rs"]
+#[expect(unreachable_pub, reason = "it is public where it is copied to")]
+mod echo;
+mod providers;
+
+use super::adapter::{Count, Says, Subject, Tooling, check, check_case, names, request};
+use super::{Report, Verdict};
+use crate::directory::{Connection, Kit};
+use crate::http::HttpAdapter;
+use crate::mock::{MockAdapter, Script};
+use crate::model::ModelAdapter;
+use crate::shell::{Config, ShellAdapter, Workspace};
+use broken::{Broken, FAULTS};
+use expect_test::{Expect, expect};
+use sluice_core::port::adapter::{Adapter, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A report as people read it, without the cases that passed.
+fn drawn(report: &Report) -> String {
+    let (passed, failed, skipped) = report.counts();
+    let mut drawn = format!("{passed} passed, {failed} failed, {skipped} skipped\n");
+    for case in &report.cases {
+        match &case.verdict {
+            Verdict::Passed => {}
+            Verdict::Failed(why) => drawn += &format!("failed: {}: {why}\n", case.case),
+            Verdict::Skipped(why) => drawn += &format!("skipped: {}: {why}\n", case.case),
+        }
+    }
+    drawn
+}
+
+async fn shows(subject: Subject, expected: Expect) {
+    let report = check(&subject).await;
+    expected.assert_eq(&drawn(&report));
+    assert!(report.passed());
+}
+
+fn says(change: impl Fn(&str) -> Request + Send + Sync + 'static) -> Says {
+    Arc::new(change)
+}
+
+fn at(step: &str) -> Request {
+    Request { step: step.to_owned(), ..request("do it") }
+}
+
+#[tokio::test]
+async fn the_scripted_adapter_passes() {
+    let script = "{echo: {echo: true}, parts: {chunks: [a, b, c], chunk_delay_ms: 2}, \
+                  slow: {hang: true}, bad: {error: no, error_code: provider_error}}";
+    let adapter = Arc::new(MockAdapter::new(Script::parse(script).unwrap()));
+    let echo = says(|text| Request { message: text.to_owned(), ..at("echo") });
+    let subject = Subject {
+        streams: Some(at("parts")),
+        fails: Some(at("bad")),
+        ..Subject::new(adapter, echo, at("slow"))
+    };
+    shows(subject, expect![[r#"
+        12 passed, 0 failed, 4 skipped
+        skipped: a call that is dropped does not go on: nobody can see from outside whether work goes on
+        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
+        skipped: a tool is asked for before it is called: no request is known that needs a tool
+        skipped: a tool that is denied is not called: no request is known that needs a tool
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn the_shell_passes() {
+    let workspace = tempfile::tempdir().unwrap();
+    let config = Config::new(Workspace::Shared(workspace.path().to_owned()));
+    let quoted = |text: &str| format!("printf %s '{}'", text.replace('\'', r"'\''"));
+    let pid = workspace.path().join("pid");
+    let alive = move || {
+        let pid = std::fs::read_to_string(&pid).ok()?.trim().parse().ok()?;
+        let pid = rustix::process::Pid::from_raw(pid)?;
+        rustix::process::test_kill_process(pid).ok()
+    };
+    let underway: Count = Arc::new(move || usize::from(alive().is_some()));
+    let adapter = Arc::new(ShellAdapter::new(config));
+    let slow = request("echo $$ > pid; exec sleep 20");
+    let subject = Subject {
+        streams: Some(request("printf a; sleep 0.05; printf b")),
+        fails: Some(request("echo broken >&2; exit 3")),
+        underway: Some(underway),
+        ..Subject::new(adapter, says(move |text| request(&quoted(text))), slow)
+    };
+    shows(subject, expect![[r#"
+        13 passed, 0 failed, 3 skipped
+        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
+        skipped: a tool is asked for before it is called: no request is known that needs a tool
+        skipped: a tool that is denied is not called: no request is known that needs a tool
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn the_http_adapter_passes() {
+    let server = providers::Server::new().await;
+    let connection = Connection {
+        provider: "http".to_owned(),
+        base_url: Some(server.url("/work")),
+        ..Connection::default()
+    };
+    let wire = crate::station::world::local();
+    let adapter = HttpAdapter::new("gateway", &connection, None, wire).unwrap();
+    let subject = Subject {
+        fails: Some(request("fail")),
+        underway: Some(server.underway()),
+        ..Subject::new(Arc::new(adapter), says(request), request("slow"))
+    };
+    shows(subject, expect![[r#"
+        10 passed, 0 failed, 6 skipped
+        skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
+        skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
+        skipped: nothing is emitted once nobody listens, and the call ends: no request is known whose answer is streamed
+        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
+        skipped: a tool is asked for before it is called: no request is known that needs a tool
+        skipped: a tool that is denied is not called: no request is known that needs a tool
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn the_model_adapter_passes() {
+    let server = providers::Server::new().await;
+    let drawer = providers::Drawer::new();
+    let kit = Kit {
+        wire: crate::station::world::local(),
+        tool_servers: [("box".to_owned(), drawer.server())].into(),
+        callbacks: None,
+    };
+    let connection = Connection {
+        provider: "openai".to_owned(),
+        base_url: Some(server.url("/v1")),
+        key: None,
+        tool_servers: vec!["box".to_owned()],
+    };
+    let adapter = ModelAdapter::of(&kit, &connection).unwrap();
+    let asked = |text: &str| Request { model: Some("m".to_owned()), ..request(text) };
+    let tools = vec!["box.*".to_owned()];
+    let subject = Subject {
+        streams: Some(asked("one two three")),
+        fails: Some(asked("fail")),
+        tools: Some(Tooling {
+            request: Request { tools, ..asked("use a tool") },
+            called: drawer.called(),
+        }),
+        underway: Some(server.underway()),
+        ..Subject::new(Arc::new(adapter), says(asked), asked("slow"))
+    };
+    shows(
+        subject,
+        expect![[r#"
+            16 passed, 0 failed, 0 skipped
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_template_passes() {
+    let adapter = Arc::new(echo::Echo { pause: Duration::from_millis(1) });
+    let subject = Subject {
+        streams: Some(request("one\ntwo\nthree")),
+        fails: Some(request("")),
+        ..Subject::new(adapter, says(request), request(&"\n".repeat(60_000)))
+    };
+    shows(subject, expect![[r#"
+        13 passed, 0 failed, 3 skipped
+        skipped: a call that is dropped does not go on: nobody can see from outside whether work goes on
+        skipped: a tool is asked for before it is called: no request is known that needs a tool
+        skipped: a tool that is denied is not called: no request is known that needs a tool
+    "#]]).await;
+}
+
+/// A subject for an adapter that is broken in this way, or in none.
+fn subject(fault: Option<&'static str>) -> Subject {
+    let adapter = Arc::new(Broken::new(fault));
+    let (called, underway) = (adapter.called(), adapter.underway());
+    Subject {
+        streams: Some(request("one\ntwo\nthree")),
+        fails: Some(request("")),
+        tools: Some(Tooling { request: request("tool"), called }),
+        underway: Some(underway),
+        ..Subject::new(adapter as Arc<dyn Adapter>, says(request), request(&"\n".repeat(60_000)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_broken_passes_every_case() {
+    expect!["16 passed, 0 failed, 0 skipped\n"].assert_eq(&drawn(&check(&subject(None)).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_case_finds_who_is_broken_in_its_way() {
+    let cases: Vec<&str> = names().collect();
+    for case in &cases {
+        assert!(FAULTS.iter().any(|(of, ..)| of == case), "nobody is broken for: {case}");
+    }
+    let mut told = String::new();
+    for (case, fault) in FAULTS {
+        let found = check_case(&subject(Some(fault)), case).await.expect("there is such a case");
+        match found.verdict {
+            Verdict::Failed(why) => told += &format!("{fault}: {why}\n"),
+            other => panic!("{case}: {fault} is {other:?}"),
+        }
+    }
+    expect![[r#"
+        hangs: it did not end within 30000 ms
+        fails always: it failed with `provider_error`: it cannot
+        says something else: the text that was asked for is not in its answer
+        leaves it to others: it left the work to somebody elsewhere; check that gateway instead
+        streams too much: 17 bytes were streamed and 13 answered, and they are not the same
+        streams nothing: no piece of the text was emitted
+        does not wait for emissions: it answered before 3 of what it emitted was taken
+        emits to nobody: it emitted 2 times more though nobody listens
+        is deaf: it did not end within 1000 ms of being cancelled
+        is done when cancelled: it answers as if it were done
+        blames the provider: it says `provider_error` instead of `cancelled`
+        leaves a task behind: its work goes on 1000 ms after it was dropped
+        works in secret: its work cannot be seen from outside while it goes on
+        fails when late: it says `provider_error` instead of `timeout`
+        is early: it says `timeout` before its time is over
+        fails without a word: the message is empty
+        never fails: what should fail is answered as if it were done
+        remembers the last call: the answer of one call is not its own
+        asks afterwards: `box.read` was asked for after a call that nobody asked about
+        asks once for two: tools were called 2 times and asked for 1 times
+        does not listen: tools were called 1 times though all were denied
+        is slow to say how it is: it did not answer within 5000 ms
+        changes its mind: its provider or its capabilities changed
+        needs a session: it says `adapter_crash` instead of `invalid_request`
+        cannot take much: it says `adapter_crash` instead of `invalid_request`
+        breaks off: given "\0": it panicked
+    "#]]
+    .assert_eq(&told);
+    assert!(check_case(&subject(None), "no such case").await.is_none());
+}

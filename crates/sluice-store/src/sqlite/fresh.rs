@@ -1,0 +1,117 @@
+//! The heads of runs that this process wrote lately, for whoever seals them: read
+//! from here, nobody looks them up again.
+//!
+//! INVARIANT: what is kept is one stretch of the order of appends without a gap.
+//! Another process that writes makes a gap, and the stretch begins anew behind it.
+
+use crate::limits::FRESH_HEADS_MAX;
+use sluice_core::port::store::Hash;
+use sluice_core::run::id::RunId;
+use std::collections::{HashMap, VecDeque};
+
+/// A frame that was written: its place, its run, and where that stands with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    pub(super) seq: i64,
+    pub(super) run: RunId,
+    pub(super) version: u64,
+    pub(super) hash: Hash,
+}
+
+/// Runs with their versions and the hashes of their last events.
+pub(super) type Heads = Vec<(RunId, u64, Hash)>;
+
+/// One stretch of frames, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Fresh {
+    frames: VecDeque<Written>,
+}
+
+impl Fresh {
+    /// Adds what a transaction wrote, now that it is durable.
+    pub(super) fn add(&mut self, written: &[Written]) {
+        for one in written {
+            if self.frames.back().is_some_and(|last| last.seq + 1 != one.seq) {
+                self.frames.clear();
+            }
+            if self.frames.len() >= FRESH_HEADS_MAX {
+                self.frames.pop_front();
+            }
+            self.frames.push_back(*one);
+        }
+    }
+
+    /// The newest heads of all frames after one place and up to another, by run,
+    /// and how far that goes: not further than so many runs. None if some of these
+    /// frames are not known here. What is before them is forgotten: it is sealed.
+    pub(super) fn heads(&mut self, after: i64, upto: i64, limit: usize) -> Option<(Heads, i64)> {
+        while self.frames.front().is_some_and(|first| first.seq <= after) {
+            self.frames.pop_front();
+        }
+        if upto <= after {
+            return Some((Vec::new(), after));
+        }
+        let known = self.frames.front().is_some_and(|first| first.seq == after + 1)
+            && self.frames.back().is_some_and(|last| last.seq >= upto);
+        if !known {
+            return None;
+        }
+        let mut newest: HashMap<RunId, (u64, Hash)> = HashMap::new();
+        let mut seen = after;
+        for one in self.frames.iter().take_while(|one| one.seq <= upto) {
+            if newest.len() >= limit && !newest.contains_key(&one.run) {
+                break;
+            }
+            newest.insert(one.run, (one.version, one.hash));
+            seen = one.seq;
+        }
+        let heads = newest.into_iter().map(|(run, (version, hash))| (run, version, hash));
+        let mut heads: Heads = heads.collect();
+        heads.sort_unstable_by_key(|(run, _, _)| *run);
+        Some((heads, seen))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(seq: i64, run: u128, version: u64) -> Written {
+        Written { seq, run: RunId(run), version, hash: Hash([u8::try_from(seq).unwrap(); 32]) }
+    }
+
+    fn told(found: Option<(Heads, i64)>) -> Option<(Vec<(u128, u64)>, i64)> {
+        found.map(|(heads, upto)| {
+            (heads.into_iter().map(|(run, version, _)| (run.0, version)).collect(), upto)
+        })
+    }
+
+    #[test]
+    fn a_stretch_without_a_gap_is_known_and_anything_else_is_not() {
+        let mut fresh = Fresh::default();
+        assert_eq!(told(fresh.heads(0, 0, 9)), Some((vec![], 0)));
+        assert_eq!(told(fresh.heads(0, 1, 9)), None);
+        fresh.add(&[written(3, 2, 1), written(4, 1, 1), written(5, 2, 4)]);
+        assert_eq!(told(fresh.heads(1, 5, 9)), None, "frame 2 is somebody else's");
+        assert_eq!(told(fresh.heads(2, 5, 9)), Some((vec![(1, 1), (2, 4)], 5)));
+        assert_eq!(told(fresh.heads(2, 4, 9)), Some((vec![(1, 1), (2, 1)], 4)));
+        assert_eq!(told(fresh.heads(2, 5, 1)), Some((vec![(2, 1)], 3)), "no more runs than that");
+        assert_eq!(told(fresh.heads(2, 6, 9)), None, "frame 6 is somebody else's");
+        fresh.add(&[written(7, 3, 1)]);
+        assert_eq!(told(fresh.heads(5, 7, 9)), None);
+        assert_eq!(told(fresh.heads(6, 7, 9)), Some((vec![(3, 1)], 7)));
+        assert_eq!(told(fresh.heads(7, 7, 9)), Some((vec![], 7)));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_fits() {
+        let mut fresh = Fresh::default();
+        let most = i64::try_from(FRESH_HEADS_MAX).unwrap();
+        for seq in 1..=most + 1 {
+            let one = Written { seq, run: RunId(1), version: 1, hash: Hash([0; 32]) };
+            fresh.add(&[one]);
+        }
+        assert_eq!(told(fresh.heads(0, most, 9)), None);
+        assert_eq!(told(fresh.heads(1, most + 1, 9)), Some((vec![(1, 1)], most + 1)));
+    }
+}
