@@ -211,6 +211,62 @@ fn a_node_that_lost_a_run_cannot_append() {
 }
 
 #[test]
+fn no_letter_is_left_with_a_run_that_nobody_will_take() {
+    let nodes = nodes(2);
+    wait(nodes[0].renew(node(1), 1_000_000)).unwrap();
+    append(&nodes[0], first(run(1)));
+    let mut epoch = 1;
+    for round in 1..=60u64 {
+        // One node lets the run go while another one posts.
+        scope(|threads| {
+            threads.spawn(|| wait(nodes[1].post(letter(run(1), &round.to_string()))).unwrap());
+            let head = Some(released(None));
+            let letting_go = Append { head, epoch, ..plain(run(1), round) };
+            assert_eq!(append(&nodes[0], letting_go), DONE);
+        });
+        let unread = wait(nodes[1].letters(Inbox::Run(run(1)))).unwrap();
+        assert_eq!(unread.len() as u64, round);
+        let claims = wait(nodes[0].claim(node(1), 1000, 10)).unwrap();
+        assert_eq!(claims.len(), 1, "it is due, in round {round}");
+        epoch = claims[0].epoch;
+    }
+}
+
+#[test]
+fn nothing_is_appended_behind_the_back_of_a_new_owner() {
+    let nodes = nodes(2);
+    append(&nodes[0], first(run(1)));
+    let (mut epoch, mut version) = (1, 1);
+    for _ in 0..60 {
+        // No node has a lease here, so the run can be taken at any moment.
+        let (claim, seen) = scope(|threads| {
+            let appending = threads.spawn(|| {
+                let mut after = version;
+                let next = |after| Append { epoch, body: vec![7; 20_000], ..plain(run(1), after) };
+                while append(&nodes[0], next(after)) == DONE {
+                    after += 1;
+                }
+                after
+            });
+            std::thread::sleep(Duration::from_millis(12));
+            let Taken::Done(claim) = wait(nodes[1].take(run(1), node(2))).unwrap() else {
+                panic!("it is free")
+            };
+            let seen = wait(nodes[1].load(run(1))).unwrap().unwrap().frames.len() as u64;
+            let last = appending.join().unwrap();
+            assert_eq!(last, seen, "what was acknowledged was there when it changed hands");
+            (claim, seen)
+        });
+        let next = Append { node: node(2), epoch: claim.epoch, ..plain(run(1), seen) };
+        assert_eq!(append(&nodes[1], next), DONE);
+        let Taken::Done(claim) = wait(nodes[0].take(run(1), node(1))).unwrap() else {
+            panic!("it is free")
+        };
+        (epoch, version) = (claim.epoch, seen + 1);
+    }
+}
+
+#[test]
 fn rows_and_chains_are_shared_by_nodes() {
     let nodes = nodes(2);
     append(&nodes[0], first(run(1)));
