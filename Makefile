@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python node binary mcp-client aimock console start test check schemathesis browser console-test lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test lint fmt deny bench sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -31,6 +31,13 @@ cc:
 # Packets are checked by a verifier that shares no code with Sluice.
 python:
 	@command -v python3 >/dev/null || { apt-get update -qq && apt-get install -y -qq python3-minimal; }
+
+# The store for many nodes is tested on servers that the tests start themselves:
+# only the programs are wanted, no cluster that runs by itself.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { apt-get update -qq && \
+	  mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf && \
+	  apt-get install -y -qq -o Dpkg::Options::=--force-confold postgresql; }
 
 # Official clients of the Model Context Protocol, to test `sluice mcp` with.
 MCP_CLIENT = target/tools/mcp-client
@@ -86,7 +93,7 @@ start: cc console
 
 test: lint check schemathesis console-test fuzz
 
-check: cc python mcp-client aimock browser
+check: cc python postgres mcp-client aimock browser
 	$(CARGO) test --workspace --locked --doc
 	$(CARGO) test --workspace --locked --lib --bins --tests
 

@@ -16,6 +16,7 @@ pub mod model;
 pub mod moderate;
 pub mod normalise;
 pub mod outbound;
+pub mod patient;
 pub mod protocol;
 pub mod record;
 pub mod recording;

@@ -290,6 +290,8 @@ pub const CONFORMANCE_CALL_MS: u64 = 30_000;
 pub const CONFORMANCE_STOP_MS: u64 = 1_000;
 /// How long a call is left alone before it is cancelled or dropped.
 pub const CONFORMANCE_BEGIN_MS: u64 = 200;
+/// How long work may take to be seen from outside.
+pub const CONFORMANCE_SEEN_MS: u64 = 5_000;
 /// How long a call is given that takes longer.
 pub const CONFORMANCE_TIMEOUT_MS: u64 = 300;
 /// How often it is looked at whether something has ended.

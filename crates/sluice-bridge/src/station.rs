@@ -19,7 +19,6 @@ mod deliver;
 mod door;
 mod events;
 mod line;
-mod patient;
 mod problem;
 pub mod registration;
 mod spool;

@@ -5,8 +5,6 @@
 //! connections, new ones wait in the system's own queue. When the server stops,
 //! streams end first, then what is under way may finish for a while.
 
-mod patient;
-
 use crate::api::gate::Peer;
 use crate::api::router::Router;
 use crate::app::App;
@@ -16,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use patient::Patient;
+use sluice_bridge::patient::Patient;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! Where journals live.
 //!
-//! Two stores behind one port: memory, for tests and the simulator, and SQLite,
-//! for everything that runs on one machine. Both pass the same conformance
-//! suite, which is public so that a third store can run it unchanged.
+//! Three stores behind one port: memory, for tests and the simulator, SQLite, for
+//! everything that runs on one machine, and PostgreSQL, for many nodes. All pass
+//! the same conformance suite, which is public so that any other store can run it
+//! unchanged.
 //!
 //! INVARIANT: a store never looks into a frame and never branches on what a run
 //! is doing. It checks versions, epochs, keys and counters, nothing else.
@@ -10,6 +11,7 @@
 pub mod conformance;
 pub mod limits;
 pub mod memory;
+pub mod postgres;
 pub mod sqlite;
 mod text;
 mod window;
@@ -47,6 +49,18 @@ fn assert_sound(append: &Append) {
 /// hold what stood beside a frame.
 fn takes_out_payloads(erasure: &Erasure) -> bool {
     erasure.besides.is_empty() || !erasure.bodies.is_empty()
+}
+
+/// About how many bytes an append takes.
+fn append_bytes(append: &Append) -> usize {
+    append.body.len()
+        + append.beside.len()
+        + append.chain.len()
+        + entries_bytes(&append.entries)
+        + append.snapshot.as_ref().map_or(0, Vec::len)
+        + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
+        + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
+        + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
 }
 
 /// About how many bytes entries take.

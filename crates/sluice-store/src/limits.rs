@@ -58,3 +58,35 @@ pub const SLOTS_KEPT: usize = 1000;
 
 /// Most frames of which the writer remembers where their runs stand.
 pub const FRESH_HEADS_MAX: usize = 65_536;
+
+/// Connections to a PostgreSQL database beside the writer's and the listener's.
+pub const POOL: usize = 4;
+/// How long a connection to a database may take, in milliseconds, where its URL
+/// says nothing of it.
+pub const CONNECT_MS_MAX: u64 = 5_000;
+/// How long a database may take for an answer, in milliseconds. After that the
+/// connection is given up.
+pub const ANSWER_MS_MAX: u64 = 30_000;
+/// How long a transaction may stand still, in milliseconds: a node that does not
+/// go on loses it, and the rows that it holds.
+pub const STANDSTILL_MS_MAX: u64 = 2_000;
+/// How long a statement waits for a row that another transaction holds, in
+/// milliseconds.
+pub const LOCK_MS_MAX: u64 = 15_000;
+/// After so long in silence a connection is asked whether it is there, in seconds.
+pub const KEEPALIVE_S: u64 = 10;
+/// How often a transaction is performed again because another was in its way.
+pub const AGAIN_MAX: usize = 16;
+/// Statements that are kept prepared on a connection.
+pub const PREPARED_MAX: usize = 256;
+/// Notices of other nodes that wait to be taken; one more says nothing new.
+pub const NOTICES_MAX: usize = 64;
+/// How long a lost connection for notices stays away before it is tried again, in
+/// milliseconds.
+pub const RECONNECT_MS: u64 = 500;
+/// Leases and keys whose time is over that are forgotten at once.
+pub const FORGOTTEN_MAX: usize = 1000;
+/// Frames of a run that are asked for at once.
+pub const FRAMES_AT_ONCE: usize = 256;
+/// Frames and entries that are asked for at once to be sealed.
+pub const SEAL_ROWS_AT_ONCE: usize = 10_000;

@@ -128,7 +128,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         crate::assert_sound(&append);
-        let bytes = append::bytes(&append);
+        let bytes = crate::append_bytes(&append);
         Box::pin(self.writer.write(bytes, move |work| append::append(work, &append)))
     }
 

@@ -59,6 +59,11 @@ impl Window {
         self.slices.back().copied()
     }
 
+    /// Every slice, in order of time.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = Slice> {
+        self.slices.iter().copied()
+    }
+
     /// Takes the additions back that came after `newest` was the newest.
     pub(crate) fn restore(&mut self, newest: Option<Slice>) {
         let is_later = |slice: &mut Slice| newest.is_none_or(|kept| slice.number > kept.number);

@@ -36,6 +36,15 @@ pub(crate) fn server() -> Result<Option<Client>, Refused> {
     config::get().server().map(Client::new).transpose()
 }
 
+/// Refuses what is about a data directory while a server is named: whoever named it
+/// would think that it was done there.
+pub(crate) fn here(what: &str) -> Result<(), Refused> {
+    match server()? {
+        Some(_) => Err(only_here(what)),
+        None => Ok(()),
+    }
+}
+
 /// A server knows who asks by their token.
 pub(crate) fn by_token(name: &Name) -> Result<(), Refused> {
     match name.who {

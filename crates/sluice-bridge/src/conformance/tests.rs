@@ -219,6 +219,7 @@ async fn every_case_finds_who_is_broken_in_its_way() {
         is done when cancelled: it answers as if it were done
         blames the provider: it says `provider_error` instead of `cancelled`
         leaves a task behind: its work goes on 1000 ms after it was dropped
+        works in secret: its work cannot be seen from outside while it goes on
         fails when late: it says `provider_error` instead of `timeout`
         is early: it says `timeout` before its time is over
         fails without a word: the message is empty

@@ -1,8 +1,8 @@
 //! Connections of a station: taken, bounded, ended.
 
-use super::patient::Patient;
 use super::{Inner, door};
 use crate::limits::{CONNECTIONS_MAX, HEAD_MS, SLOW_READER_MS};
+use crate::patient::Patient;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -62,7 +62,7 @@ async fn connection(inner: &Inner, router: axum::Router, stream: TcpStream) {
     let head = Duration::from_millis(HEAD_MS);
     let mut builder = Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(head);
-    let stream = Patient::new(stream, Duration::from_millis(SLOW_READER_MS));
+    let stream = Patient::new(stream, head, Duration::from_millis(SLOW_READER_MS));
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
     let ended = tokio::select! {

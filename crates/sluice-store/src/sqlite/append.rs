@@ -11,18 +11,6 @@ use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::store::{Append, Appended, Create, Hash, Head, Hold, Key};
 use sluice_core::run::status::RunStatus;
 
-/// How much there is to write, for the bounds of a transaction.
-pub(super) fn bytes(append: &Append) -> usize {
-    append.body.len()
-        + append.beside.len()
-        + append.chain.len()
-        + crate::entries_bytes(&append.entries)
-        + append.snapshot.as_ref().map_or(0, Vec::len)
-        + append.blobs.iter().map(|blob| blob.body.len()).sum::<usize>()
-        + append.letters.iter().map(|letter| letter.body.len()).sum::<usize>()
-        + append.memos.iter().map(|memo| memo.body.len()).sum::<usize>()
-}
-
 /// Checks everything before it writes anything, so that a refusal leaves nothing
 /// behind in the transaction it shares with others.
 pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, Fault> {

@@ -2,6 +2,7 @@
 
 use crate::Exit;
 use crate::cli::Backup;
+use crate::desk;
 use crate::key;
 use crate::local;
 use crate::out::Out;
@@ -14,6 +15,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
+    desk::here("`backup`")?;
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
     let file = &args.file;

@@ -3,6 +3,7 @@
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::serve::{AddOrganisation, ListOrganisations, Organisations};
+use crate::desk;
 use crate::local::Local;
 use crate::organisation::{self, DEFAULT, ORGANISATION_UNKNOWN};
 use crate::out::{Layout, Out};
@@ -17,6 +18,7 @@ use sluice_server::refused::Refused;
 const ORGANISATION_EXISTS: &str = "organisation_exists";
 
 pub(super) async fn run(command: &Organisations, out: &mut Out) -> anyhow::Result<Exit> {
+    desk::here("`organisations`")?;
     match command {
         Organisations::List(args) => list(args, out),
         Organisations::Add(args) => add(args, out).await,

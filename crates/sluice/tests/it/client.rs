@@ -354,6 +354,40 @@ fn tokens_are_made_and_revoked_and_count_for_no_more_than_they_may() {
 }
 
 #[test]
+fn what_is_about_a_directory_is_not_done_elsewhere_in_silence() {
+    let (world, server) = served();
+    for args in [
+        &["backup", "copy.db"][..],
+        &["organisations", "list"],
+        &["organisations", "add", "other"],
+        &["schedules", "tick"],
+    ] {
+        let told = server.told(&world, args);
+        assert!(told.contains("needs_data_directory"), "{args:?}: {told}");
+    }
+    assert!(!world.path().join("copy.db").exists());
+}
+
+#[test]
+fn a_seal_is_fetched_and_holds_the_server_to_its_word() {
+    let (world, server) = served();
+    let run = started(&world, &server, "three");
+    server.told(&world, &["runs", "watch", &run]);
+    server.printed(&world, &["audit", "seal", "--out", "seals.txt"]);
+    let told = server.told(&world, &["audit", "verify", "--seal", "seals.txt"]);
+    assert!(told.contains("nothing is wrong"), "{told}");
+    let kept = std::fs::read_to_string(world.path().join("seals.txt")).unwrap();
+    assert!(kept.contains("\"number\":"), "{kept}");
+    // A seal of somebody else is not believed, and one that was changed is none.
+    let other = World::new().file("three.lobsterx.yaml", THREE).file("mock.yaml", MOCK);
+    other.told(&["run", "three.lobsterx.yaml", "--mock", "mock.yaml"]);
+    let theirs = other.printed(&["audit", "seal"]);
+    std::fs::write(world.path().join("theirs.txt"), theirs).unwrap();
+    let output = server.output(&world, &["audit", "verify", "--seal", "theirs.txt"]);
+    assert_ne!(output.status.code(), Some(0), "{}", shown(&output));
+}
+
+#[test]
 fn nobody_at_the_address_is_said_so() {
     let world = world();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

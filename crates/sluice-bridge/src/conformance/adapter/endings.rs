@@ -3,13 +3,16 @@
 use super::super::watch::{Manner, Watch};
 use super::super::{Tried, failed, skipped};
 use super::{Count, STOP, Subject, call, call_within, code, text};
-use crate::limits::{CONFORMANCE_BEGIN_MS, CONFORMANCE_LOOK_MS, CONFORMANCE_TIMEOUT_MS};
+use crate::limits::{
+    CONFORMANCE_BEGIN_MS, CONFORMANCE_LOOK_MS, CONFORMANCE_SEEN_MS, CONFORMANCE_TIMEOUT_MS,
+};
 use sluice_core::port::adapter::{CallErrorCode, Request};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout as within};
 
 const BEGIN: Duration = Duration::from_millis(CONFORMANCE_BEGIN_MS);
+const SEEN: Duration = Duration::from_millis(CONFORMANCE_SEEN_MS);
 
 pub(super) async fn answers(subject: &Subject) -> Tried {
     let said = "conformance";
@@ -52,16 +55,16 @@ pub(super) async fn dropped(subject: &Subject) -> Tried {
         return failed("the work of an earlier call goes on");
     }
     let watch = Watch::new(Manner::Takes);
-    let during = {
-        let doing = pin!(call_within(subject, &subject.slow, &watch, BEGIN + STOP));
-        if let Ok(ended) = within(BEGIN, doing).await {
+    tokio::select! {
+        ended = call(subject, &subject.slow, &watch) => {
             ended?;
             return failed("the slow request was over before it could be dropped");
         }
-        underway()
-    };
-    if during == 0 {
-        return failed("its work cannot be seen from outside while it goes on");
+        seen = becomes(underway, |count| count > 0, SEEN) => {
+            if !seen {
+                return failed("its work cannot be seen from outside while it goes on");
+            }
+        }
     }
     if rests(underway).await {
         return Ok(());
@@ -71,8 +74,13 @@ pub(super) async fn dropped(subject: &Subject) -> Tried {
 
 /// Whether nothing is under way, soon.
 async fn rests(underway: &Count) -> bool {
-    let until = Instant::now() + STOP;
-    while underway() > 0 {
+    becomes(underway, |count| count == 0, STOP).await
+}
+
+/// Whether a count becomes what it should be, in time.
+async fn becomes(underway: &Count, wanted: fn(usize) -> bool, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while !wanted(underway()) {
         if Instant::now() >= until {
             return false;
         }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Which case finds which fault.
-pub(super) const FAULTS: [(&str, &str); 25] = [
+pub(super) const FAULTS: [(&str, &str); 26] = [
     ("it answers within its timeout", "hangs"),
     ("it answers within its timeout", "fails always"),
     ("it answers within its timeout", "says something else"),
@@ -27,6 +27,7 @@ pub(super) const FAULTS: [(&str, &str); 25] = [
     ("a cancelled call ends within a second and says so", "is done when cancelled"),
     ("a cancelled call ends within a second and says so", "blames the provider"),
     ("a call that is dropped does not go on", "leaves a task behind"),
+    ("a call that is dropped does not go on", "works in secret"),
     ("a call that takes too long says timeout", "fails when late"),
     ("a call that takes too long says timeout", "is early"),
     ("a failure has a code and a message", "fails without a word"),
@@ -127,7 +128,7 @@ impl Broken {
     }
 
     async fn perform(&self, request: &Request, call: &dyn Call) -> Answer {
-        let _seen = Seen::new(&self.underway);
+        let _seen = (self.fault != "works in secret").then(|| Seen::new(&self.underway));
         self.calls.fetch_add(1, Ordering::SeqCst);
         if request.message == "tool" {
             return self.use_tool(call).await;

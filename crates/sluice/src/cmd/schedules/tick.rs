@@ -6,6 +6,7 @@ use crate::cli::Reader;
 use crate::cli::schedules::Tick;
 use crate::cmd::work::script;
 use crate::config;
+use crate::desk;
 use crate::hands;
 use crate::kit;
 use crate::local::{self, Local};
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 const LOOK_MS: u64 = 200;
 
 pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
+    desk::here("`schedules tick`")?;
     local::existing(&args.data)?;
     let script = match &args.mock {
         None => None,

@@ -9,7 +9,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// What HTTP/2 begins with. Until a client has said something else, or all of
@@ -17,8 +16,9 @@ use tokio::time::Sleep;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A stream that fails when nothing of it was taken for too long.
-pub(super) struct Patient {
-    stream: TcpStream,
+#[derive(Debug)]
+pub struct Patient<S> {
+    stream: S,
     patience: Duration,
     /// How much of the preface came so far, and until when the rest must.
     greeting: Option<(usize, Pin<Box<Sleep>>)>,
@@ -26,9 +26,9 @@ pub(super) struct Patient {
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl<S> Patient<S> {
     /// Patient for `head` with a greeting, and for `patience` with what is sent.
-    pub(super) fn new(stream: TcpStream, head: Duration, patience: Duration) -> Patient {
+    pub fn new(stream: S, head: Duration, patience: Duration) -> Patient<S> {
         let greeting = Some((0, Box::pin(tokio::time::sleep(head))));
         Patient { stream, patience, greeting, waiting: None }
     }
@@ -44,11 +44,12 @@ impl Patient {
         }
     }
 
-    fn taken(
+    /// What came of writing, or an error when it waited for too long.
+    fn taken<T>(
         &mut self,
         cx: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waiting = None;
             return written;
@@ -60,7 +61,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -78,7 +79,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -107,5 +108,29 @@ impl AsyncWrite for Patient {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_is_waited_for_and_who_does_not_is_let_go() {
+        let (here, mut there) = tokio::io::duplex(4);
+        let mut patient = Patient::new(here, Duration::from_secs(9), Duration::from_secs(30));
+        let slow = async {
+            for _ in 0..4 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                there.read_exact(&mut [0; 4]).await.expect("something was sent");
+            }
+        };
+        let (written, ()) = futures_util::join!(patient.write_all(&[0; 16]), slow);
+        written.expect("it was taken in time");
+        let began = tokio::time::Instant::now();
+        let error = patient.write_all(&[0; 16]).await.expect_err("nobody reads");
+        assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 30));
+        drop(there);
     }
 }

@@ -1,0 +1,191 @@
+//! What works on the store's own thread: connections, time, and short tasks.
+//!
+//! Callers need no runtime: they hand a task over and wait for its answer. Most
+//! tasks take a connection of the pool for themselves, and are one statement or
+//! one transaction.
+//!
+//! INVARIANT: a connection goes back into the pool only when nothing of a
+//! transaction is left open on it.
+
+use super::Shared;
+use super::column::{get, uint};
+use super::fault::Fault;
+use super::session::Session;
+use crate::limits::{AGAIN_MAX, POOL};
+use sluice_core::port::Clock;
+use sluice_core::port::store::StoreError;
+use std::cell::RefCell;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio_postgres::Config;
+
+/// By whose clock leases and windows are measured.
+#[derive(Clone)]
+pub enum Time {
+    /// One that is given: for a single process, and for tests.
+    Given(Arc<dyn Clock>),
+    /// The database's, which is the same for every node.
+    Database,
+}
+
+/// The thread's own things.
+pub(super) struct Desk {
+    pub(super) shared: Arc<Shared>,
+    config: Config,
+    idle: RefCell<Vec<Session>>,
+    places: Semaphore,
+}
+
+impl Desk {
+    pub(super) fn new(config: Config, shared: Arc<Shared>) -> Desk {
+        Desk { shared, config, idle: RefCell::default(), places: Semaphore::new(POOL) }
+    }
+
+    /// What time it is, by the clock that counts.
+    pub(super) async fn now_ms(&self, session: &Session) -> Result<u64, Fault> {
+        match &self.shared.time {
+            Time::Given(clock) => Ok(clock.now_ms()),
+            Time::Database => {
+                let rows = session.query(NOW, &[]).await?;
+                now(&rows[0])
+            }
+        }
+    }
+
+    /// Statements that need no transaction around them.
+    pub(super) async fn ask<T>(
+        &self,
+        work: impl AsyncFnOnce(&Session) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let _place = self.places.acquire().await.expect("the semaphore is never closed");
+        let session = self.session().await.map_err(Fault::rolled_back)?;
+        let answer = work(&session).await;
+        self.put_back(session, answer.as_ref().err());
+        answer.map_err(Fault::rolled_back)
+    }
+
+    /// A statement that writes by itself: it may have been performed although its
+    /// answer never came.
+    pub(super) async fn write<T>(
+        &self,
+        work: impl AsyncFn(&Session) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let answer = self.write_quietly(work).await;
+        if answer.is_ok() {
+            self.shared.counted(1, 0);
+        }
+        answer
+    }
+
+    /// The same, without telling others of it.
+    pub(super) async fn write_quietly<T>(
+        &self,
+        work: impl AsyncFn(&Session) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let _place = self.places.acquire().await.expect("the semaphore is never closed");
+        let session = self.session().await.map_err(Fault::rolled_back)?;
+        let mut answer = work(&session).await;
+        for _ in 0..AGAIN_MAX {
+            if !matches!(answer, Err(Fault::Again(_))) {
+                break;
+            }
+            answer = work(&session).await;
+        }
+        self.put_back(session, answer.as_ref().err());
+        answer.map_err(Fault::not_committed)
+    }
+
+    /// Takes runs: a statement that writes by itself, and is told only where it did.
+    pub(super) async fn claim<T>(
+        &self,
+        work: impl AsyncFn(&Session) -> Result<Vec<T>, Fault>,
+    ) -> Result<Vec<T>, StoreError> {
+        let claimed = self.write_quietly(work).await;
+        if claimed.as_ref().is_ok_and(|claimed| !claimed.is_empty()) {
+            self.shared.counted(1, 0);
+        }
+        claimed
+    }
+
+    /// One transaction. Performed again where another one was in the way.
+    pub(super) async fn transact<T>(
+        &self,
+        work: impl AsyncFn(&Session) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let _place = self.places.acquire().await.expect("the semaphore is never closed");
+        let session = self.session().await.map_err(Fault::rolled_back)?;
+        let mut answer = transaction(&session, &work).await;
+        for _ in 0..AGAIN_MAX {
+            if !matches!(answer, Err((Fault::Again(_), _))) {
+                break;
+            }
+            answer = transaction(&session, &work).await;
+        }
+        self.put_back(session, answer.as_ref().err().map(|(fault, _)| fault));
+        if answer.is_ok() {
+            self.shared.counted(1, 0);
+        }
+        answer.map_err(|(fault, when)| match when {
+            When::Before => fault.rolled_back(),
+            When::Commit => fault.not_committed(),
+        })
+    }
+
+    /// A connection of one's own.
+    pub(super) async fn connect(&self) -> Result<Session, Fault> {
+        Session::connect(&self.config, None).await
+    }
+
+    async fn session(&self) -> Result<Session, Fault> {
+        loop {
+            let idle = self.idle.borrow_mut().pop();
+            match idle {
+                Some(session) if session.is_closed() => {}
+                Some(session) => return Ok(session),
+                None => return self.connect().await,
+            }
+        }
+    }
+
+    fn put_back(&self, session: Session, fault: Option<&Fault>) {
+        match fault {
+            // What one has lost the others mostly have lost too.
+            Some(Fault::Gone(_)) => self.idle.borrow_mut().clear(),
+            _ if session.is_closed() => {}
+            _ => self.idle.borrow_mut().push(session),
+        }
+    }
+}
+
+/// The database's clock, in milliseconds since 1970.
+pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// Reads what `NOW` answers.
+pub(super) fn now(row: &tokio_postgres::Row) -> Result<u64, Fault> {
+    Ok(uint(get(row, 0)?))
+}
+
+/// When a transaction failed.
+enum When {
+    Before,
+    Commit,
+}
+
+async fn transaction<T>(
+    session: &Session,
+    work: &impl AsyncFn(&Session) -> Result<T, Fault>,
+) -> Result<T, (Fault, When)> {
+    let before = |fault| (fault, When::Before);
+    session.query("BEGIN", &[]).await.map_err(before)?;
+    match work(session).await {
+        Ok(answer) => {
+            session.query("COMMIT", &[]).await.map_err(|fault| (fault, When::Commit))?;
+            Ok(answer)
+        }
+        Err(fault) => {
+            // One that cannot be left is left with its connection.
+            session.query("ROLLBACK", &[]).await.map_err(before)?;
+            Err(before(fault))
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Payloads, taken out of journals.
+//!
+//! What is replaced is gone for every reader at once. The old bytes leave the
+//! database's files when it next vacuums them.
+
+use super::column::{Id, get, int, number};
+use super::entry;
+use super::fault::Fault;
+use super::session::Session;
+use sluice_core::port::ledger::{Erased, Erasure};
+use std::collections::BTreeMap;
+
+/// Finds every frame before it changes one. Within a transaction.
+pub(super) async fn erase(session: &Session, erasure: &Erasure) -> Result<Erased, Fault> {
+    let run = Id::from(erasure.run);
+    let rows = session.query("SELECT 1 FROM run WHERE id = $1 FOR UPDATE", &[&run]).await?;
+    if rows.is_empty() || !has_all(session, erasure).await? {
+        return Ok(Erased::NoFrame);
+    }
+    let body = "UPDATE frame SET body = new.body
+                FROM unnest($2::bigint[], $3::bytea[]) AS new (first, body)
+                WHERE frame.run = $1 AND frame.first = new.first";
+    let beside = "UPDATE frame SET beside = new.body
+                  FROM unnest($2::bigint[], $3::bytea[]) AS new (first, body)
+                  WHERE frame.run = $1 AND frame.first = new.first";
+    for (sql, left) in [(body, &erasure.bodies), (beside, &erasure.besides)] {
+        // Of two about one frame the last counts.
+        let left: BTreeMap<i64, &[u8]> =
+            left.iter().map(|(first, body)| (int(*first), &body[..])).collect();
+        let (firsts, bodies): (Vec<i64>, Vec<&[u8]>) = left.into_iter().unzip();
+        if !firsts.is_empty() {
+            session.execute(sql, &[&run, &firsts, &bodies]).await?;
+        }
+    }
+    if crate::takes_out_payloads(erasure) {
+        session.execute("DELETE FROM snapshot WHERE run = $1", &[&run]).await?;
+        session.execute("DELETE FROM memo WHERE run = $1", &[&run]).await?;
+    }
+    if !erasure.blobs.is_empty() {
+        let hashes: Vec<Vec<u8>> = erasure.blobs.iter().map(|hash| hash.0.to_vec()).collect();
+        session.execute("DELETE FROM blob WHERE hash = ANY($1)", &[&hashes]).await?;
+    }
+    entry::record(session, erasure.node, &erasure.entries).await?;
+    Ok(Erased::Done)
+}
+
+/// Whether every frame is there, and has something beside it where it must.
+async fn has_all(session: &Session, erasure: &Erasure) -> Result<bool, Fault> {
+    let wanted = erasure.bodies.iter().chain(&erasure.besides).map(|(first, _)| int(*first));
+    let wanted: Vec<i64> = wanted.collect();
+    let sql = "SELECT first, coalesce(octet_length(beside), 0) > 0 FROM frame
+               WHERE run = $1 AND first = ANY($2)";
+    let rows = session.query(sql, &[&Id::from(erasure.run), &wanted]).await?;
+    let mut found: BTreeMap<u64, bool> = BTreeMap::new();
+    for row in &rows {
+        found.insert(number(row, 0)?, get(row, 1)?);
+    }
+    let has_body = erasure.bodies.iter().all(|(first, _)| found.contains_key(first));
+    let has_beside = erasure.besides.iter().all(|(first, _)| found.get(first) == Some(&true));
+    Ok(has_body && has_beside)
+}

@@ -1,0 +1,32 @@
+//! What agents answered last.
+
+use super::column::{Id, Text, get, number, text};
+use super::fault::Fault;
+use super::session::Session;
+use sluice_core::port::memo::Memo;
+use std::collections::BTreeMap;
+
+/// Lets go of all but the newest of some agents.
+pub(super) const PRUNE: &str = "DELETE FROM memo USING (
+        SELECT agent, place, row_number() OVER (PARTITION BY agent ORDER BY place DESC) AS age
+        FROM memo WHERE agent = ANY($1)) AS old
+    WHERE memo.agent = old.agent AND memo.place = old.place AND old.age > $2";
+
+/// Those of some agents: agent by agent as asked, the newest first.
+pub(super) async fn memos(session: &Session, agents: &[String]) -> Result<Vec<Memo>, Fault> {
+    let sql = "SELECT agent, run, at, body FROM memo WHERE agent = ANY($1)
+               ORDER BY agent, place DESC";
+    let names: Vec<Text<'_>> = agents.iter().map(|agent| Text(agent)).collect();
+    let rows = session.query(sql, &[&names]).await?;
+    let mut kept: BTreeMap<String, Vec<Memo>> = BTreeMap::new();
+    for row in &rows {
+        let memo = Memo {
+            agent: text(row, 0)?.into_owned(),
+            run: get::<Id>(row, 1)?.run(),
+            at_ms: number(row, 2)?,
+            body: get(row, 3)?,
+        };
+        kept.entry(memo.agent.clone()).or_default().push(memo);
+    }
+    Ok(agents.iter().filter_map(|agent| kept.get(agent)).flatten().cloned().collect())
+}

@@ -1,0 +1,88 @@
+//! Brings a database to the schema this program knows.
+//!
+//! Migrations are numbered files, applied in one transaction that holds a row
+//! of the table of migrations, so that two nodes starting at once do not race.
+//! What was applied is kept with its checksum: a released migration never changes.
+
+use super::column::get;
+use super::fault::Fault;
+use super::session::Session;
+use crate::limits::AGAIN_MAX;
+use sluice_core::port::store::Hash;
+
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_store.sql")];
+
+/// A row of number 0 stands for the table itself: whoever migrates locks it.
+const TABLE: &str = "
+    CREATE TABLE IF NOT EXISTS migration (
+        number   bigint PRIMARY KEY, -- its place in the order, from 1
+        checksum bytea NOT NULL      -- SHA-256 of the file that was applied
+    );
+    INSERT INTO migration VALUES (0, '') ON CONFLICT DO NOTHING;";
+
+/// A store that could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL says nothing that can be connected to.
+    #[error("this is no URL of a PostgreSQL database: {0}")]
+    Url(String),
+    /// A later version of this program has changed the schema.
+    #[error(
+        "the database was made by a newer Sluice: its schema is {found}, this one knows {known}"
+    )]
+    Newer {
+        /// The database's schema.
+        found: usize,
+        /// The newest schema known here.
+        known: usize,
+    },
+    /// A migration that was applied is not the one this program has.
+    #[error("migration {number} of the database is not the one this Sluice has")]
+    Altered {
+        /// Which.
+        number: usize,
+    },
+    /// The database cannot be reached or used.
+    #[error("the database cannot be opened: {0}")]
+    Failed(String),
+}
+
+impl From<Fault> for OpenError {
+    fn from(fault: Fault) -> OpenError {
+        OpenError::Failed(fault.why().to_owned())
+    }
+}
+
+/// Applies what is missing. Refuses what a newer program has written.
+pub(super) async fn migrate(session: &Session) -> Result<(), OpenError> {
+    let mut made = session.script(TABLE).await;
+    for _ in 0..AGAIN_MAX {
+        if !matches!(made, Err(Fault::Again(_))) {
+            break;
+        }
+        // Someone else has made the table at the same moment.
+        made = session.script(TABLE).await;
+    }
+    made?;
+    session.script("BEGIN").await?;
+    // A failure leaves the transaction open; it ends with the connection.
+    session.query("SELECT number FROM migration WHERE number = 0 FOR UPDATE", &[]).await?;
+    let sql = "SELECT number, checksum FROM migration WHERE number > 0 ORDER BY number";
+    let applied = session.query(sql, &[]).await?;
+    let known = MIGRATIONS.len();
+    if applied.len() > known {
+        return Err(OpenError::Newer { found: applied.len(), known });
+    }
+    for (number, (row, sql)) in (1..).zip(applied.iter().zip(MIGRATIONS)) {
+        if get::<&[u8]>(row, 1)? != Hash::of(sql.as_bytes()).0 {
+            return Err(OpenError::Altered { number });
+        }
+    }
+    for (number, sql) in (1i64..).zip(MIGRATIONS).skip(applied.len()) {
+        session.script(sql).await?;
+        let checksum = Hash::of(sql.as_bytes()).0.to_vec();
+        session.query("INSERT INTO migration VALUES ($1, $2)", &[&number, &checksum]).await?;
+    }
+    session.script("COMMIT").await?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Journals and blobs, read.
+
+use super::column::{Id, get, int, most, number};
+use super::fault::Fault;
+use super::session::Session;
+use crate::limits::FRAMES_AT_ONCE;
+use sluice_core::port::store::{Frame, Hash, Loaded};
+use sluice_core::run::id::RunId;
+use tokio_postgres::Row;
+
+/// Frames from the one that holds the event after `$2` on: so many that they have
+/// no more bytes than `$3`, but `$4` at least.
+const PAGE: &str = "
+    SELECT first, count, chain, body, beside FROM (
+        SELECT first, count, chain, body, beside,
+            sum(octet_length(body) + coalesce(octet_length(beside), 0)) OVER (ORDER BY first) AS bytes,
+            row_number() OVER (ORDER BY first) AS number
+        FROM (SELECT first, count, chain, body, beside FROM frame
+              WHERE run = $1 AND first + count > $2::bigint + 1 AND first >= coalesce(
+                  (SELECT max(before.first) FROM frame AS before
+                   WHERE before.run = $1 AND before.first <= $2::bigint + 1), 0)
+              ORDER BY first LIMIT $5) AS page
+    ) AS counted
+    WHERE bytes <= $3::bigint OR number <= $4::bigint ORDER BY first";
+
+/// The newest snapshot and the tail after it.
+pub(super) async fn load(session: &Session, run: RunId) -> Result<Option<Loaded>, Fault> {
+    let sql = "SELECT run.version, snapshot.version, snapshot.body
+               FROM run LEFT JOIN snapshot ON snapshot.run = run.id WHERE run.id = $1";
+    let rows = session.query(sql, &[&Id::from(run)]).await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let version = number(row, 0)?;
+    let snapshot = match get::<Option<i64>>(row, 1)? {
+        Some(_) => Some((number(row, 1)?, get(row, 2)?)),
+        None => None,
+    };
+    let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
+    // Frames are only added, so those that came since belong to it as well.
+    let sql = "SELECT first, count, chain, body, NULL::bytea FROM frame
+               WHERE run = $1 AND first > $2 ORDER BY first";
+    let rows = session.query(sql, &[&Id::from(run), &int(after)]).await?;
+    let frames = rows.iter().map(frame).collect::<Result<Vec<Frame>, Fault>>()?;
+    let mut last = after;
+    for frame in &frames {
+        if frame.first != last + 1 {
+            return Err(Fault::Corrupt(format!(
+                "the frame after event {last} of {run} is missing"
+            )));
+        }
+        last += u64::from(frame.count);
+    }
+    if last < version {
+        return Err(Fault::Corrupt(format!("the frame after event {last} of {run} is missing")));
+    }
+    Ok(Some(Loaded { snapshot, frames }))
+}
+
+/// A page of frames.
+pub(super) async fn frames(
+    session: &Session,
+    run: RunId,
+    after: u64,
+    bytes_max: usize,
+) -> Result<Vec<Frame>, Fault> {
+    let (mut page, mut after, mut bytes_left) = (Vec::new(), after, bytes_max);
+    loop {
+        let at_least = i64::from(page.is_empty());
+        // The sum of numbers is of another type than they are.
+        let bytes = most(bytes_left).min(i64::MAX / 2);
+        let start = int(after).min(i64::MAX - 1);
+        let limit = most(FRAMES_AT_ONCE);
+        let rows =
+            session.query(PAGE, &[&Id::from(run), &start, &bytes, &at_least, &limit]).await?;
+        for row in &rows {
+            let frame = frame(row)?;
+            bytes_left = bytes_left.saturating_sub(frame.body.len() + frame.beside.len());
+            after = frame.first + u64::from(frame.count) - 1;
+            page.push(frame);
+        }
+        // Fewer than asked: the journal has ended, or the page is full.
+        if rows.len() < FRAMES_AT_ONCE {
+            return Ok(page);
+        }
+    }
+}
+
+/// What lies under a hash. It is looked at: a blob is read rarely and believed fully.
+pub(super) async fn blob(session: &Session, hash: Hash) -> Result<Option<Vec<u8>>, Fault> {
+    let rows = session.query("SELECT body FROM blob WHERE hash = $1", &[&hash.0.to_vec()]).await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let body: Vec<u8> = get(row, 0)?;
+    if Hash::of(&body) != hash {
+        return Err(Fault::Corrupt(format!("the blob {hash} is not what was stored")));
+    }
+    Ok(Some(body))
+}
+
+/// A frame: first, count, chain, body, beside.
+pub(super) fn frame(row: &Row) -> Result<Frame, Fault> {
+    frame_at(row, 0)
+}
+
+/// A frame whose columns begin at a place.
+pub(super) fn frame_at(row: &Row, at: usize) -> Result<Frame, Fault> {
+    let count: i32 = get(row, at + 1)?;
+    Ok(Frame {
+        first: number(row, at)?,
+        count: u32::try_from(count).unwrap_or(0),
+        chain: get(row, at + 2)?,
+        body: get(row, at + 3)?,
+        beside: get::<Option<Vec<u8>>>(row, at + 4)?.unwrap_or_default(),
+    })
+}

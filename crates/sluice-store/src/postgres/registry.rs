@@ -1,0 +1,64 @@
+//! What operators have set up, with its history.
+
+use super::column::{Text, get, int, text, uint};
+use super::fault::Fault;
+use super::session::Session;
+use super::{count, entry};
+use crate::REGISTRY;
+use sluice_core::port::ledger::{Change, Changed, Rows};
+use sluice_govern::registry::{Kind, Row};
+use std::collections::BTreeMap;
+
+/// Puts rows, then removes some, within a transaction: of two about the same row
+/// the last one counts.
+pub(super) async fn change(session: &Session, change: &Change) -> Result<Changed, Fault> {
+    let sql = "INSERT INTO counter (name, span, count) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING";
+    session.execute(sql, &[&REGISTRY]).await?;
+    let sql = "SELECT count FROM counter WHERE name = $1 AND span = 0 FOR UPDATE";
+    let rows = session.query(sql, &[&REGISTRY]).await?;
+    let epoch = uint(rows.first().map_or(Ok(0), |row| get(row, 0))?);
+    if change.expect.is_some_and(|expected| expected != epoch) {
+        return Ok(Changed::Stale { epoch });
+    }
+    let epoch = epoch + 1;
+    let put = change.put.iter().map(|row| ((row.kind, &row.name), Some(row.body.to_string())));
+    let removed = change.remove.iter().map(|(kind, name)| ((*kind, name), None));
+    let rows: BTreeMap<(Kind, &String), Option<String>> = put.chain(removed).collect();
+    let kinds: Vec<&str> = rows.keys().map(|(kind, _)| kind.as_str()).collect();
+    let names: Vec<Text<'_>> = rows.keys().map(|(_, name)| Text(name)).collect();
+    let bodies: Vec<Option<&str>> = rows.values().map(Option::as_deref).collect();
+    let sql = "INSERT INTO registry (kind, name, epoch, body)
+               SELECT kind, name, $1, body FROM unnest($2::text[], $3::text[], $4::text[])
+                   AS new (kind, name, body)";
+    session.execute(sql, &[&int(epoch), &kinds, &names, &bodies]).await?;
+    let sql = "UPDATE counter SET count = $2 WHERE name = $1 AND span = 0";
+    session.execute(sql, &[&REGISTRY, &int(epoch)]).await?;
+    entry::record(session, change.node, &change.entries).await?;
+    Ok(Changed::Done { epoch })
+}
+
+/// The rows as of an epoch. Rows of an epoch that was read are there already.
+pub(super) async fn rows(session: &Session, at: Option<u64>) -> Result<Rows, Fault> {
+    let newest = uint(count::plain(session, REGISTRY).await?);
+    let epoch = at.map_or(newest, |at| at.min(newest));
+    let sql = "SELECT kind, name, body FROM (
+                   SELECT DISTINCT ON (kind, name) kind, name, body FROM registry
+                   WHERE epoch <= $1 ORDER BY kind, name, epoch DESC) AS newest
+               WHERE body IS NOT NULL";
+    let found = session.query(sql, &[&int(epoch)]).await?;
+    let mut rows = Vec::with_capacity(found.len());
+    for one in &found {
+        rows.push(row(get(one, 0)?, &text(one, 1)?, get(one, 2)?)?);
+    }
+    rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+    Ok(Rows { epoch, rows })
+}
+
+fn row(kind: &str, name: &str, body: &str) -> Result<Row, Fault> {
+    let unreadable = |what: &str| Fault::Corrupt(format!("the {kind} {name:?} {what}"));
+    Ok(Row {
+        kind: Kind::parse(kind).ok_or_else(|| unreadable("is of no known kind"))?,
+        name: name.to_owned(),
+        body: serde_json::from_str(body).map_err(|_| unreadable("is no JSON"))?,
+    })
+}

@@ -1,0 +1,110 @@
+//! Seals, and what they have not covered yet.
+
+use super::column::{Id, get, hash, int, most, number};
+use super::fault::Fault;
+use super::session::Session;
+use crate::limits::{SEAL_ROWS_AT_ONCE, SEAL_ROWS_MAX, SEALS_MAX};
+use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
+use sluice_core::port::store::{Hash, NodeId};
+use sluice_core::run::id::RunId;
+use std::collections::BTreeMap;
+
+/// Adds a seal, if it is the next.
+pub(super) async fn seal(session: &Session, seal: &Sealing) -> Result<Sealed, Fault> {
+    let sql = "INSERT INTO seal (number, hash, frames, entries, text, leaves)
+               SELECT $1, $2, $3, $4, $5, $6
+               WHERE (SELECT coalesce(max(number), 0) + 1 FROM seal) = $1
+               ON CONFLICT DO NOTHING";
+    let (hash, upto) = (seal.hash.0.to_vec(), seal.upto);
+    let values: [super::session::Value<'_>; 6] =
+        [&int(seal.number), &hash, &int(upto.frames), &int(upto.entries), &seal.text, &seal.leaves];
+    let added = session.execute(sql, &values).await?;
+    Ok(if added == 1 { Sealed::Done } else { Sealed::Stale })
+}
+
+/// A page of seals.
+pub(super) async fn seals(
+    session: &Session,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<SealRow>, Fault> {
+    let sql = "SELECT number, text, leaves FROM seal WHERE number >= $1 ORDER BY number LIMIT $2";
+    let rows = session.query(sql, &[&int(from), &most(limit.min(SEALS_MAX))]).await?;
+    let read = |row: &tokio_postgres::Row| {
+        Ok(SealRow { number: number(row, 0)?, text: get(row, 1)?, leaves: get(row, 2)? })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// What came after the newest seal. Whoever seals in between makes it stale.
+pub(super) async fn unsealed(session: &Session, limit: usize) -> Result<Unsealed, Fault> {
+    let sql = "SELECT number, hash, frames, entries FROM seal ORDER BY number DESC LIMIT 1";
+    let rows = session.query(sql, &[]).await?;
+    let (mut last, mut upto) = (None, SealMark::default());
+    if let Some(row) = rows.first() {
+        last = Some((number(row, 0)?, hash(row, 1)?));
+        upto = SealMark { frames: number(row, 2)?, entries: number(row, 3)? };
+    }
+    let heads = heads(session, &mut upto, limit).await?;
+    let writers = writers(session, &mut upto).await?;
+    Ok(Unsealed { last, heads, writers, upto })
+}
+
+/// The newest version of every run that has a frame after the mark. The mark
+/// goes on to the last frame that was looked at.
+async fn heads(
+    session: &Session,
+    upto: &mut SealMark,
+    limit: usize,
+) -> Result<Vec<(RunId, u64, Hash)>, Fault> {
+    let sql = "SELECT place, run, first + count - 1,
+                   CASE WHEN octet_length(chain) >= 32
+                   THEN substring(chain FROM octet_length(chain) - 31) END
+               FROM frame WHERE place > $1 ORDER BY place LIMIT $2";
+    let mut newest: BTreeMap<RunId, (u64, Hash)> = BTreeMap::new();
+    for _ in 0..SEAL_ROWS_MAX / SEAL_ROWS_AT_ONCE {
+        let values: [super::session::Value<'_>; 2] = [&int(upto.frames), &most(SEAL_ROWS_AT_ONCE)];
+        let rows = session.query(sql, &values).await?;
+        for row in &rows {
+            // Frames from before there were hashes have nothing to seal.
+            if get::<Option<&[u8]>>(row, 3)?.is_some() {
+                let run = get::<Id>(row, 1)?.run();
+                if newest.len() >= limit && !newest.contains_key(&run) {
+                    return Ok(named(newest));
+                }
+                newest.insert(run, (number(row, 2)?, hash(row, 3)?));
+            }
+            upto.frames = number(row, 0)?;
+        }
+        if rows.len() < SEAL_ROWS_AT_ONCE {
+            break;
+        }
+    }
+    Ok(named(newest))
+}
+
+fn named<K>(newest: BTreeMap<K, (u64, Hash)>) -> Vec<(K, u64, Hash)> {
+    newest.into_iter().map(|(key, (number, hash))| (key, number, hash)).collect()
+}
+
+/// The last entry of every writer that has one after the mark.
+async fn writers(
+    session: &Session,
+    upto: &mut SealMark,
+) -> Result<Vec<(NodeId, u64, Hash)>, Fault> {
+    let sql = "SELECT place, writer, seq, hash FROM entry WHERE place > $1
+               ORDER BY place LIMIT $2";
+    let mut newest: BTreeMap<NodeId, (u64, Hash)> = BTreeMap::new();
+    for _ in 0..SEAL_ROWS_MAX / SEAL_ROWS_AT_ONCE {
+        let values: [super::session::Value<'_>; 2] = [&int(upto.entries), &most(SEAL_ROWS_AT_ONCE)];
+        let rows = session.query(sql, &values).await?;
+        for row in &rows {
+            newest.insert(get::<Id>(row, 1)?.node(), (number(row, 2)?, hash(row, 3)?));
+            upto.entries = number(row, 0)?;
+        }
+        if rows.len() < SEAL_ROWS_AT_ONCE {
+            break;
+        }
+    }
+    Ok(named(newest))
+}

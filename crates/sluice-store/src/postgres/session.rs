@@ -1,0 +1,181 @@
+//! One connection to the database.
+//!
+//! Statements are prepared once per connection. A pipeline is several of them
+//! sent without waiting in between: they are performed in their order, and one
+//! that fails makes those after it fail too, where they share a transaction.
+//!
+//! INVARIANT: all statements of a pipeline are prepared before the first is sent,
+//! so that none overtakes another.
+
+use super::fault::Fault;
+use crate::limits::{
+    ANSWER_MS_MAX, CONNECT_MS_MAX, KEEPALIVE_S, LOCK_MS_MAX, PREPARED_MAX, STANDSTILL_MS_MAX,
+};
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
+
+/// A value that is sent with a statement.
+pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
+
+/// An open connection.
+pub(super) struct Session {
+    client: Client,
+    statements: RefCell<HashMap<String, Statement>>,
+}
+
+/// Statements that are sent together.
+#[derive(Default)]
+pub(super) struct Pipeline<'a> {
+    steps: Vec<(&'a str, Vec<Box<dyn ToSql + Sync + 'a>>)>,
+}
+
+/// Sends values of different types along with a statement of a pipeline.
+macro_rules! step {
+    ($pipeline:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $pipeline.add($sql, vec![$(Box::new($value)),*])
+    };
+}
+pub(super) use step;
+
+impl<'a> Pipeline<'a> {
+    /// Adds a statement. Answers its place among the answers.
+    pub(super) fn add(&mut self, sql: &'a str, values: Vec<Box<dyn ToSql + Sync + 'a>>) -> usize {
+        self.steps.push((sql, values));
+        self.steps.len() - 1
+    }
+}
+
+/// What a URL says, with what it leaves to us.
+pub(super) fn config(url: &str) -> Result<Config, tokio_postgres::Error> {
+    let mut config: Config = url.parse()?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_millis(CONNECT_MS_MAX));
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("sluice");
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_millis(ANSWER_MS_MAX));
+    }
+    config.keepalives_idle(Duration::from_secs(KEEPALIVE_S));
+    Ok(config)
+}
+
+impl Session {
+    /// Connects. What others notify goes to `heard`: who it is from.
+    pub(super) async fn connect(
+        config: &Config,
+        heard: Option<mpsc::Sender<String>>,
+    ) -> Result<Session, Fault> {
+        let connecting = in_time(config.connect(NoTls).map(|done| done.map_err(Fault::from)));
+        let (client, mut connection) = connecting.await?;
+        tokio::task::spawn_local(async move {
+            // An error ends the connection, which everyone who uses it notices.
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
+                if let (AsyncMessage::Notification(note), Some(heard)) = (message, &heard) {
+                    // One that finds no place is like one that is there already.
+                    let _ = heard.try_send(note.payload().to_owned());
+                }
+            }
+        });
+        let session = Session { client, statements: RefCell::default() };
+        session.settle().await?;
+        Ok(session)
+    }
+
+    /// Settings that must hold, whatever the server's defaults are.
+    async fn settle(&self) -> Result<(), Fault> {
+        // An answer means that it is on the disk.
+        let sql = "SELECT set_config('synchronous_commit', 'on', false)
+                   WHERE current_setting('synchronous_commit') = 'off'";
+        self.query(sql, &[]).await?;
+        // A node that stands still in a transaction holds rows that others need, and
+        // one that waits for such rows holds others.
+        let sql = "SELECT set_config('idle_in_transaction_session_timeout', $1, false),
+                       set_config('lock_timeout', $2, false)";
+        let (idle, lock) = (STANDSTILL_MS_MAX.to_string(), LOCK_MS_MAX.to_string());
+        self.query(sql, &[&idle, &lock]).await?;
+        Ok(())
+    }
+
+    /// Whether it is of no use any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Performs several statements that take no values.
+    pub(super) async fn script(&self, sql: &str) -> Result<(), Fault> {
+        in_time(self.client.batch_execute(sql).map(|done| done.map_err(Fault::from))).await
+    }
+
+    /// Performs one statement, and answers its rows.
+    pub(super) async fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+        let statement = self.prepared(sql).await?;
+        let asked = self.client.query(&statement, values);
+        in_time(asked.map(|done| done.map_err(Fault::from))).await
+    }
+
+    /// Performs one statement, and answers how many rows it changed.
+    pub(super) async fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, Fault> {
+        let statement = self.prepared(sql).await?;
+        let asked = self.client.execute(&statement, values);
+        in_time(asked.map(|done| done.map_err(Fault::from))).await
+    }
+
+    /// Performs statements one after the other without waiting in between, and
+    /// answers the rows of each. The first that fails is the one that counts.
+    pub(super) async fn run(&self, pipeline: &Pipeline<'_>) -> Result<Vec<Vec<Row>>, Fault> {
+        let mut statements = Vec::with_capacity(pipeline.steps.len());
+        for (sql, _) in &pipeline.steps {
+            statements.push(self.prepared(sql).await?);
+        }
+        let values: Vec<Vec<Value<'_>>> = pipeline
+            .steps
+            .iter()
+            .map(|(_, values)| values.iter().map(|value| &**value as Value<'_>).collect())
+            .collect();
+        let asked = statements.iter().zip(&values);
+        let asked = asked.map(|(statement, values)| self.client.query(statement, values));
+        // Each is sent when it is first polled, and they are polled in their order.
+        let answers = in_time(join_all(asked).map(Ok)).await?;
+        let lost = answers.iter().any(|answer| matches!(answer, Err(error) if error.is_closed()));
+        let answers: Result<Vec<_>, _> = answers.into_iter().collect();
+        answers.map_err(|error| match Fault::from(error) {
+            // A commit behind it may have been heard before the connection went.
+            fault if lost => Fault::Gone(fault.why().to_owned()),
+            fault => fault,
+        })
+    }
+
+    async fn prepared(&self, sql: &str) -> Result<Statement, Fault> {
+        if let Some(statement) = self.statements.borrow().get(sql) {
+            return Ok(statement.clone());
+        }
+        let preparing = self.client.prepare(sql);
+        let statement = in_time(preparing.map(|done| done.map_err(Fault::from))).await?;
+        let mut statements = self.statements.borrow_mut();
+        // Only lists have many forms; starting over is simpler than keeping an order.
+        if statements.len() >= PREPARED_MAX {
+            statements.clear();
+        }
+        statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+}
+
+/// No answer for very long is as good as no connection.
+async fn in_time<T>(answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let patience = Duration::from_millis(ANSWER_MS_MAX);
+    let answer = tokio::time::timeout(patience, answer).await;
+    answer.unwrap_or_else(|_| {
+        Err(Fault::Gone(format!("the database did not answer for {ANSWER_MS_MAX} ms")))
+    })
+}

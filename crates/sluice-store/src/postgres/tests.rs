@@ -1,0 +1,56 @@
+mod crowd;
+mod figures;
+mod lost;
+mod many;
+
+use super::*;
+use crate::conformance::{self, Bench, SetClock, wait};
+use crate::memory::MemoryStore;
+use crate::sqlite::SqliteStore;
+use proptest::prelude::*;
+use server::Server;
+use std::sync::OnceLock;
+
+/// The server of this test binary. It ends with the process.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(&["fsync=on"]).unwrap_or_else(|why| panic!("{why}")))
+}
+
+fn open(url: &str) -> PostgresStore {
+    PostgresStore::open(url, Arc::new(SetClock::default())).unwrap()
+}
+
+fn append(store: &PostgresStore, append: Append) -> Appended {
+    wait(store.append(Arc::new(append))).unwrap()
+}
+
+fn bench() -> Bench {
+    let clock = Arc::new(SetClock::default());
+    let store = PostgresStore::open(&server().schema(), clock.clone()).unwrap();
+    Bench { store: Arc::new(store), clock }
+}
+
+#[test]
+fn postgres_is_a_store() {
+    conformance::check(bench);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_scripts_leave_the_same_on_all_three_stores(
+        commands in prop::collection::vec(any::<u64>(), 1..120)
+    ) {
+        let clock = Arc::new(SetClock::default());
+        let memory = Bench { store: Arc::new(MemoryStore::new(clock.clone())), clock };
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SetClock::default());
+        let sqlite = SqliteStore::open(dir.path(), clock.clone()).unwrap();
+        let sqlite = Bench { store: Arc::new(sqlite), clock };
+        let expected = conformance::script::transcript(&memory, &commands);
+        prop_assert_eq!(&conformance::script::transcript(&sqlite, &commands), &expected);
+        prop_assert_eq!(&conformance::script::transcript(&bench(), &commands), &expected);
+    }
+}

@@ -1,0 +1,170 @@
+//! What is written beside runs and frames: snapshots, blobs, letters, takings,
+//! memos, entries.
+
+use super::{Decided, Pipeline, backwards};
+use crate::limits::MEMOS_KEPT_MAX;
+use crate::postgres::column::{Id, Text, int, most};
+use crate::postgres::entry::{INSERT_ENTRIES, MOVE_CHAINS};
+use crate::postgres::memo::PRUNE;
+use crate::postgres::session::step;
+use sluice_core::port::memo::Memo;
+use sluice_core::port::store::{Blob, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SNAPSHOTS: &str = "INSERT INTO snapshot (run, version, body)
+    SELECT run, version, body FROM unnest($1::uuid[], $2::bigint[], $3::bytea[])
+        AS new (run, version, body)
+    ON CONFLICT (run) DO UPDATE SET version = excluded.version, body = excluded.body";
+const BLOBS: &str = "INSERT INTO blob (hash, body)
+    SELECT hash, body FROM unnest($1::bytea[], $2::bytea[]) AS new (hash, body)
+    ON CONFLICT DO NOTHING";
+const READ_LETTERS: &str = "UPDATE letter SET body = NULL
+    FROM unnest($1::uuid[], $2::bigint[]) AS done (run, id)
+    WHERE letter.run = done.run AND letter.id = done.id AND letter.body IS NOT NULL";
+const TAKINGS: &str = "INSERT INTO taking (source, taker, count)
+    SELECT source, taker, count FROM unnest($1::uuid[], $2::uuid[], $3::bigint[])
+        AS new (source, taker, count)
+    ON CONFLICT (source, taker) DO UPDATE SET count = excluded.count";
+const NO_TAKINGS: &str = "DELETE FROM taking USING unnest($1::uuid[], $2::uuid[])
+        AS old (source, taker)
+    WHERE taking.source = old.source AND taking.taker = old.taker";
+const MEMOS: &str = "INSERT INTO memo (agent, place, run, at, body)
+    SELECT new.agent, position.memos - new.back, new.run, new.at, new.body
+    FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[])
+        AS new (agent, back, run, at, body), position WHERE position.one = 1";
+const LETTERS: &str = "INSERT INTO letter (run, key, id, body)
+    SELECT new.run, new.key, position.letters - new.back, new.body
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[])
+        AS new (run, key, back, body), position WHERE position.one = 1
+    ON CONFLICT DO NOTHING RETURNING run, key";
+
+impl<'a> Decided<'a> {
+    /// What belongs to a run and has no place in an order over all.
+    pub(super) fn beside_runs(&self, pipeline: &mut Pipeline<'a>) {
+        self.snapshots(pipeline);
+        let read =
+            self.done.iter().flat_map(|append| append.read.iter().map(|id| (append.run, *id)));
+        let (runs, ids): (Vec<Id>, Vec<i64>) =
+            read.map(|(run, id)| (Id::from(run), int(id))).unzip();
+        if !runs.is_empty() {
+            step!(pipeline, READ_LETTERS, runs, ids);
+        }
+        self.takings(pipeline);
+        // By their hashes, so that two nodes that store the same wait in one order.
+        let blobs = self.done.iter().flat_map(|append| &append.blobs);
+        let blobs: BTreeMap<_, &'a Blob> = blobs.map(|blob| (blob.hash, blob)).collect();
+        if !blobs.is_empty() {
+            step!(
+                pipeline,
+                BLOBS,
+                blobs.keys().map(|hash| hash.0.to_vec()).collect::<Vec<Vec<u8>>>(),
+                blobs.values().map(|blob| &blob.body[..]).collect::<Vec<&[u8]>>(),
+            );
+        }
+    }
+
+    /// Of several for one run the last.
+    fn snapshots(&self, pipeline: &mut Pipeline<'a>) {
+        let mut newest: BTreeMap<Id, (i64, &'a [u8])> = BTreeMap::new();
+        for append in &self.done {
+            if let Some(state) = &append.snapshot {
+                let version = append.after + u64::from(append.count);
+                newest.insert(Id::from(append.run), (int(version), state));
+            }
+        }
+        if !newest.is_empty() {
+            step!(
+                pipeline,
+                SNAPSHOTS,
+                newest.keys().copied().collect::<Vec<Id>>(),
+                newest.values().map(|(version, _)| *version).collect::<Vec<i64>>(),
+                newest.values().map(|(_, state)| *state).collect::<Vec<&[u8]>>(),
+            );
+        }
+    }
+
+    fn takings(&self, pipeline: &mut Pipeline<'a>) {
+        let mut newest: BTreeMap<(Id, Id), i64> = BTreeMap::new();
+        for append in &self.done {
+            for taking in &append.takings {
+                let pair = (Id::from(taking.from), Id::from(append.run));
+                newest.insert(pair, int(taking.values));
+            }
+        }
+        let (none, some): (Vec<_>, Vec<_>) = newest.into_iter().partition(|(_, count)| *count == 0);
+        if !none.is_empty() {
+            let (sources, takers): (Vec<Id>, Vec<Id>) = none.iter().map(|(pair, _)| *pair).unzip();
+            step!(pipeline, NO_TAKINGS, sources, takers);
+        }
+        if !some.is_empty() {
+            let (sources, takers): (Vec<Id>, Vec<Id>) = some.iter().map(|(pair, _)| *pair).unzip();
+            let counts: Vec<i64> = some.iter().map(|(_, count)| *count).collect();
+            step!(pipeline, TAKINGS, sources, takers, counts);
+        }
+    }
+
+    /// Entries, and where their chains end now.
+    pub(super) fn link(&self, pipeline: &mut Pipeline<'a>) {
+        if self.entries.is_empty() {
+            return;
+        }
+        let entries = &self.entries;
+        step!(
+            pipeline,
+            INSERT_ENTRIES,
+            entries.iter().map(|link| Id::from(link.writer)).collect::<Vec<Id>>(),
+            entries.iter().map(|link| int(link.seq)).collect::<Vec<i64>>(),
+            backwards(entries.len()),
+            entries.iter().map(|link| link.hash.0.to_vec()).collect::<Vec<Vec<u8>>>(),
+            entries.iter().map(|link| link.text.clone()).collect::<Vec<String>>(),
+        );
+        let writers: BTreeSet<NodeId> = entries.iter().map(|link| link.writer).collect();
+        let tips = writers.into_iter().filter_map(|writer| {
+            let (seq, hash) = self.locked.chains.get(&writer)?;
+            Some((Id::from(writer), int(*seq), hash.0.to_vec()))
+        });
+        let tips: Vec<(Id, i64, Vec<u8>)> = tips.collect();
+        step!(
+            pipeline,
+            MOVE_CHAINS,
+            tips.iter().map(|(writer, ..)| *writer).collect::<Vec<Id>>(),
+            tips.iter().map(|(_, seq, _)| *seq).collect::<Vec<i64>>(),
+            tips.into_iter().map(|(_, _, hash)| hash).collect::<Vec<Vec<u8>>>(),
+        );
+    }
+
+    /// Memos; the oldest of the same agents go.
+    pub(super) fn remember(&self, pipeline: &mut Pipeline<'a>) {
+        let memos: Vec<&'a Memo> = self.done.iter().flat_map(|append| &append.memos).collect();
+        if memos.is_empty() {
+            return;
+        }
+        step!(
+            pipeline,
+            MEMOS,
+            memos.iter().map(|memo| Text(&memo.agent)).collect::<Vec<Text<'a>>>(),
+            backwards(memos.len()),
+            memos.iter().map(|memo| Id::from(memo.run)).collect::<Vec<Id>>(),
+            memos.iter().map(|memo| int(memo.at_ms)).collect::<Vec<i64>>(),
+            memos.iter().map(|memo| &memo.body[..]).collect::<Vec<&[u8]>>(),
+        );
+        let agents: BTreeSet<&'a str> = memos.iter().map(|memo| &memo.agent[..]).collect();
+        let agents: Vec<Text<'a>> = agents.into_iter().map(Text).collect();
+        step!(pipeline, PRUNE, agents, most(MEMOS_KEPT_MAX));
+    }
+
+    /// Letters, of which only those with new keys are kept and told.
+    pub(super) fn send(&self, pipeline: &mut Pipeline<'a>) -> Option<usize> {
+        let letters = &self.letters;
+        (!letters.is_empty()).then(|| {
+            step!(
+                pipeline,
+                LETTERS,
+                letters.iter().map(|sent| Id::from(sent.letter.run)).collect::<Vec<Id>>(),
+                letters.iter().map(|sent| Text(&sent.letter.key)).collect::<Vec<Text<'a>>>(),
+                backwards(letters.len()),
+                letters.iter().map(|sent| &sent.letter.body[..]).collect::<Vec<&[u8]>>(),
+            )
+        })
+    }
+}
