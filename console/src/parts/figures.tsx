@@ -60,16 +60,19 @@ export function Moment({ at }: { at: string }) {
 export function Copyable({ text, shown }: { text: string; shown?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard?.writeText(text);
+    await navigator.clipboard.writeText(text);
     setCopied(true);
     setTimeout(() => setCopied(false), 1_500);
   };
   return (
     <span className="digest">
       <code title={text}>{shown ?? text}</code>
-      <button type="button" className="link small" onClick={copy} aria-label={`Copy ${text}`}>
-        {copied ? "copied" : "copy"}
-      </button>
+      {/* Only pages that came over TLS or from this machine may copy. */}
+      {isSecureContext && (
+        <button type="button" className="link small" onClick={copy} title={`Copy ${text}`}>
+          {copied ? "copied" : "copy"}
+        </button>
+      )}
     </span>
   );
 }

@@ -217,7 +217,8 @@ async fn filters_are_values_and_no_questions() {
 async fn pages_are_served_and_unknown_paths_of_the_api_stay_problems() {
     let world = World::new().await;
     for path in ["/", "/runs", "/runs/run_1?tab=events", "/approvals", "/workflows/any"] {
-        let page = world.send(&Ask::get(path)).await;
+        // Pages are no part of the API, and its description does not know them.
+        let page = world.begin(&Ask::get(path)).await.answer().await;
         assert_eq!(page.status, 200, "{path}");
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
         assert_eq!(page.header("x-content-type-options"), Some("nosniff"), "{path}");
@@ -239,5 +240,36 @@ async fn pages_are_served_and_unknown_paths_of_the_api_stay_problems() {
     // Where the API has the path, its answer stands.
     let wrong = world.send(&Ask::new("PUT", "/healthz")).await;
     assert_eq!(wrong.status, 405);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn going_back_is_shown_beforehand_and_nothing_is_changed_by_that() {
+    let world = World::new().await;
+    let document = "name: two\nsteps:\n  - {id: one, command: Go.}\n  \
+        - {id: two, depends_on: [one], command: Go.}\n";
+    let run = world.start(&world.alfa, document).await;
+    world.until(&world.alfa, &run, "completed").await;
+    let shown = || Ask::get(&format!("/api/v1/runs/{run}")).bearer(world.alfa.admin());
+    let before = world.done(200, &shown()).await;
+    assert_eq!(
+        before["steps"],
+        json!([
+            {"node_id": "one", "kind": "command", "wave": 0, "depends_on": []},
+            {"node_id": "two", "kind": "command", "wave": 1, "depends_on": ["one"]},
+        ])
+    );
+    let path = format!("/api/v1/runs/{run}/rewind");
+    let back = |body: Value| Ask::post(&path, &body).bearer(world.alfa.admin());
+    for (to, repeats) in [(0, json!(["one", "two"])), (1, json!(["two"])), (2, json!([]))] {
+        let told = world.done(200, &back(json!({"to": to, "preview": true}))).await;
+        assert_eq!((&told["repeats"], &told["done"]), (&repeats, &json!(false)), "{to}");
+    }
+    assert_eq!(world.done(200, &shown()).await, before);
+    let told = world.done(200, &back(json!({"to": 1}))).await;
+    assert_eq!((&told["repeats"], &told["done"]), (&json!(["two"]), &json!(true)));
+    world.until(&world.alfa, &run, "completed").await;
+    let after = world.done(200, &shown()).await;
+    assert!(after["last_event_id"].as_u64() > before["last_event_id"].as_u64());
     world.stop().await;
 }
