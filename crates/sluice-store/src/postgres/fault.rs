@@ -76,8 +76,10 @@ fn from_database(error: &DbError) -> Fault {
     let again = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
-        // Two who made the same row at once: the second looks again.
+        // Two who made the same row or the same table at once: the second looks again.
         SqlState::UNIQUE_VIOLATION,
+        SqlState::DUPLICATE_TABLE,
+        SqlState::DUPLICATE_OBJECT,
     ];
     if again.contains(code) {
         return Fault::Again(why);

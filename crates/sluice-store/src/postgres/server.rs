@@ -53,7 +53,7 @@ impl Server {
     /// Makes a data directory and starts a server on it, with settings of its own:
     /// `name=value`. It has a socket alone unless `listen_addresses` says more.
     pub fn start(settings: &[&str]) -> Result<Server, String> {
-        let bin = installed()?;
+        let bin = installed(Path::new(VERSIONS))?;
         let dir = directory()?;
         initialise(&bin, &dir)?;
         let mut guard = command("sh");
@@ -140,8 +140,8 @@ impl Drop for Server {
 }
 
 /// Where the programs of the newest version are.
-fn installed() -> Result<PathBuf, String> {
-    let versions = std::fs::read_dir(VERSIONS).into_iter().flatten().flatten();
+fn installed(versions: &Path) -> Result<PathBuf, String> {
+    let versions = std::fs::read_dir(versions).into_iter().flatten().flatten();
     let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
     let newest = versions
         .map(|entry| entry.path())
@@ -190,4 +190,23 @@ fn initialise(bin: &Path, dir: &Path) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("initdb failed: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_is_taken_and_none_is_told_with_its_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = installed(&dir.path().join("none")).unwrap_err();
+        assert_eq!(missing, "PostgreSQL is not installed here: run `make postgres`");
+        for version in ["9", "15", "14"] {
+            let bin = dir.path().join(version).join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            std::fs::write(bin.join("postgres"), "").unwrap();
+        }
+        std::fs::create_dir_all(dir.path().join("16/bin")).unwrap();
+        assert_eq!(installed(dir.path()).unwrap(), dir.path().join("15/bin"));
+    }
 }

@@ -311,7 +311,7 @@ fn a_place_of_a_webhook_moves_from_where_it_was_seen() {
 
 #[test]
 fn nodes_that_start_at_once_make_one_schema() {
-    for _ in 0..3 {
+    for _ in 0..10 {
         let url = server().schema();
         let url = &url;
         scope(|threads| {
