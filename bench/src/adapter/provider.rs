@@ -193,3 +193,23 @@ impl Bare {
         Ok(())
     }
 }
+
+/// Sends a request, as it came before, by the HTTP library alone, and reads the answer
+/// to its end.
+pub(super) async fn ask(
+    client: &reqwest::Client,
+    address: SocketAddr,
+    request: &[u8],
+) -> anyhow::Result<()> {
+    let text = std::str::from_utf8(request)?;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+    let path = head.split(' ').nth(1).unwrap_or("/");
+    let asked = client
+        .post(format!("http://{address}{path}"))
+        .header("content-type", "application/json")
+        .body(body.to_owned());
+    let mut answer = asked.send().await?;
+    anyhow::ensure!(answer.status().is_success(), "{}", answer.status());
+    while answer.chunk().await?.is_some() {}
+    Ok(())
+}
