@@ -25,6 +25,8 @@ pub(super) struct Api {
 
 impl Api {
     pub(super) fn new(crew: Arc<Crew>) -> anyhow::Result<Api> {
+        // Nothing here speaks TLS, but the client wants somebody who could.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let token = crew.token()?.trim().to_owned();
         let client = reqwest::Client::builder().timeout(Duration::from_secs(ANSWER_S)).build()?;
         Ok(Api { crew, client, token, turn: AtomicUsize::new(0) })

@@ -78,9 +78,8 @@ impl Setup {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.sluice);
-        command.args(args).arg("--data").arg(self.data()).env("SLUICE_DATABASE_URL", "file:url");
-        command.arg("--database-url").arg(&self.url);
-        command.env_remove("SLUICE_DATABASE_URL").current_dir(self.dir.path());
+        command.args(args).arg("--data").arg(self.data());
+        command.args(["--database-url", &self.url]).current_dir(self.dir.path());
         command.env("SLUICE_LEASE_MS", self.lease_ms.to_string());
         command
     }
@@ -97,9 +96,9 @@ impl Setup {
     /// Starts a node, and waits until it serves.
     fn start(&self) -> anyhow::Result<Node> {
         let before = self.ids();
-        let answers = self.dir.path().join("answers.yaml");
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--mock"]);
-        command.arg(&answers).stdin(Stdio::null()).stdout(Stdio::piped());
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--mock", "answers.yaml"];
+        let mut command = self.command(&serve);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.env("SLUICE_LIMITS_RATE_PER_SECOND", "100000");
         command.env("SLUICE_LIMITS_RATE_BURST", "100000");
         command.stderr(if self.loud { Stdio::inherit() } else { Stdio::null() });
