@@ -76,6 +76,15 @@ impl Api {
         Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
     }
 
+    /// The events of a run after one of them, from the next node.
+    pub(super) async fn stream(&self, run: &str, after: u64) -> anyhow::Result<reqwest::Response> {
+        let at = self.turn.fetch_add(1, Ordering::Relaxed) % self.crew.len();
+        let address = self.crew.address(at).context("the node is dead")?;
+        let request = self.client.get(format!("{address}/api/v1/runs/{run}/events"));
+        let request = request.bearer_auth(&self.token).header("last-event-id", after.to_string());
+        Ok(request.send().await?.error_for_status()?)
+    }
+
     /// What stands under `data` of an answer.
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, mut told) = self.ask(Method::GET, path, None).await?;

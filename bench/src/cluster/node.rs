@@ -63,6 +63,7 @@ impl Setup {
             std::fs::write(dir.path().join(format!("{name}.yaml")), text)?;
         }
         std::fs::write(dir.path().join("child.yaml"), include_str!("child.yaml"))?;
+        std::fs::write(dir.path().join("tick.yaml"), include_str!("tick.yaml"))?;
         let server = Server::start(&[]).map_err(|why| anyhow::anyhow!(why))?;
         let url = server.url();
         let (lease_ms, loud) = (options.lease_ms, options.loud);
@@ -152,6 +153,22 @@ impl Crew {
         node.child.kill()?;
         node.child.wait()?;
         Ok(node.id)
+    }
+
+    /// Tells a node to stop, and waits until it has. Answers its id.
+    pub(super) fn stop(&self, at: usize) -> anyhow::Result<String> {
+        let id = self.signal(at, "-TERM")?;
+        let mut node = self.nodes[at].lock().expect("nobody panics with it");
+        let mut node = node.take().context("it lives")?;
+        let ended = node.child.wait()?;
+        anyhow::ensure!(ended.success(), "a node that was told to stop ended with {ended}");
+        Ok(id)
+    }
+
+    /// What a command prints; its failure is ours.
+    pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
+        let setup = self.setup.lock().expect("nobody panics with it");
+        tokio::task::block_in_place(|| setup.ask(args))
     }
 
     /// Starts a node where one was killed.
