@@ -26,6 +26,7 @@
 //! until the commit. So they have no gap, and become visible in their order,
 //! whichever node writes them.
 
+mod address;
 mod claim;
 mod column;
 mod count;
@@ -49,11 +50,13 @@ pub mod server;
 mod session;
 mod slot;
 mod thread;
+mod tls;
 mod writer;
 
 pub use desk::Time;
 pub use migrate::OpenError;
 
+use address::Address;
 use desk::Desk;
 use session::Session;
 use sluice_core::port::store::{
@@ -125,8 +128,10 @@ impl PostgresStore {
 
     /// The same, by any clock: by the database's where several nodes use it.
     pub fn open_by(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
-        let config =
-            session::config(url).map_err(|error| OpenError::Url(fault::describe(&error)))?;
+        PostgresStore::open_at(Address::read(url).map_err(OpenError::Url)?, time)
+    }
+
+    fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {
         let shared = Arc::new(Shared {
             time,
             name: thread::name(),
@@ -138,7 +143,7 @@ impl PostgresStore {
             batches: Default::default(),
         });
         let (writer, turns) = Writer::new();
-        let thread = Thread::start(config, turns, Arc::clone(&shared))?;
+        let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared))?;
         Ok(PostgresStore { writer, thread, shared, told: AtomicU64::new(0) })
     }
 

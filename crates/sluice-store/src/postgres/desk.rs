@@ -8,6 +8,7 @@
 //! transaction is left open on it.
 
 use super::Shared;
+use super::address::Address;
 use super::column::{get, uint};
 use super::fault::Fault;
 use super::session::Session;
@@ -17,7 +18,6 @@ use sluice_core::port::store::StoreError;
 use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use tokio_postgres::Config;
 
 /// By whose clock leases and windows are measured.
 #[derive(Clone)]
@@ -31,14 +31,14 @@ pub enum Time {
 /// The thread's own things.
 pub(super) struct Desk {
     pub(super) shared: Arc<Shared>,
-    config: Config,
+    address: Arc<Address>,
     idle: RefCell<Vec<Session>>,
     places: Semaphore,
 }
 
 impl Desk {
-    pub(super) fn new(config: Config, shared: Arc<Shared>) -> Desk {
-        Desk { shared, config, idle: RefCell::default(), places: Semaphore::new(POOL) }
+    pub(super) fn new(address: Arc<Address>, shared: Arc<Shared>) -> Desk {
+        Desk { shared, address, idle: RefCell::default(), places: Semaphore::new(POOL) }
     }
 
     /// What time it is, by the clock that counts.
@@ -133,7 +133,7 @@ impl Desk {
 
     /// A connection of one's own.
     pub(super) async fn connect(&self) -> Result<Session, Fault> {
-        Session::connect(&self.config, None).await
+        Session::connect(&self.address, None).await
     }
 
     async fn session(&self) -> Result<Session, Fault> {
