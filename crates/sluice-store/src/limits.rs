@@ -67,6 +67,9 @@ pub const CONNECT_MS_MAX: u64 = 5_000;
 /// How long a database may take for an answer, in milliseconds. After that the
 /// connection is given up.
 pub const ANSWER_MS_MAX: u64 = 30_000;
+/// How long a lease may take to be renewed, in milliseconds, where a third of it is
+/// less.
+pub const RENEW_MS_MIN: u64 = 1_000;
 /// How long a transaction may stand still, in milliseconds: a node that does not
 /// go on loses it, and the rows that it holds.
 pub const STANDSTILL_MS_MAX: u64 = 2_000;

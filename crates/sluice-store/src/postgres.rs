@@ -224,7 +224,7 @@ impl Store for PostgresStore {
             // Nobody needs to be told that a node still lives.
             let now = desk.shared.now();
             let renew = async |session: &Session| claim::renew(session, node, ttl_ms, now).await;
-            desk.write_quietly(renew).await
+            desk.renew(ttl_ms, renew).await
         })
     }
 

@@ -12,12 +12,13 @@ use super::address::Address;
 use super::column::{get, uint};
 use super::fault::Fault;
 use super::session::Session;
-use crate::limits::{AGAIN_MAX, POOL};
+use crate::limits::{AGAIN_MAX, ANSWER_MS_MAX, POOL, RENEW_MS_MIN};
 use sluice_core::port::Clock;
 use sluice_core::port::store::StoreError;
 use std::cell::RefCell;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use std::time::Duration;
+use tokio::sync::{Mutex, Semaphore};
 
 /// By whose clock leases and windows are measured.
 #[derive(Clone)]
@@ -34,11 +35,14 @@ pub(super) struct Desk {
     address: Arc<Address>,
     idle: RefCell<Vec<Session>>,
     places: Semaphore,
+    /// The connection for the lease. Nothing else may keep it waiting.
+    lease: Mutex<Option<Session>>,
 }
 
 impl Desk {
     pub(super) fn new(address: Arc<Address>, shared: Arc<Shared>) -> Desk {
-        Desk { shared, address, idle: RefCell::default(), places: Semaphore::new(POOL) }
+        let places = Semaphore::new(POOL);
+        Desk { shared, address, idle: RefCell::default(), places, lease: Mutex::default() }
     }
 
     /// What time it is, by the clock that counts.
@@ -84,15 +88,36 @@ impl Desk {
     ) -> Result<T, StoreError> {
         let _place = self.places.acquire().await.expect("the semaphore is never closed");
         let session = self.session().await.map_err(Fault::rolled_back)?;
-        let mut answer = work(&session).await;
-        for _ in 0..AGAIN_MAX {
-            if !matches!(answer, Err(Fault::Again(_))) {
-                break;
-            }
-            answer = work(&session).await;
-        }
+        let answer = again(&session, work).await;
         self.put_back(session, answer.as_ref().err());
         answer.map_err(Fault::not_committed)
+    }
+
+    /// Writes a lease, on a connection of its own. One that is not written soon is
+    /// of no use: the caller must hear of it before the lease has run out.
+    pub(super) async fn renew(
+        &self,
+        ttl_ms: u64,
+        work: impl AsyncFn(&Session) -> Result<(), Fault>,
+    ) -> Result<(), StoreError> {
+        let renewing = async {
+            let mut lease = self.lease.lock().await;
+            let session = match lease.take().filter(|session| !session.is_closed()) {
+                Some(session) => session,
+                None => self.connect().await.map_err(Fault::rolled_back)?,
+            };
+            let renewed = again(&session, work).await;
+            if !matches!(renewed, Err(Fault::Gone(_))) {
+                *lease = Some(session);
+            }
+            renewed.map_err(Fault::not_committed)
+        };
+        let patience_ms = (ttl_ms / 3).clamp(RENEW_MS_MIN, ANSWER_MS_MAX);
+        let renewed = tokio::time::timeout(Duration::from_millis(patience_ms), renewing).await;
+        renewed.unwrap_or_else(|_| {
+            let why = format!("the database did not answer for {patience_ms} ms");
+            Err(StoreError::Unknown(why))
+        })
     }
 
     /// Takes runs: a statement that writes by itself, and is told only where it did.
@@ -163,6 +188,21 @@ pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 10
 /// Reads what `NOW` answers.
 pub(super) fn now(row: &tokio_postgres::Row) -> Result<u64, Fault> {
     Ok(uint(get(row, 0)?))
+}
+
+/// Performs a statement, and again where another transaction was in the way.
+async fn again<T>(
+    session: &Session,
+    work: impl AsyncFn(&Session) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let mut answer = work(session).await;
+    for _ in 0..AGAIN_MAX {
+        if !matches!(answer, Err(Fault::Again(_))) {
+            break;
+        }
+        answer = work(session).await;
+    }
+    answer
 }
 
 /// When a transaction failed.

@@ -1,7 +1,10 @@
 mod crowd;
+mod fail;
 mod figures;
+mod load;
 mod lost;
 mod many;
+mod tls;
 
 use super::*;
 use crate::conformance::{self, Bench, SetClock, wait};
