@@ -89,6 +89,8 @@ pub const NOTICES_MAX: usize = 64;
 pub const RECONNECT_MS: u64 = 500;
 /// Leases and keys whose time is over that are forgotten at once.
 pub const FORGOTTEN_MAX: usize = 1000;
+/// How often a node forgets some, in milliseconds.
+pub const FORGET_MS: u64 = 10_000;
 /// Frames of a run that are asked for at once.
 pub const FRAMES_AT_ONCE: usize = 256;
 /// Frames and entries that are asked for at once to be sealed.

@@ -224,7 +224,10 @@ impl Store for PostgresStore {
             // Nobody needs to be told that a node still lives.
             let now = desk.shared.now();
             let renew = async |session: &Session| claim::renew(session, node, ttl_ms, now).await;
-            desk.renew(ttl_ms, renew).await
+            desk.renew(ttl_ms, renew).await?;
+            // Whoever waits for the lease does not wait for this.
+            tokio::task::spawn_local(desk.forget());
+            Ok(())
         })
     }
 

@@ -7,17 +7,19 @@
 //! INVARIANT: a connection goes back into the pool only when nothing of a
 //! transaction is left open on it.
 
-use super::Shared;
 use super::address::Address;
 use super::column::{get, uint};
 use super::fault::Fault;
 use super::session::Session;
-use crate::limits::{AGAIN_MAX, ANSWER_MS_MAX, POOL, RENEW_MS_MIN};
+use super::{Shared, claim};
+use crate::limits::{AGAIN_MAX, ANSWER_MS_MAX, FORGET_MS, FORGOTTEN_MAX, POOL, RENEW_MS_MIN};
 use sluice_core::port::Clock;
+use sluice_core::port::ledger::Rows;
 use sluice_core::port::store::StoreError;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Semaphore};
 
 /// By whose clock leases and windows are measured.
@@ -37,12 +39,17 @@ pub(super) struct Desk {
     places: Semaphore,
     /// The connection for the lease. Nothing else may keep it waiting.
     lease: Mutex<Option<Session>>,
+    /// When something was last forgotten.
+    forgot_at: Cell<Option<Instant>>,
+    /// The registry as it was last read. What it was at an epoch never changes.
+    pub(super) registry: RefCell<Option<Rows>>,
 }
 
 impl Desk {
     pub(super) fn new(address: Arc<Address>, shared: Arc<Shared>) -> Desk {
         let places = Semaphore::new(POOL);
-        Desk { shared, address, idle: RefCell::default(), places, lease: Mutex::default() }
+        let (idle, lease, forgot_at, registry) = Default::default();
+        Desk { shared, address, idle, places, lease, forgot_at, registry }
     }
 
     /// What time it is, by the clock that counts.
@@ -118,6 +125,22 @@ impl Desk {
             let why = format!("the database did not answer for {patience_ms} ms");
             Err(StoreError::Unknown(why))
         })
+    }
+
+    /// Forgets what is over, once in a while. Where there is more of it than is
+    /// forgotten at once, the next call goes on.
+    pub(super) async fn forget(self: Rc<Self>) {
+        let pause = Duration::from_millis(FORGET_MS);
+        if self.forgot_at.get().is_some_and(|forgot_at| forgot_at.elapsed() < pause) {
+            return;
+        }
+        // Before it is done, so that no other begins meanwhile.
+        self.forgot_at.set(Some(Instant::now()));
+        let now = self.shared.now();
+        let forgotten = self.write_quietly(async |session| claim::forget(session, now).await);
+        if forgotten.await.is_ok_and(|forgotten| forgotten >= FORGOTTEN_MAX as u64) {
+            self.forgot_at.set(None);
+        }
     }
 
     /// Takes runs: a statement that writes by itself, and is told only where it did.

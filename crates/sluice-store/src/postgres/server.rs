@@ -113,6 +113,11 @@ impl Server {
         run(psql.current_dir("/")).unwrap_or_else(|why| panic!("{sql}: {why}"))
     }
 
+    /// What it has written to its log since it was first started.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
     /// Kills the server with -9.
     pub fn kill(&mut self) {
         self.guard.order("kill");
@@ -134,8 +139,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let log = std::fs::read_to_string(self.dir.join("log")).unwrap_or_default();
-        Err(format!("PostgreSQL did not start:\n{log}"))
+        Err(format!("PostgreSQL did not start:\n{}", self.log()))
     }
 }
 

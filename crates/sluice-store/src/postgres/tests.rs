@@ -1,6 +1,7 @@
 mod crowd;
 mod fail;
 mod figures;
+mod idle;
 mod load;
 mod lost;
 mod many;
