@@ -28,6 +28,7 @@
 //! whichever node writes them.
 
 mod address;
+mod agree;
 mod claim;
 mod column;
 mod count;
@@ -44,6 +45,7 @@ mod list;
 mod memo;
 mod migrate;
 mod notice;
+pub mod outside;
 mod read;
 mod registry;
 mod seal;
@@ -133,7 +135,17 @@ impl PostgresStore {
 
     /// The same, by any clock: by the database's where several nodes use it.
     pub fn open_by(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
-        PostgresStore::open_at(Address::read(url).map_err(OpenError::Url)?, time)
+        PostgresStore::open_in(url, None, time)
+    }
+
+    /// The same in a schema of its own, which is made where it is missing. Without
+    /// one it is whichever the database gives to those who name none.
+    pub fn open_in(
+        url: &str,
+        schema: Option<&str>,
+        time: Time,
+    ) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_at(Address::read(url, schema).map_err(OpenError::Url)?, time)
     }
 
     fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {
@@ -156,6 +168,19 @@ impl PostgresStore {
             told: AtomicU64::new(0),
             told_at: Mutex::default(),
         })
+    }
+
+    /// What all nodes go by under this name: what was said first. Answers `value` to
+    /// whoever says it first.
+    pub fn agree(&self, name: &str, value: &str) -> Answer<'_, String> {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.write(async move |session, _| agree::agree(session, &name, &value).await)
+    }
+
+    /// What all nodes go by under this name; none where nobody has said anything yet.
+    pub fn agreed(&self, name: &str) -> Answer<'_, Option<String>> {
+        let name = name.to_owned();
+        self.ask(async move |session| agree::agreed(session, &name).await)
     }
 
     /// Hands something to the thread and waits for its answer.

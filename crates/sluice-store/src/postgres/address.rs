@@ -10,7 +10,7 @@
 mod words;
 
 use super::fault::{Fault, describe};
-use super::tls::Wish;
+use super::migrate::quoted;
 use crate::limits::{ANSWER_MS_MAX, CONNECT_MS_MAX, KEEPALIVE_S};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,6 +26,7 @@ type Made = (Client, Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Soc
 pub(super) struct Address {
     /// One for each host.
     hosts: Vec<Config>,
+    schema: Option<String>,
     tls: MakeRustlsConnect,
     /// The host to begin with.
     first: AtomicUsize,
@@ -34,8 +35,9 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// What a URL says, with what it leaves to us.
-    pub(super) fn read(url: &str) -> Result<Address, String> {
+    /// What a URL says, with what it leaves to us, for those who use one schema of
+    /// the database.
+    pub(super) fn read(url: &str, schema: Option<&str>) -> Result<Address, String> {
         let (rest, wish) = words::take(url);
         let (mode, tls) = wish.grant()?;
         let mut config: Config = rest.parse().map_err(|error| describe(&error))?;
@@ -51,9 +53,21 @@ impl Address {
         }
         config.keepalives_idle(Duration::from_secs(KEEPALIVE_S));
         config.keepalives_interval(Duration::from_secs(KEEPALIVE_S));
+        if let Some(schema) = schema {
+            let own = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();
+            // A space ends an option here, unless it is escaped.
+            let name = quoted(schema).replace('\\', "\\\\").replace(' ', "\\ ");
+            config.options(format!("{own}-c search_path={name}"));
+        }
         let hosts = each_host(&config)?;
         let patience = Duration::from_millis(ANSWER_MS_MAX);
-        Ok(Address { hosts, tls, first: AtomicUsize::new(0), patience })
+        let schema = schema.map(str::to_owned);
+        Ok(Address { hosts, schema, tls, first: AtomicUsize::new(0), patience })
+    }
+
+    /// The schema, where one is named.
+    pub(super) fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
     }
 
     /// Connects to the first host that can be used.

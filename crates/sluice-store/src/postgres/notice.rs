@@ -8,6 +8,7 @@ use super::Shared;
 use super::address::Address;
 use super::column::get;
 use super::fault::Fault;
+use super::migrate::quoted;
 use super::session::Session;
 use crate::limits::{LOOK_MS, NOTICES_MAX, RECONNECT_MS};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ async fn listen(
     let rows = session.query("SELECT coalesce(current_schema()::text, '')", &[]).await?;
     let schema: String = get(&rows[0], 0)?;
     let channel = format!("sluice_{schema}");
-    session.script(&format!("LISTEN \"{}\"", channel.replace('"', "\"\""))).await?;
+    session.script(&format!("LISTEN {}", quoted(&channel))).await?;
     Ok((session, channel))
 }
 

@@ -5,6 +5,7 @@ mod idle;
 mod load;
 mod lost;
 mod many;
+mod shared;
 mod tls;
 
 use super::*;

@@ -97,7 +97,7 @@ impl Thread {
 
 async fn prepare(address: &Address) -> Result<(), OpenError> {
     let session = Session::connect(address, None).await?;
-    migrate(&session).await
+    migrate(&session, address.schema()).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

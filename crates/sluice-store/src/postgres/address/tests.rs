@@ -1,4 +1,5 @@
 use super::*;
+use crate::postgres::tls::Wish;
 
 fn wish(mode: Option<&str>, root: Option<&str>) -> Wish {
     Wish { mode: mode.map(str::to_owned), root: root.map(str::to_owned) }
@@ -35,6 +36,7 @@ fn a_url_of_several_hosts_is_one_of_each() {
     let address = Address::read(
         "postgres://u:secret@a:1,b:2/d?options=-c%20x%3D1&target_session_attrs=read-write\
          &sslmode=require&connect_timeout=7",
+        None,
     );
     let address = address.unwrap();
     let hosts: Vec<_> =
@@ -54,7 +56,7 @@ fn a_url_of_several_hosts_is_one_of_each() {
 
 #[test]
 fn a_url_that_cannot_be_meant_is_refused_and_says_why() {
-    let refused = |url: &str| Address::read(url).err().unwrap();
+    let refused = |url: &str| Address::read(url, None).err().unwrap();
     assert_eq!(refused("postgres:///d"), "it names no host");
     assert_eq!(refused("postgres://a,b/d?port=1,2,3"), "it has not as many ports as hosts");
     assert_eq!(

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// A store that waits less long than others for an answer.
 fn impatient(url: &str, patience: Duration) -> PostgresStore {
-    let mut address = Address::read(url).unwrap();
+    let mut address = Address::read(url, None).unwrap();
     address.patience = patience;
     PostgresStore::open_at(address, Time::Given(Arc::new(SetClock::default()))).unwrap()
 }

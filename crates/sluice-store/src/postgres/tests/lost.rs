@@ -93,7 +93,7 @@ fn a_node_that_stands_still_in_a_transaction_is_not_waited_for() {
     let began = Instant::now();
     // It has locked the run, and then says nothing more.
     let still = local.block_on(&runtime, async {
-        let session = Session::connect(&Address::read(&url).unwrap(), None).await.unwrap();
+        let session = Session::connect(&Address::read(&url, None).unwrap(), None).await.unwrap();
         session.script("BEGIN").await.unwrap();
         session.query("SELECT id FROM run FOR UPDATE", &[]).await.unwrap();
         session
