@@ -145,7 +145,7 @@ impl PostgresStore {
         schema: Option<&str>,
         time: Time,
     ) -> Result<PostgresStore, OpenError> {
-        PostgresStore::open_at(Address::read(url, schema).map_err(OpenError::Url)?, time)
+        PostgresStore::open_at(outside::config(url, schema)?, time)
     }
 
     fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {

@@ -12,6 +12,11 @@ use tokio::task::LocalSet;
 /// Most schemas that are answered.
 const SCHEMAS_MAX: i64 = 10_000;
 
+/// What a URL says, for those who use one schema of the database.
+pub(super) fn config(url: &str, schema: Option<&str>) -> Result<Address, OpenError> {
+    Address::read(url, schema).map_err(OpenError::Url)
+}
+
 /// The state of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -23,7 +28,7 @@ pub struct Found {
 
 /// What there is in a schema. Waits for the answer.
 pub fn inspect(url: &str, schema: Option<&str>) -> Result<Found, OpenError> {
-    ask(url, schema, async |session| {
+    ask(config(url, schema)?, async |session| {
         let known = MIGRATIONS.len();
         let rows = session.query("SELECT to_regclass('migration') IS NOT NULL", &[]).await?;
         if !get::<bool>(&rows[0], 0)? {
@@ -39,7 +44,7 @@ pub fn inspect(url: &str, schema: Option<&str>) -> Result<Found, OpenError> {
 /// for the answer.
 pub fn schemas(url: &str, prefix: &str) -> Result<Vec<String>, OpenError> {
     let prefix = prefix.to_owned();
-    ask(url, None, async move |session| {
+    ask(config(url, None)?, async move |session| {
         let sql = "SELECT table_schema::text FROM information_schema.tables
                    WHERE table_name = 'migration' AND left(table_schema, length($1)) = $1
                    ORDER BY 1 LIMIT $2";
@@ -51,11 +56,9 @@ pub fn schemas(url: &str, prefix: &str) -> Result<Vec<String>, OpenError> {
 /// Asks on a connection of its own, in a thread of its own: whoever calls may be
 /// within a runtime.
 fn ask<T: Send + 'static>(
-    url: &str,
-    schema: Option<&str>,
+    address: Address,
     work: impl AsyncFnOnce(&Session) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, OpenError> {
-    let address = Address::read(url, schema).map_err(OpenError::Url)?;
     let failed = |error: std::io::Error| OpenError::Failed(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;

@@ -156,7 +156,10 @@ impl Session {
     }
 
     /// No answer for very long is as good as no connection.
-    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
         let answer = tokio::time::timeout(self.patience, answer).await;
         answer.unwrap_or_else(|_| {
             let patience_ms = self.patience.as_millis();
