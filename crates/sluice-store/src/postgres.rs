@@ -48,6 +48,7 @@ mod seal;
 pub mod server;
 mod session;
 mod slot;
+pub(crate) mod target;
 mod thread;
 mod writer;
 
@@ -55,6 +56,7 @@ pub use desk::Time;
 pub use migrate::OpenError;
 
 use desk::Desk;
+use migrate::Unfinished;
 use session::Session;
 use sluice_core::port::store::{
     Answer, Append, Appended, BATCH_SIZES, Claim, Filter, Frame, Gauges, Hash, Inbox, Letter,
@@ -125,6 +127,15 @@ impl PostgresStore {
 
     /// The same, by any clock: by the database's where several nodes use it.
     pub fn open_by(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_as(url, time, Unfinished::Refused)
+    }
+
+    /// The same where a transfer has not ended, for whoever ends it.
+    pub(crate) fn open_unfinished(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_as(url, time, Unfinished::Allowed)
+    }
+
+    fn open_as(url: &str, time: Time, unfinished: Unfinished) -> Result<PostgresStore, OpenError> {
         let config =
             session::config(url).map_err(|error| OpenError::Url(fault::describe(&error)))?;
         let shared = Arc::new(Shared {
@@ -138,7 +149,7 @@ impl PostgresStore {
             batches: Default::default(),
         });
         let (writer, turns) = Writer::new();
-        let thread = Thread::start(config, turns, Arc::clone(&shared))?;
+        let thread = Thread::start(config, turns, Arc::clone(&shared), unfinished)?;
         Ok(PostgresStore { writer, thread, shared, told: AtomicU64::new(0) })
     }
 
@@ -279,4 +290,4 @@ impl Store for PostgresStore {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

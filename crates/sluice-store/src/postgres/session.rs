@@ -19,7 +19,7 @@ use std::future::{Future, poll_fn};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, RowStream, Statement};
 
 /// A value that is sent with a statement.
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
@@ -155,6 +155,18 @@ impl Session {
         })
     }
 
+    /// Performs one statement, and answers its rows as they come.
+    pub(super) async fn stream(
+        &self,
+        sql: &str,
+        values: &[Box<dyn ToSql + Sync + '_>],
+    ) -> Result<RowStream, Fault> {
+        let statement = self.prepared(sql).await?;
+        let values = values.iter().map(|value| &**value as Value<'_>);
+        let asked = self.client.query_raw(&statement, values);
+        in_time(asked.map(|done| done.map_err(Fault::from))).await
+    }
+
     async fn prepared(&self, sql: &str) -> Result<Statement, Fault> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
@@ -172,7 +184,7 @@ impl Session {
 }
 
 /// No answer for very long is as good as no connection.
-async fn in_time<T>(answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+pub(super) async fn in_time<T>(answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let patience = Duration::from_millis(ANSWER_MS_MAX);
     let answer = tokio::time::timeout(patience, answer).await;
     answer.unwrap_or_else(|_| {

@@ -1,7 +1,7 @@
 //! The thread that speaks with the database, and the way to it.
 
 use super::desk::Desk;
-use super::migrate::{OpenError, migrate};
+use super::migrate::{OpenError, Unfinished, migrate};
 use super::session::Session;
 use super::writer::Turns;
 use super::{Shared, notice};
@@ -41,6 +41,7 @@ impl Thread {
         config: Config,
         turns: Turns,
         shared: Arc<Shared>,
+        unfinished: Unfinished,
     ) -> Result<Thread, OpenError> {
         let (tasks, queue) = mpsc::unbounded_channel();
         let (ready, opened) = std::sync::mpsc::channel();
@@ -50,7 +51,7 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&config).await {
+                if let Err(error) = prepare(&config, unfinished).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
@@ -95,9 +96,9 @@ impl Thread {
     }
 }
 
-async fn prepare(config: &Config) -> Result<(), OpenError> {
+async fn prepare(config: &Config, unfinished: Unfinished) -> Result<(), OpenError> {
     let session = Session::connect(config, None).await?;
-    migrate(&session).await
+    migrate(&session, unfinished).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {
