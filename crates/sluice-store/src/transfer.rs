@@ -119,6 +119,7 @@ pub type Told<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 pub struct Transfer {
     source: Source,
     url: String,
+    schema: Option<String>,
     carried: Vec<Carried>,
     state: State,
     bytes_max: usize,
@@ -151,9 +152,15 @@ impl Digest {
 }
 
 impl Transfer {
-    /// Holds the store of a directory, and begins to carry it into the schema of a
-    /// URL, or goes on with that.
-    pub fn begin(dir: &Path, url: &str, now_ms: u64) -> Result<Transfer, TransferError> {
+    /// Holds the store of a directory, and begins to carry it into a schema of a
+    /// database, or goes on with that. Without a name it is the database's own.
+    /// Like whatever waits here, it may not be called within a runtime.
+    pub fn begin(
+        dir: &Path,
+        url: &str,
+        schema: Option<&str>,
+        now_ms: u64,
+    ) -> Result<Transfer, TransferError> {
         let source = Source::hold(dir, now_ms)?;
         let mut carried = Vec::with_capacity(Table::ALL.len());
         for table in Table::ALL {
@@ -164,10 +171,11 @@ impl Transfer {
             })?;
             carried.push(digest.of(table));
         }
-        let target = Target::open(url).map_err(TransferError::Target)?;
+        let target = Target::open(url, schema).map_err(TransferError::Target)?;
         let state = target.begin(identity(&carried))?;
         let bytes_max = TRANSFER_BYTES_MAX;
-        Ok(Transfer { source, url: url.to_owned(), carried, state, bytes_max })
+        let (url, schema) = (url.to_owned(), schema.map(str::to_owned));
+        Ok(Transfer { source, url, schema, carried, state, bytes_max })
     }
 
     /// Whether it has ended before: there is nothing left to do.
@@ -182,7 +190,7 @@ impl Transfer {
 
     /// Copies what is missing, then compares everything.
     pub fn carry(&mut self, told: Told<'_>) -> Result<(), TransferError> {
-        let target = Target::open(&self.url).map_err(TransferError::Target)?;
+        let target = self.reach()?;
         let under_way = Table::ALL.iter().position(|table| table.name() == self.state.at);
         for (number, table) in Table::ALL.into_iter().enumerate() {
             if under_way.is_none_or(|under_way| number >= under_way) {
@@ -197,17 +205,21 @@ impl Transfer {
 
     /// The target as a store, before it is one for others.
     pub fn target(&self, time: Time) -> Result<PostgresStore, postgres::OpenError> {
-        PostgresStore::open_unfinished(&self.url, time)
+        PostgresStore::open_unfinished(&self.url, self.schema.as_deref(), time)
     }
 
     /// Says that the target is a store from now on. The source is held on.
     pub fn end(&mut self) -> Result<(), TransferError> {
-        let target = Target::open(&self.url).map_err(TransferError::Target)?;
+        let target = self.reach()?;
         if !target.end(self.state.turn)? {
             return Err(TransferError::TakenOver);
         }
         self.state.has_ended = true;
         Ok(())
+    }
+
+    fn reach(&self) -> Result<Target, TransferError> {
+        Target::open(&self.url, self.schema.as_deref()).map_err(TransferError::Target)
     }
 
     fn copy(&mut self, target: &Target, table: Table, told: Told<'_>) -> Result<(), TransferError> {

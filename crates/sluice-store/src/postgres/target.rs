@@ -8,8 +8,9 @@
 //! still on its way is left out.
 
 use super::column::{Id, Text, get, most, some_text};
-use super::fault::{self, Fault};
+use super::fault::Fault;
 use super::migrate::{self, OpenError, Unfinished};
+use super::outside;
 use super::session::{self, Pipeline, Session, step};
 use crate::limits::TRANSFER_PAGE_ROWS;
 use crate::transfer::TransferError;
@@ -55,15 +56,14 @@ pub(crate) struct State {
 
 impl Target {
     /// Connects, and brings the schema up to date.
-    pub(crate) fn open(url: &str) -> Result<Target, OpenError> {
-        let config =
-            session::config(url).map_err(|error| OpenError::Url(fault::describe(&error)))?;
+    pub(crate) fn open(url: &str, schema: Option<&str>) -> Result<Target, OpenError> {
+        let config = outside::config(url, schema)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| OpenError::Failed(error.to_string()))?;
         let local = LocalSet::new();
         let session = local.block_on(&runtime, async {
             let session = Session::connect(&config, None).await?;
-            migrate::migrate(&session, Unfinished::Allowed).await?;
+            migrate::migrate(&session, schema, Unfinished::Allowed).await?;
             Ok::<Session, OpenError>(session)
         })?;
         Ok(Target { runtime, local, session })
@@ -211,7 +211,7 @@ async fn begin(session: &Session, source: Hash) -> Result<Result<State, Transfer
 /// A table that something is in.
 async fn filled(session: &Session) -> Result<Option<&'static str>, Fault> {
     let tables = Table::ALL.iter().filter(|table| **table != Table::Position);
-    for name in tables.map(|table| table.target()).chain(["node"]) {
+    for name in tables.map(|table| table.target()).chain(["node", "agreed"]) {
         let sql = format!("SELECT 1 FROM {name} LIMIT 1");
         if !session.query(&sql, &[]).await?.is_empty() {
             return Ok(Some(name));

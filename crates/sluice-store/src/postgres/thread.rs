@@ -39,6 +39,7 @@ impl Thread {
     /// Starts it, and waits until the database is up to date.
     pub(super) fn start(
         config: Config,
+        schema: Option<String>,
         turns: Turns,
         shared: Arc<Shared>,
         unfinished: Unfinished,
@@ -51,7 +52,7 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&config, unfinished).await {
+                if let Err(error) = prepare(&config, schema.as_deref(), unfinished).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
@@ -96,9 +97,13 @@ impl Thread {
     }
 }
 
-async fn prepare(config: &Config, unfinished: Unfinished) -> Result<(), OpenError> {
+async fn prepare(
+    config: &Config,
+    schema: Option<&str>,
+    unfinished: Unfinished,
+) -> Result<(), OpenError> {
     let session = Session::connect(config, None).await?;
-    migrate(&session, unfinished).await
+    migrate(&session, schema, unfinished).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

@@ -42,7 +42,7 @@ fn on(_: Progress) -> ControlFlow<()> {
 
 /// The whole of it.
 fn transfer(dir: &Path, url: &str) -> Vec<Carried> {
-    let mut transfer = Transfer::begin(dir, url, LATE_MS).unwrap();
+    let mut transfer = Transfer::begin(dir, url, None, LATE_MS).unwrap();
     transfer.carry(&mut on).unwrap();
     transfer.end().unwrap();
     transfer.carried().to_vec()
@@ -233,7 +233,7 @@ fn a_transfer_that_stops_after_every_batch_goes_on_and_copies_nothing_twice() {
     furnish(&sqlite(dir.path()));
     let mut batches = Vec::new();
     loop {
-        let mut transfer = Transfer::begin(dir.path(), &url, LATE_MS).unwrap();
+        let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
         assert!(!transfer.has_ended());
         transfer.bytes_max = 1;
         let carried = transfer.carry(&mut |progress| {
@@ -268,7 +268,7 @@ fn a_transfer_that_stops_after_every_batch_goes_on_and_copies_nothing_twice() {
     };
     assert_eq!(one_by_one("frame"), (1..=6).map(|rows| (rows, 6)).collect::<Vec<_>>());
     assert_eq!(one_by_one("letter"), (1..=4).map(|rows| (rows, 4)).collect::<Vec<_>>());
-    let transfer = Transfer::begin(dir.path(), &url, LATE_MS).unwrap();
+    let transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
     assert!(transfer.has_ended(), "what has ended is not begun again");
     drop(transfer);
     assert_eq!(answers(&postgres(&url).unwrap()), answers(&sqlite(dir.path())));
@@ -291,7 +291,7 @@ proptest! {
         // By the same clock: the nodes of the script have not run out of time, but
         // their process is gone.
         let now_ms = clock.now_ms();
-        let mut transfer = Transfer::begin(dir.path(), &url, now_ms).unwrap();
+        let mut transfer = Transfer::begin(dir.path(), &url, None, now_ms).unwrap();
         transfer.bytes_max = 600;
         transfer.carry(&mut on).unwrap();
         transfer.end().unwrap();

@@ -26,7 +26,7 @@ fn a_hundred_thousand_frames() {
     }
     drop(store);
     let began = Instant::now();
-    let mut transfer = Transfer::begin(dir.path(), &url, LATE_MS).unwrap();
+    let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
     eprintln!("looked at after {:?}", began.elapsed());
     let mut copied = None;
     let mut told = |progress: Progress| {

@@ -12,7 +12,7 @@ const URL: &str = "SLUICE_STORE_TEST_URL";
 #[ignore = "started by the test below"]
 fn a_process_to_kill() {
     let (Ok(dir), Ok(url)) = (std::env::var(DIR), std::env::var(URL)) else { return };
-    let mut transfer = Transfer::begin(Path::new(&dir), &url, LATE_MS).unwrap();
+    let mut transfer = Transfer::begin(Path::new(&dir), &url, None, LATE_MS).unwrap();
     transfer.bytes_max = 2000;
     let mut say = |progress: Progress| {
         println!("{:?} {} of {}", progress.doing, progress.rows, progress.table);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn refused(dir: &Path, url: &str) -> TransferError {
-    Transfer::begin(dir, url, LATE_MS).err().expect("it is refused")
+    Transfer::begin(dir, url, None, LATE_MS).err().expect("it is refused")
 }
 
 /// Performs statements in the schema of a URL.
@@ -17,7 +17,7 @@ fn a_store_that_somebody_works_on_is_refused_until_they_leave() {
     let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
     let store = sqlite(dir.path());
     wait(store.renew(node(3), 1000)).unwrap();
-    let begun = Transfer::begin(dir.path(), &url, 1500).err().expect("a node is alive");
+    let begun = Transfer::begin(dir.path(), &url, None, 1500).err().expect("a node is alive");
     assert!(matches!(begun, TransferError::InUse { node: NodeId(3) }), "{begun}");
     wait(store.leave(node(3))).unwrap();
     drop(store);
@@ -28,7 +28,7 @@ fn a_store_that_somebody_works_on_is_refused_until_they_leave() {
 fn nobody_writes_to_the_source_meanwhile() {
     let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
     drop(sqlite(dir.path()));
-    let held = Transfer::begin(dir.path(), &url, LATE_MS).unwrap();
+    let held = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
     let other = rusqlite::Connection::open(dir.path().join("sluice.db")).unwrap();
     other.busy_timeout(std::time::Duration::ZERO).unwrap();
     let delete = "DELETE FROM run";
@@ -81,7 +81,7 @@ fn two_sources_are_never_mixed() {
     furnish(&sqlite(one.path()));
     append(&sqlite(other.path()), first(run(1)));
     let url = server().schema();
-    let mut half = Transfer::begin(one.path(), &url, LATE_MS).unwrap();
+    let mut half = Transfer::begin(one.path(), &url, None, LATE_MS).unwrap();
     assert!(half.carry(&mut |_| ControlFlow::Break(())).is_err());
     drop(half);
     assert!(matches!(refused(other.path(), &url), TransferError::Foreign));
@@ -106,11 +106,11 @@ fn a_difference_is_found_and_named() {
     ];
     for (change, named) in changes {
         let url = server().schema();
-        let mut transfer = Transfer::begin(dir.path(), &url, LATE_MS).unwrap();
+        let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
         transfer.carry(&mut on).unwrap();
         drop(transfer);
         psql(&url, change);
-        let mut transfer = Transfer::begin(dir.path(), &url, LATE_MS).unwrap();
+        let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
         let error = transfer.carry(&mut on).unwrap_err();
         assert!(matches!(error, TransferError::Differs { .. }), "{error}");
         assert!(error.to_string().contains(named), "{error}");
@@ -121,10 +121,10 @@ fn a_difference_is_found_and_named() {
 #[test]
 fn what_an_older_process_has_still_on_its_way_is_left_out() {
     let url = server().schema();
-    let target = Target::open(&url).unwrap();
+    let target = Target::open(&url, None).unwrap();
     let source = Hash::of(b"source");
     let older = target.begin(source).unwrap().turn;
-    let newer = Target::open(&url).unwrap().begin(source).unwrap().turn;
+    let newer = Target::open(&url, None).unwrap().begin(source).unwrap().turn;
     assert!(older < newer);
     let row = vec![Cell::Text("a".to_owned()), Cell::Int(1), Cell::Int(1)];
     assert!(!target.put(older, Table::Webhook, &[row.clone()], 1).unwrap());
