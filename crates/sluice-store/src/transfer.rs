@@ -218,6 +218,12 @@ impl Transfer {
         Ok(())
     }
 
+    /// Gives the source's file another name, so that nobody works on it a second time.
+    /// Answers that name. Refused where somebody has written to it since.
+    pub fn retire(self) -> Result<PathBuf, TransferError> {
+        self.source.retire()
+    }
+
     fn reach(&self) -> Result<Target, TransferError> {
         Target::open(&self.url, self.schema.as_deref()).map_err(TransferError::Target)
     }

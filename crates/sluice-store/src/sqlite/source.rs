@@ -15,11 +15,15 @@ use crate::transfer::table::{Cell, Kind, Row, Table};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql, params};
 use sluice_core::port::store::NodeId;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What the database's file is called once everything of it is elsewhere.
+const RETIRED: &str = "sluice.db.moved";
 
 /// The database of a directory, which nobody else writes to until this is dropped.
 pub(crate) struct Source {
     connection: Connection,
+    file: PathBuf,
 }
 
 impl Source {
@@ -37,7 +41,7 @@ impl Source {
             }
             TransferError::Source(OpenError::from(error).of(&file))
         })?;
-        let source = Source { connection };
+        let source = Source { connection, file };
         match source.worker(dir, now_ms).map_err(unreadable)? {
             Some(node) => Err(TransferError::InUse { node }),
             None => Ok(source),
@@ -74,6 +78,31 @@ impl Source {
             each(self.read(table, row).map_err(unreadable)?)?;
         }
         Ok(())
+    }
+
+    /// Gives the file another name, when nobody else has it open and nothing is left in
+    /// its log: that would be taken for the log of whatever comes in its place.
+    pub(crate) fn retire(self) -> Result<PathBuf, TransferError> {
+        let failed = |error: rusqlite::Error| unreadable(error.into());
+        let changes = |connection: &Connection| -> rusqlite::Result<i64> {
+            connection.query_row("PRAGMA data_version", [], |row| row.get(0))
+        };
+        let before = changes(&self.connection).map_err(failed)?;
+        self.connection.execute_batch("ROLLBACK").map_err(failed)?;
+        // Without a log there is no other way than to have the file to oneself.
+        let mode = "PRAGMA journal_mode = DELETE";
+        let mode = self.connection.query_row(mode, [], |row| row.get::<_, String>(0));
+        let held = self.connection.execute_batch("BEGIN EXCLUSIVE");
+        if mode.map_or(true, |mode| mode != "delete") || held.is_err() {
+            return Err(TransferError::Busy);
+        }
+        if changes(&self.connection).map_err(failed)? != before {
+            return Err(TransferError::Busy);
+        }
+        let retired = self.file.with_file_name(RETIRED);
+        let renamed = std::fs::rename(&self.file, &retired);
+        renamed.map_err(|error| TransferError::Read(error.to_string()))?;
+        Ok(retired)
     }
 
     fn read(&self, table: Table, row: &rusqlite::Row<'_>) -> Result<Row, Fault> {

@@ -119,6 +119,46 @@ fn a_difference_is_found_and_named() {
 }
 
 #[test]
+fn a_source_that_was_carried_is_put_away_whole() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
+    furnish(&sqlite(dir.path()));
+    let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
+    transfer.carry(&mut on).unwrap();
+    transfer.end().unwrap();
+    let retired = transfer.retire().unwrap();
+    assert_eq!(retired, dir.path().join("sluice.db.moved"));
+    let names = std::fs::read_dir(dir.path()).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["nodes", "sluice.db.moved"], "neither the store nor a log of it is left");
+    // Put back by somebody who knows why, it is the store that it was.
+    std::fs::rename(retired, dir.path().join("sluice.db")).unwrap();
+    assert_eq!(answers(&sqlite(dir.path())), answers(&postgres(&url).unwrap()));
+}
+
+#[test]
+fn a_source_that_somebody_has_open_is_not_put_away() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
+    furnish(&sqlite(dir.path()));
+    let file = dir.path().join("sluice.db");
+    let carried = || {
+        let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
+        if !transfer.has_ended() {
+            transfer.carry(&mut on).unwrap();
+            transfer.end().unwrap();
+        }
+        transfer
+    };
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let runs: i64 = other.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).unwrap();
+    assert_eq!(runs, 5);
+    assert!(matches!(carried().retire(), Err(TransferError::Busy)));
+    drop(other);
+    assert!(file.exists());
+    carried().retire().unwrap();
+}
+
+#[test]
 fn what_an_older_process_has_still_on_its_way_is_left_out() {
     let url = server().schema();
     let target = Target::open(&url, None).unwrap();
