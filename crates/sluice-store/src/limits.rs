@@ -59,6 +59,8 @@ pub const SLOTS_KEPT: usize = 1000;
 /// Most frames of which the writer remembers where their runs stand.
 pub const FRESH_HEADS_MAX: usize = 65_536;
 
+/// How long a transfer waits for others to let go of its source, in milliseconds.
+pub const TRANSFER_HOLD_MS: u64 = 1_000;
 /// A batch of a transfer takes no further row once it holds so many bytes.
 pub const TRANSFER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most rows in a batch of a transfer.

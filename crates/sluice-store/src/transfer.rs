@@ -33,8 +33,8 @@ pub enum TransferError {
     /// The source cannot be opened.
     #[error(transparent)]
     Source(sqlite::OpenError),
-    /// Somebody writes to the source.
-    #[error("another process is writing to the store")]
+    /// Somebody else has the source open.
+    #[error("another process has the store open")]
     Busy,
     /// A node works on the source.
     #[error("a node still works on the store: {:032x}", node.0)]

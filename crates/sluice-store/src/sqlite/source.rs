@@ -6,16 +6,18 @@
 mod select;
 
 use super::column::{int, node_id};
-use super::connect::{self, OpenError};
+use super::connect;
 use super::fault::Fault;
 use super::node::Locks;
 use super::{FILE, claim};
+use crate::limits::TRANSFER_HOLD_MS;
 use crate::transfer::TransferError;
 use crate::transfer::table::{Cell, Kind, Row, Table};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql, params};
 use sluice_core::port::store::NodeId;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the database's file is called once everything of it is elsewhere.
 const RETIRED: &str = "sluice.db.moved";
@@ -27,7 +29,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Takes the write lock. Refused where a node still works on it.
+    /// Takes the write lock. Refused where a node still works on it, and where any
+    /// other process has it open: one that was stopped would go on some day.
     pub(crate) fn hold(dir: &Path, now_ms: u64) -> Result<Source, TransferError> {
         let file = dir.join(FILE);
         if !file.exists() {
@@ -35,16 +38,31 @@ impl Source {
         }
         let opened = connect::writer(&file).map_err(|error| error.of(&file));
         let connection = opened.map_err(TransferError::Source)?;
-        connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| {
-            if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
-                return TransferError::Busy;
-            }
-            TransferError::Source(OpenError::from(error).of(&file))
-        })?;
+        connection.busy_timeout(Duration::from_millis(TRANSFER_HOLD_MS)).map_err(busy)?;
         let source = Source { connection, file };
-        match source.worker(dir, now_ms).map_err(unreadable)? {
+        source.refuse_workers(dir, now_ms)?;
+        // Nobody changes this for a file that others have open.
+        source.set_mode("delete")?;
+        source.set_mode("wal")?;
+        source.lock("BEGIN IMMEDIATE")?;
+        source.refuse_workers(dir, now_ms)?;
+        Ok(source)
+    }
+
+    fn lock(&self, sql: &str) -> Result<(), TransferError> {
+        self.connection.execute_batch(sql).map_err(busy)
+    }
+
+    fn set_mode(&self, mode: &str) -> Result<(), TransferError> {
+        let sql = format!("PRAGMA journal_mode = {mode}");
+        let set = self.connection.query_row(&sql, [], |row| row.get::<_, String>(0));
+        if set.map_err(busy)? == mode { Ok(()) } else { Err(TransferError::Busy) }
+    }
+
+    fn refuse_workers(&self, dir: &Path, now_ms: u64) -> Result<(), TransferError> {
+        match self.worker(dir, now_ms).map_err(unreadable)? {
             Some(node) => Err(TransferError::InUse { node }),
-            None => Ok(source),
+            None => Ok(()),
         }
     }
 
@@ -89,13 +107,8 @@ impl Source {
         };
         let before = changes(&self.connection).map_err(failed)?;
         self.connection.execute_batch("ROLLBACK").map_err(failed)?;
-        // Without a log there is no other way than to have the file to oneself.
-        let mode = "PRAGMA journal_mode = DELETE";
-        let mode = self.connection.query_row(mode, [], |row| row.get::<_, String>(0));
-        let held = self.connection.execute_batch("BEGIN EXCLUSIVE");
-        if mode.map_or(true, |mode| mode != "delete") || held.is_err() {
-            return Err(TransferError::Busy);
-        }
+        self.set_mode("delete")?;
+        self.lock("BEGIN EXCLUSIVE")?;
         if changes(&self.connection).map_err(failed)? != before {
             return Err(TransferError::Busy);
         }
@@ -164,6 +177,13 @@ impl ToSql for Cell {
             Cell::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
         })
+    }
+}
+
+fn busy(error: rusqlite::Error) -> TransferError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => TransferError::Busy,
+        _ => unreadable(error.into()),
     }
 }
 

@@ -135,3 +135,16 @@ fn an_audit_that_does_not_verify_is_not_moved() {
     assert!(told.contains("run the same `sluice migrate` again"), "{told}");
     assert!(told.contains("error[data_unusable]"), "{told}");
 }
+
+#[test]
+fn programs_are_told_how_much_there_was_and_what_was_verified() {
+    let (world, url) = (world(), postgres().schema());
+    let told = world.json(&["migrate", "--from", "sqlite:.sluice", "--to", &url, "--json"]);
+    let all = told["organisations"].as_array().unwrap();
+    let [one] = &all[..] else { panic!("{told}") };
+    assert_eq!((&one["name"], &one["moved_before"]), (&"default".into(), &false.into()));
+    assert_eq!((&one["rows"]["run"], &one["runs_folded"]), (&1.into(), &1.into()), "{told}");
+    assert_eq!((&one["audit"]["ok"], &one["runs_unreadable"]), (&true.into(), &0.into()));
+    assert_eq!(one["digests"]["frame"].as_str().map(str::len), Some(64), "{told}");
+    assert_eq!(one["put_away_as"], ".sluice/sluice.db.moved");
+}

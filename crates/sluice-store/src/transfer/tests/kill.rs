@@ -1,6 +1,7 @@
 //! A process that is killed while it carries a store.
 
 use super::*;
+use crate::postgres::server::Server;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
@@ -49,6 +50,31 @@ fn a_process_that_is_killed_again_and_again_loses_and_doubles_nothing() {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(postgres(&url), Err(OpenError::Unfinished)));
+    }
+    transfer(dir.path(), &url);
+    assert_eq!(answers(&postgres(&url).unwrap()), answers(&sqlite(dir.path())));
+}
+
+#[test]
+fn a_database_that_goes_away_is_an_error_and_gone_on_with_when_it_is_back() {
+    let dir = tempfile::tempdir().unwrap();
+    furnish(&sqlite(dir.path()));
+    let mut own = Server::start(&[]).unwrap_or_else(|why| panic!("{why}"));
+    let url = own.schema();
+    for batches in [2, 5, 11] {
+        let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
+        transfer.bytes_max = 1;
+        let mut seen = 0;
+        let carried = transfer.carry(&mut |_| {
+            seen += 1;
+            if seen == batches {
+                own.kill();
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(matches!(carried, Err(TransferError::Write(_))), "{carried:?}");
+        drop(transfer);
+        own.restart().unwrap();
     }
     transfer(dir.path(), &url);
     assert_eq!(answers(&postgres(&url).unwrap()), answers(&sqlite(dir.path())));

@@ -137,25 +137,28 @@ fn a_source_that_was_carried_is_put_away_whole() {
 }
 
 #[test]
-fn a_source_that_somebody_has_open_is_not_put_away() {
+fn a_source_that_somebody_has_open_is_neither_carried_nor_put_away() {
     let (dir, url) = (tempfile::tempdir().unwrap(), server().schema());
     furnish(&sqlite(dir.path()));
     let file = dir.path().join("sluice.db");
-    let carried = || {
-        let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
-        if !transfer.has_ended() {
-            transfer.carry(&mut on).unwrap();
-            transfer.end().unwrap();
-        }
-        transfer
+    let look = || {
+        let other = rusqlite::Connection::open(&file).unwrap();
+        let runs: i64 = other.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).unwrap();
+        assert_eq!(runs, 5);
+        other
     };
-    let other = rusqlite::Connection::open(&file).unwrap();
-    let runs: i64 = other.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).unwrap();
-    assert_eq!(runs, 5);
-    assert!(matches!(carried().retire(), Err(TransferError::Busy)));
+    let other = look();
+    assert!(matches!(refused(dir.path(), &url), TransferError::Busy));
     drop(other);
-    assert!(file.exists());
-    carried().retire().unwrap();
+    let mut transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
+    transfer.carry(&mut on).unwrap();
+    transfer.end().unwrap();
+    let other = look();
+    assert!(matches!(transfer.retire(), Err(TransferError::Busy)));
+    drop(other);
+    let transfer = Transfer::begin(dir.path(), &url, None, LATE_MS).unwrap();
+    assert!(transfer.has_ended() && file.exists());
+    transfer.retire().unwrap();
 }
 
 #[test]
