@@ -8,6 +8,7 @@
 mod api;
 mod check;
 mod faults;
+mod follow;
 mod load;
 mod node;
 
@@ -49,6 +50,9 @@ pub(crate) struct Options {
     /// How often a node is held still for longer than its lease.
     #[arg(long, default_value_t = 1)]
     pauses: usize,
+    /// How often a node is told to stop and started again, as upgrades do.
+    #[arg(long, default_value_t = 2)]
+    stops: usize,
     /// What chance goes by.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -91,6 +95,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let fates = faults::play(&crew, options, begun).await?;
     let started = starting.await??;
     let all = started.len();
+    crew.ask(&["schedules", "disable", "clock"])?;
     check::until_ended(&crew, Duration::from_secs(CALM_S)).await.context("runs did not end")?;
     let took = begun.elapsed();
     answering.abort();
@@ -120,6 +125,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         "completed": seen.completed,
         "failed": seen.failed,
         "events": seen.events,
+        "slots": seen.slots,
         "steps_done": seen.steps,
         "spent_cents": seen.spent_cents,
         "taken_over": times.len(),

@@ -25,6 +25,8 @@ pub(super) struct Api {
 
 impl Api {
     pub(super) fn new(crew: Arc<Crew>) -> anyhow::Result<Api> {
+        // Nothing here speaks TLS, but the client wants somebody who could.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let token = crew.token()?.trim().to_owned();
         let client = reqwest::Client::builder().timeout(Duration::from_secs(ANSWER_S)).build()?;
         Ok(Api { crew, client, token, turn: AtomicUsize::new(0) })
@@ -72,6 +74,15 @@ impl Api {
         let status = answer.status();
         let text = answer.text().await?;
         Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+    }
+
+    /// The events of a run after one of them, from the next node.
+    pub(super) async fn stream(&self, run: &str, after: u64) -> anyhow::Result<reqwest::Response> {
+        let at = self.turn.fetch_add(1, Ordering::Relaxed) % self.crew.len();
+        let address = self.crew.address(at).context("the node is dead")?;
+        let request = self.client.get(format!("{address}/api/v1/runs/{run}/events"));
+        let request = request.bearer_auth(&self.token).header("last-event-id", after.to_string());
+        Ok(request.send().await?.error_for_status()?)
     }
 
     /// What stands under `data` of an answer.

@@ -27,6 +27,8 @@ pub(super) struct Seen {
     pub(super) events: usize,
     pub(super) steps: usize,
     pub(super) spent_cents: i64,
+    /// Times of the schedule.
+    pub(super) slots: usize,
 }
 
 /// Waits until every run has ended.
@@ -50,18 +52,22 @@ pub(super) async fn watch_budget(api: Arc<Api>) {
     loop {
         // Nodes may all be away for a while.
         if let Ok(budget) = api.get(&format!("/api/v1/budgets/{BUDGET}")).await {
-            let (used, cap) = used(&budget);
+            let (used, cap) = used(&budget).expect("a budget has figures");
             assert!(used <= cap, "{used} of {cap} cents are spent or reserved: {budget}");
         }
         tokio::time::sleep(Duration::from_millis(LOOK_MS / 2)).await;
     }
 }
 
-fn used(budget: &Value) -> (i64, i64) {
-    let cents = |name: &str| budget[name].as_f64().unwrap_or_default();
-    #[expect(clippy::cast_possible_truncation, reason = "budgets here are small")]
-    let whole = |cents: f64| cents.round() as i64;
-    (whole(cents("spent_cents") + cents("reserved_cents")), whole(cents("amount_cents")))
+/// What is spent and reserved of a budget, and what there is, in cents.
+fn used(budget: &Value) -> anyhow::Result<(i64, i64)> {
+    let cents = |name: &str| {
+        let text = budget[name].as_str().context("a budget says what is used")?;
+        let cents: i64 = text.replace('.', "").parse()?;
+        anyhow::Ok(cents)
+    };
+    let cap = budget["amount_cents"].as_i64().context("a budget has a cap")?;
+    Ok((cents("spent")? + cents("reserved")?, cap))
 }
 
 /// Reads every journal, the budget and the audit.
@@ -75,7 +81,9 @@ pub(super) async fn everything(
     for (key, run) in started {
         anyhow::ensure!(ids.contains(run.as_str()), "{key}, {run}, was acknowledged and is lost");
     }
-    let roots = all.iter().filter(|run| run["parent"].is_null()).count();
+    let ticks = all.iter().filter(|run| run["workflow"] == "tick").count();
+    let slots = slots(api, ticks).await?;
+    let roots = all.iter().filter(|run| run["parent_run_id"].is_null()).count() - ticks;
     anyhow::ensure!(roots == started.len(), "{roots} runs were started, not {}", started.len());
     let mut readers = Vec::new();
     let shared = Arc::new(all);
@@ -89,7 +97,7 @@ pub(super) async fn everything(
             anyhow::Ok(seen)
         }));
     }
-    let mut seen = Seen::default();
+    let mut seen = Seen { slots, ..Seen::default() };
     for reader in readers {
         let part = reader.await??;
         seen.runs += part.runs;
@@ -100,13 +108,21 @@ pub(super) async fn everything(
         seen.spent_cents += part.spent_cents;
     }
     let budget = api.get(&format!("/api/v1/budgets/{BUDGET}")).await?;
-    let (used, cap) = used(&budget);
+    let (used, cap) = used(&budget)?;
     anyhow::ensure!(used <= cap, "the budget is passed: {budget}");
     anyhow::ensure!(used == seen.spent_cents, "{} cents were spent: {budget}", seen.spent_cents);
-    let setup = crew.setup.lock().expect("nobody panics with it");
-    let audit = tokio::task::block_in_place(|| setup.ask(&["audit", "verify"]));
-    audit.context("the audit does not verify")?;
+    crew.ask(&["audit", "verify"]).context("the audit does not verify")?;
     Ok(seen)
+}
+
+/// The times of the schedule: each was one run, and there are no others.
+async fn slots(api: &Api, ticks: usize) -> anyhow::Result<usize> {
+    let slots = api.all("/api/v1/schedules/clock/slots").await?;
+    let runs: Vec<&str> = slots.iter().filter_map(|slot| slot["run_id"].as_str()).collect();
+    let distinct: BTreeSet<&&str> = runs.iter().collect();
+    anyhow::ensure!(distinct.len() == runs.len(), "a run stands for two times of the schedule");
+    anyhow::ensure!(runs.len() == ticks, "{ticks} runs for {} times: {slots:?}", runs.len());
+    Ok(slots.len())
 }
 
 /// One run: its events are dense, and each step ended once.
@@ -115,18 +131,18 @@ async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> 
     let events = api.all(&format!("/api/v1/runs/{id}/journal")).await?;
     let mut done: BTreeMap<String, usize> = BTreeMap::new();
     for (number, event) in (1u64..).zip(&events) {
-        anyhow::ensure!(event["id"].as_u64() == Some(number), "{id}: no event {number}: {event}");
-        let step = event["step_id"].as_str().unwrap_or_default();
-        let place = format!("{step}[{}]", event["index"]);
-        match event["type"].as_str().unwrap_or_default() {
-            "node.completed" => {
-                *done.entry(place).or_default() += 1;
-                seen.steps += 1;
-                if step == "spend" {
-                    seen.spent_cents += COST_CENTS;
-                }
-            }
-            _ => {}
+        anyhow::ensure!(
+            event["eventId"].as_u64() == Some(number),
+            "{id}: no event {number}: {event}"
+        );
+        if event["type"] != "node.completed" {
+            continue;
+        }
+        let step = event["payload"]["nodeId"].as_str().context("a step has an id")?;
+        *done.entry(step.to_owned()).or_default() += 1;
+        seen.steps += 1;
+        if step == "spend" {
+            seen.spent_cents += COST_CENTS;
         }
     }
     let twice = done.iter().find(|(_, times)| **times > 1);

@@ -18,6 +18,7 @@ enum Fault {
     Restart,
     Cut,
     Pause,
+    Stop,
 }
 
 /// What became of it.
@@ -30,7 +31,7 @@ pub(super) struct Fate {
 pub(super) fn lasts(options: &Options) -> Duration {
     let kills = options.kills as u64 * (options.apart_ms + options.lease_ms);
     let pauses = options.pauses as u64 * (2 * options.lease_ms + CALM_MS);
-    let others = (options.restarts + options.cuts) as u64 * (CALM_MS + AWAY_MS);
+    let others = (options.restarts + options.cuts + options.stops) as u64 * (CALM_MS + AWAY_MS);
     Duration::from_millis((kills + pauses + others).max(1000))
 }
 
@@ -46,6 +47,7 @@ pub(super) async fn play(
         .chain(many(Fault::Restart, options.restarts))
         .chain(many(Fault::Cut, options.cuts))
         .chain(many(Fault::Pause, options.pauses))
+        .chain(many(Fault::Stop, options.stops))
         .collect();
     let mut fates = Vec::new();
     let mut killed = None::<Instant>;
@@ -97,6 +99,12 @@ fn inflict(
             let times = taken_over(crew, &id, patience)?;
             crew.signal(at, "-CONT")?;
             Ok((format!("node {at} stands still past its lease, and wakes"), times))
+        }
+        Fault::Stop => {
+            let id = crew.stop(at)?;
+            let times = taken_over(crew, &id, patience)?;
+            crew.revive(at)?;
+            Ok((format!("node {at} is told to stop, and starts again"), times))
         }
         Fault::Restart => {
             let mut setup = crew.setup.lock().expect("nobody panics with it");

@@ -2,6 +2,7 @@
 
 use super::Dice;
 use super::api::Api;
+use super::follow;
 use super::node::WORKFLOWS;
 use anyhow::Context as _;
 use reqwest::{Method, StatusCode};
@@ -14,6 +15,9 @@ use std::time::Duration;
 const LOOK_MS: u64 = 300;
 /// Starts at the same time.
 const STARTERS: usize = 16;
+
+/// One run of so many is followed live.
+const FOLLOWED: usize = 20;
 
 /// How fast runs are started.
 #[derive(Clone, Copy)]
@@ -45,7 +49,7 @@ pub(super) async fn start(
         let api = Arc::clone(&api);
         starters.push(tokio::spawn(async move {
             let mut dice = Dice::new(seed * 1000 + starter as u64);
-            let mut started = Started::new();
+            let (mut started, mut followers) = (Started::new(), Vec::new());
             for number in (starter..runs).step_by(STARTERS) {
                 let key = format!("run-{number}");
                 let run = one(&api, number, &key).await?;
@@ -54,8 +58,15 @@ pub(super) async fn start(
                     let again = one(&api, number, &key).await?;
                     anyhow::ensure!(again == run, "{key} was started twice: {run}, {again}");
                 }
+                if number % FOLLOWED == 0 {
+                    let (api, run) = (Arc::clone(&api), run.clone());
+                    followers.push(tokio::spawn(async move { follow::to_end(&api, &run).await }));
+                }
                 started.insert(key, run);
                 tokio::time::sleep(pace.each).await;
+            }
+            for follower in followers {
+                follower.await??;
             }
             anyhow::Ok(started)
         }));

@@ -63,6 +63,7 @@ impl Setup {
             std::fs::write(dir.path().join(format!("{name}.yaml")), text)?;
         }
         std::fs::write(dir.path().join("child.yaml"), include_str!("child.yaml"))?;
+        std::fs::write(dir.path().join("tick.yaml"), include_str!("tick.yaml"))?;
         let server = Server::start(&[]).map_err(|why| anyhow::anyhow!(why))?;
         let url = server.url();
         let (lease_ms, loud) = (options.lease_ms, options.loud);
@@ -78,9 +79,8 @@ impl Setup {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.sluice);
-        command.args(args).arg("--data").arg(self.data()).env("SLUICE_DATABASE_URL", "file:url");
-        command.arg("--database-url").arg(&self.url);
-        command.env_remove("SLUICE_DATABASE_URL").current_dir(self.dir.path());
+        command.args(args).arg("--data").arg(self.data());
+        command.args(["--database-url", &self.url]).current_dir(self.dir.path());
         command.env("SLUICE_LEASE_MS", self.lease_ms.to_string());
         command
     }
@@ -97,9 +97,9 @@ impl Setup {
     /// Starts a node, and waits until it serves.
     fn start(&self) -> anyhow::Result<Node> {
         let before = self.ids();
-        let answers = self.dir.path().join("answers.yaml");
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--mock"]);
-        command.arg(&answers).stdin(Stdio::null()).stdout(Stdio::piped());
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--mock", "answers.yaml"];
+        let mut command = self.command(&serve);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.env("SLUICE_LIMITS_RATE_PER_SECOND", "100000");
         command.env("SLUICE_LIMITS_RATE_BURST", "100000");
         command.stderr(if self.loud { Stdio::inherit() } else { Stdio::null() });
@@ -153,6 +153,22 @@ impl Crew {
         node.child.kill()?;
         node.child.wait()?;
         Ok(node.id)
+    }
+
+    /// Tells a node to stop, and waits until it has. Answers its id.
+    pub(super) fn stop(&self, at: usize) -> anyhow::Result<String> {
+        let id = self.signal(at, "-TERM")?;
+        let mut node = self.nodes[at].lock().expect("nobody panics with it");
+        let mut node = node.take().context("it lives")?;
+        let ended = node.child.wait()?;
+        anyhow::ensure!(ended.success(), "a node that was told to stop ended with {ended}");
+        Ok(id)
+    }
+
+    /// What a command prints; its failure is ours.
+    pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
+        let setup = self.setup.lock().expect("nobody panics with it");
+        tokio::task::block_in_place(|| setup.ask(args))
     }
 
     /// Starts a node where one was killed.

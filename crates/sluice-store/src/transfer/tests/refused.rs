@@ -170,7 +170,7 @@ fn what_an_older_process_has_still_on_its_way_is_left_out() {
     let newer = Target::open(&url, None).unwrap().begin(source).unwrap().turn;
     assert!(older < newer);
     let row = vec![Cell::Text("a".to_owned()), Cell::Int(1), Cell::Int(1)];
-    assert!(!target.put(older, Table::Webhook, &[row.clone()], 1).unwrap());
+    assert!(!target.put(older, Table::Webhook, std::slice::from_ref(&row), 1).unwrap());
     assert!(!target.end(older).unwrap());
     assert_eq!(psql(&url, "SELECT count(*) FROM webhook"), "0");
     assert!(target.put(newer, Table::Webhook, &[row], 1).unwrap());
