@@ -11,7 +11,7 @@ use super::column::{Id, Text, get, most, some_text};
 use super::fault::Fault;
 use super::migrate::{self, OpenError, Unfinished};
 use super::outside;
-use super::session::{self, Pipeline, Session, step};
+use super::session::{Pipeline, Session, step};
 use crate::limits::TRANSFER_PAGE_ROWS;
 use crate::transfer::TransferError;
 use crate::transfer::table::{Cell, Kind, Row, Table};
@@ -57,13 +57,13 @@ pub(crate) struct State {
 impl Target {
     /// Connects, and brings the schema up to date.
     pub(crate) fn open(url: &str, schema: Option<&str>) -> Result<Target, OpenError> {
-        let config = outside::config(url, schema)?;
+        let address = outside::config(url, schema)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| OpenError::Failed(error.to_string()))?;
         let local = LocalSet::new();
         let session = local.block_on(&runtime, async {
-            let session = Session::connect(&config, None).await?;
-            migrate::migrate(&session, schema, Unfinished::Allowed).await?;
+            let session = Session::connect(&address, None).await?;
+            migrate::migrate(&session, address.schema(), Unfinished::Allowed).await?;
             Ok::<Session, OpenError>(session)
         })?;
         Ok(Target { runtime, local, session })
@@ -159,8 +159,8 @@ impl Rows<'_> {
                     self.page.insert(Box::pin(rows))
                 }
             };
-            let next =
-                session::in_time(async { page.next().await.transpose().map_err(Fault::from) });
+            let next = async { page.next().await.transpose().map_err(Fault::from) };
+            let next = self.target.session.in_time(next);
             match next.await? {
                 Some(row) => {
                     let row = read(self.table, &row)?;
