@@ -18,6 +18,7 @@ use clap::Args;
 use faults::Fate;
 use node::{Crew, Setup};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,14 +85,16 @@ impl Dice {
     }
 }
 
+/// A row of the table.
+fn told([when, what, taken, p50, max]: [&str; 5]) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{when:>8}  {what:<52} {taken:>10} {p50:>8} {max:>8}")
+}
+
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let setup = Setup::new(options)?;
     let crew = Arc::new(Crew::start(setup, options).await?);
     let api = Arc::new(Api::new(Arc::clone(&crew))?);
-    println!(
-        "{:>8}  {:<44} {:>9} {:>8} {:>8}",
-        "s", "what happened", "taken over", "p50 s", "max s"
-    );
+    told(["s", "what happened", "taken over", "p50 s", "max s"])?;
     let begun = Instant::now();
     // Runs are started all the while, and questions answered.
     let pace = load::Pace::over(options.runs, faults::lasts(options));
@@ -121,11 +124,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let bound_s = Duration::from_millis(options.lease_ms + 2000).as_secs_f64();
     let p99_s = p99_s.unwrap_or_default();
     anyhow::ensure!(p99_s < bound_s, "taking over took {p99_s:.2} s, more than {bound_s:.2} s");
-    println!(
-        "{all} runs, {} with those they started: all ended, {:.1} s",
-        seen.runs,
-        took.as_secs_f64()
-    );
+    let (runs, took_s) = (seen.runs, took.as_secs_f64());
+    let line = format!("{all} runs, {runs} with those they started: all ended, {took_s:.1} s");
+    writeln!(std::io::stdout(), "{line}")?;
     Ok(json!({
         "bench": "cluster",
         "nodes": options.nodes,

@@ -1,7 +1,7 @@
 //! What goes wrong, one thing after the other.
 
 use super::node::Crew;
-use super::{Dice, Options};
+use super::{Dice, Options, told};
 use anyhow::Context as _;
 use sluice_store::postgres::server::Proxy;
 use std::time::{Duration, Instant};
@@ -69,21 +69,21 @@ pub(super) async fn play(
         }
         let when = begun.elapsed();
         let (what, times) = tokio::task::block_in_place(|| inflict(crew, options, fault, at))?;
-        told(when, &what, &times);
+        tell(when, &what, &times)?;
         fates.push(Fate { times });
         tokio::time::sleep(Duration::from_millis(CALM_MS / 2 + dice.below(1000) as u64)).await;
     }
     Ok(fates)
 }
 
-fn told(when: Duration, what: &str, times: &[Duration]) {
+fn tell(when: Duration, what: &str, times: &[Duration]) -> std::io::Result<()> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
     let second = |at: usize| sorted.get(at).map(|time| format!("{:.2}", time.as_secs_f64()));
     let p50 = second(sorted.len() / 2).unwrap_or_default();
     let max = second(sorted.len().saturating_sub(1)).unwrap_or_default();
     let taken = if times.is_empty() { String::new() } else { times.len().to_string() };
-    println!("{:>8.1}  {what:<44} {taken:>9} {p50:>8} {max:>8}", when.as_secs_f64());
+    told([&format!("{:.1}", when.as_secs_f64()), what, &taken, &p50, &max])
 }
 
 fn inflict(
