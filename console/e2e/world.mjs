@@ -39,8 +39,9 @@ export class World {
   /** What a page complained of, beside a server that was killed. */
   complaints = [];
 
-  static async open(binary, executablePath) {
+  static async open(binary, executablePath, answers = "answers.yaml") {
     const world = new World();
+    world.answers = answers;
     world.binary = binary;
     world.dir = mkdtempSync(join(tmpdir(), "sluice-console-"));
     world.data = join(world.dir, "data");
@@ -55,7 +56,7 @@ export class World {
   }
 
   async serve() {
-    const mock = fileURLToPath(new URL("answers.yaml", import.meta.url));
+    const mock = fileURLToPath(new URL(this.answers, import.meta.url));
     const listen = `127.0.0.1:${this.port}`;
     const args = ["serve", "--data", this.data, "--listen", listen, "--mock", mock];
     this.server = spawn(this.binary, args, { stdio: "ignore" });

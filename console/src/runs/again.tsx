@@ -17,6 +17,11 @@ interface Wish {
   onChanged: () => void;
 }
 
+/** Most steps that a preview names. */
+const NAMED_MAX = 30;
+/** Most lines of a list at once; the rest is found by typing. */
+const LISTED_MAX = 100;
+
 const FAILED = new Set(["failed", "timed_out", "blocked", "cancelled"]);
 
 export function Again({ way, state, onClose, onChanged }: Wish) {
@@ -37,7 +42,8 @@ function Preview({ repeats, error, asking }: { repeats: readonly string[] | unde
         "No step is done a second time."
       ) : (
         <>
-          <strong>Done a second time:</strong> {repeats.join(", ")}
+          <strong>Done a second time:</strong> {repeats.slice(0, NAMED_MAX).join(", ")}
+          {repeats.length > NAMED_MAX && ` and ${repeats.length - NAMED_MAX} more`}
         </>
       )}
     </div>

@@ -7,6 +7,7 @@ import { Badge, words } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link, runPath, useWord } from "../route";
 import { Course } from "./course";
+import { flowsOf, useCrossings } from "./crossings";
 import { Events } from "./events";
 import { Graph } from "./graph";
 import { Inspector } from "./inspector";
@@ -137,6 +138,8 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
     () => new Map(state.node_results.map((one) => [one.node_id, one.status])),
     [state.node_results],
   );
+  const crossings = useCrossings(state.run_id, node, live.feed);
+  const flows = useMemo(() => flowsOf(state.run_id, crossings), [state.run_id, crossings]);
   return (
     <div className={node ? "run-body" : "run-body alone-view"}>
       <div className="views">
@@ -156,13 +159,25 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
           ))}
         </div>
         <div className="view" id="view" role="tabpanel" aria-labelledby={`tab-${view}`} tabIndex={0}>
-          {view === "graph" && <Graph steps={detail.steps} status={status} chosen={chosen} onChoose={setStep} />}
+          {view === "graph" && (
+            <Graph steps={detail.steps} status={status} flows={flows} chosen={chosen} onChoose={setStep} />
+          )}
           {view === "timeline" && <Timeline state={state} chosen={chosen} onChoose={setStep} />}
           {view === "events" && <Events run={state.run_id} feed={live.feed} chosen={chosen} onChoose={setStep} />}
           {view === "result" && <Result detail={detail} state={state} />}
         </div>
       </div>
-      {node && <Inspector run={state.run_id} state={state} node={node} feed={live.feed} onClose={() => setStep("")} />}
+      {node && (
+        <Inspector
+          run={state.run_id}
+          state={state}
+          node={node}
+          feed={live.feed}
+          crossings={crossings}
+          onChoose={setStep}
+          onClose={() => setStep("")}
+        />
+      )}
     </div>
   );
 }

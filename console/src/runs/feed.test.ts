@@ -65,3 +65,24 @@ test("many events make few looks, and the last is looked at", async () => {
   expect(looks).toBe(during + 1);
   vi.useRealTimers();
 });
+
+test("counts and times follow what is told, until a state says them", () => {
+  const feed = new Feed();
+  const before = {
+    status: "running",
+    pending_count: 1,
+    waiting_count: 0,
+    in_flight_count: 0,
+    executed_count: 0,
+    failed_count: 0,
+    node_results: [{ node_id: "a", status: "pending", started_at: null, duration_ms: null }],
+  } as never;
+  feed.push([event(1, "node.started")]);
+  expect(feed.over(before)).toMatchObject({ pending_count: 0, in_flight_count: 1 });
+  feed.push([event(2, "node.completed", { nodeId: "a", durationMs: 40 })]);
+  const after = feed.over(before);
+  expect(after).toMatchObject({ pending_count: 0, in_flight_count: 0, executed_count: 1 });
+  expect(after.node_results[0]).toMatchObject({ started_at: "2026-01-01T00:00:00Z", duration_ms: 40 });
+  feed.known(2);
+  expect(feed.over(before)).toBe(before);
+});

@@ -8,6 +8,7 @@ import { Loading, Refusal } from "../parts/states";
 import { Badge, ended } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link } from "../route";
+import { type Crossing, Values } from "./crossings";
 import { Decision } from "./decision";
 import { type Feed, word } from "./feed";
 import type { Node, RunState } from "./live";
@@ -22,10 +23,12 @@ interface Wish {
   state: RunState;
   node: Node;
   feed: Feed;
+  crossings: readonly Crossing[];
+  onChoose: (step: string) => void;
   onClose: () => void;
 }
 
-export function Inspector({ run, state, node, feed, onClose }: Wish) {
+export function Inspector({ run, state, node, feed, crossings, onChoose, onClose }: Wish) {
   const step = node.node_id;
   // While text streams the step is not asked for with every part of it.
   const settled = node.status === "streaming" ? "streaming" : feed.touched.get(step);
@@ -56,6 +59,7 @@ export function Inspector({ run, state, node, feed, onClose }: Wish) {
       )}
       {detail.isPending && !detail.error && <Loading what="the step" />}
       {detail.data && <Sections detail={detail.data} shown={node} />}
+      <Values run={run} step={step} crossings={crossings} onChoose={onChoose} />
     </aside>
   );
 }

@@ -63,7 +63,7 @@ function Picture({ shown, plan }: { shown: Version; plan: Plan | null }) {
     <div className="card">
       {plan && (
         <div className="picture">
-          <Graph steps={steps} status={null} chosen={null} onChoose={null} />
+          <Graph steps={steps} status={null} flows={[]} chosen={null} onChoose={null} />
         </div>
       )}
       <details className="document">
