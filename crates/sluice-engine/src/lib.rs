@@ -10,6 +10,7 @@ pub mod definition;
 pub mod engine;
 pub mod error;
 pub mod feed;
+pub mod forecast;
 pub mod limits;
 pub mod observe;
 pub mod provenance;
