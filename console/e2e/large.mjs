@@ -155,7 +155,7 @@ export async function large(world, steps = 5_000, seconds = 20, pictures = null)
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [binary, chromium, steps = "5000", seconds = "20", pictures] = process.argv.slice(2);
-  const world = await World.open(binary, chromium, "lanes.yaml");
+  const world = await World.open(binary, chromium, { answers: "lanes.yaml" });
   let failed = false;
   try {
     await large(world, Number(steps), Number(seconds), pictures);

@@ -39,7 +39,8 @@ export class World {
   /** What a page complained of, beside a server that was killed. */
   complaints = [];
 
-  static async open(binary, executablePath, answers = "answers.yaml") {
+  /** `fill` is called with the data directory before the server starts. */
+  static async open(binary, executablePath, { answers = "answers.yaml", fill = () => {} } = {}) {
     const world = new World();
     world.answers = answers;
     world.binary = binary;
@@ -47,6 +48,7 @@ export class World {
     world.data = join(world.dir, "data");
     const config = join(ROOT, "examples/demo/config.yaml");
     execFileSync(binary, ["apply", "-f", config, "--data", world.data], { stdio: "ignore" });
+    fill(world.data);
     world.port = await freePort();
     world.origin = `http://127.0.0.1:${world.port}`;
     await world.serve();

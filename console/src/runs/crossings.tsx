@@ -21,7 +21,7 @@ export function useCrossings(run: string, node: Node | undefined, feed: Feed): r
   const found = useQuery({
     queryKey: ["run", run, "provenance", step, when],
     queryFn: async ({ signal }) => {
-      const query = { step, hops: 1 };
+      const query = { step, steps: 1 };
       return (await ask("get", "/api/v1/runs/{run}/provenance", { path: { run }, query, signal })).data.rows;
     },
     enabled: node !== undefined,

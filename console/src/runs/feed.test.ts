@@ -32,9 +32,16 @@ test("text begins anew with each attempt", () => {
   const feed = new Feed();
   const delta = (id: number, attempt: number, text: string) => event(id, "node.stream.delta", { nodeId: "a", attempt, text });
   feed.push([delta(1, 1, "one "), delta(2, 1, "two")]);
-  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "one two" });
+  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "one two", cut: false });
   feed.push([delta(3, 2, "again")]);
-  expect(feed.said.get("a")).toEqual({ attempt: 2, text: "again" });
+  expect(feed.said.get("a")).toEqual({ attempt: 2, text: "again", cut: false });
+});
+
+test("a page that comes late says that something was said before", () => {
+  const feed = new Feed();
+  feed.push([event(7, "node.stream.delta", { nodeId: "a", attempt: 1, deltaIndex: 3, text: "end" })]);
+  feed.push([event(8, "node.stream.delta", { nodeId: "a", attempt: 1, deltaIndex: 4, text: "." })]);
+  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "end.", cut: true });
 });
 
 test("only so many events are kept, the newest", () => {

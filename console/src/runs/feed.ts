@@ -64,6 +64,8 @@ function besides(event: Event, status: string): Told["more"] {
 export interface Said {
   attempt: number;
   text: string;
+  /** Whether more was said before what is kept. */
+  cut: boolean;
 }
 
 /** A word of an event's payload. */
@@ -116,8 +118,12 @@ export class Feed {
   #hear(node: string, event: Event): void {
     const attempt = Number(event.payload.attempt ?? 0);
     const before = this.said.get(node);
-    const kept = before?.attempt === attempt ? before.text : "";
-    this.said.set(node, { attempt, text: (kept + (word(event, "text") ?? "")).slice(-SAID_MAX) });
+    const kept = before?.attempt === attempt ? before : null;
+    const text = (kept?.text ?? "") + (word(event, "text") ?? "");
+    // The first part that is heard of a step is its first one, or something came before it.
+    const late = !before && Number(event.payload.deltaIndex ?? 0) > 0;
+    const cut = (kept?.cut ?? late) || text.length > SAID_MAX;
+    this.said.set(node, { attempt, text: text.slice(-SAID_MAX), cut });
   }
 
   /** Puts events of the past before those that are kept. */

@@ -437,12 +437,12 @@ struct RenewedShown {
 
 async fn renewed<Q, B>(
     ask: &Ask<Q, B>,
-    source: &Run,
+    now: &Run,
     renewal: Renewal<'_>,
     preview: bool,
 ) -> Done<Reply<RenewedShown>> {
-    let name = |at: u32| source.definition.plan.steps[at as usize].id.clone();
-    let repeats = renewal.repeated().into_iter().map(name).collect();
+    let name = |at: u32| now.definition.plan.steps[at as usize].id.clone();
+    let repeats = renewal.repeated(now).into_iter().map(name).collect();
     let run_id = if preview {
         None
     } else {
@@ -519,7 +519,7 @@ async fn branch(ask: Ask<Nothing, BranchBody>) -> Done<Reply<RenewedShown>> {
     let set = body.set.iter().map(|(place, value)| (place.as_str(), value.clone()));
     let changes = course::changes(&source, set)?;
     let renewal = Renewal::branch(&source, body.args.clone(), &changes);
-    renewed(&ask, &source, renewal, body.preview).await
+    renewed(&ask, &now, renewal, body.preview).await
 }
 
 /// Who does which step.

@@ -125,3 +125,23 @@ async fn values_are_followed_as_far_as_asked() {
     assert_eq!(world.send(&none).await.status, 400);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_tells_what_the_run_has_done_since() {
+    let world = World::new().await;
+    let admin = world.alfa.admin();
+    let document =
+        "name: fork\nsteps:\n  - {id: a, command: go}\n  - {id: b, command: 'use ${a.stdout}'}\n";
+    let run = world.start(&world.alfa, document).await;
+    world.until(&world.alfa, &run, "completed").await;
+    let preview = |at: u64| {
+        let body = json!({"at": at, "preview": true});
+        let ask = Ask::post(&format!("/api/v1/runs/{run}/branch"), &body).bearer(admin);
+        let world = &world;
+        async move { world.done(202, &ask).await["repeats"].clone() }
+    };
+    assert_eq!(preview(1).await, json!(["b"]));
+    assert_eq!(preview(2).await, json!([]));
+    assert_eq!(preview(0).await, json!(["a", "b"]));
+    world.stop().await;
+}
