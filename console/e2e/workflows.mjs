@@ -7,6 +7,7 @@ export async function dryRun(world) {
   const count = async () => (await world.api("/api/v1/runs?workflow=vendor-review&limit=500")).length;
   const before = await count();
   await page.goto(`${world.origin}/workflows/vendor-review`);
+  await page.locator("form", { hasText: "Goes to demo" }).getByText("healthy").waitFor();
   await page.getByRole("button", { name: "Dry run" }).click();
   await page.getByText("This is needed.").waitFor();
   await page.getByLabel(/^vendor/).fill("Northwind Paper");

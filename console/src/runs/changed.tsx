@@ -161,7 +161,7 @@ function Edited({ name, text, wrong, onChange, onDrop }: EditedWish) {
       <textarea
         id={id}
         className="mono"
-        rows={2}
+        rows={Math.min(10, text.split("\n").length + 1)}
         value={text}
         aria-invalid={wrong}
         onChange={(event) => onChange(event.target.value)}

@@ -37,7 +37,7 @@ const here = (run: string, step: string) => (place: Crossing["source"]) => place
 export function flowsOf(run: string, crossings: readonly Crossing[]): Flow[] {
   return crossings
     .filter((one) => one.source.run_id === run && one.target.run_id === run && one.source.node_id !== "")
-    .map((one) => ({ from: one.source.node_id, to: one.target.node_id, label: visible(one.target_input_path) }));
+    .map((one) => ({ from: one.source.node_id, to: one.target.node_id, label: visible(one.source_output_path) }));
 }
 
 interface Wish {

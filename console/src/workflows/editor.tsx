@@ -80,9 +80,12 @@ export default function Editor({ from }: { from: Version | null }) {
         <div className="found">
           {checked.error && <Refusal error={checked.error} />}
           <Findings report={checked.data} current={current !== undefined} onShow={show} />
-          <div className="card picture">
+          <div className={checked.data?.plan ? "card picture" : "card picture stale"}>
             {steps.length > 0 ? (
-              <Graph steps={steps} status={null} flows={[]} chosen={null} onChoose={null} />
+              <>
+                {!checked.data?.plan && <p className="muted small">As the document was before the problems.</p>}
+                <Graph steps={steps} status={null} flows={[]} chosen={null} onChoose={null} />
+              </>
             ) : (
               <Empty title="No graph yet">It is drawn once the document can be read.</Empty>
             )}

@@ -16,6 +16,7 @@ const STATUS: Readonly<Record<string, string>> = {
   stop: "would_be_stopped",
   skip: "would_be_skipped",
   fail: "would_fail",
+  depends: "depends_on_the_rest",
 };
 
 const statusOf = (step: Step): string => STATUS[step.outcome] ?? "not_known";
@@ -38,8 +39,8 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
     <section className="card forecast" aria-label="Dry run">
       <h2>Dry run: what the gates say now</h2>
       <p role="status">
-        <strong>{summary(steps)}.</strong> Nothing was started. Steps are judged as if those before them had said nothing;
-        what they say may change this.
+        <strong>{summary(steps)}.</strong> Nothing was started. Whoever works on a step has not said anything yet, and what
+        they say may change this.
       </p>
       {forecast.gateways.length > 0 && (
         <p className="bar small">
@@ -64,6 +65,9 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
   );
 }
 
+/** Outcomes whose reason is not in their name. */
+const WHY = new Set(["skip", "fail"]);
+
 /** What a run that only looks says of itself goes without saying here. */
 const told = (reason: string | null | undefined) => reason?.replace(/^the run only looks: /, "") ?? "";
 
@@ -71,6 +75,7 @@ function StepLine({ step }: { step: Step }) {
   const head = (
     <>
       <span className="grow cut">{visible(step.node_id)}</span>
+      {step.conditional && step.outcome !== "depends" && <span className="muted small">if it comes to that</span>}
       {step.gateway && <span className="muted small">{visible(step.gateway)}</span>}
       <Badge status={statusOf(step)} />
     </>
@@ -80,7 +85,8 @@ function StepLine({ step }: { step: Step }) {
     return (
       <div className="bar">
         {head}
-        {step.outcome !== "ask" && step.reason && <p className="muted small">{visible(told(step.reason))}</p>}
+        {step.outcome === "depends" && <p className="muted small">Its condition looks at what steps before it say.</p>}
+        {WHY.has(step.outcome) && step.reason && <p className="muted small">{visible(told(step.reason))}</p>}
       </div>
     );
   }

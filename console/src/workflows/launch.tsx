@@ -11,6 +11,7 @@ import { go, Link, runPath, useWord } from "../route";
 import { Graph } from "../runs/graph";
 import { useMay } from "../session";
 import { type Forecast, ForecastCard, foreseen } from "./forecast";
+import { Gateway } from "./gateway";
 import { drawnOf, type Plan } from "./plan";
 
 type Version = Schemas["VersionShown"];
@@ -129,6 +130,7 @@ function Form({ name, fields, onForecast }: FormWish) {
   return (
     <form className="card" onSubmit={start} noValidate>
       <h2>Start it</h2>
+      <Gateway workflow={name} />
       <Fields fields={fields} drafts={drafts} wrong={wrong} onChange={change} />
       {refused !== null && <Refusal error={refused} />}
       <div className="bar">

@@ -6,7 +6,9 @@ use crate::refused::{self, Done};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use sluice_core::expr::Expr;
 use sluice_core::journal::envelope::Shown;
+use sluice_core::plan::step::Step;
 use std::collections::BTreeMap;
 
 /// What the gates would say of a run.
@@ -27,8 +29,11 @@ pub struct ForecastShown {
 pub struct StepForecast {
     /// The step, or an instance of it.
     pub node_id: String,
-    /// `send`, `ask` (a person), `stop` (a gate), `skip`, `fail`, or `unknown`.
+    /// `send`, `ask` (a person), `stop` (a gate), `skip`, `fail`, `depends` (on what
+    /// steps before it say), or `unknown`.
     pub outcome: String,
+    /// Whether it comes to that only if steps before it say the right things.
+    pub conditional: bool,
     /// Why, for people.
     pub reason: Option<String>,
     /// Where it would go.
@@ -52,7 +57,7 @@ pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<ForecastS
     let request = start::filled(house, ready, wish);
     let plan = &request.stored.definition.plan;
     let workflow = plan.name.clone();
-    let mut steps: Vec<StepForecast> = plan.steps.iter().map(|step| unknown(&step.id)).collect();
+    let mut steps: Vec<StepForecast> = plan.steps.iter().map(unknown).collect();
     let engine = &house.service().engine;
     let forecast = engine.forecast(request).await.map_err(refused::start)?;
     let mut places: BTreeMap<String, usize> =
@@ -77,10 +82,14 @@ pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<ForecastS
     })
 }
 
-fn unknown(node_id: &str) -> StepForecast {
+fn unknown(step: &Step) -> StepForecast {
+    let of_others = |expr: &Expr| expr.references().any(|one| one.path.head() != "args");
+    let conditional = step.condition.as_ref().is_some_and(of_others)
+        || step.edges.iter().any(|edge| edge.condition.is_some());
     StepForecast {
-        node_id: node_id.to_owned(),
+        node_id: step.id.clone(),
         outcome: "unknown".to_owned(),
+        conditional,
         reason: None,
         gateway: None,
         decision: None,
@@ -92,10 +101,7 @@ fn see(steps: &mut Vec<StepForecast>, places: &mut BTreeMap<String, usize>, even
     let mut envelope: Value = serde_json::from_str(&event.json).unwrap_or_default();
     let Value::Object(payload) = envelope["payload"].take() else { return };
     let Some(node) = payload.get("nodeId").and_then(Value::as_str) else { return };
-    let at = *places.entry(node.to_owned()).or_insert_with(|| {
-        steps.push(unknown(node));
-        steps.len() - 1
-    });
+    let Some(at) = place_of(steps, places, node) else { return };
     let step = &mut steps[at];
     let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
     match event.kind.as_str() {
@@ -115,7 +121,12 @@ fn see(steps: &mut Vec<StepForecast>, places: &mut BTreeMap<String, usize>, even
             // Without a decision it is a question, or nothing is done at all.
             if step.decision.is_none() {
                 let looked = step.reason.as_deref().is_some_and(|why| why.contains("only looks"));
-                step.outcome = if looked { "ask" } else { "skip" }.to_owned();
+                step.outcome = match (looked, step.conditional) {
+                    (true, _) => "ask",
+                    (false, true) => "depends",
+                    (false, false) => "skip",
+                }
+                .to_owned();
             }
         }
         "node.failed" => {
@@ -125,6 +136,29 @@ fn see(steps: &mut Vec<StepForecast>, places: &mut BTreeMap<String, usize>, even
         "node.completed" => step.outcome = "send".to_owned(),
         _ => {}
     }
+}
+
+/// Where a step or an instance of one stands; an instance is like its step.
+fn place_of(
+    steps: &mut Vec<StepForecast>,
+    places: &mut BTreeMap<String, usize>,
+    node: &str,
+) -> Option<usize> {
+    if let Some(at) = places.get(node) {
+        return Some(*at);
+    }
+    let whole = *places.get(node.split('[').next()?)?;
+    let conditional = steps[whole].conditional;
+    steps.push(StepForecast {
+        node_id: node.to_owned(),
+        outcome: "unknown".to_owned(),
+        conditional,
+        reason: None,
+        gateway: None,
+        decision: None,
+    });
+    places.insert(node.to_owned(), steps.len() - 1);
+    Some(steps.len() - 1)
 }
 
 /// The gateway that a decision was made about.

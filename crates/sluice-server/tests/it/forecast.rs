@@ -13,6 +13,7 @@ steps:
   - {id: pay, agent: mock, command: 'Pay ${look.outputs.found}.', approval: required, depends_on: [look]}
   - {id: ask, approval: required, depends_on: [pay]}
   - {id: never, agent: mock, command: Go., condition: 'false', depends_on: [ask]}
+  - {id: maybe, agent: mock, command: Go., condition: look.outputs.found == 'x', depends_on: [look]}
 ";
 
 async fn outcomes(world: &World, body: &Value) -> (Value, Vec<String>) {
@@ -42,7 +43,7 @@ async fn a_forecast_tells_each_step_and_starts_nothing() {
     let before = world.alfa.everything().await;
     let args = json!({"args": {"who": "Northwind"}});
     let (forecast, told) = outcomes(&world, &args).await;
-    assert_eq!(told, ["look send", "pay ask", "ask ask", "never skip"]);
+    assert_eq!(told, ["look send", "pay ask", "ask ask", "never skip", "maybe depends"]);
     assert_eq!(forecast["whole"], true);
     let decision = &forecast["steps"][0]["decision"];
     assert_eq!(decision["disposition"], "allow");
@@ -62,7 +63,7 @@ async fn a_forecast_is_judged_by_the_freedom_that_the_run_would_have() {
     put(&world, "/api/v1/deployments/ahead", &deployment).await;
     let args = json!({"args": {"who": "Northwind"}});
     let (_, told) = outcomes(&world, &args).await;
-    assert_eq!(told, ["look ask", "pay ask", "ask ask", "never skip"]);
+    assert_eq!(told, ["look ask", "pay ask", "ask ask", "never skip", "maybe depends"]);
     world.stop().await;
 }
 
