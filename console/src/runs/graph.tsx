@@ -1,7 +1,7 @@
 // The steps of a run or workflow as a graph. Many are drawn in another way: see `large`.
-import { Background, Controls, type Edge, MarkerType, MiniMap, ReactFlow } from "@xyflow/react";
+import { Background, Controls, type Edge, MarkerType, MiniMap, ReactFlow, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
-import { useMemo, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { Empty, Loading } from "../parts/states";
 import { type Placed, usePlaced } from "./field";
 import { LargeGraph } from "./large";
@@ -78,6 +78,19 @@ function useEdges({ steps }: Placed<Drawn>, flows: readonly Flow[]): Edge[] {
   }, [plain, flows]);
 }
 
+const FIT = { padding: 0.12, minZoom: 0.5, maxZoom: 1.1 };
+/** A preview is small, and shows all of it rather than all its letters. */
+const FIT_ALL = { ...FIT, minZoom: 0.3 };
+
+/** Shows all of a graph again when it becomes another one. */
+function Refit({ to }: { to: Placed<Drawn> }) {
+  const { fitView } = useReactFlow();
+  useEffect(() => {
+    void fitView(FIT_ALL);
+  }, [fitView, to]);
+  return null;
+}
+
 function SmallGraph({ placed, status, flows, chosen, onChoose }: GraphWish & { placed: Placed<Drawn> }) {
   const boxes = useBoxes(placed, status, chosen);
   const edges = useEdges(placed, flows);
@@ -98,10 +111,11 @@ function SmallGraph({ placed, status, flows, chosen, onChoose }: GraphWish & { p
         elementsSelectable={onChoose !== null}
         onlyRenderVisibleElements
         fitView
-        fitViewOptions={{ padding: 0.12, minZoom: 0.5, maxZoom: 1.1 }}
+        fitViewOptions={onChoose ? FIT : FIT_ALL}
         minZoom={0.05}
         proOptions={{ hideAttribution: false }}
       >
+        {!onChoose && <Refit to={placed} />}
         <Background gap={22} />
         <Controls showInteractive={false} />
         {boxes.length >= MAP_FROM && <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="All steps, small" />}

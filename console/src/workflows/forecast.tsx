@@ -16,7 +16,7 @@ const STATUS: Readonly<Record<string, string>> = {
   stop: "would_be_stopped",
   skip: "would_be_skipped",
   fail: "would_fail",
-  depends: "depends_on_the_rest",
+  depends: "not_settled_yet",
 };
 
 const statusOf = (step: Step): string => STATUS[step.outcome] ?? "not_known";
@@ -72,12 +72,14 @@ const WHY = new Set(["skip", "fail"]);
 const told = (reason: string | null | undefined) => reason?.replace(/^the run only looks: /, "") ?? "";
 
 function StepLine({ step }: { step: Step }) {
+  const open = step.outcome === "depends";
+  const hint = open ? "Its condition looks at what steps before it say." : "If what steps before it say lets it run.";
   const head = (
     <>
       <span className="grow cut">{visible(step.node_id)}</span>
-      {step.conditional && step.outcome !== "depends" && <span className="muted small">if it comes to that</span>}
       {step.gateway && <span className="muted small">{visible(step.gateway)}</span>}
       <Badge status={statusOf(step)} />
+      {step.conditional && <p className="muted small">{hint}</p>}
     </>
   );
   const judgement = step.decision as Judgement | null | undefined;
@@ -85,7 +87,6 @@ function StepLine({ step }: { step: Step }) {
     return (
       <div className="bar">
         {head}
-        {step.outcome === "depends" && <p className="muted small">Its condition looks at what steps before it say.</p>}
         {WHY.has(step.outcome) && step.reason && <p className="muted small">{visible(told(step.reason))}</p>}
       </div>
     );
