@@ -38,6 +38,8 @@ type Count = keyof typeof COUNTS;
 const COUNTED = new Map<string, Count>(
   Object.entries(COUNTS).flatMap(([count, statuses]) => statuses.map((status) => [status, count as Count] as const)),
 );
+/** What a status counts as. */
+export const countOf = (status: string): Count | undefined => COUNTED.get(status);
 const SETTLED = new Set(["completed", "failed", "timed_out", "cancelled"]);
 
 interface Told {

@@ -6,19 +6,25 @@ import { Background, Controls, Panel, ReactFlow, type ReactFlowInstance, type Vi
 import { type MouseEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { tone } from "../parts/status";
 import type { Placed } from "./field";
-import { HEIGHT, WIDTH } from "./layout";
+import { type Field, HEIGHT, WIDTH } from "./layout";
 import { type Bounds, extent, ink, type Look, overview, paint, paintMap, type Scene, sight, stepAt, TONES, within } from "./paint";
 import { box, type Box, type Drawn, type GraphWish, KINDS } from "./step";
 
 /** Most steps that are elements. */
-const NEAR_MAX = 240;
+const NEAR_MAX = 200;
+/** Steps that become elements in one frame: more would be felt. */
+const NEW_MAX = 24;
 /** Size below which nobody could read a step. */
-const LEGIBLE = 0.4;
+const LEGIBLE = 0.5;
 /** What is near changes in strides of so many pixels. */
 const STRIDE = 240;
 const MAP = { width: 200, height: 130 };
-const BUSY = new Set(["running", "streaming", "retrying"]);
 const NO_EDGES: never[] = [];
+/** What one looks for among thousands. */
+const WAYS = [
+  ["bad", "Go to what failed"],
+  ["busy", "Go to what runs"],
+] as const;
 
 interface Wish extends GraphWish {
   placed: Placed<Drawn>;
@@ -104,10 +110,25 @@ const same = (one: Bounds | null, other: Bounds | null) =>
   one === other ||
   (one !== null && other !== null && one.left === other.left && one.top === other.top && one.right === other.right && one.bottom === other.bottom);
 
+/** The steps that are elements: those that are near, a few more with each frame. */
+function useNear({ field }: Placed<Drawn>, near: Bounds | null): readonly number[] {
+  const wanted = useMemo(() => (near ? within(field, near, NEAR_MAX) : []), [field, near]);
+  const [there, setThere] = useState<{ field: Field; numbers: readonly number[] }>({ field, numbers: [] });
+  useEffect(() => {
+    const now = new Set(there.field === field ? there.numbers : []);
+    let room = NEW_MAX;
+    const next = wanted.filter((at) => now.has(at) || room-- > 0);
+    if (next.length === now.size && next.every((at) => now.has(at))) return;
+    const frame = requestAnimationFrame(() => setThere({ field, numbers: next }));
+    return () => cancelAnimationFrame(frame);
+  }, [wanted, there, field]);
+  return there.field === field ? there.numbers : [];
+}
+
 function useBoxes({ placed, status, chosen }: Wish, near: Bounds | null): Box[] {
   const { steps, field } = placed;
   const before = useRef(new Map<string, Box>());
-  const numbers = useMemo(() => (near ? within(field, near, NEAR_MAX) : []), [field, near]);
+  const numbers = useNear(placed, near);
   return useMemo(() => {
     const boxes = numbers.flatMap((at) => {
       const step = steps[at];
@@ -132,9 +153,8 @@ function lookAt({ field }: Placed<Drawn>, all: Bounds, at: number, { width, heig
   };
 }
 
-function firstBusy({ steps }: Placed<Drawn>, status: GraphWish["status"]): number {
-  return steps.findIndex((step) => BUSY.has(status?.get(step.node_id) ?? ""));
-}
+/** The first step of a tone, or -1. */
+const firstOf = (scene: Scene, wanted: (typeof TONES)[number]): number => scene.tones.indexOf(TONES.indexOf(wanted));
 
 export function LargeGraph(wish: Wish) {
   const [element, size] = useSize();
@@ -146,7 +166,7 @@ export function LargeGraph(wish: Wish) {
 }
 
 function Pane(wish: Wish & { size: Size }) {
-  const { placed, status, chosen, onChoose, size } = wish;
+  const { placed, chosen, onChoose, size } = wish;
   const scene = useScene(wish);
   const all = useMemo(() => extent(placed.field), [placed.field]);
   const map = useMemo(() => overview(all, MAP.width, MAP.height), [all]);
@@ -154,7 +174,7 @@ function Pane(wish: Wish & { size: Size }) {
   const flow = useRef<ReactFlowInstance<Box> | null>(null);
   const number = chosen === null ? -1 : placed.steps.findIndex((step) => step.node_id === chosen);
   const first = useRef<Viewport | null>(null);
-  first.current ??= lookAt(placed, all, Math.max(0, number >= 0 ? number : firstBusy(placed, status)), size);
+  first.current ??= lookAt(placed, all, Math.max(0, number >= 0 ? number : firstOf(scene, "busy")), size);
   const look = useRef<Look | null>(null);
   look.current = { ...(look.current ?? first.current), ...size };
   const [near, setNear] = useState<Bounds | null>(() => (look.current ? nearby(look.current) : null));
@@ -179,11 +199,10 @@ function Pane(wish: Wish & { size: Size }) {
     const [x, y] = [(event.clientX - left - map.x) / map.zoom, (event.clientY - top - map.y) / map.zoom];
     void flow.current?.setCenter(x, y, { zoom: Math.max(LEGIBLE, look.current?.zoom ?? 1) });
   };
-  const follow = () => {
-    const at = firstBusy(placed, status);
-    if (at >= 0) void flow.current?.setViewport(lookAt(placed, all, at, size));
-  };
-  const busy = scene.tones.includes(TONES.indexOf("busy"));
+  const ways = WAYS.flatMap(([wanted, label]) => {
+    const at = firstOf(scene, wanted);
+    return at < 0 ? [] : [{ label, go: () => void flow.current?.setViewport(lookAt(placed, all, at, size)) }];
+  });
   const pixels = (one: Size) => ({ width: one.width * devicePixelRatio, height: one.height * devicePixelRatio });
   return (
     <>
@@ -210,13 +229,13 @@ function Pane(wish: Wish & { size: Size }) {
       >
         <Background gap={22} />
         <Controls showInteractive={false} onFitView={() => void flow.current?.setViewport(whole)} />
-        {busy && (
-          <Panel position="top-right">
-            <button type="button" className="small" onClick={follow}>
-              Go to what runs
+        <Panel position="top-right" className="bar">
+          {ways.map(({ label, go }) => (
+            <button key={label} type="button" className="small" onClick={go}>
+              {label}
             </button>
-          </Panel>
-        )}
+          ))}
+        </Panel>
         <Panel position="bottom-right" className="map">
           <canvas ref={small} role="img" aria-label="All steps, small" onClick={jump} {...pixels(MAP)} />
         </Panel>

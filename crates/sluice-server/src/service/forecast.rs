@@ -2,6 +2,7 @@
 
 use super::start::{self, Wish};
 use crate::house::House;
+use crate::limits::FORECAST_DECISIONS_MAX;
 use crate::refused::{self, Done};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +39,8 @@ pub struct StepForecast {
     pub reason: Option<String>,
     /// Where it would go.
     pub gateway: Option<String>,
-    /// The decision gate by gate, as the payload of `governance.decided`.
+    /// The decision gate by gate, as the payload of `governance.decided`. In long
+    /// runs it is left out of steps that would just be sent.
     pub decision: Option<Map<String, Value>>,
 }
 
@@ -65,6 +67,7 @@ pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<ForecastS
     for event in &forecast.events {
         see(&mut steps, &mut places, event);
     }
+    bound(&mut steps);
     let mut gateways: Vec<String> = steps.iter().filter_map(|step| step.gateway.clone()).collect();
     gateways.sort_unstable();
     gateways.dedup();
@@ -94,6 +97,12 @@ fn unknown(step: &Step) -> StepForecast {
         gateway: None,
         decision: None,
     }
+}
+
+/// Leaves out what nobody reads of long runs: that step after step would be sent.
+fn bound(steps: &mut [StepForecast]) {
+    let plain = steps.iter_mut().filter(|step| step.outcome == "send");
+    plain.skip(FORECAST_DECISIONS_MAX).for_each(|step| step.decision = None);
 }
 
 /// Takes over what an event says of a step.

@@ -105,6 +105,23 @@ async fn what_could_not_be_started_has_no_forecast() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_forecast_of_a_long_run_is_bounded() {
+    let world = World::new().await;
+    let admin = world.alfa.admin();
+    let mut document = "name: ahead\nversion: 1\nsteps:\n".to_owned();
+    for number in 0..520 {
+        document += &format!("  - {{id: s{number}, agent: mock, command: go}}\n");
+    }
+    let added = Ask::post("/api/v1/workflows", &json!({"document": document})).bearer(admin);
+    world.done(201, &added).await;
+    let (forecast, told) = outcomes(&world, &json!({})).await;
+    assert!(told.len() == 520 && told.iter().all(|one| one.ends_with(" send")), "{told:?}");
+    let steps = forecast["steps"].as_array().unwrap();
+    assert_eq!(steps.iter().filter(|step| step["decision"].is_object()).count(), 500);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn values_are_followed_as_far_as_asked() {
     let world = World::new().await;
     let admin = world.alfa.admin();

@@ -3,8 +3,8 @@
 
 use super::OpenError;
 use super::column::get;
-use super::migrate::{MIGRATIONS, quoted};
 use super::fault::{self, Fault};
+use super::migrate::{MIGRATIONS, quoted};
 use super::session::{self, Session};
 use tokio::task::LocalSet;
 use tokio_postgres::Config;
