@@ -41,6 +41,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) const LISTEN_REFUSED: &str = "listen_refused";
 /// How often new organisations are looked for, in milliseconds.
 const LOOK_MS: u64 = 2000;
+/// The same in a database, which is asked over a connection of its own.
+const LOOK_THERE_MS: u64 = 10_000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
@@ -257,12 +259,14 @@ impl Stop {
 
 /// Waits to be told to stop; meanwhile new organisations are looked for.
 async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Result<()> {
+    let there = config::get().database()?.is_some();
+    let look = Duration::from_millis(if there { LOOK_THERE_MS } else { LOOK_MS });
     loop {
         tokio::select! {
             biased;
             _ = stop.interrupts.recv() => return Ok(()),
             _ = stop.endings.recv() => return Ok(()),
-            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {
+            () = tokio::time::sleep(look) => {
                 if let Err(error) = open.look(out).await {
                     out.note(&format!("an organisation cannot be opened: {error:#}"))?;
                 }
