@@ -53,6 +53,12 @@ pub(crate) struct Options {
     /// How often a node is told to stop and started again, as upgrades do.
     #[arg(long, default_value_t = 2)]
     stops: usize,
+    /// How often a node is cut off from the database for longer than its lease.
+    #[arg(long, default_value_t = 1)]
+    parts: usize,
+    /// Whether the database has a replica, and is killed for it to take its place: 0 or 1.
+    #[arg(long, default_value_t = 0)]
+    failovers: usize,
     /// What chance goes by.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -90,11 +96,12 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     // Runs are started all the while, and questions answered.
     let pace = load::Pace::over(options.runs, faults::lasts(options));
     let starting = tokio::spawn(load::start(Arc::clone(&api), options.runs, pace, options.seed));
-    let answering = tokio::spawn(load::answer(Arc::clone(&api)));
+    let answered = load::Answered::default();
+    let answering = tokio::spawn(load::answer(Arc::clone(&api), Arc::clone(&answered)));
     let watching = tokio::spawn(check::watch_budget(Arc::clone(&api)));
     let fates = faults::play(&crew, options, begun).await?;
-    let started = starting.await??;
-    let all = started.len();
+    let acknowledged = starting.await??;
+    let all = acknowledged.runs.len();
     crew.ask(&["schedules", "disable", "clock"])?;
     check::until_ended(&crew, Duration::from_secs(CALM_S)).await.context("runs did not end")?;
     let took = begun.elapsed();
@@ -105,7 +112,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     {
         anyhow::bail!("a budget was passed: {error}");
     }
-    let seen = check::everything(&api, &crew, &started).await?;
+    let answered = std::mem::take(&mut *answered.lock().expect("nobody panics with it"));
+    let seen = check::everything(&api, &crew, &acknowledged, &answered).await?;
     let mut times: Vec<Duration> =
         fates.iter().flat_map(|fate: &Fate| fate.times.clone()).collect();
     times.sort_unstable();
@@ -125,6 +133,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         "completed": seen.completed,
         "failed": seen.failed,
         "events": seen.events,
+        "followed": acknowledged.ends.len(),
+        "approved": answered.len(),
         "slots": seen.slots,
         "steps_done": seen.steps,
         "spent_cents": seen.spent_cents,
