@@ -30,8 +30,53 @@ async function places(world) {
     workflows: "/workflows",
     launch: "/workflows/vendor-review",
     nowhere: "/runs/run_none",
+    edit: "/workflows/vendor-review?edit=yes",
+    write: "/workflows?new=yes",
+    "run-values": `/runs/${brief}?step=write`,
+    "run-large": `/runs/${await large(world)}`,
   };
 }
+
+/** A run of more steps than are drawn one by one. */
+async function large(world) {
+  const steps = Array.from({ length: 400 }, (_, n) => `  - {id: s${n}, command: Go., depends_on: [${n < 20 ? "" : `s${n - 20}`}]}`);
+  const run = await world.start(`name: large\nsteps:\n${steps.join("\n")}\n`);
+  await world.status(run, "completed");
+  return run;
+}
+
+/** What a page shows only after something is done. */
+const STATES = {
+  launch: {
+    "dry-run": async (page) => {
+      await page.getByLabel(/^vendor/).fill("Northwind Paper");
+      await page.getByRole("button", { name: "Dry run" }).click();
+      await page.getByRole("region", { name: "Dry run" }).scrollIntoViewIfNeeded();
+    },
+  },
+  write: {
+    problems: async (page) => {
+      await page.getByRole("textbox", { name: "The document" }).fill("name: x\nsteps:\n  - {id: a, comand: Go.}\n  - {id: a}\n");
+      await page.getByRole("button", { name: /line/ }).first().waitFor();
+    },
+  },
+  "run-result": {
+    branch: async (page) => {
+      await page.getByRole("button", { name: "Go back…" }).click();
+      await page.getByLabel(/In a new run/).check();
+      await page.getByLabel(/after gather/).check();
+      await page.getByLabel("Step whose output is another").selectOption("gather");
+      await page.getByLabel("Output", { exact: true }).selectOption("items");
+      await page.getByText(/second time/).waitFor();
+    },
+  },
+  "run-failed": {
+    restart: async (page) => {
+      await page.getByRole("button", { name: "Restart…" }).click();
+      await page.getByText(/Done a second time/).waitFor();
+    },
+  },
+};
 
 /** What axe finds that keeps people out. */
 async function findings(page) {
@@ -48,15 +93,22 @@ export async function looks(world) {
   for (const colorScheme of ["light", "dark"]) {
     for (const [width, viewport] of Object.entries(VIEWPORTS)) {
       const page = await world.page({ colorScheme, viewport });
-      for (const [name, path] of all) {
-        await page.goto(world.origin + path);
-        await page.locator("main h1, main [role=alert]").first().waitFor();
+      const judge = async (name) => {
         await page.waitForTimeout(450);
         const picture = world.picture(`${name}-${colorScheme}-${width}`);
         if (picture) await page.screenshot({ path: picture });
         found.push(...(await findings(page)).map((one) => `${name} ${colorScheme} ${width}: ${one}`));
         const wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
         if (wider) found.push(`${name} ${width}: the page is wider than the screen`);
+      };
+      for (const [name, path] of all) {
+        await page.goto(world.origin + path);
+        await page.locator("main h1, main [role=alert]").first().waitFor();
+        await judge(name);
+        for (const [state, reach] of Object.entries(STATES[name] ?? {})) {
+          await reach(page);
+          await judge(`${name}-${state}`);
+        }
       }
       await page.context().close();
     }

@@ -39,13 +39,16 @@ export class World {
   /** What a page complained of, beside a server that was killed. */
   complaints = [];
 
-  static async open(binary, executablePath) {
+  /** `fill` is called with the data directory before the server starts. */
+  static async open(binary, executablePath, { answers = "answers.yaml", fill = () => {} } = {}) {
     const world = new World();
+    world.answers = answers;
     world.binary = binary;
     world.dir = mkdtempSync(join(tmpdir(), "sluice-console-"));
     world.data = join(world.dir, "data");
     const config = join(ROOT, "examples/demo/config.yaml");
     execFileSync(binary, ["apply", "-f", config, "--data", world.data], { stdio: "ignore" });
+    fill(world.data);
     world.port = await freePort();
     world.origin = `http://127.0.0.1:${world.port}`;
     await world.serve();
@@ -55,7 +58,7 @@ export class World {
   }
 
   async serve() {
-    const mock = fileURLToPath(new URL("answers.yaml", import.meta.url));
+    const mock = fileURLToPath(new URL(this.answers, import.meta.url));
     const listen = `127.0.0.1:${this.port}`;
     const args = ["serve", "--data", this.data, "--listen", listen, "--mock", mock];
     this.server = spawn(this.binary, args, { stdio: "ignore" });

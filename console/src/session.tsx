@@ -6,7 +6,7 @@ import { Refusal } from "./parts/states";
 
 export type Session = Schemas["SessionShown"];
 
-export type Permission = "workflow:read" | "workflow:execute" | "run:cancel" | "governance:read" | "governance:approve";
+export type Permission = "workflow:read" | "workflow:execute" | "run:cancel" | "governance:read" | "governance:approve" | "workflow:write" | "audit:read";
 
 const Current = createContext<Session | null>(null);
 

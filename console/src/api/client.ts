@@ -39,6 +39,10 @@ export class Problem extends Error {
 /** Whether the server was not reached at all. */
 export const unreachable = (error: unknown): boolean => error instanceof Problem && error.status === 0;
 
+/** What stands for an answer of a server that does not give one. */
+export const unreached = (): Problem =>
+  new Problem(0, { title: "the server cannot be reached", code: "unreachable", detail: "it is tried again by itself" });
+
 let csrf: string | null = null;
 const strangers = new Set<() => void>();
 
@@ -104,11 +108,7 @@ export async function ask<P extends keyof paths & string, M extends Method & key
     answer = await fetch(place(template, wish), request);
   } catch (error) {
     if (wish.signal?.aborted) throw error;
-    throw new Problem(0, {
-      title: "the server cannot be reached",
-      code: "unreachable",
-      detail: "it is tried again by itself",
-    });
+    throw unreached();
   }
   if (!answer.ok) {
     const refused = await problem(answer);

@@ -20,6 +20,13 @@ const TONES: Readonly<Record<string, Tone>> = {
   hold: "wait",
   running: "busy",
   streaming: "busy",
+  would_be_sent: "good",
+  would_ask_a_person: "wait",
+  would_be_stopped: "bad",
+  would_fail: "bad",
+  healthy: "good",
+  degraded: "wait",
+  offline: "bad",
 };
 
 /** The meaning of a status. */

@@ -5,17 +5,19 @@ import { Dialog } from "../parts/dialog";
 import { Refusal } from "../parts/states";
 import { ended } from "../parts/status";
 import { useMay } from "../session";
-import { Again } from "./again";
 import type { RunState } from "./live";
+import { Restart } from "./restart";
+import { Rewind } from "./rewind";
 
 type Asked = "cancel" | "restart" | "rewind" | null;
 
 interface Wish {
   state: RunState;
+  args: Readonly<Record<string, unknown>>;
   onChanged: () => void;
 }
 
-export function Course({ state, onChanged }: Wish) {
+export function Course({ state, args, onChanged }: Wish) {
   const [mayStop, mayStart] = [useMay("run:cancel"), useMay("workflow:execute")];
   const [asked, setAsked] = useState<Asked>(null);
   const [busy, setBusy] = useState(false);
@@ -73,9 +75,8 @@ export function Course({ state, onChanged }: Wish) {
       </div>
       {refused !== null && <Refusal error={refused} />}
       {asked === "cancel" && <Cancel run={run} onClose={() => setAsked(null)} onChanged={onChanged} />}
-      {(asked === "restart" || asked === "rewind") && (
-        <Again way={asked} state={state} onClose={() => setAsked(null)} onChanged={onChanged} />
-      )}
+      {asked === "restart" && <Restart state={state} onClose={() => setAsked(null)} />}
+      {asked === "rewind" && <Rewind state={state} args={args} onClose={() => setAsked(null)} onChanged={onChanged} />}
     </>
   );
 }

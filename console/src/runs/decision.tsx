@@ -56,27 +56,43 @@ function Line({ gate }: { gate: Gate }) {
   );
 }
 
+/** What was decided, gate by gate. */
+export interface Judgement {
+  disposition?: string;
+  gates?: Gate[];
+  actionDigest?: string;
+}
+
+/** The gates one by one. */
+export function Gates({ of }: { of: Judgement }) {
+  return (
+    <>
+      <ul className="gates">
+        {(of.gates ?? []).map((gate) => (
+          <Line key={gate.gate} gate={gate} />
+        ))}
+      </ul>
+      {of.actionDigest && (
+        <p className="small muted cut" title={of.actionDigest}>
+          action <code>{of.actionDigest}</code>
+        </p>
+      )}
+    </>
+  );
+}
+
 /** One decision, newest first where there are several. */
 export function Decision({ event }: { event: Event }) {
-  const payload = event.payload as { disposition?: string; gates?: Gate[]; policyHash?: string; actionDigest?: string };
+  const judgement = event.payload as Judgement;
   return (
     <div className="decision">
       <p className="bar small">
-        <Badge status={payload.disposition ?? "unknown"} />
+        <Badge status={judgement.disposition ?? "unknown"} />
         <span className="muted">
           event {event.eventId}, {clock(event.timestamp)}
         </span>
       </p>
-      <ul className="gates">
-        {(payload.gates ?? []).map((gate) => (
-          <Line key={gate.gate} gate={gate} />
-        ))}
-      </ul>
-      {payload.actionDigest && (
-        <p className="small muted cut" title={payload.actionDigest}>
-          action <code>{payload.actionDigest}</code>
-        </p>
-      )}
+      <Gates of={judgement} />
     </div>
   );
 }

@@ -1,16 +1,18 @@
 // One run: its figures, its graph, its time, its journal, and a step of it.
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo } from "react";
+import { type KeyboardEvent, useEffect, useMemo } from "react";
 import { Copyable, duration, Moment, money, useNow, useTitle } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
 import { Badge, words } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link, runPath, useWord } from "../route";
 import { Course } from "./course";
+import { flowsOf, useCrossings } from "./crossings";
 import { Events } from "./events";
 import { Graph } from "./graph";
 import { Inspector } from "./inspector";
 import { type Live, type RunDetail, type RunState, useRun } from "./live";
+import { Packet } from "./packet";
 import { Timeline } from "./timeline";
 
 const VIEWS = ["graph", "timeline", "events", "result"] as const;
@@ -52,7 +54,7 @@ function Head({ detail, state, onChanged }: { detail: RunDetail; state: RunState
         <Badge status={state.status} />
         {state.degraded && <Badge status="degraded" as="wait" />}
         <span className="grow" />
-        <Course state={state} onChanged={onChanged} />
+        <Course state={state} args={detail.args as Record<string, unknown>} onChanged={onChanged} />
       </div>
       <Figures detail={detail} state={state} />
       {state.error_code && (
@@ -137,6 +139,16 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
     () => new Map(state.node_results.map((one) => [one.node_id, one.status])),
     [state.node_results],
   );
+  /** Arrows go from view to view, as in any row of tabs. */
+  const turn = (event: KeyboardEvent, from: View) => {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = VIEWS[(VIEWS.indexOf(from) + by + VIEWS.length) % VIEWS.length];
+    if (by === 0 || !next) return;
+    setView(next === "graph" ? "" : next);
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  const crossings = useCrossings(state.run_id, node, live.feed);
+  const flows = useMemo(() => flowsOf(state.run_id, crossings), [state.run_id, crossings]);
   return (
     <div className={node ? "run-body" : "run-body alone-view"}>
       <div className="views">
@@ -149,6 +161,7 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
               id={`tab-${one}`}
               aria-selected={one === view}
               aria-controls="view"
+              onKeyDown={(event) => turn(event, one)}
               onClick={() => setView(one === "graph" ? "" : one)}
             >
               {one[0]?.toUpperCase() + one.slice(1)}
@@ -156,13 +169,25 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
           ))}
         </div>
         <div className="view" id="view" role="tabpanel" aria-labelledby={`tab-${view}`} tabIndex={0}>
-          {view === "graph" && <Graph steps={detail.steps} status={status} chosen={chosen} onChoose={setStep} />}
+          {view === "graph" && (
+            <Graph steps={detail.steps} status={status} flows={flows} chosen={chosen} onChoose={setStep} />
+          )}
           {view === "timeline" && <Timeline state={state} chosen={chosen} onChoose={setStep} />}
           {view === "events" && <Events run={state.run_id} feed={live.feed} chosen={chosen} onChoose={setStep} />}
           {view === "result" && <Result detail={detail} state={state} />}
         </div>
       </div>
-      {node && <Inspector run={state.run_id} state={state} node={node} feed={live.feed} onClose={() => setStep("")} />}
+      {node && (
+        <Inspector
+          run={state.run_id}
+          state={state}
+          node={node}
+          feed={live.feed}
+          crossings={crossings}
+          onChoose={setStep}
+          onClose={() => setStep("")}
+        />
+      )}
     </div>
   );
 }
@@ -182,6 +207,7 @@ function Result({ detail, state }: { detail: RunDetail; state: RunState }) {
         <h2>Definition</h2>
         <Copyable text={detail.definition_hash} />
       </section>
+      <Packet run={state.run_id} />
     </div>
   );
 }

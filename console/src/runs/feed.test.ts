@@ -32,9 +32,16 @@ test("text begins anew with each attempt", () => {
   const feed = new Feed();
   const delta = (id: number, attempt: number, text: string) => event(id, "node.stream.delta", { nodeId: "a", attempt, text });
   feed.push([delta(1, 1, "one "), delta(2, 1, "two")]);
-  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "one two" });
+  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "one two", cut: false });
   feed.push([delta(3, 2, "again")]);
-  expect(feed.said.get("a")).toEqual({ attempt: 2, text: "again" });
+  expect(feed.said.get("a")).toEqual({ attempt: 2, text: "again", cut: false });
+});
+
+test("a page that comes late says that something was said before", () => {
+  const feed = new Feed();
+  feed.push([event(7, "node.stream.delta", { nodeId: "a", attempt: 1, deltaIndex: 3, text: "end" })]);
+  feed.push([event(8, "node.stream.delta", { nodeId: "a", attempt: 1, deltaIndex: 4, text: "." })]);
+  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "end.", cut: true });
 });
 
 test("only so many events are kept, the newest", () => {
@@ -64,4 +71,25 @@ test("many events make few looks, and the last is looked at", async () => {
   await vi.advanceTimersByTimeAsync(60_000);
   expect(looks).toBe(during + 1);
   vi.useRealTimers();
+});
+
+test("counts and times follow what is told, until a state says them", () => {
+  const feed = new Feed();
+  const before = {
+    status: "running",
+    pending_count: 1,
+    waiting_count: 0,
+    in_flight_count: 0,
+    executed_count: 0,
+    failed_count: 0,
+    node_results: [{ node_id: "a", status: "pending", started_at: null, duration_ms: null }],
+  } as never;
+  feed.push([event(1, "node.started")]);
+  expect(feed.over(before)).toMatchObject({ pending_count: 0, in_flight_count: 1 });
+  feed.push([event(2, "node.completed", { nodeId: "a", durationMs: 40 })]);
+  const after = feed.over(before);
+  expect(after).toMatchObject({ pending_count: 0, in_flight_count: 0, executed_count: 1 });
+  expect(after.node_results[0]).toMatchObject({ started_at: "2026-01-01T00:00:00Z", duration_ms: 40 });
+  feed.known(2);
+  expect(feed.over(before)).toBe(before);
 });

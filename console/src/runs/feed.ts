@@ -1,8 +1,6 @@
 // What the stream of a run said, kept for the page: the newest events, statuses, text on its way.
-import type { Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-
-type RunState = Schemas["RunState"];
+import type { Node, RunState } from "./changes";
 
 /** Most events that a page keeps; earlier ones are in the journal. */
 export const KEPT_MAX = 5_000;
@@ -28,15 +26,48 @@ const STATUS: Readonly<Record<string, string>> = {
   "approval.requested": "awaiting_approval",
 };
 
+/** What is counted of a run's steps, and the statuses that count as it. */
+const COUNTS = {
+  pending_count: ["pending"],
+  waiting_count: ["awaiting_dependency", "queued", "awaiting_approval"],
+  in_flight_count: ["running", "streaming", "retrying"],
+  executed_count: ["completed", "skipped"],
+  failed_count: ["failed", "timed_out", "blocked", "invalidated", "cancelled"],
+} as const;
+type Count = keyof typeof COUNTS;
+const COUNTED = new Map<string, Count>(
+  Object.entries(COUNTS).flatMap(([count, statuses]) => statuses.map((status) => [status, count as Count] as const)),
+);
+/** What a status counts as. */
+export const countOf = (status: string): Count | undefined => COUNTED.get(status);
+const SETTLED = new Set(["completed", "failed", "timed_out", "cancelled"]);
+
 interface Told {
   status: string;
   at: number;
+  /** What the event says besides: when the step began, when it ended, what it took. */
+  more: Partial<Pick<Node, "started_at" | "completed_at" | "duration_ms" | "cost" | "input_tokens" | "output_tokens">>;
+}
+
+/** What an event says of a step beside its status. */
+function besides(event: Event, status: string): Told["more"] {
+  if (event.type === "node.started") return { started_at: event.timestamp, completed_at: null, duration_ms: null };
+  if (!SETTLED.has(status)) return {};
+  const more: Told["more"] = { completed_at: event.timestamp };
+  const { durationMs, cost, inputTokens, outputTokens } = event.payload;
+  if (typeof durationMs === "number") more.duration_ms = durationMs;
+  if (typeof cost === "number") more.cost = cost;
+  if (typeof inputTokens === "number") more.input_tokens = inputTokens;
+  if (typeof outputTokens === "number") more.output_tokens = outputTokens;
+  return more;
 }
 
 /** What a step has said so far in an attempt. */
 export interface Said {
   attempt: number;
   text: string;
+  /** Whether more was said before what is kept. */
+  cut: boolean;
 }
 
 /** A word of an event's payload. */
@@ -79,15 +110,22 @@ export class Feed {
     if (node === null) return;
     this.touched.set(node, event.eventId);
     const status = STATUS[event.type];
-    if (status) this.#told.set(node, { status, at: event.eventId });
+    if (status) {
+      const more = { ...this.#told.get(node)?.more, ...besides(event, status) };
+      this.#told.set(node, { status, at: event.eventId, more });
+    }
     if (event.type === "node.stream.delta") this.#hear(node, event);
   }
 
   #hear(node: string, event: Event): void {
     const attempt = Number(event.payload.attempt ?? 0);
     const before = this.said.get(node);
-    const kept = before?.attempt === attempt ? before.text : "";
-    this.said.set(node, { attempt, text: (kept + (word(event, "text") ?? "")).slice(-SAID_MAX) });
+    const kept = before?.attempt === attempt ? before : null;
+    const text = (kept?.text ?? "") + (word(event, "text") ?? "");
+    // The first part that is heard of a step is its first one, or something came before it.
+    const late = !before && Number(event.payload.deltaIndex ?? 0) > 0;
+    const cut = (kept?.cut ?? late) || text.length > SAID_MAX;
+    this.said.set(node, { attempt, text: text.slice(-SAID_MAX), cut });
   }
 
   /** Puts events of the past before those that are kept. */
@@ -105,11 +143,25 @@ export class Feed {
   /** The state with what was told since laid over it. */
   over(state: RunState): RunState {
     if (this.#told.size === 0) return state;
+    const counts: Record<Count, number> = {
+      pending_count: state.pending_count,
+      waiting_count: state.waiting_count,
+      in_flight_count: state.in_flight_count,
+      executed_count: state.executed_count,
+      failed_count: state.failed_count,
+    };
+    const turn = (status: string, by: 1 | -1) => {
+      const count = COUNTED.get(status);
+      if (count) counts[count] += by;
+    };
     const nodes = state.node_results.map((node) => {
       const told = this.#told.get(node.node_id);
-      return told && told.status !== node.status ? { ...node, status: told.status } : node;
+      if (!told || told.status === node.status) return node;
+      turn(node.status, -1);
+      turn(told.status, 1);
+      return { ...node, ...told.more, status: told.status };
     });
-    return { ...state, node_results: nodes };
+    return { ...state, ...counts, node_results: nodes };
   }
 
   /** Draws what came, and has the state looked up. */

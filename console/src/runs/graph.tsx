@@ -1,104 +1,49 @@
-// The steps of a run or workflow as a graph.
-import {
-  Background,
-  Controls,
-  type Edge,
-  Handle,
-  MarkerType,
-  MiniMap,
-  type Node,
-  type NodeProps,
-  Position,
-  ReactFlow,
-} from "@xyflow/react";
+// The steps of a run or workflow as a graph. Many are drawn in another way: see `large`.
+import { Background, Controls, type Edge, MarkerType, MiniMap, ReactFlow, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { Empty, Loading } from "../parts/states";
-import { tone, words } from "../parts/status";
-import { HEIGHT, type Places, type Step, WIDTH } from "./layout";
+import { type Placed, usePlaced } from "./field";
+import { LargeGraph } from "./large";
+import { DAGRE_MAX } from "./layout";
+import { box, type Box, type Drawn, type Flow, type GraphWish, KINDS } from "./step";
 
-export interface Drawn extends Step {
-  kind: string;
-}
-
-type Box = Node<{ name: string; kind: string; status: string | null }, "step">;
-
-interface Wish {
-  steps: readonly Drawn[];
-  /** What each step is doing; none for a workflow that does not run. */
-  status: ReadonlyMap<string, string> | null;
-  chosen: string | null;
-  onChoose: ((step: string) => void) | null;
-}
+export type { Drawn, Flow } from "./step";
 
 /** Steps beyond which a map of all of them helps. */
 const MAP_FROM = 30;
 
-const StepBox = memo(function StepBox({ data }: NodeProps<Box>) {
-  const what = data.status === null ? data.kind : words(data.status);
-  return (
-    <div className={`step edge-${data.status === null ? "calm" : tone(data.status)}`}>
-      <Handle type="target" position={Position.Left} isConnectable={false} />
-      <strong className="cut">{data.name}</strong>
-      <span className="what cut">
-        {what}
-        {data.status !== null && data.kind !== "command" && ` · ${data.kind}`}
-      </span>
-      <Handle type="source" position={Position.Right} isConnectable={false} />
-    </div>
+export function Graph(wish: GraphWish) {
+  const placed = usePlaced(wish.steps);
+  if (wish.steps.length === 0) return <Empty title="There are no steps" />;
+  if (!placed) return <Loading what="the graph" />;
+  return placed.steps.length > DAGRE_MAX ? (
+    <LargeGraph {...wish} placed={placed} />
+  ) : (
+    <SmallGraph {...wish} placed={placed} />
   );
-});
-
-const KINDS = { step: StepBox };
-
-/** Places of the steps, found by a worker. */
-function usePlaces(steps: readonly Drawn[]): Places | null {
-  const [places, setPlaces] = useState<Places | null>(null);
-  useEffect(() => {
-    const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
-    worker.onmessage = (event: MessageEvent<{ places: Places }>) => setPlaces(event.data.places);
-    const bare = steps.map(({ node_id, wave, depends_on }) => ({ node_id, wave, depends_on }));
-    worker.postMessage({ id: 0, steps: bare });
-    return () => worker.terminate();
-  }, [steps]);
-  return places;
 }
 
-/** The boxes; one in which nothing changed stays the same object, and is not drawn again. */
-function useBoxes(steps: readonly Drawn[], places: Places | null, status: Wish["status"], chosen: string | null): Box[] {
+function useBoxes({ steps, field }: Placed<Drawn>, status: GraphWish["status"], chosen: string | null): Box[] {
   const before = useRef(new Map<string, Box>());
   return useMemo(() => {
-    if (!places) return [];
-    const next = new Map<string, Box>();
-    const boxes = steps.map((step) => {
-      const id = step.node_id;
-      const [position, now, selected] = [places[id] ?? { x: 0, y: 0 }, status?.get(id) ?? null, id === chosen];
-      const old = before.current.get(id);
-      const same = old && old.position === position && old.data.status === now && old.selected === selected;
-      const box: Box = same
-        ? old
-        : {
-            id,
-            type: "step",
-            position,
-            selected,
-            data: { name: id, kind: step.kind, status: now },
-            width: WIDTH,
-            height: HEIGHT,
-            ariaLabel: `Step ${id}${now ? `, ${words(now)}` : ""}`,
-          };
-      next.set(id, box);
-      return box;
-    });
-    before.current = next;
+    const boxes = steps.map((step, at) =>
+      box(before.current.get(step.node_id), {
+        step,
+        x: field.xs[at] ?? 0,
+        y: field.ys[at] ?? 0,
+        status: status?.get(step.node_id) ?? null,
+        selected: step.node_id === chosen,
+      }),
+    );
+    before.current = new Map(boxes.map((one) => [one.id, one]));
     return boxes;
-  }, [steps, places, status, chosen]);
+  }, [steps, field, status, chosen]);
 }
 
-export function Graph({ steps, status, chosen, onChoose }: Wish) {
-  const places = usePlaces(steps);
-  const boxes = useBoxes(steps, places, status, chosen);
-  const edges = useMemo<Edge[]>(
+/** What depends on what, and above it the values that went from step to step. */
+function useEdges({ steps }: Placed<Drawn>, flows: readonly Flow[]): Edge[] {
+  const plain = useMemo<Edge[]>(
     () =>
       steps.flatMap((step) =>
         step.depends_on.map((before) => ({
@@ -111,8 +56,44 @@ export function Graph({ steps, status, chosen, onChoose }: Wish) {
       ),
     [steps],
   );
-  if (steps.length === 0) return <Empty title="There are no steps" />;
-  if (!places) return <Loading what="the graph" />;
+  return useMemo(() => {
+    const pairs = new Map<string, Flow & { labels: Set<string> }>();
+    for (const flow of flows) {
+      const id = `${flow.from}\n${flow.to}`;
+      const there = pairs.get(id);
+      if (there) there.labels.add(flow.label);
+      else pairs.set(id, { ...flow, labels: new Set([flow.label]) });
+    }
+    const values = [...pairs].map(([id, { from, to, labels }]) => ({
+      id: `value\n${id}`,
+      source: from,
+      target: to,
+      focusable: false,
+      className: "value-edge",
+      zIndex: 1,
+      label: labels.size > 1 ? `${labels.size} values` : [...labels][0],
+      markerEnd: { type: MarkerType.ArrowClosed, width: 16, height: 16, color: "var(--accent)" },
+    }));
+    return values.length > 0 ? [...plain.filter((edge) => !pairs.has(edge.id)), ...values] : plain;
+  }, [plain, flows]);
+}
+
+const FIT = { padding: 0.12, minZoom: 0.5, maxZoom: 1.1 };
+/** A preview is small, and shows all of it rather than all its letters. */
+const FIT_ALL = { ...FIT, minZoom: 0.3 };
+
+/** Shows all of a graph again when it becomes another one. */
+function Refit({ to }: { to: Placed<Drawn> }) {
+  const { fitView } = useReactFlow();
+  useEffect(() => {
+    void fitView(FIT_ALL);
+  }, [fitView, to]);
+  return null;
+}
+
+function SmallGraph({ placed, status, flows, chosen, onChoose }: GraphWish & { placed: Placed<Drawn> }) {
+  const boxes = useBoxes(placed, status, chosen);
+  const edges = useEdges(placed, flows);
   return (
     <div className="graph">
       <ReactFlow<Box>
@@ -130,13 +111,14 @@ export function Graph({ steps, status, chosen, onChoose }: Wish) {
         elementsSelectable={onChoose !== null}
         onlyRenderVisibleElements
         fitView
-        fitViewOptions={{ padding: 0.12, minZoom: 0.5, maxZoom: 1.1 }}
+        fitViewOptions={onChoose ? FIT : FIT_ALL}
         minZoom={0.05}
         proOptions={{ hideAttribution: false }}
       >
+        {!onChoose && <Refit to={placed} />}
         <Background gap={22} />
         <Controls showInteractive={false} />
-        {steps.length >= MAP_FROM && <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="All steps, small" />}
+        {boxes.length >= MAP_FROM && <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="All steps, small" />}
       </ReactFlow>
     </div>
   );

@@ -6,10 +6,13 @@ import type { Event } from "../api/follow";
 import { clock, duration, money } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
 import { Badge, ended } from "../parts/status";
+import { Tail } from "../parts/tail";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link } from "../route";
+import { Attempts } from "./attempts";
+import { type Crossing, Values } from "./crossings";
 import { Decision } from "./decision";
-import { type Feed, word } from "./feed";
+import type { Feed } from "./feed";
 import type { Node, RunState } from "./live";
 
 type Detail = Schemas["StepDetail"];
@@ -22,10 +25,12 @@ interface Wish {
   state: RunState;
   node: Node;
   feed: Feed;
+  crossings: readonly Crossing[];
+  onChoose: (step: string) => void;
   onClose: () => void;
 }
 
-export function Inspector({ run, state, node, feed, onClose }: Wish) {
+export function Inspector({ run, state, node, feed, crossings, onChoose, onClose }: Wish) {
   const step = node.node_id;
   // While text streams the step is not asked for with every part of it.
   const settled = node.status === "streaming" ? "streaming" : feed.touched.get(step);
@@ -56,6 +61,7 @@ export function Inspector({ run, state, node, feed, onClose }: Wish) {
       )}
       {detail.isPending && !detail.error && <Loading what="the step" />}
       {detail.data && <Sections detail={detail.data} shown={node} />}
+      <Values run={run} step={step} crossings={crossings} onChoose={onChoose} />
     </aside>
   );
 }
@@ -120,7 +126,8 @@ function Streaming({ node, feed }: { node: Node; feed: Feed }) {
   return (
     <section>
       <h2>As it is written</h2>
-      <Value of={said.text} label="Text so far" />
+      {said.cut && <p className="muted small">Its beginning was before this page looked; the journal has it.</p>}
+      <Tail text={said.text} label="Text so far" />
     </section>
   );
 }
@@ -187,25 +194,6 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
       )}
       <Journal title="Other events" events={events(detail.others)} />
     </>
-  );
-}
-
-function Attempts({ events }: { events: readonly Event[] }) {
-  if (events.length === 0) return null;
-  return (
-    <Part title="Attempts">
-      <table className="small">
-        <tbody>
-          {events.map((event) => (
-            <tr key={event.eventId}>
-              <td className="muted">{clock(event.timestamp)}</td>
-              <td>{event.type.replace("node.", "")}</td>
-              <td>{visible(word(event, "errorMessage") ?? word(event, "cause") ?? word(event, "gateway") ?? "")}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Part>
   );
 }
 

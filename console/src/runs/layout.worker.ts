@@ -1,6 +1,9 @@
 // Finds places beside the page, which stays quick meanwhile.
-import { layout, type Step } from "./layout";
+import { field, type Step } from "./layout";
 
-self.onmessage = (event: MessageEvent<{ id: number; steps: Step[] }>) => {
-  self.postMessage({ id: event.data.id, places: layout(event.data.steps) });
+self.onmessage = (event: MessageEvent<Step[]>) => {
+  const found = field(event.data);
+  const { xs, ys, from, to } = found;
+  // Handed over, not copied.
+  self.postMessage(found, { transfer: [xs.buffer, ys.buffer, from.buffer, to.buffer] });
 };

@@ -19,6 +19,9 @@ const SPANS: readonly [string, string, number][] = [
   ["week", "Last 7 days", 7 * 86_400_000],
 ];
 
+/** How long typing rests before it counts. */
+const REST_MS = 200;
+
 /** What changes a line of the list. */
 const matters = (event: Event) => event.type.startsWith("run.");
 
@@ -27,7 +30,7 @@ function useTyped(value: string, tell: (value: string) => void): [string, (value
   const [typed, setTyped] = useState(value);
   useEffect(() => {
     if (typed === value) return;
-    const timer = setTimeout(() => tell(typed), 300);
+    const timer = setTimeout(() => tell(typed), REST_MS);
     return () => clearTimeout(timer);
   }, [typed, value, tell]);
   return [typed, setTyped];

@@ -8,11 +8,12 @@ import { ask, type Schemas } from "../api/client";
 import { type Event, follow } from "../api/follow";
 import { setLink } from "../link";
 import { ended } from "../parts/status";
+import type { RunState } from "./changes";
 import { Feed } from "./feed";
+import { States } from "./states";
 
-export type RunState = Schemas["RunState"];
+export type { Node, RunState } from "./changes";
 export type RunDetail = Schemas["RunDetail"];
-export type Node = RunState["node_results"][number];
 
 /** Events of the past that the page begins with; earlier ones are fetched when asked for. */
 const BACK = 500;
@@ -30,6 +31,8 @@ export interface Live {
 /** Follows a run. */
 export function useRun(run: string): Live {
   const feed = useMemo(() => new Feed(), []);
+  const states = useMemo(() => new States(run, () => feed.last), [run, feed]);
+  useEffect(() => () => states.close(), [states]);
   const [round, setRound] = useState(0);
   const detail = useQuery({
     queryKey: ["run", run, "detail"],
@@ -38,14 +41,14 @@ export function useRun(run: string): Live {
   });
   const state = useQuery({
     queryKey: ["run", run, "state"],
-    queryFn: async ({ signal }) => {
-      const told = feed.last;
-      const { data } = await ask("get", "/api/v1/runs/{run}/state", { path: { run }, signal });
-      feed.known(told);
-      return data;
+    queryFn: async () => {
+      const { state, at } = await states.ask();
+      feed.known(at);
+      return state;
     },
-    // Half a state is not drawn anew where nothing changed.
-    structuralSharing: true,
+    // What did not change stays the same already; comparing thousands of steps would be felt.
+    structuralSharing: false,
+    gcTime: 0,
   });
   const whole = detail.data?.run_id;
   const from = detail.data?.last_event_id;

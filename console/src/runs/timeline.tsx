@@ -1,15 +1,26 @@
 // When each step worked, and when people were asked.
+import { useMemo, useState } from "react";
 import { duration, useNow } from "../parts/figures";
 import { Rows } from "../parts/rows";
 import { Empty } from "../parts/states";
 import { tone, words } from "../parts/status";
-import type { RunState } from "./live";
+import { countOf } from "./feed";
+import type { Node, RunState } from "./live";
 
 interface Wish {
   state: RunState;
   chosen: string | null;
   onChoose: (step: string) => void;
 }
+
+/** Steps from which on one wants to find some of them. */
+const FILTERED_FROM = 30;
+const GROUPS = [
+  ["in_flight_count", "In flight"],
+  ["failed_count", "Failed"],
+  ["waiting_count", "Waiting"],
+  ["executed_count", "Done"],
+] as const;
 
 /** Statuses of steps that have not begun, as short as they fit. */
 const SHORT: Readonly<Record<string, string>> = { awaiting_dependency: "waits", awaiting_approval: "is asked" };
@@ -19,8 +30,14 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
   const from = Date.parse(state.started_at);
   const until = Math.max(from + 1, state.completed_at ? Date.parse(state.completed_at) : now);
   const share = (at: number) => `${Math.min(100, Math.max(0, ((at - from) / (until - from)) * 100))}%`;
-  const nodes = state.node_results;
-  if (nodes.length === 0) return <Empty title="There are no steps" />;
+  const [typed, setTyped] = useState("");
+  const [group, setGroup] = useState("");
+  const all = state.node_results;
+  const nodes = useMemo(() => {
+    const fits = (node: Node) => node.node_id.includes(typed) && (group === "" || countOf(node.status) === group);
+    return typed === "" && group === "" ? all : all.filter(fits);
+  }, [all, typed, group]);
+  if (all.length === 0) return <Empty title="There are no steps" />;
   const row = (at: number) => {
     const node = nodes[at];
     if (!node) return null;
@@ -50,5 +67,29 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
       </button>
     );
   };
-  return <Rows count={nodes.length} row={row} id={(at) => nodes[at]?.node_id ?? at} label="Steps over time" />;
+  return (
+    <div className="journal">
+      {all.length >= FILTERED_FROM && (
+        <search className="bar small">
+          <input
+            type="search"
+            aria-label="Find a step"
+            placeholder="Name of a step"
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+          <select aria-label="Which steps" value={group} onChange={(event) => setGroup(event.target.value)}>
+            <option value="">All steps</option>
+            {GROUPS.map(([count, label]) => (
+              <option key={count} value={count}>
+                {label} ({state[count]})
+              </option>
+            ))}
+          </select>
+        </search>
+      )}
+      {nodes.length === 0 && <Empty title="No step matches" />}
+      <Rows count={nodes.length} row={row} id={(at) => nodes[at]?.node_id ?? at} label="Steps over time" />
+    </div>
+  );
 }

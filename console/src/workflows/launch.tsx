@@ -1,126 +1,168 @@
 // One workflow: what it does, what it takes, and starting it.
 import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useMemo, useRef, useState } from "react";
+import { lazy, type FormEvent, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { Field } from "../parts/field";
 import { type Declarations, type Draft, empty, read } from "../parts/fields";
 import { useTitle } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
 import { Value } from "../parts/value";
-import { go, Link, runPath } from "../route";
-import { type Drawn, Graph } from "../runs/graph";
+import { go, Link, runPath, useWord } from "../route";
+import { Graph } from "../runs/graph";
 import { useMay } from "../session";
+import { type Forecast, ForecastCard, foreseen } from "./forecast";
+import { Gateway } from "./gateway";
+import { drawnOf, type Plan } from "./plan";
 
 type Version = Schemas["VersionShown"];
 
-interface Plan {
-  description?: string;
-  args?: Declarations;
-  steps: { id: string; depends_on?: string[]; work?: { kind?: string } }[];
-}
+const Editor = lazy(() => import("./editor"));
 
 export default function Launch({ name }: { name: string }) {
+  const [editing] = useWord("edit");
   const shown = useQuery({
     queryKey: ["workflow", name],
     queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows/{name}", { path: { name }, signal })).data,
   });
-  const may = useMay("workflow:execute");
   useTitle(name);
   if (!shown.data) {
     return <div className="page">{shown.error ? <Refusal error={shown.error} /> : <Loading what="the workflow" />}</div>;
   }
-  const plan = shown.data.plan as Plan | null;
+  if (editing !== "") {
+    return (
+      <Suspense fallback={<Loading what="the editor" />}>
+        <Editor key={shown.data.version} from={shown.data} />
+      </Suspense>
+    );
+  }
+  return <Shown shown={shown.data} />;
+}
+
+function Shown({ shown }: { shown: Version }) {
+  const { name } = shown;
+  const may = useMay("workflow:execute");
+  const [forecast, setForecast] = useState<Forecast | null>(null);
+  const plan = shown.plan as Plan | null;
+  const steps = useMemo(() => drawnOf(plan, shown.waves), [plan, shown.waves]);
+  const status = useMemo(() => foreseen(forecast), [forecast]);
   return (
     <div className="page">
       <div className="bar">
-        <h1>{shown.data.name}</h1>
-        <span className="muted">v{shown.data.version}</span>
+        <h1>{name}</h1>
+        <span className="muted">v{shown.version}</span>
         <span className="grow" />
+        <Link href={`/workflows/${encodeURIComponent(name)}?edit=yes`}>Edit the document</Link>
         <Link href={`/runs?workflow=${encodeURIComponent(name)}`}>Its runs</Link>
       </div>
       {plan?.description && <p>{plan.description}</p>}
       <div className="launch">
-        <Picture shown={shown.data} plan={plan} />
+        <div className="card">
+          {plan && (
+            <div className="picture">
+              <Graph steps={steps} status={status} flows={[]} chosen={null} onChoose={null} />
+            </div>
+          )}
+          <details className="document">
+            <summary>The document</summary>
+            <Value of={shown.document} label="The document" />
+          </details>
+        </div>
         {!plan && <p className="note">It does not fit what is set up any more, and cannot be started.</p>}
-        {plan && may && <Form name={name} fields={plan.args ?? {}} />}
+        {plan && may && <Form name={name} fields={plan.args ?? {}} onForecast={setForecast} />}
         {plan && !may && <p className="muted">Your role does not start runs.</p>}
       </div>
+      {forecast && <ForecastCard forecast={forecast} />}
     </div>
   );
 }
 
-function Picture({ shown, plan }: { shown: Version; plan: Plan | null }) {
-  const steps = useMemo<Drawn[]>(() => {
-    const wave = new Map(shown.waves.flatMap((ids, at) => ids.map((id) => [id, at] as const)));
-    return (plan?.steps ?? []).map((step) => ({
-      node_id: step.id,
-      kind: step.work?.kind ?? "step",
-      wave: wave.get(step.id) ?? 0,
-      depends_on: step.depends_on ?? [],
-    }));
-  }, [shown, plan]);
-  return (
-    <div className="card">
-      {plan && (
-        <div className="picture">
-          <Graph steps={steps} status={null} chosen={null} onChoose={null} />
-        </div>
-      )}
-      <details className="document">
-        <summary>The document</summary>
-        <Value of={shown.document} label="The document" />
-      </details>
-    </div>
-  );
+interface FormWish {
+  name: string;
+  fields: Declarations;
+  onForecast: (forecast: Forecast | null) => void;
 }
 
-function Form({ name, fields }: { name: string; fields: Declarations }) {
+type Busy = "starting" | "looking" | null;
+
+function Form({ name, fields, onForecast }: FormWish) {
   const [drafts, setDrafts] = useState<Record<string, Draft>>(() => empty(fields));
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState<Busy>(null);
   const [refused, setRefused] = useState<unknown>(null);
   // However often it is sent, it is one run.
   const key = useRef(crypto.randomUUID?.() ?? String(Math.random()));
-  const names = Object.keys(fields);
-  const start = async (event: FormEvent) => {
-    event.preventDefault();
+  /** Does something with the values, if they can be read. */
+  const using = async (doing: Busy, act: (values: Record<string, unknown>) => Promise<void>) => {
     const given = read(fields, drafts);
     setWrong(given.wrong);
     setRefused(null);
     if (Object.keys(given.wrong).length > 0) return;
-    setBusy(true);
+    setBusy(doing);
     try {
-      const wish = { path: { name }, body: { args: given.values }, key: key.current };
-      const { data } = await ask("post", "/api/v1/workflows/{name}/runs", wish);
-      go(runPath(data.run_id));
+      await act(given.values);
     } catch (error) {
       setRefused(error);
-      setBusy(false);
+    } finally {
+      setBusy(null);
     }
   };
+  const start = (event: FormEvent) => {
+    event.preventDefault();
+    return using("starting", async (args) => {
+      const wish = { path: { name }, body: { args }, key: key.current };
+      const { data } = await ask("post", "/api/v1/workflows/{name}/runs", wish);
+      go(runPath(data.run_id));
+    });
+  };
+  const look = () => {
+    onForecast(null);
+    return using("looking", async (args) => {
+      const { data } = await ask("post", "/api/v1/workflows/{name}/forecast", { path: { name }, body: { args } });
+      onForecast(data);
+    });
+  };
   const change = (field: string, draft: Draft) => {
-    // Other arguments are another run.
+    // Other arguments are another run, and what was foreseen was of these.
     key.current = crypto.randomUUID?.() ?? String(Math.random());
+    onForecast(null);
     setDrafts({ ...drafts, [field]: draft });
   };
   return (
     <form className="card" onSubmit={start} noValidate>
       <h2>Start it</h2>
-      {names.length === 0 && <p className="muted">It takes no arguments.</p>}
-      {names.map((one) => (
-        <Field
-          key={one}
-          name={one}
-          field={fields[one] ?? {}}
-          draft={drafts[one] ?? ""}
-          wrong={wrong[one]}
-          onChange={(draft) => change(one, draft)}
-        />
-      ))}
+      <Gateway workflow={name} />
+      <Fields fields={fields} drafts={drafts} wrong={wrong} onChange={change} />
       {refused !== null && <Refusal error={refused} />}
-      <button type="submit" className="primary" disabled={busy}>
-        {busy ? "Starting…" : "Start"}
-      </button>
+      <div className="bar">
+        <button type="submit" className="primary" disabled={busy !== null}>
+          {busy === "starting" ? "Starting…" : "Start"}
+        </button>
+        <button type="button" disabled={busy !== null} onClick={look}>
+          {busy === "looking" ? "Asking the gates…" : "Dry run"}
+        </button>
+      </div>
     </form>
   );
+}
+
+interface FieldsWish {
+  fields: Declarations;
+  drafts: Readonly<Record<string, Draft>>;
+  wrong: Readonly<Record<string, string>>;
+  onChange: (field: string, draft: Draft) => void;
+}
+
+function Fields({ fields, drafts, wrong, onChange }: FieldsWish): ReactNode {
+  const names = Object.keys(fields);
+  if (names.length === 0) return <p className="muted">It takes no arguments.</p>;
+  return names.map((one) => (
+    <Field
+      key={one}
+      name={one}
+      field={fields[one] ?? {}}
+      draft={drafts[one] ?? ""}
+      wrong={wrong[one]}
+      onChange={(draft) => onChange(one, draft)}
+    />
+  ));
 }

@@ -1,25 +1,49 @@
 // The workflows that can be started by name.
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { ask } from "../api/client";
 import { useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
-import { Link } from "../route";
+import { Link, useWord } from "../route";
+import { useMay } from "../session";
+
+const Editor = lazy(() => import("./editor"));
 
 export function WorkflowList() {
+  const [making] = useWord("new");
+  if (making === "") return <All />;
+  return (
+    <Suspense fallback={<Loading what="the editor" />}>
+      <Editor from={null} />
+    </Suspense>
+  );
+}
+
+function All() {
   useTitle("Workflows");
+  const may = useMay("workflow:write");
   const all = useQuery({
     queryKey: ["workflows"],
     queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows", { signal })).data,
   });
   return (
     <div className="page">
-      <h1>Workflows</h1>
+      <div className="bar">
+        <h1 className="grow">Workflows</h1>
+        {may && (
+          <Link href="/workflows?new=yes" className="button primary">
+            New workflow
+          </Link>
+        )}
+      </div>
       {all.error && !all.data && <Refusal error={all.error} />}
       <div className="card">
         {!all.data && !all.error && <Loading what="workflows" />}
         {all.data?.length === 0 && (
           <Empty title="No workflows yet">
-            <code>sluice apply -f FILE</code>
+            <span>
+              Write one here, or keep them in files: <code>sluice apply -f FILE</code>
+            </span>
           </Empty>
         )}
         {all.data && all.data.length > 0 && (

@@ -11,6 +11,7 @@ pub mod engine;
 pub mod error;
 pub mod examine;
 pub mod feed;
+pub mod forecast;
 pub mod limits;
 pub mod observe;
 pub mod provenance;

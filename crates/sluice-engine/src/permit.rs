@@ -16,67 +16,82 @@ use std::borrow::Cow;
 
 impl Inner {
     /// Asks the policies about the start of a run. A child was asked about in
-    /// the run that starts it.
+    /// the run that starts it. What is refused is written down.
     pub(crate) async fn may_start(&self, request: &Start, id: RunId) -> Result<(), StartError> {
-        if request.parent.is_some() {
+        let Some(Verdict { code, message, policy }) = self.stopped(request, id) else {
             return Ok(());
-        }
-        let now_ms = self.clock.now_ms();
-        let (code, message, hash) = {
-            let authority = self.view(now_ms);
-            let plan = &request.stored.definition.plan;
-            let run = id.to_string();
-            let facts = Facts {
-                now_ms,
-                verb: Verb::StartRun,
-                subject: Subject::User(&request.initiator),
-                role: None,
-                place: None,
-                object: None,
-                held: authority.fabric().held,
-                running: 0,
-                in_window: 0,
-                caps: Vec::new(),
-                worst: Worst::Known(Money::ZERO),
-                trust_ceiling: u8::MAX,
-                inputs: Inputs::default(),
-                posture: request.posture.unwrap_or_default(),
-                run: RunFacts {
-                    id: &run,
-                    workflow: &plan.name,
-                    version: plan.version,
-                    initiator: &request.initiator,
-                    depth: request.depth,
-                },
-                step: None,
-                asks: None,
-                grant: None,
-                action: action(request),
-            };
-            let said = ask(&facts, authority.policies());
-            let verdict = match said.disposition {
-                Disposition::Allow => return Ok(()),
-                Disposition::Block => said.blocked_by.as_ref().map(|by| (by.gate, by.code)),
-                Disposition::Hold => Some(("approval_required", "start_needs_approval")),
-            };
-            let (gate, code) = verdict.unwrap_or(("policy_rules", "policy_blocked"));
-            let one = said.gates.into_iter().find(|one| one.gate == gate);
-            let message = one.and_then(|one| one.message).unwrap_or_default();
-            (code, message, authority.policies().hash().to_owned())
         };
         let entry = Entry {
-            at_ms: now_ms,
+            at_ms: self.clock.now_ms(),
             category: "governance",
             what: "run_refused".to_owned(),
             actor: request.initiator.clone(),
             resource_type: "workflow".to_owned(),
             resource_id: request.stored.definition.plan.name.clone(),
             event: None,
-            detail: json!({"code": code, "message": message, "policy_hash": hash}),
+            detail: json!({"code": code, "message": message, "policy_hash": policy}),
         };
         self.store.record(self.node, vec![entry]).await?;
         Err(StartError::Blocked { code, message })
     }
+
+    /// What the policies have against the start of a run, if anything.
+    pub(crate) fn stopped(&self, request: &Start, id: RunId) -> Option<Verdict> {
+        if request.parent.is_some() {
+            return None;
+        }
+        let now_ms = self.clock.now_ms();
+        let authority = self.view(now_ms);
+        let plan = &request.stored.definition.plan;
+        let run = id.to_string();
+        let facts = Facts {
+            now_ms,
+            verb: Verb::StartRun,
+            subject: Subject::User(&request.initiator),
+            role: None,
+            place: None,
+            object: None,
+            held: authority.fabric().held,
+            running: 0,
+            in_window: 0,
+            caps: Vec::new(),
+            worst: Worst::Known(Money::ZERO),
+            trust_ceiling: u8::MAX,
+            inputs: Inputs::default(),
+            posture: request.posture.unwrap_or_default(),
+            run: RunFacts {
+                id: &run,
+                workflow: &plan.name,
+                version: plan.version,
+                initiator: &request.initiator,
+                depth: request.depth,
+            },
+            step: None,
+            asks: None,
+            grant: None,
+            action: action(request),
+        };
+        let said = ask(&facts, authority.policies());
+        let verdict = match said.disposition {
+            Disposition::Allow => return None,
+            Disposition::Block => said.blocked_by.as_ref().map(|by| (by.gate, by.code)),
+            Disposition::Hold => Some(("approval_required", "start_needs_approval")),
+        };
+        let (gate, code) = verdict.unwrap_or(("policy_rules", "policy_blocked"));
+        let one = said.gates.into_iter().find(|one| one.gate == gate);
+        let message = one.and_then(|one| one.message).unwrap_or_default();
+        Some(Verdict { code, message, policy: authority.policies().hash().to_owned() })
+    }
+}
+
+/// Why a run may not begin.
+pub(crate) struct Verdict {
+    /// Which kind of refusal.
+    pub(crate) code: &'static str,
+    /// For people.
+    pub(crate) message: String,
+    /// The policies that say so.
+    policy: String,
 }
 
 fn action(request: &Start) -> Action<'_> {

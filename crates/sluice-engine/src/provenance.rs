@@ -37,6 +37,8 @@ pub struct Ask {
     pub direction: Direction,
     /// Over how many runs at most, beside the first.
     pub hops_max: u32,
+    /// How many steps away at most: one is what went straight there.
+    pub steps_max: u32,
 }
 
 /// The crossings that were found.
@@ -54,6 +56,7 @@ impl Engine {
         let mut walk = Walk {
             engine: self.inner(),
             hops_max: ask.hops_max,
+            steps_max: ask.steps_max,
             journals: BTreeMap::new(),
             crossings: Vec::new(),
             seen: BTreeSet::new(),
@@ -126,6 +129,7 @@ fn step(node: &str) -> String {
 struct Walk<'a> {
     engine: &'a Arc<Inner>,
     hops_max: u32,
+    steps_max: u32,
     /// None for one that cannot be read.
     journals: BTreeMap<RunId, Option<Arc<Journal>>>,
     crossings: Vec<Crossing>,
@@ -136,8 +140,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     async fn follow(&mut self, from: Spot, way: Way) -> Result<(), LoadError> {
         let mut visited = BTreeSet::from([from.clone()]);
-        let mut front = VecDeque::from([(from, 0u32)]);
-        while let Some((spot, hops)) = front.pop_front() {
+        let mut front = VecDeque::from([(from, 0u32, 1u32)]);
+        while let Some((spot, hops, steps)) = front.pop_front() {
             for crossing in self.around(&spot, way).await? {
                 if self.crossings.len() >= CROSSINGS_MAX {
                     self.cut = true;
@@ -153,8 +157,8 @@ impl Walk<'_> {
                 let hops = hops + u32::from(next.place.run != spot.place.run);
                 if hops > self.hops_max {
                     self.cut = true;
-                } else if visited.insert(next.clone()) {
-                    front.push_back((next, hops));
+                } else if steps < self.steps_max && visited.insert(next.clone()) {
+                    front.push_back((next, hops, steps + 1));
                 }
             }
         }

@@ -130,8 +130,8 @@ pub struct StartedRun {
 }
 
 /// A run that is about to be created.
-struct Draft {
-    run: Run,
+pub(crate) struct Draft {
+    pub(crate) run: Run,
     /// What happened, and when, for whoever observes.
     events: Vec<Event>,
     at_ms: u64,
@@ -238,7 +238,7 @@ impl Inner {
                 Hold::Keep
             };
             let mut watch = Stopwatch::start();
-            let (draft, append) = self.draft(&request, id, args.clone(), hold);
+            let (draft, append) = self.draft(&request, id, args.clone(), hold, None);
             watch.decided();
             let created = self.create(append).await;
             if matches!(created, Ok(Created::New)) {
@@ -256,18 +256,19 @@ impl Inner {
     }
 
     /// The first append, given up at once if `hold` says so, or if there is
-    /// nothing to do yet.
-    fn draft(
+    /// nothing to do yet. One that looks ahead is judged by another's freedom.
+    pub(crate) fn draft(
         &self,
         request: &Start,
         id: RunId,
         args: Map<String, Value>,
         hold: Hold,
+        ahead_for: Option<Posture>,
     ) -> (Draft, Append) {
         let plan = &request.stored.definition.plan;
         let mut entropy = (self.entropy)();
         let now_ms = self.clock.now_ms();
-        let authority = self.view(now_ms);
+        let authority = self.view(now_ms).ahead_for(ahead_for);
         let started = self.started(request, args, &mut *entropy);
         let key = request.key.as_ref().map(|key| Key {
             key: key.clone(),
@@ -451,7 +452,7 @@ impl Inner {
     }
 
     /// Every step must have somebody who can do it.
-    fn check_agents(&self, plan: &Plan, request: &Start) -> Result<(), StartError> {
+    pub(crate) fn check_agents(&self, plan: &Plan, request: &Start) -> Result<(), StartError> {
         let bindings = self.bindings(plan, request);
         let view = self.view(self.clock.now_ms());
         for (position, step) in (0u32..).zip(&plan.steps) {
@@ -510,7 +511,10 @@ fn nobody(step: &sluice_core::plan::step::Step) -> String {
 }
 
 /// The arguments, complete. A lens document that declares none takes any.
-fn check_args(plan: &Plan, given: &Map<String, Value>) -> Result<Map<String, Value>, StartError> {
+pub(crate) fn check_args(
+    plan: &Plan,
+    given: &Map<String, Value>,
+) -> Result<Map<String, Value>, StartError> {
     if plan.family == Family::Lens && plan.args.is_empty() {
         return Ok(given.clone());
     }

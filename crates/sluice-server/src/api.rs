@@ -16,6 +16,7 @@ pub mod callbacks;
 mod cors;
 mod cost;
 mod events;
+mod forecast;
 mod gateways;
 mod payloads;
 mod policies;
@@ -40,6 +41,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(session::routes());
     all.extend(workflows::routes());
     all.extend(runs::routes());
+    all.extend(forecast::routes());
     all.extend(events::routes());
     all.extend(approvals::routes());
     all.extend(payloads::routes());

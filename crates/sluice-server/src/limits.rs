@@ -33,6 +33,8 @@ pub const STREAM_CHUNK_BYTES: usize = 64 * 1024;
 pub const PAGE_MAX: u16 = 500;
 /// Rows of a page when nobody says.
 pub const PAGE: u16 = 50;
+/// Most decisions of a forecast that are told gate by gate, beside those that stop or ask.
+pub const FORECAST_DECISIONS_MAX: usize = 500;
 /// How long what is under way may take to end when the server stops.
 pub const DRAIN_MS: u64 = 10_000;
 /// How long a session lasts.

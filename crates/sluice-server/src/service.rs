@@ -16,6 +16,7 @@ pub mod elide;
 pub mod erase;
 pub mod export;
 pub mod find;
+pub mod forecast;
 pub mod past;
 pub mod policies;
 pub mod registry;

@@ -11,7 +11,7 @@ pub(crate) mod desk;
 use crate::port::adapter::Quote;
 use crate::port::memo::Memo;
 use sluice_govern::policy::Policies;
-use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
+use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
 
 /// Rows, rules and counters.
@@ -45,6 +45,12 @@ pub trait Authority: Send + Sync {
 
     /// What whoever does the work itself says a dispatch costs at most.
     fn quote(&self, agent: &str, gateway: &str, step: &str) -> Quote;
+
+    /// The freedom that the gates judge a run by: its own. A run that only looks on
+    /// behalf of another is judged by the other's.
+    fn judged_by(&self, posture: Posture) -> Posture {
+        posture
+    }
 
     /// An answer that is given without asking the gates: a yardstick for what
     /// asking them costs.

@@ -7,7 +7,7 @@ use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience};
 use sluice_core::port::memo::Memo;
 use sluice_govern::policy::Policies;
-use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
+use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
 
 /// Rows and rules of one epoch, with everything else as it is.
@@ -16,6 +16,8 @@ pub(crate) struct View<'a> {
     trust: &'a Trust,
     agents: &'a Agents,
     now_ms: u64,
+    /// The freedom of the run that another looks ahead for.
+    ahead_for: Option<Posture>,
     #[cfg(feature = "sabotage")]
     unasked: Option<&'static sluice_core::port::authority::Unasked>,
 }
@@ -27,9 +29,15 @@ impl<'a> View<'a> {
             trust,
             agents,
             now_ms,
+            ahead_for: None,
             #[cfg(feature = "sabotage")]
             unasked: None,
         }
+    }
+
+    /// The same for a run that looks ahead for one of this freedom.
+    pub(crate) fn ahead_for(self, posture: Option<Posture>) -> View<'a> {
+        View { ahead_for: posture, ..self }
     }
 }
 
@@ -83,6 +91,10 @@ impl Authority for View<'_> {
         let row = self.gateway(gateway);
         let adapter = self.agents.at(agent, row.map(|row| (gateway, row)));
         adapter.map_or(Quote::Priced, |adapter| adapter.quote(step))
+    }
+
+    fn judged_by(&self, posture: Posture) -> Posture {
+        self.ahead_for.unwrap_or(posture)
     }
 
     #[cfg(feature = "sabotage")]

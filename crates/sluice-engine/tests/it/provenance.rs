@@ -34,7 +34,9 @@ count: {outputs: {sum: '7'}}
 
 async fn follow(life: &Life, run: RunId, step: Option<&str>, direction: Direction) -> Trace {
     let step = step.map(str::to_owned);
-    life.provenance(run, &Ask { step, direction, hops_max: 8 }).await.expect("the runs can be read")
+    life.provenance(run, &Ask { step, direction, hops_max: 8, steps_max: u32::MAX })
+        .await
+        .expect("the runs can be read")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
@@ -148,7 +150,12 @@ async fn a_walk_ends_where_it_is_told_to() {
     let life = world.boot().await;
     let parent = life.start(start_family(PARENT, "child", CHILD)).await.unwrap().run;
     ended(&life, parent).await;
-    let ask = Ask { step: Some("tell".to_owned()), direction: Direction::Up, hops_max: 0 };
+    let ask = Ask {
+        step: Some("tell".to_owned()),
+        direction: Direction::Up,
+        hops_max: 0,
+        steps_max: u32::MAX,
+    };
     let trace = life.provenance(parent, &ask).await.unwrap();
     assert!(trace.cut);
     assert!(trace.crossings.iter().all(|crossing| crossing.target.run == parent));

@@ -318,6 +318,9 @@ struct TraceQuery {
     #[serde(default = "hops")]
     #[schemars(range(min = 0, max = 32))]
     hops: u32,
+    /// How many steps away: 1 is what went straight to the step or from it. All if it is not said.
+    #[schemars(range(min = 1))]
+    steps: Option<u32>,
 }
 
 const fn hops() -> u32 {
@@ -328,9 +331,17 @@ async fn provenance(ask: Ask<TraceQuery>) -> Done<Reply<Provenance>> {
     if ask.query.hops > HOPS_MAX {
         return Err(bad(format!("`hops` is at most {HOPS_MAX}")).into());
     }
+    if ask.query.steps == Some(0) {
+        return Err(bad("`steps` is at least 1").into());
+    }
     let run = loaded(&ask).await?;
-    let TraceQuery { step, direction, hops } = &ask.query;
-    let trace = Trace { step: step.clone(), direction: (*direction).into(), hops_max: *hops };
+    let TraceQuery { step, direction, hops, steps } = &ask.query;
+    let trace = Trace {
+        step: step.clone(),
+        direction: (*direction).into(),
+        hops_max: *hops,
+        steps_max: steps.unwrap_or(u32::MAX),
+    };
     Ok(Reply::ok(Provenance(runs::provenance(ask.service(), &run, &trace).await?)))
 }
 
@@ -426,12 +437,12 @@ struct RenewedShown {
 
 async fn renewed<Q, B>(
     ask: &Ask<Q, B>,
-    source: &Run,
+    now: &Run,
     renewal: Renewal<'_>,
     preview: bool,
 ) -> Done<Reply<RenewedShown>> {
-    let name = |at: u32| source.definition.plan.steps[at as usize].id.clone();
-    let repeats = renewal.repeated().into_iter().map(name).collect();
+    let name = |at: u32| now.definition.plan.steps[at as usize].id.clone();
+    let repeats = renewal.repeated(now).into_iter().map(name).collect();
     let run_id = if preview {
         None
     } else {
@@ -508,7 +519,7 @@ async fn branch(ask: Ask<Nothing, BranchBody>) -> Done<Reply<RenewedShown>> {
     let set = body.set.iter().map(|(place, value)| (place.as_str(), value.clone()));
     let changes = course::changes(&source, set)?;
     let renewal = Renewal::branch(&source, body.args.clone(), &changes);
-    renewed(&ask, &source, renewal, body.preview).await
+    renewed(&ask, &now, renewal, body.preview).await
 }
 
 /// Who does which step.

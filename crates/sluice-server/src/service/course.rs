@@ -110,10 +110,11 @@ impl<'a> Renewal<'a> {
         self.source.id
     }
 
-    /// Steps that would be done a second time.
-    pub fn repeated(&self) -> Vec<u32> {
+    /// Steps that would be done a second time: those that the run, as it is `now`,
+    /// has begun and that are not taken over.
+    pub fn repeated(&self, now: &Run) -> Vec<u32> {
         let repeats = self.carried.repeats(&self.source.definition.plan);
-        let done = |at: &u32| self.source.steps[*at as usize].dispatch_no > 0;
+        let done = |at: &u32| now.steps[*at as usize].dispatch_no > 0;
         repeats.into_iter().filter(done).collect()
     }
 

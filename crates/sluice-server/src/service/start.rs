@@ -56,18 +56,21 @@ pub fn trace(headers: &HeaderMap) -> Option<TraceParent> {
 
 /// Starts a registered workflow, `name` or `name@version`.
 pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<StartedRun> {
-    let rows = house.rows().await?;
-    let ready = match house.ready(rows.epoch, reference) {
-        Some(ready) => ready,
-        None => {
-            versions::find(&rows.rows, reference)?;
-            let ready = registered::start(&rows.rows, reference, Map::new());
-            let ready = ready.map_err(refused::start)?;
-            house.keep(rows.epoch, reference, ready.clone());
-            ready
-        }
-    };
+    let ready = ready(house, reference).await?;
     begin(house, ready, wish).await
+}
+
+/// A registered workflow, ready to be started.
+pub async fn ready(house: &House, reference: &str) -> Done<Start> {
+    let rows = house.rows().await?;
+    if let Some(ready) = house.ready(rows.epoch, reference) {
+        return Ok(ready);
+    }
+    versions::find(&rows.rows, reference)?;
+    let ready = registered::start(&rows.rows, reference, Map::new());
+    let ready = ready.map_err(refused::start)?;
+    house.keep(rows.epoch, reference, ready.clone());
+    Ok(ready)
 }
 
 /// Starts a document that is not registered.
@@ -88,7 +91,13 @@ pub async fn inline(
     begin(house, ready, wish).await
 }
 
-async fn begin(house: &House, mut start: Start, wish: Wish) -> Done<StartedRun> {
+async fn begin(house: &House, start: Start, wish: Wish) -> Done<StartedRun> {
+    let start = filled(house, start, wish);
+    house.service().engine.start(start).await.map_err(refused::start)
+}
+
+/// What is ready, with what was wished for.
+pub fn filled(house: &House, mut start: Start, wish: Wish) -> Start {
     start.args = wish.args;
     start.initiator = wish.initiator;
     start.default_agent = wish.default_agent.or_else(|| house.default_agent().map(str::to_owned));
@@ -100,7 +109,7 @@ async fn begin(house: &House, mut start: Start, wish: Wish) -> Done<StartedRun> 
         Some("auto") => Some(start.auto_key()),
         _ => wish.key,
     };
-    house.service().engine.start(start).await.map_err(refused::start)
+    start
 }
 
 /// What a document may refer to: the registered workflows too.

@@ -11,6 +11,7 @@ mod contract;
 mod doors;
 mod escalation;
 mod flood;
+mod forecast;
 mod heartbeat;
 mod matrix;
 mod place;

@@ -65,7 +65,9 @@ impl Place {
                 json!({"document": document})
             }
             ("POST", "/api/v1/runs") => json!({"document": document, "default_agent": "mock"}),
-            ("POST", "/api/v1/workflows/{name}/runs") => json!({"default_agent": "mock"}),
+            ("POST", "/api/v1/workflows/{name}/runs" | "/api/v1/workflows/{name}/forecast") => {
+                json!({"default_agent": "mock"})
+            }
             ("POST", "/api/v1/runs/{run}/rewind") => json!({"to": 1}),
             ("POST", "/api/v1/runs/{run}/branch") => json!({"at": 1, "preview": true}),
             ("POST", "/api/v1/runs/{run}/restart") => json!({"preview": true}),

@@ -118,7 +118,7 @@ impl Turn<'_> {
             worst: dossier.estimate.worst,
             trust_ceiling: started.trust_ceiling.unwrap_or(u8::MAX),
             inputs: inputs(&ready.prepared, self.given.now_ms),
-            posture: started.posture,
+            posture: authority.judged_by(started.posture),
             run: RunFacts {
                 id: &dossier.run,
                 workflow: &started.workflow,

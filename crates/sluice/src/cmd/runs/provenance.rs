@@ -58,7 +58,8 @@ async fn here(local: &Local, args: &Provenance) -> anyhow::Result<(RunId, Trace)
         Way::Down => Direction::Down,
         Way::Both => Direction::Both,
     };
-    let ask = Ask { step: args.step.clone(), direction, hops_max: args.hops.into() };
+    let (step, hops_max) = (args.step.clone(), args.hops.into());
+    let ask = Ask { step, direction, hops_max, steps_max: u32::MAX };
     Ok((id, local.engine.provenance(id, &ask).await.map_err(refused::load)?))
 }
 

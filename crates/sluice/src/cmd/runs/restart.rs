@@ -63,7 +63,7 @@ async fn there(client: &Client, args: &Restart, out: &mut Out) -> anyhow::Result
 
 /// Lists what would be done a second time, and asks whether it may be.
 fn agree(source: &Run, renewal: &Renewal<'_>, yes: bool, out: &mut Out) -> anyhow::Result<()> {
-    let rows = renewal.repeated().into_iter().map(|position| {
+    let rows = renewal.repeated(source).into_iter().map(|position| {
         let state = &source.steps[position as usize];
         let step = &source.definition.plan.steps[position as usize];
         [step.id.clone(), state.agent.clone().unwrap_or_default(), state.status.to_string()]

@@ -1,0 +1,28 @@
+// Text that grows: its end stays in sight while one looks at the end.
+import { useLayoutEffect, useRef } from "react";
+import { written } from "./value";
+
+/** How near the end counts as the end, in pixels. */
+const NEAR = 24;
+
+export function Tail({ text, label }: { text: string; label: string }) {
+  const element = useRef<HTMLPreElement>(null);
+  const atEnd = useRef(true);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (box && atEnd.current) box.scrollTop = box.scrollHeight;
+  }, [text]);
+  return (
+    <pre
+      ref={element}
+      className="value"
+      tabIndex={0}
+      aria-label={label}
+      onScroll={({ currentTarget: box }) => {
+        atEnd.current = box.scrollTop + box.clientHeight >= box.scrollHeight - NEAR;
+      }}
+    >
+      {written(text)}
+    </pre>
+  );
+}

@@ -1,0 +1,84 @@
+// The attempts of a step: when each began, where it went, how it ended, what it cost.
+import type { Event } from "../api/follow";
+import { clock, duration, money } from "../parts/figures";
+import { Badge } from "../parts/status";
+import { visible } from "../parts/value";
+import { word } from "./feed";
+
+export interface Attempt {
+  /** The event that began it. */
+  id: number;
+  number: number;
+  began: string;
+  gateway: string | null;
+  /** How it ended; null while it goes on. */
+  end: string | null;
+  why: string | null;
+  tookMs: number | null;
+  tokens: number | null;
+  cost: number | null;
+}
+
+const ENDS: Readonly<Record<string, string>> = {
+  "node.retried": "failed",
+  "node.completed": "completed",
+  "node.failed": "failed",
+  "node.timed_out": "timed_out",
+  "node.cancelled": "cancelled",
+};
+
+const figure = (event: Event, name: string): number | null => {
+  const value = event.payload[name];
+  return typeof value === "number" ? value : null;
+};
+
+/** Beginnings and ends, put together. */
+export function attemptsOf(events: readonly Event[]): Attempt[] {
+  const all: Attempt[] = [];
+  for (const event of events) {
+    if (event.type === "node.started") {
+      const number = figure(event, "attempt") ?? all.length + 1;
+      const gateway = word(event, "gateway");
+      const open = { end: null, why: null, tookMs: null, tokens: null, cost: null };
+      all.push({ id: event.eventId, number, began: event.timestamp, gateway, ...open });
+      continue;
+    }
+    const [last, end] = [all.at(-1), ENDS[event.type]];
+    if (!last || !end || last.end !== null) continue;
+    last.end = end;
+    last.why = word(event, "errorMessage") ?? word(event, "cause");
+    last.tookMs = Date.parse(event.timestamp) - Date.parse(last.began);
+    const [read, wrote] = [figure(event, "inputTokens"), figure(event, "outputTokens")];
+    last.tokens = read === null && wrote === null ? null : (read ?? 0) + (wrote ?? 0);
+    last.cost = figure(event, "cost");
+  }
+  return all;
+}
+
+export function Attempts({ events }: { events: readonly Event[] }) {
+  const all = attemptsOf(events);
+  if (all.length === 0) return null;
+  return (
+    <details open={all.length > 1}>
+      <summary>Attempts ({all.length})</summary>
+      <ol className="attempts small">
+        {all.map((one) => (
+          <li key={one.id}>
+            <div className="bar">
+              <b>{one.number}</b>
+              <Badge status={one.end ?? "running"} />
+              <span className="muted">
+                {clock(one.began)}
+                {one.tookMs !== null && ` · ${duration(one.tookMs)}`}
+                {one.gateway !== null && ` · ${visible(one.gateway)}`}
+                {one.tokens !== null && one.tokens > 0 && ` · ${one.tokens} tokens`}
+                {one.cost !== null && one.cost > 0 && ` · ${money(one.cost)}`}
+              </span>
+            </div>
+            {one.why !== null && <p className="ink-bad">{visible(one.why)}</p>}
+          </li>
+        ))}
+      </ol>
+    </details>
+  );
+}

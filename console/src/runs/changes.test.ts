@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { applied, Changes, type Node, type RunState } from "./changes";
+
+type Whole = Parameters<Changes["take"]>[0];
+
+const whole = (statuses: string[]) =>
+  ({
+    status: "running",
+    node_results: statuses.map((status, at) => ({ node_id: `s${at}`, status, prompt: "a long text", outputs: { at } })),
+  }) as unknown as Whole;
+
+/** What a page has after it was told of each of these states. */
+function told(states: Whole[]): { shown: RunState; changed: number[] } {
+  const changes = new Changes();
+  let shown: RunState = { node_results: [] } as unknown as RunState;
+  const changed: number[] = [];
+  for (const state of states) {
+    const { parts, rest } = changes.take(state);
+    const all = parts.flatMap((part) => part.nodes);
+    changed.push(all.length);
+    shown = applied(shown.node_results, all, rest);
+  }
+  return { shown, changed };
+}
+
+test("only steps that changed are told", () => {
+  const { shown, changed } = told([whole(["queued", "queued"]), whole(["queued", "running"]), whole(["queued", "running"])]);
+  expect(changed).toEqual([2, 1, 0]);
+  expect(shown.node_results.map((node) => node.status)).toEqual(["queued", "running"]);
+});
+
+test("what did not change stays the same object", () => {
+  const changes = new Changes();
+  const first = changes.take(whole(["queued", "queued"]));
+  const one = applied([], first.parts.flatMap((part) => part.nodes), first.rest);
+  const second = changes.take(whole(["queued", "running"]));
+  const two = applied(one.node_results, second.parts.flatMap((part) => part.nodes), second.rest);
+  expect(two.node_results[0]).toBe(one.node_results[0]);
+  expect(two.node_results[1]).not.toBe(one.node_results[1]);
+});
+
+test("steps that come and go leave no trace", () => {
+  const { shown } = told([whole(["a", "b", "c"]), whole(["a"]), whole(["a", "b"])]);
+  expect(shown.node_results.map((node) => node.status)).toEqual(["a", "b"]);
+});
+
+test("what is long is left out, and many steps come in parts", () => {
+  const { parts, rest } = new Changes().take(whole(Array.from({ length: 1_000 }, () => "queued")));
+  expect(parts.length).toBeGreaterThan(1);
+  expect(rest.count).toBe(1_000);
+  expect(Object.keys(parts[0]?.nodes[0]?.[1] as Node)).toEqual(["node_id", "status"]);
+});

@@ -1,0 +1,65 @@
+// What became different between two states of a run, so that a page takes over only that.
+//
+// What must hold: whoever lays all the changes over what they had has the newest state. Steps that did
+// not change stay the same objects there, and are not drawn again.
+import type { Schemas } from "../api/client";
+
+type Whole = Schemas["RunState"];
+type WholeNode = Whole["node_results"][number];
+
+/** What a page shows of each step without being asked: the rest comes with the step itself. */
+export type Node = Omit<WholeNode, "inputs" | "prompt" | "stdout" | "output" | "outputs" | "prompt_layers">;
+export type RunState = Omit<Whole, "node_results"> & { node_results: readonly Node[] };
+
+/** Some steps that changed, by their places. */
+export interface Part {
+  nodes: [number, Node][];
+}
+
+/** The last word about a state. */
+export interface Rest {
+  head: Omit<RunState, "node_results">;
+  count: number;
+}
+
+/** Steps that are handed over at once: more would be felt. */
+const PART = 400;
+
+function brief(node: WholeNode): Node {
+  const { inputs: _i, prompt: _p, stdout: _s, output: _o, outputs: _u, prompt_layers: _l, ...rest } = node;
+  return rest;
+}
+
+/** Remembers what it told, and tells what is new. */
+export class Changes {
+  #told: string[] = [];
+
+  /** Parts, and what belongs to all of them. */
+  take(state: Whole): { parts: Part[]; rest: Rest } {
+    const { node_results: whole, ...head } = state;
+    const parts: Part[] = [];
+    let part: [number, Node][] = [];
+    whole.forEach((one, at) => {
+      const node = brief(one);
+      const text = JSON.stringify(node);
+      if (this.#told[at] === text) return;
+      this.#told[at] = text;
+      part.push([at, node]);
+      if (part.length === PART) {
+        parts.push({ nodes: part });
+        part = [];
+      }
+    });
+    this.#told.length = whole.length;
+    if (part.length > 0) parts.push({ nodes: part });
+    return { parts, rest: { head, count: whole.length } };
+  }
+}
+
+/** A state with changes laid over it. */
+export function applied(before: readonly Node[], changed: readonly [number, Node][], rest: Rest): RunState {
+  if (changed.length === 0 && before.length === rest.count) return { ...rest.head, node_results: before };
+  const nodes = before.slice(0, rest.count);
+  for (const [at, node] of changed) nodes[at] = node;
+  return { ...rest.head, node_results: nodes };
+}

@@ -1,0 +1,91 @@
+// Where a step's values came from, and where they went: in the graph, and in words.
+import { useQuery } from "@tanstack/react-query";
+import { ask, type Schemas } from "../api/client";
+import { visible } from "../parts/value";
+import { Link, runPath } from "../route";
+import type { Feed } from "./feed";
+import type { Node } from "./live";
+import type { Flow } from "./step";
+
+export type Crossing = Schemas["Provenance"]["rows"][number];
+
+/** Most values that are listed one by one. */
+const LISTED_MAX = 60;
+const NONE: readonly Crossing[] = [];
+
+/** The values that went directly to a step and from it. */
+export function useCrossings(run: string, node: Node | undefined, feed: Feed): readonly Crossing[] {
+  const step = node?.node_id ?? "";
+  // What a step is given is settled once it begins; where its values go, once others have begun.
+  const when = node?.status === "streaming" ? "streaming" : (feed.touched.get(step) ?? 0);
+  const found = useQuery({
+    queryKey: ["run", run, "provenance", step, when],
+    queryFn: async ({ signal }) => {
+      const query = { step, steps: 1 };
+      return (await ask("get", "/api/v1/runs/{run}/provenance", { path: { run }, query, signal })).data.rows;
+    },
+    enabled: node !== undefined,
+    placeholderData: (before) => before,
+  });
+  if (!found.data || !node) return NONE;
+  return found.data;
+}
+
+const here = (run: string, step: string) => (place: Crossing["source"]) => place.run_id === run && place.node_id === step;
+
+/** What of it is drawn between steps of this run. */
+export function flowsOf(run: string, crossings: readonly Crossing[]): Flow[] {
+  return crossings
+    .filter((one) => one.source.run_id === run && one.target.run_id === run && one.source.node_id !== "")
+    .map((one) => ({ from: one.source.node_id, to: one.target.node_id, label: visible(one.source_output_path) }));
+}
+
+interface Wish {
+  run: string;
+  step: string;
+  crossings: readonly Crossing[];
+  onChoose: (step: string) => void;
+}
+
+/** The values of a step, in words. */
+export function Values({ run, step, crossings, onChoose }: Wish) {
+  const is = here(run, step);
+  const [came, went] = [crossings.filter((one) => is(one.target)), crossings.filter((one) => is(one.source))];
+  if (came.length + went.length === 0) return null;
+  return (
+    <details open>
+      <summary>Where values came from and went</summary>
+      <ul className="values small">
+        {came.slice(0, LISTED_MAX).map((one, at) => (
+          <li key={`from${at}`}>
+            <code>{visible(one.target_input_path)}</code> <span className="muted">from</span>{" "}
+            <Place run={run} place={one.source} onChoose={onChoose} /> <code>{visible(one.source_output_path)}</code>
+          </li>
+        ))}
+        {went.slice(0, LISTED_MAX).map((one, at) => (
+          <li key={`to${at}`}>
+            <code>{visible(one.source_output_path)}</code> <span className="muted">to</span>{" "}
+            <Place run={run} place={one.target} onChoose={onChoose} /> <code>{visible(one.target_input_path)}</code>
+          </li>
+        ))}
+      </ul>
+      {came.length + went.length > LISTED_MAX && (
+        <p className="muted small">
+          {came.length} came, {went.length} went; not all are listed.
+        </p>
+      )}
+    </details>
+  );
+}
+
+function Place({ run, place, onChoose }: { run: string; place: Crossing["source"]; onChoose: (step: string) => void }) {
+  if (place.run_id !== run) {
+    return <Link href={`${runPath(place.run_id)}?step=${encodeURIComponent(place.node_id)}`}>{visible(place.node_id)} of another run</Link>;
+  }
+  if (place.node_id === "") return <span>the run</span>;
+  return (
+    <button type="button" className="link" onClick={() => onChoose(place.node_id)}>
+      {visible(place.node_id)}
+    </button>
+  );
+}

@@ -1,0 +1,26 @@
+// Places of the steps of a graph, found by a worker.
+import { useEffect, useState } from "react";
+import type { Field, Step } from "./layout";
+
+/** Steps, and where they stand. */
+export interface Placed<S extends Step> {
+  steps: readonly S[];
+  field: Field;
+}
+
+/** The steps with their places; those from before while new ones are being found, null before the first. */
+export function usePlaced<S extends Step>(steps: readonly S[]): Placed<S> | null {
+  const [found, setFound] = useState<Placed<S> | null>(null);
+  useEffect(() => {
+    const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
+    worker.onmessage = (event: MessageEvent<Field>) => {
+      const { took } = event.data;
+      performance.measure("layout", { start: performance.now() - took, duration: took });
+      setFound({ steps, field: event.data });
+      worker.terminate();
+    };
+    worker.postMessage(steps.map(({ node_id, wave, depends_on }) => ({ node_id, wave, depends_on })));
+    return () => worker.terminate();
+  }, [steps]);
+  return found;
+}

@@ -1,0 +1,245 @@
+// A graph of thousands of steps: what is near is elements that can be reached and chosen, the rest is painted.
+//
+// What must hold: however many steps there are, only so many are elements; moving and changes of status paint
+// a canvas, at most once a frame.
+import { Background, Controls, Panel, ReactFlow, type ReactFlowInstance, type Viewport } from "@xyflow/react";
+import { type MouseEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { tone } from "../parts/status";
+import type { Placed } from "./field";
+import { type Field, HEIGHT, WIDTH } from "./layout";
+import { type Bounds, extent, ink, type Look, overview, paint, paintMap, type Scene, sight, stepAt, TONES, within } from "./paint";
+import { box, type Box, type Drawn, type GraphWish, KINDS } from "./step";
+
+/** Most steps that are elements. */
+const NEAR_MAX = 200;
+/** Steps that become elements in one frame: more would be felt. */
+const NEW_MAX = 24;
+/** Size below which nobody could read a step. */
+const LEGIBLE = 0.5;
+/** What is near changes in strides of so many pixels. */
+const STRIDE = 240;
+const MAP = { width: 200, height: 130 };
+const NO_EDGES: never[] = [];
+/** What one looks for among thousands. */
+const WAYS = [
+  ["bad", "Go to what failed"],
+  ["busy", "Go to what runs"],
+] as const;
+
+interface Wish extends GraphWish {
+  placed: Placed<Drawn>;
+}
+
+interface Size {
+  width: number;
+  height: number;
+}
+
+function useSize() {
+  const element = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState<Size | null>(null);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (!box) return;
+    const look = () => setSize({ width: box.clientWidth, height: box.clientHeight });
+    look();
+    const resized = new ResizeObserver(look);
+    resized.observe(box);
+    return () => resized.disconnect();
+  }, []);
+  return [element, size] as const;
+}
+
+/** Steps, as they are painted. */
+function useScene({ placed, status, chosen, flows }: Wish): Scene {
+  const { steps, field } = placed;
+  const numbers = useMemo(() => new Map(steps.map((step, at) => [step.node_id, at])), [steps]);
+  const tones = useMemo(() => {
+    const all = new Uint8Array(steps.length);
+    if (status) steps.forEach((step, at) => (all[at] = TONES.indexOf(tone(status.get(step.node_id) ?? ""))));
+    return all;
+  }, [steps, status]);
+  return useMemo(() => {
+    const pairs = flows.map((flow) => [numbers.get(flow.from) ?? -1, numbers.get(flow.to) ?? -1] as const);
+    const known = pairs.filter(([from, to]) => from >= 0 && to >= 0);
+    return { field, tones, chosen: chosen === null ? -1 : (numbers.get(chosen) ?? -1), flows: known };
+  }, [field, tones, chosen, flows, numbers]);
+}
+
+/** Paints both canvases when something changed, at most once a frame. */
+function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
+  const [canvas, small] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const newest = useRef({ scene, map });
+  newest.current = { scene, map };
+  const frame = useRef(0);
+  const soon = useCallback(() => {
+    if (frame.current !== 0) return;
+    frame.current = requestAnimationFrame(() => {
+      frame.current = 0;
+      const [big, little] = [canvas.current?.getContext("2d"), small.current?.getContext("2d")];
+      if (!big || !little || !look.current) return;
+      const colours = ink(big.canvas);
+      paint(big, newest.current.scene, look.current, colours, devicePixelRatio);
+      paintMap(little, newest.current.scene, newest.current.map, look.current, colours, devicePixelRatio);
+    });
+  }, [look]);
+  useEffect(soon, [soon, scene, map]);
+  useEffect(() => {
+    // Another theme is other colours.
+    const themed = new MutationObserver(soon);
+    themed.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    return () => {
+      themed.disconnect();
+      cancelAnimationFrame(frame.current);
+      frame.current = 0;
+    };
+  }, [soon]);
+  return { canvas, small, soon };
+}
+
+/** The part of the graph whose steps are elements, in strides: the same for small movements. */
+function nearby(look: Look): Bounds | null {
+  if (look.zoom < LEGIBLE) return null;
+  const { left, top, right, bottom } = sight(look, STRIDE / 2);
+  const stride = STRIDE / look.zoom;
+  const [down, up] = [(at: number) => Math.floor(at / stride) * stride, (at: number) => Math.ceil(at / stride) * stride];
+  return { left: down(left), top: down(top), right: up(right), bottom: up(bottom) };
+}
+
+const same = (one: Bounds | null, other: Bounds | null) =>
+  one === other ||
+  (one !== null && other !== null && one.left === other.left && one.top === other.top && one.right === other.right && one.bottom === other.bottom);
+
+/** The steps that are elements: those that are near, a few more with each frame. */
+function useNear({ field }: Placed<Drawn>, near: Bounds | null): readonly number[] {
+  const wanted = useMemo(() => (near ? within(field, near, NEAR_MAX) : []), [field, near]);
+  const [there, setThere] = useState<{ field: Field; numbers: readonly number[] }>({ field, numbers: [] });
+  useEffect(() => {
+    const now = new Set(there.field === field ? there.numbers : []);
+    let room = NEW_MAX;
+    const next = wanted.filter((at) => now.has(at) || room-- > 0);
+    if (next.length === now.size && next.every((at) => now.has(at))) return;
+    const frame = requestAnimationFrame(() => setThere({ field, numbers: next }));
+    return () => cancelAnimationFrame(frame);
+  }, [wanted, there, field]);
+  return there.field === field ? there.numbers : [];
+}
+
+function useBoxes({ placed, status, chosen }: Wish, near: Bounds | null): Box[] {
+  const { steps, field } = placed;
+  const before = useRef(new Map<string, Box>());
+  const numbers = useNear(placed, near);
+  return useMemo(() => {
+    const boxes = numbers.flatMap((at) => {
+      const step = steps[at];
+      if (!step) return [];
+      const [x, y] = [field.xs[at] ?? 0, field.ys[at] ?? 0];
+      const now = status?.get(step.node_id) ?? null;
+      return [box(before.current.get(step.node_id), { step, x, y, status: now, selected: step.node_id === chosen })];
+    });
+    before.current = new Map(boxes.map((one) => [one.id, one]));
+    return boxes;
+  }, [numbers, steps, field, status, chosen]);
+}
+
+/** A legible look at a step, without more emptiness than there must be. */
+function lookAt({ field }: Placed<Drawn>, all: Bounds, at: number, { width, height }: Size): Viewport {
+  const [zoom, rim] = [0.8, 24];
+  const [x, y] = [(field.xs[at] ?? 0) + WIDTH / 2, (field.ys[at] ?? 0) + HEIGHT / 2];
+  return {
+    zoom,
+    x: Math.min(rim - all.left * zoom, width * 0.4 - x * zoom),
+    y: Math.min(rim - all.top * zoom, height / 2 - y * zoom),
+  };
+}
+
+/** The first step of a tone, or -1. */
+const firstOf = (scene: Scene, wanted: (typeof TONES)[number]): number => scene.tones.indexOf(TONES.indexOf(wanted));
+
+export function LargeGraph(wish: Wish) {
+  const [element, size] = useSize();
+  return (
+    <div className="graph" ref={element}>
+      {size && size.width > 0 && <Pane {...wish} size={size} />}
+    </div>
+  );
+}
+
+function Pane(wish: Wish & { size: Size }) {
+  const { placed, chosen, onChoose, size } = wish;
+  const scene = useScene(wish);
+  const all = useMemo(() => extent(placed.field), [placed.field]);
+  const map = useMemo(() => overview(all, MAP.width, MAP.height), [all]);
+  const whole = useMemo(() => overview(all, size.width, size.height), [all, size]);
+  const flow = useRef<ReactFlowInstance<Box> | null>(null);
+  const number = chosen === null ? -1 : placed.steps.findIndex((step) => step.node_id === chosen);
+  const first = useRef<Viewport | null>(null);
+  first.current ??= lookAt(placed, all, Math.max(0, number >= 0 ? number : firstOf(scene, "busy")), size);
+  const look = useRef<Look | null>(null);
+  look.current = { ...(look.current ?? first.current), ...size };
+  const [near, setNear] = useState<Bounds | null>(() => (look.current ? nearby(look.current) : null));
+  const { canvas, small, soon } = usePaint(scene, map, look);
+  const boxes = useBoxes(wish, near);
+  const moved = (view: Viewport) => {
+    look.current = { ...view, ...size };
+    const next = nearby(look.current);
+    setNear((before) => (same(before, next) ? before : next));
+    soon();
+  };
+  useEffect(() => {
+    if (look.current) moved(look.current);
+  }, [size]);
+  const choose = (event: MouseEvent) => {
+    const place = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    const step = place && placed.steps[stepAt(placed.field, place.x, place.y)];
+    if (step) onChoose?.(step.node_id);
+  };
+  const jump = (event: MouseEvent<HTMLCanvasElement>) => {
+    const { left, top } = event.currentTarget.getBoundingClientRect();
+    const [x, y] = [(event.clientX - left - map.x) / map.zoom, (event.clientY - top - map.y) / map.zoom];
+    void flow.current?.setCenter(x, y, { zoom: Math.max(LEGIBLE, look.current?.zoom ?? 1) });
+  };
+  const ways = WAYS.flatMap(([wanted, label]) => {
+    const at = firstOf(scene, wanted);
+    return at < 0 ? [] : [{ label, go: () => void flow.current?.setViewport(lookAt(placed, all, at, size)) }];
+  });
+  const pixels = (one: Size) => ({ width: one.width * devicePixelRatio, height: one.height * devicePixelRatio });
+  return (
+    <>
+      <canvas ref={canvas} className="beneath" aria-hidden="true" {...pixels(size)} />
+      <ReactFlow<Box>
+        nodes={boxes}
+        edges={NO_EDGES}
+        nodeTypes={KINDS}
+        defaultViewport={first.current}
+        onInit={(instance) => {
+          flow.current = instance;
+        }}
+        onMove={(_, view) => moved(view)}
+        onNodeClick={(_, node) => onChoose?.(node.id)}
+        onPaneClick={choose}
+        onNodesChange={(changes) => {
+          // Chosen by the keyboard.
+          for (const change of changes) if (change.type === "select" && change.selected) onChoose?.(change.id);
+        }}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        elementsSelectable={onChoose !== null}
+        minZoom={Math.min(0.05, whole.zoom)}
+      >
+        <Background gap={22} />
+        <Controls showInteractive={false} onFitView={() => void flow.current?.setViewport(whole)} />
+        <Panel position="top-right" className="bar">
+          {ways.map(({ label, go }) => (
+            <button key={label} type="button" className="small" onClick={go}>
+              {label}
+            </button>
+          ))}
+        </Panel>
+        <Panel position="bottom-right" className="map">
+          <canvas ref={small} role="img" aria-label="All steps, small" onClick={jump} {...pixels(MAP)} />
+        </Panel>
+      </ReactFlow>
+    </>
+  );
+}

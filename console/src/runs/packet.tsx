@@ -1,0 +1,45 @@
+// The run's packet: what a stranger needs to check it offline, as a file.
+import { useState } from "react";
+import { problem } from "../api/client";
+import { Refusal } from "../parts/states";
+import { useMay } from "../session";
+
+/** How long a file that was handed to the browser is kept for it. */
+const KEPT_MS = 60_000;
+
+export function Packet({ run }: { run: string }) {
+  const may = useMay("audit:read");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  if (!may) return null;
+  const fetchIt = async () => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      const answer = await fetch(`/api/v1/runs/${encodeURIComponent(run)}/audit`, { credentials: "same-origin" });
+      if (!answer.ok) throw await problem(answer);
+      const url = URL.createObjectURL(await answer.blob());
+      const link = document.createElement("a");
+      link.href = url;
+      link.download = `${run}.packet.txt`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(url), KEPT_MS);
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <section className="field">
+      <h2>Audit packet</h2>
+      <p className="muted">Definition, journal, chain and seals in one file. Anybody can check it without this server.</p>
+      <div>
+        <button type="button" disabled={busy} onClick={fetchIt}>
+          {busy ? "Gathering…" : "Download the packet"}
+        </button>
+      </div>
+      {refused !== null && <Refusal error={refused} />}
+    </section>
+  );
+}

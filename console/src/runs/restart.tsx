@@ -1,0 +1,74 @@
+// A new run that does some steps of another again.
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { ask } from "../api/client";
+import { Dialog } from "../parts/dialog";
+import { Refusal } from "../parts/states";
+import { words } from "../parts/status";
+import { go, runPath } from "../route";
+import { Choices, Preview } from "./again";
+import type { RunState } from "./live";
+
+const FAILED = new Set(["failed", "timed_out", "blocked", "cancelled"]);
+
+export function Restart({ state, onClose }: { state: RunState; onClose: () => void }) {
+  const run = state.run_id;
+  const [from, setFrom] = useState<ReadonlySet<string>>(
+    () => new Set(state.node_results.filter((node) => FAILED.has(node.status)).map((node) => node.node_id)),
+  );
+  const [refused, setRefused] = useState<unknown>(null);
+  const steps = useMemo(() => [...from], [from]);
+  const preview = useQuery({
+    queryKey: ["run", run, "restart", steps],
+    queryFn: async () =>
+      (await ask("post", "/api/v1/runs/{run}/restart", { path: { run }, body: { from: steps, preview: true } })).data,
+    enabled: from.size > 0,
+  });
+  const restart = async () => {
+    try {
+      const { data } = await ask("post", "/api/v1/runs/{run}/restart", { path: { run }, body: { from: steps } });
+      if (data.run_id) go(runPath(data.run_id));
+      onClose();
+    } catch (error) {
+      setRefused(error);
+    }
+  };
+  const turn = (id: string) => {
+    const next = new Set(from);
+    if (!next.delete(id)) next.add(id);
+    setFrom(next);
+  };
+  return (
+    <Dialog title="Restart in a new run" onClose={onClose}>
+      <p>The steps that are chosen are done again, with all that depend on them. The others keep what they made.</p>
+      <Choices
+        label="Steps that are done again"
+        role="group"
+        all={state.node_results}
+        name={(node) => node.node_id}
+        line={(node) => (
+          <label key={node.node_id}>
+            <input type="checkbox" checked={from.has(node.node_id)} onChange={() => turn(node.node_id)} />
+            <span className="grow cut">{node.node_id}</span>
+            <span className="muted small">{words(node.status)}</span>
+          </label>
+        )}
+      />
+      {from.size === 0 ? (
+        <p className="muted">Choose where it begins.</p>
+      ) : (
+        <Preview repeats={preview.data?.repeats} error={preview.error} asking={preview.isPending} />
+      )}
+      {refused !== null && <Refusal error={refused} />}
+      <div className="bar">
+        <span className="grow" />
+        <button type="button" onClick={onClose}>
+          Leave it
+        </button>
+        <button type="button" className="primary" disabled={from.size === 0 || !preview.data} onClick={restart}>
+          Start the new run
+        </button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,71 @@
+// One step in a graph.
+import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
+import { memo } from "react";
+import { tone, words } from "../parts/status";
+import { HEIGHT, type Step, WIDTH } from "./layout";
+
+/** A step that is drawn. */
+export interface Drawn extends Step {
+  kind: string;
+}
+
+/** A value that went from one step to another. */
+export interface Flow {
+  from: string;
+  to: string;
+  label: string;
+}
+
+export interface GraphWish {
+  steps: readonly Drawn[];
+  /** What each step is doing; none for a workflow that does not run. */
+  status: ReadonlyMap<string, string> | null;
+  /** Values that went to the chosen step and from it. */
+  flows: readonly Flow[];
+  chosen: string | null;
+  onChoose: ((step: string) => void) | null;
+}
+
+export type Box = Node<{ name: string; kind: string; status: string | null }, "step">;
+
+const StepBox = memo(function StepBox({ data }: NodeProps<Box>) {
+  const what = data.status === null ? data.kind : words(data.status);
+  return (
+    <div className={`step edge-${data.status === null ? "calm" : tone(data.status)}`}>
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      <strong className="cut">{data.name}</strong>
+      <span className="what cut">
+        {what}
+        {data.status !== null && data.kind !== "command" && ` · ${data.kind}`}
+      </span>
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+    </div>
+  );
+});
+
+export const KINDS = { step: StepBox };
+
+export interface BoxWish {
+  step: Drawn;
+  x: number;
+  y: number;
+  status: string | null;
+  selected: boolean;
+}
+
+/** The box of a step; the old one, where nothing in it changed: that is not drawn again. */
+export function box(old: Box | undefined, { step, x, y, status, selected }: BoxWish): Box {
+  const id = step.node_id;
+  const at = old?.position;
+  if (old && at?.x === x && at.y === y && old.data.status === status && old.selected === selected) return old;
+  return {
+    id,
+    type: "step",
+    position: { x, y },
+    selected,
+    data: { name: id, kind: step.kind, status },
+    width: WIDTH,
+    height: HEIGHT,
+    ariaLabel: `Step ${id}${status ? `, ${words(status)}` : ""}`,
+  };
+}

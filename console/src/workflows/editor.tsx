@@ -1,0 +1,206 @@
+// A document as it is written: checked by the server as one types, with the places of problems and the graph it makes.
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { useTitle } from "../parts/figures";
+import { Empty, Refusal } from "../parts/states";
+import { visible } from "../parts/value";
+import { go, Link } from "../route";
+import { Graph } from "../runs/graph";
+import { useMay } from "../session";
+import { drawnOf, type Plan } from "./plan";
+import { offsetOf } from "./place";
+
+type Report = Schemas["ReportShown"];
+type Found = Report["errors"][number];
+type Version = Schemas["VersionShown"];
+
+/** How long typing rests before the document is checked. */
+const REST_MS = 350;
+/** Most problems that are listed. */
+const LISTED_MAX = 50;
+
+const BEGINNING = `name: hello
+version: 1
+args:
+  who: {type: string, required: true, description: Whom to greet}
+steps:
+  - id: greet
+    command: Greet \${args.who} in one sentence.
+`;
+
+function useRested(text: string): string {
+  const [rested, setRested] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(text), REST_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return rested;
+}
+
+export default function Editor({ from }: { from: Version | null }) {
+  useTitle(from ? `Edit ${from.name}` : "New workflow");
+  const [text, setText] = useState(from?.document ?? BEGINNING);
+  const document = useRested(text);
+  const format = from?.format ?? null;
+  const checked = useQuery({
+    queryKey: ["validate", document, format],
+    queryFn: async ({ signal }) =>
+      (await ask("post", "/api/v1/workflows/validate", { body: { document, format }, signal })).data,
+    placeholderData: keepPreviousData,
+    gcTime: 0,
+  });
+  const current = text === document && !checked.isPlaceholderData ? checked.data : undefined;
+  // The last graph that could be drawn stays while a document is half written.
+  const drawn = useRef<Report | null>(null);
+  if (checked.data?.plan) drawn.current = checked.data;
+  const shown = drawn.current;
+  const steps = useMemo(() => drawnOf(shown?.plan as Plan | null, shown?.waves ?? []), [shown]);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const show = ({ line, column }: Found) => {
+    const box = area.current;
+    if (!box) return;
+    const at = offsetOf(text, line, column);
+    box.focus();
+    box.setSelectionRange(at, at);
+    // Lines do not break, so that each is as high as the others.
+    box.scrollTop = Math.max(0, (line - 4) * parseFloat(getComputedStyle(box).lineHeight));
+  };
+  return (
+    <div className="page wide">
+      <div className="bar">
+        <h1 className="grow cut">{from ? `Edit ${visible(from.name)}` : "New workflow"}</h1>
+        <Link href={from ? `/workflows/${encodeURIComponent(from.name)}` : "/workflows"}>Leave it</Link>
+        <Save text={text} format={format} report={current} changed={text !== from?.document} />
+      </div>
+      <div className="editing">
+        <div className="card writing">
+          <Text text={text} report={checked.data} area={area} onChange={setText} />
+        </div>
+        <div className="found">
+          {checked.error && <Refusal error={checked.error} />}
+          <Findings report={checked.data} current={current !== undefined} onShow={show} />
+          <div className={checked.data?.plan ? "card picture" : "card picture stale"}>
+            {steps.length > 0 ? (
+              <>
+                {!checked.data?.plan && <p className="muted small">As the document was before the problems.</p>}
+                <Graph steps={steps} status={null} flows={[]} chosen={null} onChoose={null} />
+              </>
+            ) : (
+              <Empty title="No graph yet">It is drawn once the document can be read.</Empty>
+            )}
+          </div>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface TextWish {
+  text: string;
+  report: Report | undefined;
+  area: { current: HTMLTextAreaElement | null };
+  onChange: (text: string) => void;
+}
+
+/** The text, and beside it the numbers of its lines; those with problems are marked. */
+function Text({ text, report, area, onChange }: TextWish) {
+  const gutter = useRef<HTMLPreElement>(null);
+  const lines = useMemo(() => text.split("\n").length, [text]);
+  const bad = useMemo(() => new Set(report?.errors.map((one) => one.line)), [report]);
+  const numbers = useMemo(
+    () => Array.from({ length: lines }, (_, at) => (bad.has(at + 1) ? `● ${at + 1}` : String(at + 1))).join("\n"),
+    [lines, bad],
+  );
+  return (
+    <>
+      <pre ref={gutter} className="gutter" aria-hidden="true">
+        {numbers}
+      </pre>
+      <textarea
+        ref={area}
+        className="mono"
+        aria-label="The document"
+        spellCheck={false}
+        autoCapitalize="off"
+        autoComplete="off"
+        wrap="off"
+        value={text}
+        aria-invalid={(report?.errors.length ?? 0) > 0}
+        onChange={(event) => onChange(event.target.value)}
+        onScroll={({ currentTarget }) => {
+          if (gutter.current) gutter.current.scrollTop = currentTarget.scrollTop;
+        }}
+      />
+    </>
+  );
+}
+
+interface FindingsWish {
+  report: Report | undefined;
+  current: boolean;
+  onShow: (found: Found) => void;
+}
+
+function Findings({ report, current, onShow }: FindingsWish) {
+  const all = report ? [...report.errors, ...report.warnings] : [];
+  const errors = report?.errors.length ?? 0;
+  const word = !report || !current ? "Checking…" : errors > 0 ? `${errors} ${errors === 1 ? "problem" : "problems"}` : "It can be run.";
+  return (
+    <section className="card problems" aria-label="Problems">
+      <p role="status" className={current && report?.ok ? "ink-good" : errors > 0 ? "ink-bad" : "muted"}>
+        <strong>{word}</strong>
+      </p>
+      <ul>
+        {all.slice(0, LISTED_MAX).map((one, at) => (
+          <li key={`${one.line}:${one.column}:${one.code}:${at}`}>
+            <button type="button" className="link" onClick={() => onShow(one)}>
+              line {one.line}, column {one.column}
+            </button>{" "}
+            <span className={at < errors ? "ink-bad" : "ink-wait"}>{visible(one.message)}</span>{" "}
+            {one.hint && <span className="muted">({visible(one.hint)})</span>} <code className="muted small">{one.code}</code>
+          </li>
+        ))}
+      </ul>
+      {all.length > LISTED_MAX && <p className="muted small">{all.length - LISTED_MAX} more.</p>}
+    </section>
+  );
+}
+
+interface SaveWish {
+  text: string;
+  format: string | null;
+  /** What was found in this very text. */
+  report: Report | undefined;
+  changed: boolean;
+}
+
+function Save({ text, format, report, changed }: SaveWish) {
+  const may = useMay("workflow:write");
+  const queries = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  if (!may) return <span className="muted">Your role does not save workflows.</span>;
+  const save = async () => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      await ask("post", "/api/v1/workflows", { body: { document: text, format } });
+      const { name } = report?.plan as Plan;
+      await queries.invalidateQueries({ queryKey: ["workflow", name] });
+      await queries.invalidateQueries({ queryKey: ["workflows"] });
+      go(`/workflows/${encodeURIComponent(name)}`);
+    } catch (error) {
+      setRefused(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" className="primary" disabled={busy || !changed || !report?.ok} onClick={save}>
+        {busy ? "Saving…" : "Save as a version"}
+      </button>
+      {refused !== null && <Refusal error={refused} />}
+    </>
+  );
+}

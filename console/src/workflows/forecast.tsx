@@ -1,0 +1,100 @@
+// What the gates would say of a run that is not started: in all, and step by step.
+import type { Schemas } from "../api/client";
+import { Badge, words } from "../parts/status";
+import { visible } from "../parts/value";
+import { Gates, type Judgement } from "../runs/decision";
+
+export type Forecast = Schemas["ForecastShown"];
+type Step = Forecast["steps"][number];
+
+/** Most steps that are listed; the graph shows all. */
+const LISTED_MAX = 200;
+
+const STATUS: Readonly<Record<string, string>> = {
+  send: "would_be_sent",
+  ask: "would_ask_a_person",
+  stop: "would_be_stopped",
+  skip: "would_be_skipped",
+  fail: "would_fail",
+  depends: "not_settled_yet",
+};
+
+const statusOf = (step: Step): string => STATUS[step.outcome] ?? "not_known";
+
+/** What would become of each step, for the graph. */
+export function foreseen(forecast: Forecast | null): ReadonlyMap<string, string> | null {
+  return forecast && new Map(forecast.steps.map((step) => [step.node_id, statusOf(step)]));
+}
+
+/** How many steps come to what, in words. */
+function summary(steps: readonly Step[]): string {
+  const counts = new Map<string, number>();
+  for (const step of steps) counts.set(statusOf(step), (counts.get(statusOf(step)) ?? 0) + 1);
+  return [...counts].map(([status, count]) => `${count} ${words(status)}`).join(", ");
+}
+
+export function ForecastCard({ forecast }: { forecast: Forecast }) {
+  const { steps } = forecast;
+  return (
+    <section className="card forecast" aria-label="Dry run">
+      <h2>Dry run: what the gates say now</h2>
+      <p role="status">
+        <strong>{summary(steps)}.</strong> Nothing was started. Whoever works on a step has not said anything yet, and what
+        they say may change this.
+      </p>
+      {forecast.gateways.length > 0 && (
+        <p className="bar small">
+          <span className="muted">Gateways:</span>
+          {forecast.gateways.map((one) => (
+            <span key={one.name} className="bar">
+              {visible(one.name)} <Badge status={one.health} />
+            </span>
+          ))}
+        </p>
+      )}
+      <ul className="foreseen">
+        {steps.slice(0, LISTED_MAX).map((step) => (
+          <li key={step.node_id}>
+            <StepLine step={step} />
+          </li>
+        ))}
+      </ul>
+      {steps.length > LISTED_MAX && <p className="muted small">{steps.length - LISTED_MAX} more steps; the graph shows all.</p>}
+      {!forecast.whole && <p className="note">Not every step could be come to without doing something.</p>}
+    </section>
+  );
+}
+
+/** Outcomes whose reason is not in their name. */
+const WHY = new Set(["skip", "fail"]);
+
+/** What a run that only looks says of itself goes without saying here. */
+const told = (reason: string | null | undefined) => reason?.replace(/^the run only looks: /, "") ?? "";
+
+function StepLine({ step }: { step: Step }) {
+  const open = step.outcome === "depends";
+  const hint = open ? "Its condition looks at what steps before it say." : "If what steps before it say lets it run.";
+  const head = (
+    <>
+      <span className="grow cut">{visible(step.node_id)}</span>
+      {step.gateway && <span className="muted small">{visible(step.gateway)}</span>}
+      <Badge status={statusOf(step)} />
+      {step.conditional && <p className="muted small">{hint}</p>}
+    </>
+  );
+  const judgement = step.decision as Judgement | null | undefined;
+  if (!judgement) {
+    return (
+      <div className="bar">
+        {head}
+        {WHY.has(step.outcome) && step.reason && <p className="muted small">{visible(told(step.reason))}</p>}
+      </div>
+    );
+  }
+  return (
+    <details open={step.outcome === "stop"}>
+      <summary className="bar">{head}</summary>
+      <Gates of={judgement} />
+    </details>
+  );
+}

@@ -1,0 +1,54 @@
+// Where a workflow's runs go, and how that gateway is: the one of its deployment, else the organisation's.
+import { useQuery } from "@tanstack/react-query";
+import { ask } from "../api/client";
+import { Moment } from "../parts/figures";
+import { Badge } from "../parts/status";
+import { visible } from "../parts/value";
+import { useMay } from "../session";
+
+interface Row {
+  id: string;
+  workflow?: string;
+  gateway?: string | null;
+  active?: boolean;
+  default?: boolean;
+}
+
+/** How often a page that is left open looks again. */
+const LOOK_MS = 15_000;
+
+export function Gateway({ workflow }: { workflow: string }) {
+  const may = useMay("governance:read");
+  const name = useQuery({
+    queryKey: ["gateway of", workflow],
+    queryFn: async ({ signal }) => {
+      const [deployments, gateways] = await Promise.all([
+        ask("get", "/api/v1/deployments", { signal }),
+        ask("get", "/api/v1/gateways", { signal }),
+      ]);
+      const deployed = (deployments.data as unknown as Row[]).find((one) => one.workflow === workflow && one.active !== false);
+      return deployed?.gateway ?? (gateways.data as unknown as Row[]).find((one) => one.default)?.id ?? null;
+    },
+    enabled: may,
+  });
+  const health = useQuery({
+    queryKey: ["gateway", name.data, "health"],
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/gateways/{name}/health", { path: { name: name.data ?? "" }, signal })).data,
+    enabled: may && typeof name.data === "string",
+    refetchInterval: LOOK_MS,
+  });
+  if (!may || !name.data) return null;
+  const since = health.data?.history.at(-1)?.at;
+  return (
+    <p className="bar small">
+      <span className="muted">Goes to</span> {visible(name.data)}
+      {health.data && <Badge status={health.data.health} />}
+      {since && (
+        <span className="muted">
+          since <Moment at={since} />
+        </span>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,21 @@
+// What the server makes of a document, as far as the console looks into it.
+import type { Declarations } from "../parts/fields";
+import type { Drawn } from "../runs/graph";
+
+export interface Plan {
+  name: string;
+  description?: string;
+  args?: Declarations;
+  steps: { id: string; depends_on?: string[]; work?: { kind?: string } }[];
+}
+
+/** The steps of a plan, as a graph is drawn of them. */
+export function drawnOf(plan: Plan | null | undefined, waves: readonly (readonly string[])[]): Drawn[] {
+  const wave = new Map(waves.flatMap((ids, at) => ids.map((id) => [id, at] as const)));
+  return (plan?.steps ?? []).map((step) => ({
+    node_id: step.id,
+    kind: step.work?.kind ?? "step",
+    wave: wave.get(step.id) ?? 0,
+    depends_on: step.depends_on ?? [],
+  }));
+}
