@@ -4,7 +4,8 @@
 //! speaks with it, so that callers need no runtime. Appends of many runs are
 //! committed together (`writer`); whatever else is asked takes a connection of a
 //! small pool. A connection that is lost is an error for whoever was using it,
-//! and the next call connects again; a URL may name several hosts.
+//! and the next call connects again; a URL may name several hosts (`address`), and
+//! ask for TLS (`tls`).
 //!
 //! Leases and windows are measured by one clock: the database's, unless one is
 //! given. Nodes tell each other of changes by notices (`notice`), which are a
@@ -26,6 +27,8 @@
 //! until the commit. So they have no gap, and become visible in their order,
 //! whichever node writes them.
 
+mod address;
+mod agree;
 mod claim;
 mod column;
 mod count;
@@ -42,19 +45,25 @@ mod list;
 mod memo;
 mod migrate;
 mod notice;
+pub mod outside;
 mod read;
 mod registry;
 mod seal;
 pub mod server;
 mod session;
 mod slot;
+pub(crate) mod target;
 mod thread;
+mod tls;
 mod writer;
 
 pub use desk::Time;
 pub use migrate::OpenError;
 
+use crate::limits::LOOK_MS;
+use address::Address;
 use desk::Desk;
+use migrate::Unfinished;
 use session::Session;
 use sluice_core::port::store::{
     Answer, Append, Appended, BATCH_SIZES, Claim, Filter, Frame, Gauges, Hash, Inbox, Letter,
@@ -63,9 +72,9 @@ use sluice_core::port::store::{
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use thread::Thread;
 use tokio::sync::{Notify, watch};
 use writer::{Outcome, Write, Writer};
@@ -78,6 +87,9 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     /// Changes by others that a caller of `changed` was told of.
     told: AtomicU64,
+    /// When that was. Neighbours that write without rest are looked at as often as
+    /// one of them.
+    told_at: Mutex<Option<Instant>>,
 }
 
 /// What the thread and its callers share.
@@ -125,8 +137,37 @@ impl PostgresStore {
 
     /// The same, by any clock: by the database's where several nodes use it.
     pub fn open_by(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
-        let config =
-            session::config(url).map_err(|error| OpenError::Url(fault::describe(&error)))?;
+        PostgresStore::open_in(url, None, time)
+    }
+
+    /// The same in a schema of its own, which is made where it is missing. Without
+    /// one it is whichever the database gives to those who name none.
+    pub fn open_in(
+        url: &str,
+        schema: Option<&str>,
+        time: Time,
+    ) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_at(outside::config(url, schema)?, time)
+    }
+
+    /// The same where a transfer has not ended, for whoever ends it.
+    pub(crate) fn open_unfinished(
+        url: &str,
+        schema: Option<&str>,
+        time: Time,
+    ) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_as(outside::config(url, schema)?, time, Unfinished::Allowed)
+    }
+
+    fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_as(address, time, Unfinished::Refused)
+    }
+
+    fn open_as(
+        address: Address,
+        time: Time,
+        unfinished: Unfinished,
+    ) -> Result<PostgresStore, OpenError> {
         let shared = Arc::new(Shared {
             time,
             name: thread::name(),
@@ -138,8 +179,27 @@ impl PostgresStore {
             batches: Default::default(),
         });
         let (writer, turns) = Writer::new();
-        let thread = Thread::start(config, turns, Arc::clone(&shared))?;
-        Ok(PostgresStore { writer, thread, shared, told: AtomicU64::new(0) })
+        let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared), unfinished)?;
+        Ok(PostgresStore {
+            writer,
+            thread,
+            shared,
+            told: AtomicU64::new(0),
+            told_at: Mutex::default(),
+        })
+    }
+
+    /// What all nodes go by under this name: what was said first. Answers `value` to
+    /// whoever says it first.
+    pub fn agree(&self, name: &str, value: &str) -> Answer<'_, String> {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.write(async move |session, _| agree::agree(session, &name, &value).await)
+    }
+
+    /// What all nodes go by under this name; none where nobody has said anything yet.
+    pub fn agreed(&self, name: &str) -> Answer<'_, Option<String>> {
+        let name = name.to_owned();
+        self.ask(async move |session| agree::agreed(session, &name).await)
     }
 
     /// Hands something to the thread and waits for its answer.
@@ -219,7 +279,10 @@ impl Store for PostgresStore {
             // Nobody needs to be told that a node still lives.
             let now = desk.shared.now();
             let renew = async |session: &Session| claim::renew(session, node, ttl_ms, now).await;
-            desk.write_quietly(renew).await
+            desk.renew(ttl_ms, renew).await?;
+            // Whoever waits for the lease does not wait for this.
+            tokio::task::spawn_local(desk.forget());
+            Ok(())
         })
     }
 
@@ -266,17 +329,24 @@ impl Store for PostgresStore {
             let told = self.told.load(Ordering::SeqCst);
             let mut foreign = self.shared.foreign.subscribe();
             let patience = Duration::from_millis(patience_ms);
+            let last = *self.told_at.lock().expect("nobody panics while holding it");
+            let rest = Duration::from_millis(LOOK_MS);
+            let rest = last.map_or(Duration::ZERO, |last| rest.saturating_sub(last.elapsed()));
             let noticed = self.hand(async move |_| {
+                tokio::time::sleep(rest).await;
                 let news = foreign.wait_for(|noticed| *noticed > told);
                 let noticed = tokio::time::timeout(patience, news).await;
                 Ok(noticed.ok().and_then(|seen| seen.ok().map(|seen| *seen)).unwrap_or(told))
             });
             // A store that has stopped has no news; who asks it is told so.
             let noticed = noticed.await.unwrap_or(told);
-            self.told.fetch_max(noticed, Ordering::SeqCst);
+            if self.told.fetch_max(noticed, Ordering::SeqCst) < noticed {
+                let mut told_at = self.told_at.lock().expect("nobody panics while holding it");
+                *told_at = Some(Instant::now());
+            }
         })
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,7 +1,8 @@
 //! The thread that speaks with the database, and the way to it.
 
+use super::address::Address;
 use super::desk::Desk;
-use super::migrate::{OpenError, migrate};
+use super::migrate::{OpenError, Unfinished, migrate};
 use super::session::Session;
 use super::writer::Turns;
 use super::{Shared, notice};
@@ -15,7 +16,6 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::LocalSet;
-use tokio_postgres::Config;
 
 /// Something to be done on the thread.
 type Task = Box<dyn FnOnce(Rc<Desk>) -> LocalBoxFuture<'static, ()> + Send>;
@@ -38,9 +38,10 @@ pub(super) fn name() -> String {
 impl Thread {
     /// Starts it, and waits until the database is up to date.
     pub(super) fn start(
-        config: Config,
+        address: Arc<Address>,
         turns: Turns,
         shared: Arc<Shared>,
+        unfinished: Unfinished,
     ) -> Result<Thread, OpenError> {
         let (tasks, queue) = mpsc::unbounded_channel();
         let (ready, opened) = std::sync::mpsc::channel();
@@ -50,13 +51,13 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&config).await {
+                if let Err(error) = prepare(&address, unfinished).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
                 let _ = ready.send(Ok(()));
-                let desk = Rc::new(Desk::new(config.clone(), Arc::clone(&shared)));
-                tokio::task::spawn_local(notice::exchange(config, shared));
+                let desk = Rc::new(Desk::new(Arc::clone(&address), Arc::clone(&shared)));
+                tokio::task::spawn_local(notice::exchange(address, shared));
                 tokio::task::spawn_local(perform(queue, Rc::clone(&desk)));
                 turns.serve(desk).await;
             });
@@ -95,9 +96,9 @@ impl Thread {
     }
 }
 
-async fn prepare(config: &Config) -> Result<(), OpenError> {
-    let session = Session::connect(config, None).await?;
-    migrate(&session).await
+async fn prepare(address: &Address, unfinished: Unfinished) -> Result<(), OpenError> {
+    let session = Session::connect(address, None).await?;
+    migrate(&session, address.schema(), unfinished).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

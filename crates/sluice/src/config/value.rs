@@ -174,7 +174,7 @@ pub(super) fn bounded<T>(items: Vec<T>) -> Result<Vec<T>, String> {
     Ok(items)
 }
 
-fn secret(text: &str, dir: &Path) -> Secret {
+pub(crate) fn secret(text: &str, dir: &Path) -> Secret {
     match (text.strip_prefix("env:"), text.strip_prefix("file:")) {
         (Some(name), _) => Secret::Variable(name.to_owned()),
         (_, Some(path)) => Secret::File(dir.join(path)),
@@ -189,6 +189,13 @@ fn is_url(text: &str) -> bool {
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let plain = |c: char| c.is_ascii_graphic();
     !host.is_empty() && !host.contains('@') && text.chars().all(plain)
+}
+
+/// The password in the URL of a database, as it is written there.
+pub(super) fn password(url: &str) -> Option<&str> {
+    let rest = url.split_once("://")?.1;
+    let (user, _) = rest.split(['/', '?']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
 /// A host or an address, and a port.
