@@ -52,6 +52,7 @@ fn caps(count: usize) -> Vec<Cap<'static>> {
         amount: Money::from_micro_cents(1_000_000_000_000),
         held: Money::from_micro_cents(number as u64),
         over: Money::ZERO,
+        accepted: Money::ZERO,
     };
     (0..count).map(cap).collect()
 }

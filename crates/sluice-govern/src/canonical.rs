@@ -15,7 +15,9 @@ pub fn to_string(value: &impl Serialize) -> String {
 
 /// Writes a text behind what is written. Most have nothing to escape.
 pub(crate) fn push_text(out: &mut String, text: &str) {
-    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+    // All of it is looked at, whatever is found: many bytes at a time.
+    let plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
+    if text.bytes().fold(true, |all, byte| all & plain(byte)) {
         out.push('"');
         out.push_str(text);
         out.push('"');
@@ -37,7 +39,8 @@ pub(crate) fn push_number(out: &mut String, mut number: u64) {
             break;
         }
     }
-    out.push_str(std::str::from_utf8(&digits[start..]).expect("digits are ASCII"));
+    // One by one: that these bytes are text need not be looked at.
+    out.extend(digits[start..].iter().map(|digit| char::from(*digit)));
 }
 
 /// `bytes` is a guess at the length, so that a long text grows in one place.

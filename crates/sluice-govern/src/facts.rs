@@ -141,6 +141,8 @@ pub struct Cap<'a> {
     pub held: Money,
     /// Overruns booked and not accepted: the cap is closed.
     pub over: Money,
+    /// Overruns that somebody has accepted.
+    pub accepted: Money,
 }
 
 /// Why a cap stops a dispatch.
@@ -226,7 +228,7 @@ pub struct StepFacts<'a> {
     /// Its id.
     pub id: &'a str,
     /// `command`, `lens`, `workflow`, `approval`.
-    pub kind: &'a str,
+    pub kind: &'static str,
     /// The attempt that would be made.
     pub attempt: u32,
     /// What its gateway must offer.

@@ -1,5 +1,7 @@
 //! Plain values as bytes, to be compared or hashed.
 //!
+//! Numbers are written short: most are small, and what is hashed is best short.
+//!
 //! INVARIANT: two lists of values written by the same calls have the same bytes
 //! only if they are the same.
 
@@ -11,8 +13,14 @@ impl Key {
         Key(Vec::with_capacity(bytes))
     }
 
-    pub(crate) fn number(&mut self, number: u64) {
-        self.0.extend_from_slice(&number.to_le_bytes());
+    /// Seven bits in a byte, the lowest first; the highest bit of a byte says that
+    /// more follow. So no number is the beginning of another.
+    pub(crate) fn number(&mut self, mut number: u64) {
+        while let Some(more) = Some(number >> 7).filter(|more| *more > 0) {
+            self.0.push(low(number) | 128);
+            number = more;
+        }
+        self.0.push(low(number));
     }
 
     pub(crate) fn maybe(&mut self, number: Option<u64>) {
@@ -44,5 +52,47 @@ impl Key {
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
+    }
+}
+
+/// The lowest seven bits.
+fn low(number: u64) -> u8 {
+    number.to_le_bytes()[0] & 127
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(numbers: &[u64], texts: &[String], maybe: Option<u64>) -> Vec<u8> {
+        let mut key = Key::with_capacity(0);
+        numbers.iter().for_each(|number| key.number(*number));
+        key.texts(texts);
+        key.maybe(maybe);
+        key.maybe_text(texts.first().map(String::as_str));
+        key.into_bytes()
+    }
+
+    #[test]
+    fn a_number_takes_as_many_bytes_as_it_needs() {
+        let bytes = |number| written(&[number], &[], None).len() - 5;
+        let numbers = [0, 127, 128, 16_383, 16_384, u64::MAX];
+        assert_eq!(numbers.map(bytes), [1, 1, 2, 2, 3, 10]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_differs_is_written_differently(
+            a in (any::<[u64; 3]>(), prop::collection::vec("[a\u{0}\u{1}]{0,3}", 0..3), any::<Option<u64>>()),
+            b in (prop::array::uniform3(0..400u64), prop::collection::vec("[a\u{0}\u{1}]{0,3}", 0..3), any::<Option<u64>>()),
+            small in prop::array::uniform3(0..400u64),
+        ) {
+            for numbers in [a.0, small] {
+                let same = (&numbers, &a.1, a.2) == (&b.0, &b.1, b.2);
+                let written = written(&numbers, &a.1, a.2) == written(&b.0, &b.1, b.2);
+                prop_assert_eq!(written, same);
+            }
+        }
     }
 }

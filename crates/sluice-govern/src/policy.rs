@@ -149,11 +149,11 @@ impl Policies {
     /// Asks the policies that can apply, unless they were asked the same before.
     pub fn matches(&self, facts: &PolicyFacts) -> Matches<'_> {
         let bins = self.index.bins(facts);
-        let needs = bins.iter().fold(Needs::default(), |needs, bin| needs.and(bin.needs));
+        let needs = bins.clone().fold(Needs::default(), |needs, bin| needs.and(bin.needs));
         let key = memo::key(facts, needs);
         let known = key.as_ref().and_then(|key| self.memo.get(key));
         let answer = known.unwrap_or_else(|| {
-            let answer = Arc::new(self.ask(facts, needs, &bins));
+            let answer = Arc::new(self.ask(facts, needs, bins));
             if let Some(key) = key {
                 self.memo.keep(key, &answer);
             }
@@ -166,7 +166,12 @@ impl Policies {
         Matches { permitted: answer.permitted, rules, errors }
     }
 
-    fn ask(&self, facts: &PolicyFacts, needs: Needs, bins: &[&Bin]) -> Answer {
+    fn ask<'b>(
+        &self,
+        facts: &PolicyFacts,
+        needs: Needs,
+        bins: impl Iterator<Item = &'b Bin>,
+    ) -> Answer {
         let mut answer = Answer::default();
         let mut question = None;
         for bin in bins {

@@ -99,6 +99,21 @@ pub enum Layer {
     Tie,
 }
 
+impl Layer {
+    /// The word for it, as it is written.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Layer::Default => "default",
+            Layer::Pinned => "pinned",
+            Layer::Capabilities => "capabilities",
+            Layer::Cost => "cost",
+            Layer::Deployed => "deployed",
+            Layer::Health => "health",
+            Layer::Tie => "tie",
+        }
+    }
+}
+
 /// A gateway that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Candidate {

@@ -10,6 +10,7 @@ pub(crate) mod desk;
 
 use crate::port::adapter::Quote;
 use crate::port::memo::Memo;
+use sluice_govern::account;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
@@ -34,7 +35,16 @@ pub trait Authority: Send + Sync {
     /// What a counter was when this process last heard of it.
     fn count(&self, counter: &str) -> i64;
 
-    /// The same of a sum over a window.
+    /// What was in an account: all of its counters at once.
+    fn tally(&self, account: &str) -> Tally {
+        Tally {
+            held: self.count(&account::held(account)),
+            spent: self.count(&account::spent(account)),
+            over: self.count(&account::over(account)),
+        }
+    }
+
+    /// The sum of a counter over a window, as this process last heard of it.
     fn in_window(&self, counter: &str, window_ms: u64) -> i64;
 
     /// What an agent answered last, newest first, as this process knows it.
@@ -62,6 +72,17 @@ pub trait Authority: Send + Sync {
     /// When people are reminded of a question, how urgent it is by then, and
     /// when it expires: each in milliseconds after it was asked.
     fn patience(&self) -> &Patience;
+}
+
+/// The counters of one account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// What is spent and reserved.
+    pub held: i64,
+    /// What is spent.
+    pub spent: i64,
+    /// Overruns booked.
+    pub over: i64,
 }
 
 /// What is written down of a dispatch that nobody was asked about.

@@ -1,12 +1,16 @@
 //! Counters as this process last heard of them.
+//!
+//! Most are those of accounts, three of each. They are kept together: a turn
+//! wants to know all three, and finds them by one name.
 
 use super::held;
 use sluice_core::cost::is_spend;
+use sluice_core::port::authority::Tally;
 use sluice_core::port::store::Guard;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Most counters that are remembered. Beyond that all are forgotten: one that
+/// Most names that are remembered. Beyond that all are forgotten: one that
 /// is not known counts as nothing, and the store says what it is.
 const REMEMBERED_MAX: usize = 65_536;
 /// Slices that a window is counted in, as the store does.
@@ -15,13 +19,85 @@ const SLICES: u64 = 60;
 /// Counters by name.
 #[derive(Default)]
 pub(super) struct Counts {
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<Book>,
 }
 
-#[derive(Clone, Copy)]
+/// What is known of accounts, and of everything else that is counted.
+#[derive(Default)]
+struct Book {
+    slots: Vec<Slot>,
+    by_name: HashMap<String, usize>,
+    /// Where the counters of the last append were, one for each of its guards.
+    /// Those of the next are mostly on the same, in the same order.
+    places: Vec<usize>,
+}
+
+/// What is known under one name: of an account or of a counter of its own.
+struct Slot {
+    name: String,
+    /// By [`Part`].
+    known: [Known; 4],
+}
+
+#[derive(Clone, Copy, Default)]
 struct Known {
     count: i64,
     at_ms: u64,
+}
+
+/// Which of the counters of a name.
+#[derive(Clone, Copy)]
+enum Part {
+    Held,
+    Spent,
+    Over,
+    /// It is no account's.
+    Own,
+}
+
+/// The name under which a counter is kept, and which of them it is.
+///
+/// INVARIANT: no two counters have the same name and part.
+fn part_of(counter: &str) -> (Part, &str) {
+    // The first letter says which it can be at all.
+    let (kind, part) = match counter.as_bytes().first() {
+        Some(b'h') => ("held:", Part::Held),
+        Some(b's') => ("spent:", Part::Spent),
+        Some(b'o') => ("over:", Part::Over),
+        _ => return (Part::Own, counter),
+    };
+    counter.strip_prefix(kind).map_or((Part::Own, counter), |account| (part, account))
+}
+
+impl Book {
+    fn find(&self, name: &str) -> Option<&[Known; 4]> {
+        self.by_name.get(name).map(|at| &self.slots[*at].known)
+    }
+
+    fn get(&self, counter: &str) -> Option<Known> {
+        let (part, name) = part_of(counter);
+        self.find(name).map(|known| known[part as usize])
+    }
+
+    /// Notes what a counter is: at a place, if it is there. Answers where it was.
+    fn note(&mut self, counter: &str, known: Known, place: Option<usize>) -> usize {
+        let (part, name) = part_of(counter);
+        let is_it = |at: &usize| self.slots.get(*at).is_some_and(|slot| slot.name == name);
+        let at = place.filter(is_it).or_else(|| self.by_name.get(name).copied());
+        let at = at.unwrap_or_else(|| {
+            self.slots.push(Slot { name: name.to_owned(), known: Default::default() });
+            self.by_name.insert(name.to_owned(), self.slots.len() - 1);
+            self.slots.len() - 1
+        });
+        self.slots[at].known[part as usize] = known;
+        at
+    }
+
+    fn make_room(&mut self) {
+        if self.slots.len() >= REMEMBERED_MAX {
+            *self = Book::default();
+        }
+    }
 }
 
 impl Counts {
@@ -30,10 +106,17 @@ impl Counts {
         held(&self.known).get(counter).map_or(0, |known| known.count)
     }
 
+    /// What was in an account; nothing if it is not known.
+    pub(super) fn tally(&self, account: &str) -> Tally {
+        let book = held(&self.known);
+        let Some([held, spent, over, _]) = book.find(account) else { return Tally::default() };
+        Tally { held: held.count, spent: spent.count, over: over.count }
+    }
+
     /// A sum over a window. What was heard longer ago than a slice may have
     /// become less, so one more try is worth it.
     pub(super) fn in_window(&self, counter: &str, window_ms: u64, now_ms: u64) -> i64 {
-        let Some(known) = held(&self.known).get(counter).copied() else { return 0 };
+        let Some(known) = held(&self.known).get(counter) else { return 0 };
         let age_ms = now_ms.saturating_sub(known.at_ms);
         if age_ms >= window_ms {
             0
@@ -46,22 +129,84 @@ impl Counts {
 
     /// Notes what counters are.
     pub(super) fn learn<'a>(&self, counts: impl Iterator<Item = (&'a str, i64)>, at_ms: u64) {
-        let mut known = held(&self.known);
-        if known.len() >= REMEMBERED_MAX {
-            known.clear();
-        }
+        let mut book = held(&self.known);
+        book.make_room();
         for (counter, count) in counts {
-            match known.get_mut(counter) {
-                Some(one) => *one = Known { count, at_ms },
-                None => drop(known.insert(counter.to_owned(), Known { count, at_ms })),
-            }
+            book.note(counter, Known { count, at_ms }, None);
         }
     }
 
     /// Notes what an append made of its guards' counters. Nothing is decided by
     /// what work has cost in an hour, so that is left to the store.
     pub(super) fn learn_guards(&self, guards: &[Guard], counts: &[i64], at_ms: u64) {
-        let pairs = guards.iter().zip(counts).map(|(guard, count)| (&*guard.counter, *count));
-        self.learn(pairs.filter(|(counter, _)| !is_spend(counter)), at_ms);
+        let mut book = held(&self.known);
+        book.make_room();
+        let mut places = std::mem::take(&mut book.places);
+        let heard = guards.iter().zip(counts).filter(|(guard, _)| !is_spend(&guard.counter));
+        for (number, (guard, count)) in heard.enumerate() {
+            let known = Known { count: *count, at_ms };
+            let at = book.note(&guard.counter, known, places.get(number).copied());
+            match places.get_mut(number) {
+                Some(place) => *place = at,
+                None => places.push(at),
+            }
+        }
+        book.places = places;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(counter: &str) -> Guard {
+        Guard { counter: counter.to_owned(), delta: 1, max: None, window_ms: None }
+    }
+
+    #[test]
+    fn an_account_is_all_of_its_counters_and_nothing_of_others() {
+        let counts = Counts::default();
+        assert_eq!(counts.tally("a"), Tally::default());
+        let said = [("held:a", 1), ("spent:a", 2), ("over:a", 3), ("a", 4), ("held:b", 5)];
+        counts.learn(said.into_iter(), 0);
+        assert_eq!(counts.tally("a"), Tally { held: 1, spent: 2, over: 3 });
+        assert_eq!(counts.tally("b"), Tally { held: 5, ..Tally::default() });
+        for (counter, count) in said {
+            assert_eq!(counts.get(counter), count, "{counter}");
+        }
+        assert_eq!(counts.get("b"), 0);
+    }
+
+    #[test]
+    fn what_guards_say_is_heard_whatever_the_guards_before_were_on() {
+        let counts = Counts::default();
+        let lists = [
+            vec!["registry", "held:a", "held:b", "over:a"],
+            vec!["registry", "held:b", "held:a", "over:b", "busy:x"],
+            vec!["held:c"],
+            vec!["spend|1|a|w|m|cost", "registry", "spent:c", "held:a"],
+        ];
+        let mut count = 0;
+        for list in lists {
+            let guards: Vec<Guard> = list.iter().map(|one| guard(one)).collect();
+            let said: Vec<i64> = (count + 1..).take(guards.len()).collect();
+            count += 10;
+            counts.learn_guards(&guards, &said, 7);
+            for (counter, said) in list.iter().zip(said) {
+                let heard = if is_spend(counter) { 0 } else { said };
+                assert_eq!(counts.get(counter), heard, "{counter}");
+            }
+        }
+        assert_eq!(counts.tally("b"), Tally { held: 12, spent: 0, over: 14 });
+    }
+
+    #[test]
+    fn a_full_book_starts_anew() {
+        let counts = Counts::default();
+        let names: Vec<String> =
+            (0..REMEMBERED_MAX).map(|number| format!("held:{number}")).collect();
+        counts.learn(names.iter().map(|name| (name.as_str(), 1)), 0);
+        counts.learn_guards(&[guard("held:1")], &[2], 0);
+        assert_eq!((counts.get("held:0"), counts.get("held:1")), (0, 2));
     }
 }

@@ -4,7 +4,7 @@ use super::Trust;
 use super::rules::Rules;
 use crate::agents::Agents;
 use sluice_core::port::adapter::Quote;
-use sluice_core::port::authority::{Authority, Patience};
+use sluice_core::port::authority::{Authority, Patience, Tally};
 use sluice_core::port::memo::Memo;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
@@ -77,6 +77,10 @@ impl Authority for View<'_> {
 
     fn count(&self, counter: &str) -> i64 {
         self.trust.counts.get(counter)
+    }
+
+    fn tally(&self, account: &str) -> Tally {
+        self.trust.counts.tally(account)
     }
 
     fn in_window(&self, counter: &str, window_ms: u64) -> i64 {

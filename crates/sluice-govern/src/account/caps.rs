@@ -65,6 +65,7 @@ impl<'a> CapOn<'a> {
             amount: self.amount,
             held,
             over: Money::from_micro_cents(open),
+            accepted: self.accepted,
         }
     }
 }

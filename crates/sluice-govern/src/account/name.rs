@@ -41,6 +41,11 @@ impl<'a> Name<'a> {
         Name { kind: "", of: name }
     }
 
+    /// Whether it is one of the three of an account.
+    pub fn is_of_account(self) -> bool {
+        ["held:", "spent:", "over:"].contains(&self.kind)
+    }
+
     /// Whether this is the name.
     pub fn is(self, name: &str) -> bool {
         // Most names differ in length already.
@@ -72,6 +77,8 @@ mod tests {
             }
             assert!(!name.is("a") && !name.is(""));
         }
+        let of_account = names.map(Name::is_of_account);
+        assert_eq!(of_account, [false, false, true, true, true]);
         assert!(!Name::held("a").is("held:aa") && !Name::held("aa").is("held:a"));
     }
 }

@@ -82,6 +82,7 @@ mod tests {
                 amount: money(amount),
                 held: counted(self.held),
                 over: counted(self.over),
+                accepted: Money::ZERO,
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::registry::{Health, Posture};
 use crate::route::Route;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The field that says that a record is brief: what was compared at the gates,
@@ -51,7 +52,7 @@ struct Seen {
     #[serde(default)]
     depth: u32,
     #[serde(default = "command")]
-    kind: String,
+    kind: Cow<'static, str>,
     attempt: u32,
     #[serde(default)]
     capabilities: Vec<String>,
@@ -68,8 +69,8 @@ const fn dispatch_step() -> Verb {
     Verb::DispatchStep
 }
 
-fn command() -> String {
-    COMMAND.to_owned()
+const fn command() -> Cow<'static, str> {
+    Cow::Borrowed(COMMAND)
 }
 
 /// What policies saw of a step, in short; none if it is about none, or if there
@@ -151,7 +152,7 @@ fn what(text: &mut String, what: &Resource) {
 
 /// The name of a field, and what stands between it and the one before.
 fn open(text: &mut String, name: &str) {
-    if !text.ends_with('{') {
+    if text.as_bytes().last() != Some(&b'{') {
         text.push(',');
     }
     text.push('"');
@@ -176,9 +177,15 @@ fn number(text: &mut String, name: &str, number: u64) {
 
 /// A list, if there is anything in it.
 fn list(text: &mut String, name: &str, list: &[String]) {
-    if !list.is_empty() {
-        field(text, name, &list);
+    let Some((first, rest)) = list.split_first() else { return };
+    open(text, name);
+    text.push('[');
+    canonical::push_text(text, first);
+    for word in rest {
+        text.push(',');
+        canonical::push_text(text, word);
     }
+    text.push(']');
 }
 
 impl Seen {
@@ -215,7 +222,8 @@ impl Decision {
     /// and the epoch of the registry it rests on.
     pub fn write(&self, route: Option<&Route>, registry: u64) -> String {
         let mut text = if self.is_plain() { self.in_brief(route) } else { self.in_full(route) };
-        let _ = write!(text, ",\"registry\":{registry}}}");
+        number(&mut text, "registry", registry);
+        text.push('}');
         text
     }
 
@@ -253,7 +261,7 @@ impl Decision {
         text.push_str(&self.brief);
         if let Some(route) = route {
             match route.layer_to(self.facts.what.name()) {
-                Some(layer) => field(&mut text, "layer", &layer),
+                Some(layer) => word(&mut text, "layer", layer.as_str()),
                 None => {
                     text.push_str(",\"route\":");
                     push(&mut text, route);

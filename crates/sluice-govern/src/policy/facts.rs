@@ -7,6 +7,7 @@
 use crate::facts::{Facts, Place, Subject, Verb, Worst};
 use crate::registry::Posture;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What policies see of a decision. Written short: every decision carries it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,9 +72,9 @@ pub enum Principal {
         /// How far it is trusted here.
         trust: u8,
         /// How far it has come.
-        phase: String,
+        phase: Cow<'static, str>,
         /// Whether it may work.
-        status: String,
+        status: Cow<'static, str>,
         /// Its model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
@@ -138,7 +139,7 @@ pub struct StepSeen {
     /// Its id.
     pub id: String,
     /// `command`, `lens`, `workflow`, `approval`.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// The attempt that would be made.
     pub attempt: u32,
     /// What its gateway must offer.
@@ -209,7 +210,7 @@ impl Facts<'_> {
             },
             step: self.step.map(|step| StepSeen {
                 id: step.id.to_owned(),
-                kind: step.kind.to_owned(),
+                kind: Cow::Borrowed(step.kind),
                 attempt: step.attempt,
                 capabilities: step.capabilities.to_vec(),
             }),
@@ -239,8 +240,8 @@ fn principal(facts: &Facts<'_>) -> Principal {
         name: name.to_owned(),
         role: facts.role.map(|(role, _)| role.to_owned()),
         trust: row.map_or(0, |agent| agent.trust_level.min(facts.trust_ceiling)),
-        phase: row.map_or("sunset", |agent| agent.phase_at(facts.now_ms).as_str()).to_owned(),
-        status: row.map_or("terminated", |agent| agent.status.as_str()).to_owned(),
+        phase: row.map_or("sunset", |agent| agent.phase_at(facts.now_ms).as_str()).into(),
+        status: row.map_or("terminated", |agent| agent.status.as_str()).into(),
         model: facts.action.model.map(str::to_owned),
         capabilities: row.map(|agent| agent.capabilities.clone()).unwrap_or_default(),
     }

@@ -78,7 +78,10 @@ impl Index {
     }
 
     /// The bins whose policies can match. A policy is in at most one of them.
-    pub(super) fn bins<'i>(&'i self, seen: &PolicyFacts) -> Vec<&'i Bin> {
+    pub(super) fn bins<'i>(
+        &'i self,
+        seen: &PolicyFacts,
+    ) -> impl Iterator<Item = &'i Bin> + Clone + use<'i> {
         let desk = self.desks.get(&seen.verb);
         let shelves = desk.map(|desk| match &seen.who {
             Principal::Agent { name, role, .. } => [
@@ -89,8 +92,9 @@ impl Index {
             Principal::User { name } => [Some(&desk.users), desk.user.get(name), None],
         });
         let name = seen.what.name();
-        let bins = shelves.into_iter().flatten().flatten();
-        bins.flat_map(move |shelf| [Some(&shelf.all), shelf.one.get(name)]).flatten().collect()
+        let bins = |shelf: &'i Shelf| [Some(&shelf.all), shelf.one.get(name)];
+        let shelves = shelves.unwrap_or_default();
+        shelves.map(|shelf| shelf.map(bins).unwrap_or_default()).into_iter().flatten().flatten()
     }
 }
 

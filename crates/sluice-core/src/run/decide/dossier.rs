@@ -40,8 +40,6 @@ pub(super) struct Dossier<'f> {
     pub(super) tools: Option<Vec<String>>,
     pub(super) estimate: Estimate,
     pub(super) caps: Vec<Cap<'f>>,
-    /// Overruns of each cap that somebody has accepted.
-    pub(super) accepted: Vec<Money>,
     pub(super) grant: Option<(String, Constraints)>,
 }
 
@@ -57,11 +55,11 @@ impl Turn<'_> {
         let role = self.role(at);
         let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
         let estimate = self.estimate(ready, model.as_deref(), &gateway, &name);
-        let (caps, accepted) = if child {
-            (Vec::new(), Vec::new())
+        let caps = if child {
+            Vec::new()
         } else {
             let role = self.run.role_of(at.step).zip(role.as_ref());
-            self.caps(at, &run, role, agent_name, &gateway).into_iter().unzip()
+            self.caps(at, &run, role, agent_name, &gateway)
         };
         let price = self.price(agent_name, &gateway, &name, model.as_deref()).cloned();
         Dossier {
@@ -76,7 +74,6 @@ impl Turn<'_> {
             tools: self.run.member_of(at.step).map(|_| self.run.tools_of(at.step)),
             estimate,
             caps,
-            accepted,
             grant: self.grant(at),
         }
     }
@@ -244,8 +241,7 @@ impl Turn<'_> {
         (authority.quote(agent, gateway, name) == Quote::Priced).then_some(price)
     }
 
-    /// Every cap that applies, with what is held in it and what overruns of it
-    /// somebody has accepted.
+    /// Every cap that applies, with what is held in it.
     fn caps(
         &self,
         at: StepAt,
@@ -253,7 +249,7 @@ impl Turn<'_> {
         role: Option<(&str, &Role)>,
         agent: &str,
         gateway: &str,
-    ) -> Vec<(Cap<'_>, Money)> {
+    ) -> Vec<Cap<'_>> {
         let authority = self.given.authority;
         let run = &*self.run;
         let capped = run.family_caps();
@@ -292,18 +288,16 @@ impl Turn<'_> {
             gateway: Some(gateway),
         };
         let caps = caps_for(authority.fabric(), &spender).into_iter().map(|cap| {
-            let held = unsigned(self.held_by_others(at, &cap.account));
-            let over = self.guards.count(authority, Name::over(&cap.account));
-            let accepted = cap.accepted;
-            (cap.counted(held, unsigned(over)), accepted)
+            let tally = self.guards.tally(authority, &cap.account);
+            let held = unsigned(self.held_by_others(at, &cap.account, tally.held));
+            cap.counted(held, unsigned(tally.over))
         });
         caps.collect()
     }
 
-    /// What others hold in an account: what is sent again after a crash holds
-    /// its own part already.
-    fn held_by_others(&self, at: StepAt, account: &str) -> i64 {
-        let held = self.guards.count(self.given.authority, Name::held(account));
+    /// What others hold of what is held in an account: what is sent again after a
+    /// crash holds its own part already.
+    fn held_by_others(&self, at: StepAt, account: &str, held: i64) -> i64 {
         let own = self
             .in_flight_terms(at)
             .filter(|terms| terms.accounts.iter().any(|one| one.name == account));

@@ -38,12 +38,18 @@ struct Judged {
     gateway: String,
     /// What is written down of it.
     record: Record,
-    /// Account, cap, and overruns that somebody has accepted.
-    caps: Vec<(String, Money, Money)>,
+    caps: Vec<Bound>,
     worst: Worst,
     max_output_tokens: Option<u64>,
     model: Option<String>,
     price: Option<Price>,
+}
+
+/// A cap that the dispatch must keep to.
+struct Bound {
+    account: Account,
+    /// Overruns of it that somebody has accepted.
+    accepted: Money,
 }
 
 /// A step that is about to be sent.
@@ -94,12 +100,12 @@ impl Turn<'_> {
         #[cfg(feature = "sabotage")]
         if let Some(Unasked::Noted(decision, record)) = authority.unasked() {
             let (decision, record) = ((**decision).clone(), record.clone());
-            let caps = accounts(facts.caps);
+            let caps = bounds(facts.caps);
             return judged(decision, record, caps, dossier);
         }
         let decision = evaluate(&facts, authority.policies());
         let record = Record::new(decision.write(route.as_ref(), authority.fabric().epoch));
-        let caps = accounts(facts.caps);
+        let caps = bounds(facts.caps);
         judged(decision, record, caps, dossier)
     }
 
@@ -190,12 +196,11 @@ impl Turn<'_> {
         };
         let row = agent.and_then(|name| authority.agent(name));
         let observes = row.is_some_and(|row| row.phase_at(self.given.now_ms) == Phase::Poc);
-        for (account, amount, accepted) in &judged.caps {
-            let max = (!observes).then(|| signed(*amount));
-            self.guards.take(Name::held(account), signed(reserved), max);
+        for Bound { account: Account { name, cap }, accepted } in &judged.caps {
+            let account = self.guards.account(authority, name);
+            account.held.take(signed(reserved), (!observes).then(|| signed(*cap)));
             // An overrun that this process has not heard of closes the cap too.
-            let max = (!observes).then(|| signed(*accepted));
-            self.guards.take(Name::over(account), 0, max);
+            account.over.take(0, (!observes).then(|| signed(*accepted)));
         }
         self.count_dispatch(agent);
         let registered = agent.filter(|name| authority.fabric().agents.contains_key(*name));
@@ -203,9 +208,7 @@ impl Turn<'_> {
             let max = row.max_concurrent_steps.map(i64::from);
             self.guards.take(Name::busy(name), 1, max);
         }
-        let accounts = std::mem::take(&mut judged.caps)
-            .into_iter()
-            .map(|(account, amount, _)| Account { name: account, cap: amount });
+        let accounts = std::mem::take(&mut judged.caps).into_iter().map(|bound| bound.account);
         Terms {
             slot: registered.map(str::to_owned),
             reserved,
@@ -219,7 +222,8 @@ impl Turn<'_> {
 
     fn give_back(&mut self, terms: &Terms) {
         for one in &terms.accounts {
-            self.guards.add(Name::held(&one.name), -signed(terms.reserved));
+            let account = self.guards.account(self.given.authority, &one.name);
+            account.held.add(-signed(terms.reserved));
         }
         if let Some(agent) = &terms.slot {
             self.guards.add(Name::busy(agent), -1);
@@ -251,21 +255,19 @@ impl Turn<'_> {
     }
 }
 
-fn accounts(caps: Vec<Cap<'_>>) -> Vec<(String, Money)> {
-    caps.into_iter().map(|cap| (cap.account, cap.amount)).collect()
+fn bounds(caps: Vec<Cap<'_>>) -> Vec<Bound> {
+    let bound = |cap: Cap<'_>| Bound {
+        account: Account { name: cap.account, cap: cap.amount },
+        accepted: cap.accepted,
+    };
+    caps.into_iter().map(bound).collect()
 }
 
-fn judged(
-    decision: Decision,
-    record: Record,
-    caps: Vec<(String, Money)>,
-    dossier: Dossier<'_>,
-) -> Judged {
-    let caps = caps.into_iter().zip(dossier.accepted);
+fn judged(decision: Decision, record: Record, caps: Vec<Bound>, dossier: Dossier<'_>) -> Judged {
     Judged {
         decision,
         record,
-        caps: caps.map(|((account, cap), accepted)| (account, cap, accepted)).collect(),
+        caps,
         worst: dossier.estimate.worst,
         max_output_tokens: dossier.estimate.max_output_tokens,
         gateway: dossier.gateway,

@@ -3,8 +3,14 @@
 //! What is given back counts before what is taken, and what is taken is bounded
 //! by itself: a turn that gives back more than it takes is still held to every
 //! cap it takes from.
+//!
+//! Most counters are those of accounts, three of each. They are kept together,
+//! and an account is looked up once for all three.
 
-use crate::port::authority::Authority;
+#[cfg(test)]
+mod tests;
+
+use crate::port::authority::{Authority, Tally};
 use crate::port::store::Guard;
 use sluice_govern::account::{self, Name};
 
@@ -12,15 +18,37 @@ use sluice_govern::account::{self, Name};
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     /// Few: a list is faster to look through than a map is to keep.
+    accounts: Vec<Booked>,
+    /// All other counters.
     counters: Vec<Counted>,
     /// Whether something is dispatched: then the rows must be those that were looked at.
     dispatches: bool,
+}
+
+/// What a turn does to one account.
+#[derive(Debug)]
+pub(super) struct Booked {
+    name: String,
+    /// What was in it when the turn first looked.
+    known: Tally,
+    /// What is spent and reserved.
+    pub(super) held: Change,
+    /// What is spent.
+    pub(super) spent: Change,
+    /// Overruns.
+    pub(super) over: Change,
 }
 
 /// What a turn does to one counter.
 #[derive(Debug)]
 struct Counted {
     counter: String,
+    change: Change,
+}
+
+/// A change of a counter.
+#[derive(Debug, Default)]
+pub(super) struct Change {
     /// Given back, or counted without a bound.
     plain: i64,
     /// The bound of what is counted, as what was decided believes it: past it,
@@ -38,22 +66,36 @@ struct Take {
 }
 
 impl Guards {
-    /// Adds to a counter without a bound.
-    pub(super) fn add(&mut self, counter: Name<'_>, delta: i64) {
-        let counted = self.at(counter);
-        counted.plain = counted.plain.saturating_add(delta);
+    /// An account, to be changed.
+    pub(super) fn account(&mut self, authority: &dyn Authority, name: &str) -> &mut Booked {
+        let found = self.accounts.iter().position(|one| one.name == name);
+        let at = found.unwrap_or_else(|| {
+            self.accounts.push(Booked {
+                name: name.to_owned(),
+                known: authority.tally(name),
+                held: Change::default(),
+                spent: Change::default(),
+                over: Change::default(),
+            });
+            self.accounts.len() - 1
+        });
+        &mut self.accounts[at]
     }
 
-    /// What is added to a counter must leave it at this, or below; wherever, if
-    /// there is no bound. Of two such beliefs about one counter the last one
-    /// knows everything that was added.
-    pub(super) fn believe(&mut self, counter: Name<'_>, max: Option<i64>) {
-        self.at(counter).bound = max;
+    /// An account with what this turn has done to it so far.
+    pub(super) fn tally(&self, authority: &dyn Authority, name: &str) -> Tally {
+        let found = self.accounts.iter().find(|one| one.name == name);
+        found.map_or_else(|| authority.tally(name), Booked::tally)
+    }
+
+    /// Adds to a counter without a bound.
+    pub(super) fn add(&mut self, counter: Name<'_>, delta: i64) {
+        self.at(counter).add(delta);
     }
 
     /// Takes from what a bound leaves.
     pub(super) fn take(&mut self, counter: Name<'_>, delta: i64, max: Option<i64>) {
-        self.take_in(counter, delta, max, None);
+        self.at(counter).take(delta, max);
     }
 
     /// Takes from what a bound leaves in a window.
@@ -64,13 +106,7 @@ impl Guards {
         max: Option<i64>,
         window_ms: Option<u64>,
     ) {
-        let taken = &mut self.at(counter).taken;
-        let take = taken.get_or_insert(Take { delta: 0, max, window_ms });
-        take.delta = take.delta.saturating_add(delta);
-        take.max = match (take.max, max) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (one, None) | (None, one) => one,
-        };
+        self.at(counter).take_in(delta, max, window_ms);
     }
 
     /// Something is dispatched with this turn.
@@ -82,7 +118,7 @@ impl Guards {
     pub(super) fn count(&self, authority: &dyn Authority, counter: Name<'_>) -> i64 {
         match self.find(counter) {
             None => authority.count(&counter.whole()),
-            Some(counted) => authority.count(&counted.counter).saturating_add(counted.change()),
+            Some(counted) => authority.count(&counted.counter).saturating_add(counted.change.sum()),
         }
     }
 
@@ -93,7 +129,7 @@ impl Guards {
         counter: Name<'_>,
         window_ms: u64,
     ) -> i64 {
-        let change = self.find(counter).map_or(0, Counted::change);
+        let change = self.find(counter).map_or(0, |counted| counted.change.sum());
         authority.in_window(&counter.whole(), window_ms).saturating_add(change)
     }
 
@@ -101,48 +137,110 @@ impl Guards {
         self.counters.iter().find(|one| counter.is(&one.counter))
     }
 
-    fn at(&mut self, counter: Name<'_>) -> &mut Counted {
+    fn at(&mut self, counter: Name<'_>) -> &mut Change {
+        debug_assert!(!counter.is_of_account(), "an account is changed as a whole");
         let found = self.counters.iter().position(|one| counter.is(&one.counter));
         let at = found.unwrap_or_else(|| {
             let counter = counter.whole();
-            self.counters.push(Counted { counter, plain: 0, bound: None, taken: None });
+            self.counters.push(Counted { counter, change: Change::default() });
             self.counters.len() - 1
         });
-        &mut self.counters[at]
+        &mut self.counters[at].change
     }
 
     /// As the store takes them: what is given back before what is taken, each by
     /// name.
     pub(super) fn into_list(mut self, authority: &dyn Authority) -> Vec<Guard> {
-        let mut list = Vec::with_capacity(self.counters.len() + 1);
+        let most = 1 + 2 * (3 * self.accounts.len() + self.counters.len());
+        let mut list = Vec::with_capacity(most);
         if self.dispatches {
             let epoch = i64::try_from(authority.fabric().epoch).unwrap_or(i64::MAX);
             let counter = account::REGISTRY.to_owned();
             list.push(Guard { counter, delta: 0, max: Some(epoch), window_ms: None });
         }
-        self.counters.sort_unstable_by(|a, b| a.counter.cmp(&b.counter));
-        self.counters.iter_mut().for_each(Counted::join);
-        for one in &mut self.counters {
-            if one.plain != 0 {
-                let taken = one.taken.is_some();
-                let counter =
-                    if taken { one.counter.clone() } else { std::mem::take(&mut one.counter) };
-                let (delta, max) = (one.plain, one.bound);
-                list.push(Guard { counter, delta, max, window_ms: None });
-            }
+        self.accounts.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for one in &mut self.accounts {
+            [&mut one.held, &mut one.spent, &mut one.over].into_iter().for_each(Change::join);
         }
-        let taken = |one: Counted| {
-            let Take { delta, max, window_ms } = one.taken?;
-            Some(Guard { counter: one.counter, delta, max, window_ms })
-        };
-        list.extend(self.counters.into_iter().filter_map(taken));
+        self.counters.iter_mut().for_each(|one| one.change.join());
+        self.push(&mut list, Change::given_back);
+        self.push(&mut list, Change::taken);
         list
+    }
+
+    /// What `part` finds of each change, by name. Changes are looked at in the
+    /// order of most names, so that there is little to sort.
+    fn push(&mut self, list: &mut Vec<Guard>, part: fn(&Change) -> Option<Take>) {
+        let from = list.len();
+        let mut put = |take: Option<Take>, name: &mut dyn FnMut() -> String| {
+            if let Some(Take { delta, max, window_ms }) = take {
+                list.push(Guard { counter: name(), delta, max, window_ms });
+            }
+        };
+        for one in &self.accounts {
+            put(part(&one.held), &mut || Name::held(&one.name).whole());
+        }
+        for one in &self.accounts {
+            put(part(&one.over), &mut || Name::over(&one.name).whole());
+        }
+        for one in &mut self.counters {
+            put(part(&one.change), &mut || one.hand_out());
+        }
+        for one in &self.accounts {
+            put(part(&one.spent), &mut || Name::spent(&one.name).whole());
+        }
+        list[from..].sort_unstable_by(|a, b| a.counter.cmp(&b.counter));
     }
 }
 
 impl Counted {
-    /// All that the turn does to it.
-    fn change(&self) -> i64 {
+    /// Its name, for a guard; for good, if there is no other that needs it.
+    fn hand_out(&mut self) -> String {
+        let both = self.change.given_back().is_some() && self.change.taken().is_some();
+        if both { self.counter.clone() } else { std::mem::take(&mut self.counter) }
+    }
+}
+
+impl Booked {
+    /// What is in it with what this turn has done.
+    pub(super) fn tally(&self) -> Tally {
+        Tally {
+            held: self.known.held.saturating_add(self.held.sum()),
+            spent: self.known.spent.saturating_add(self.spent.sum()),
+            over: self.known.over.saturating_add(self.over.sum()),
+        }
+    }
+}
+
+impl Change {
+    /// Adds without a bound.
+    pub(super) fn add(&mut self, delta: i64) {
+        self.plain = self.plain.saturating_add(delta);
+    }
+
+    /// What is added must leave the counter at this, or below; wherever, if there
+    /// is no bound. Of two such beliefs the last one knows everything that was
+    /// added.
+    pub(super) fn believe(&mut self, max: Option<i64>) {
+        self.bound = max;
+    }
+
+    /// Takes from what a bound leaves.
+    pub(super) fn take(&mut self, delta: i64, max: Option<i64>) {
+        self.take_in(delta, max, None);
+    }
+
+    fn take_in(&mut self, delta: i64, max: Option<i64>, window_ms: Option<u64>) {
+        let take = self.taken.get_or_insert(Take { delta: 0, max, window_ms });
+        take.delta = take.delta.saturating_add(delta);
+        take.max = match (take.max, max) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, None) | (None, one) => one,
+        };
+    }
+
+    /// All that the turn does.
+    fn sum(&self) -> i64 {
         self.plain.saturating_add(self.taken.map_or(0, |take| take.delta))
     }
 
@@ -155,5 +253,14 @@ impl Counted {
             take.delta = sum;
             self.plain = 0;
         }
+    }
+
+    fn given_back(&self) -> Option<Take> {
+        let take = Take { delta: self.plain, max: self.bound, window_ms: None };
+        (take.delta != 0).then_some(take)
+    }
+
+    fn taken(&self) -> Option<Take> {
+        self.taken
     }
 }

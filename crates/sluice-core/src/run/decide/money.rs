@@ -91,22 +91,18 @@ impl Turn<'_> {
         let settled = account::settle(countable(terms.reserved), countable(cost));
         let settled = settled.expect("what is countable is counted");
         for one in &terms.accounts {
-            self.guards.add(Name::held(&one.name), settled.held_delta);
-            self.guards.add(Name::spent(&one.name), settled.spent_delta);
+            let account = self.guards.account(self.given.authority, &one.name);
+            account.held.add(settled.held_delta);
+            account.spent.add(settled.spent_delta);
+            account.over.add(settled.over_delta);
         }
-        if settled.over_delta > 0 {
-            for one in &terms.accounts {
-                self.guards.add(Name::over(&one.name), settled.over_delta);
-            }
-            if !terms.accounts.is_empty() {
-                let accounts: Vec<&str> =
-                    terms.accounts.iter().map(|one| one.name.as_str()).collect();
-                self.alert(json!({
-                    "kind": "budget_overrun", "node": self.run.name(at),
-                    "dispatchNo": dispatch_no, "accounts": accounts,
-                    "reserved": usd(terms.reserved), "cost": usd(cost),
-                }));
-            }
+        if settled.over_delta > 0 && !terms.accounts.is_empty() {
+            let accounts: Vec<&str> = terms.accounts.iter().map(|one| one.name.as_str()).collect();
+            self.alert(json!({
+                "kind": "budget_overrun", "node": self.run.name(at),
+                "dispatchNo": dispatch_no, "accounts": accounts,
+                "reserved": usd(terms.reserved), "cost": usd(cost),
+            }));
         }
         for one in &terms.accounts {
             self.tell_thresholds(one);
@@ -116,7 +112,7 @@ impl Turn<'_> {
     /// Tells of every share of a cap that is reached and was not told of.
     fn tell_thresholds(&mut self, one: &Account) {
         let authority = self.given.authority;
-        let spent = self.guards.count(authority, Name::spent(&one.name));
+        let spent = self.guards.account(authority, &one.name).tally().spent;
         let spent = u64::try_from(spent).unwrap_or(0);
         let reached = account::crossed(one.cap, Money::ZERO, Money::from_micro_cents(spent));
         for percent in reached {
@@ -142,7 +138,7 @@ impl Turn<'_> {
         };
         let next = THRESHOLDS.into_iter().map(share).find(|share| *share > spent);
         let max = next.map(|next| i64::try_from(next - 1).unwrap_or(i64::MAX));
-        self.guards.believe(Name::spent(&one.name), max);
+        self.guards.account(self.given.authority, &one.name).spent.believe(max);
     }
 
     pub(super) fn alert(&mut self, figures: Value) {

@@ -99,6 +99,7 @@ pub(crate) fn cap(whose: Whose, name: &'static str, amount: u64, held: u64) -> C
         amount: money(amount),
         held: money(held),
         over: Money::ZERO,
+        accepted: Money::ZERO,
     }
 }
 
