@@ -10,7 +10,7 @@ static TURN: Mutex<()> = Mutex::new(());
 fn play(options: &[&str]) {
     let _turn = TURN.lock();
     let output = Command::new(env!("CARGO_BIN_EXE_bench")).arg("cluster").args(options).output();
-    let output = output.unwrap();
+    let output = output.expect("it is built");
     let told = String::from_utf8_lossy(&output.stdout);
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}{why}");
