@@ -13,6 +13,7 @@ mod escalation;
 mod flood;
 mod heartbeat;
 mod matrix;
+mod pages;
 mod place;
 mod spelling;
 mod sse;
