@@ -20,6 +20,18 @@ const TONES: Readonly<Record<string, Tone>> = {
   hold: "wait",
   running: "busy",
   streaming: "busy",
+  healthy: "good",
+  degraded: "wait",
+  offline: "bad",
+  terminated: "bad",
+  error: "bad",
+  deprecated: "wait",
+  sunset: "wait",
+  poc: "wait",
+  permit: "good",
+  forbid: "bad",
+  closed: "bad",
+  held: "wait",
 };
 
 /** The meaning of a status. */

@@ -1,0 +1,216 @@
+// The audit: what happened, newest first, and whether it is still so.
+import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useRef, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import type { Event } from "../api/follow";
+import { useWhatHappens } from "../link";
+import { useTyped } from "../parts/typed";
+import { clock, Copyable, dayOf, useTitle } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { words } from "../parts/status";
+import { isNothing, Value, visible } from "../parts/value";
+import { Link, runPath, useWord } from "../route";
+import { useMay } from "../session";
+import { Chain } from "./chain";
+
+type Fact = Schemas["AuditFact"];
+
+const CATEGORIES = ["governance", "execution", "lifecycle", "security", "configuration", "deploy", "routing"];
+const SPANS: readonly [string, string, number][] = [
+  ["hour", "Last hour", 3_600_000],
+  ["day", "Last 24 hours", 86_400_000],
+  ["week", "Last 7 days", 7 * 86_400_000],
+];
+
+/** Everything but what is being said is a fact. */
+const matters = (event: Event) => event.type !== "node.stream.delta" && event.type !== "node.log";
+
+interface Filter {
+  category: string;
+  type: string;
+  actor: string;
+  run: string;
+  span: string;
+}
+
+function useFacts(filter: Filter) {
+  return useInfiniteQuery({
+    queryKey: ["audit", filter],
+    queryFn: async ({ pageParam, signal }) => {
+      const { span, ...rest } = filter;
+      const wide = SPANS.find(([word]) => word === span)?.[2];
+      const since_ms = wide === undefined ? null : Date.now() - wide;
+      return ask("get", "/api/v1/audit", { query: { ...rest, since_ms, before: pageParam, limit: 100 }, signal });
+    },
+    initialPageParam: "now",
+    getNextPageParam: (last) => last.meta.next_cursor,
+    placeholderData: keepPreviousData,
+    // What was looked up does not change; what is new is asked for.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export default function Audit() {
+  useTitle("Audit");
+  const may = useMay("audit:read");
+  if (!may) return <Empty title="Your role does not read the audit" />;
+  return (
+    <div className="page">
+      <h1>Audit</h1>
+      <Chain />
+      <Facts />
+    </div>
+  );
+}
+
+function Facts() {
+  const queries = useQueryClient();
+  const [category, setCategory] = useWord("category");
+  const [type, setType] = useWord("type");
+  const [actor, setActor] = useWord("actor");
+  const [run, setRun] = useWord("run");
+  const [span, setSpan] = useWord("since");
+  const [typedType, setTypedType] = useTyped(type, setType);
+  const [typedActor, setTypedActor] = useTyped(actor, setActor);
+  const [typedRun, setTypedRun] = useTyped(run, setRun);
+  const facts = useFacts({ category, type, actor, run, span });
+  const [news, setNews] = useState(false);
+  const looked = useRef(false);
+  useWhatHappens(
+    matters,
+    useCallback(() => {
+      // The stream begins with a look that nothing happened for.
+      if (looked.current) setNews(true);
+      looked.current = true;
+    }, []),
+  );
+  const rows = facts.data?.pages.flatMap((one) => one.data) ?? [];
+  const filtered = [category, type, actor, run, span].some((word) => word !== "");
+  const renew = () => {
+    setNews(false);
+    void queries.resetQueries({ queryKey: ["audit"] });
+  };
+  return (
+    <>
+      <search className="filters audit-filters">
+        <select aria-label="Category" value={category} onChange={(event) => setCategory(event.target.value)}>
+          <option value="">All categories</option>
+          {CATEGORIES.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+        <input type="search" aria-label="Type" placeholder="Type, as step_completed" value={typedType} onChange={(event) => setTypedType(event.target.value.trim())} />
+        <input type="search" aria-label="Who" placeholder="Who" value={typedActor} onChange={(event) => setTypedActor(event.target.value)} />
+        <input type="search" aria-label="Run" placeholder="Run" value={typedRun} onChange={(event) => setTypedRun(event.target.value.trim())} />
+        <select aria-label="When" value={span} onChange={(event) => setSpan(event.target.value)}>
+          <option value="">Any time</option>
+          {SPANS.map(([word, label]) => (
+            <option key={word} value={word}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </search>
+      <div className="bar news">
+        {run !== "" && !facts.error && (
+          <a className="button" href={`/api/v1/runs/${encodeURIComponent(run)}/audit`} download={`${run}.packet`}>
+            Download the packet of this run
+          </a>
+        )}
+        <span className="grow" role="status">
+          {news && <span className="muted">Something happened since.</span>}
+        </span>
+        <button type="button" onClick={renew}>
+          {news ? "Show the newest" : "Look again"}
+        </button>
+      </div>
+      {facts.error && <Refusal error={facts.error} />}
+      <div className="card">
+        {facts.isPending && !facts.error && <Loading what="the audit" />}
+        {facts.data && rows.length === 0 && !facts.hasNextPage && (
+          <Empty title={filtered ? "Nothing matches" : "Nothing has happened yet"} />
+        )}
+        {facts.data && rows.length === 0 && facts.hasNextPage && <Empty title="Nothing among the newest matches; look further back" />}
+        {rows.length > 0 && <List rows={rows} />}
+      </div>
+      {facts.hasNextPage && (
+        <div className="bar">
+          <button type="button" onClick={() => facts.fetchNextPage()} disabled={facts.isFetchingNextPage}>
+            {facts.isFetchingNextPage ? "Looking…" : "Older"}
+          </button>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Two facts can be told by where they stand alone. */
+const key = (fact: Fact, at: number) => fact.hash ?? `${fact.at} ${fact.type} ${fact.resource_id} ${at}`;
+
+function List({ rows }: { rows: readonly Fact[] }) {
+  return (
+    <ul className="audit">
+      {rows.map((fact, at) => {
+        const day = dayOf(Date.parse(fact.at));
+        const before = rows[at - 1];
+        return (
+          <li key={key(fact, at)}>
+            {(before === undefined || dayOf(Date.parse(before.at)) !== day) && <h2 className="day">{day}, UTC</h2>}
+            <Line fact={fact} />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function Line({ fact }: { fact: Fact }) {
+  const [open, setOpen] = useState(false);
+  const what = fact.resource_type === "run" ? (fact.step ?? "the run") : `${fact.resource_type} ${fact.resource_id}`;
+  return (
+    <details className="fact" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <time dateTime={fact.at} title={fact.at}>
+          {clock(fact.at)}
+        </time>
+        <span className={`category category-${fact.category}`}>{fact.category}</span>
+        <strong>{words(visible(fact.type))}</strong>
+        <span className="cut">{visible(what)}</span>
+        <span className="muted cut who">{fact.actor ? `by ${visible(fact.actor)}` : ""}</span>
+      </summary>
+      {open && <Detail fact={fact} />}
+    </details>
+  );
+}
+
+function Detail({ fact }: { fact: Fact }) {
+  const step = fact.step == null ? "" : `&step=${encodeURIComponent(fact.step)}`;
+  return (
+    <div className="fact-detail">
+      <dl className="facts">
+        <dt>When</dt>
+        <dd>{fact.at}</dd>
+        <dt>Whose</dt>
+        <dd>
+          {fact.resource_type === "run" ? (
+            <>
+              <Link href={`${runPath(fact.resource_id)}?view=events${step}`}>{fact.resource_id}</Link>
+              {fact.event_id != null && `, event ${fact.event_id}`} · <Link href={`/audit?run=${encodeURIComponent(fact.resource_id)}`}>only this run</Link>
+            </>
+          ) : (
+            visible(`${fact.resource_type} ${fact.resource_id}`)
+          )}
+        </dd>
+        {fact.hash && (
+          <>
+            <dt>Hash</dt>
+            <dd>
+              <Copyable text={fact.hash} />
+            </dd>
+          </>
+        )}
+      </dl>
+      {!isNothing(fact.detail) && <Value of={fact.detail} label={`Detail of ${fact.type}`} />}
+    </div>
+  );
+}
