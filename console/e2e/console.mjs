@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { looks } from "./looks.mjs";
 import { hostile } from "./hostile.mjs";
+import * as rooms from "./rooms.mjs";
 import { must, until, World } from "./world.mjs";
 
 const [binary, chromium, pictures] = process.argv.slice(2);
@@ -211,7 +212,7 @@ async function roles(world) {
   await approver.context().close();
 }
 
-const TESTS = { signingIn, approving, rejecting, losingTheServer, changingTheCourse, roles, hostile, looks };
+const TESTS = { signingIn, approving, rejecting, losingTheServer, changingTheCourse, roles, hostile, ...rooms.TESTS, looks };
 
 const world = await World.open(binary, chromium);
 let failed = false;

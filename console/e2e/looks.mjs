@@ -1,12 +1,14 @@
 // Every page, light and dark, wide and narrow: without serious findings of axe, and as pictures.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { furnish, ROOMS } from "./rooms.mjs";
 import { must } from "./world.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWPORTS = { wide: { width: 1360, height: 860 }, narrow: { width: 390, height: 844 } };
+export const VIEWPORTS = { wide: { width: 1360, height: 860 }, narrow: { width: 390, height: 844 } };
 
-async function places(world) {
+/** Pages of every sort, and something to see in each. */
+export async function places(world) {
   const start = async (name, args) => (await world.api(`/api/v1/workflows/${name}/runs`, { args })).run_id;
   const review = await start("vendor-review", { vendor: "Northwind Paper" });
   const brief = await start("daily-brief", {});
@@ -17,6 +19,7 @@ async function places(world) {
   await world.status(review, "paused");
   await world.status(brief, "completed");
   const [asked] = (await world.api(`/api/v1/runs/${review}`)).approvals;
+  const held = await furnish(world);
   return {
     runs: "/runs",
     "run-graph": `/runs/${review}`,
@@ -30,7 +33,17 @@ async function places(world) {
     workflows: "/workflows",
     launch: "/workflows/vendor-review",
     nowhere: "/runs/run_none",
+    ...ROOMS,
+    "approval-bounds": `/approvals/${held}`,
   };
+}
+
+/** Goes to a page and waits until it has what it shows. */
+export async function settled(page, address) {
+  await page.goto(address);
+  await page.locator("main h1, main [role=alert]").first().waitFor();
+  await page.locator("main [role=status]", { hasText: "Loading" }).first().waitFor({ state: "detached" });
+  await page.waitForTimeout(450);
 }
 
 /** What axe finds that keeps people out. */
@@ -49,9 +62,7 @@ export async function looks(world) {
     for (const [width, viewport] of Object.entries(VIEWPORTS)) {
       const page = await world.page({ colorScheme, viewport });
       for (const [name, path] of all) {
-        await page.goto(world.origin + path);
-        await page.locator("main h1, main [role=alert]").first().waitFor();
-        await page.waitForTimeout(450);
+        await settled(page, world.origin + path);
         const picture = world.picture(`${name}-${colorScheme}-${width}`);
         if (picture) await page.screenshot({ path: picture });
         found.push(...(await findings(page)).map((one) => `${name} ${colorScheme} ${width}: ${one}`));

@@ -1,5 +1,5 @@
 // The frame of every page: where one can go, who one is, whether the server is there.
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { Inbox } from "./approvals/inbox";
 import { useApprovals } from "./approvals/open";
 import { useLink } from "./link";
@@ -54,9 +54,14 @@ function Navigation() {
   const open = useApprovals().data?.length ?? 0;
   const decides = useMay("governance:read");
   const audits = useMay("audit:read");
+  const rooms = useRef<HTMLElement>(null);
+  // On a phone not all of them fit; where one is should be seen.
+  useEffect(() => {
+    if (here) rooms.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here]);
   const current = (...names: string[]) => (names.includes(here) ? { "aria-current": "page" as const } : {});
   return (
-    <nav aria-label="Rooms">
+    <nav aria-label="Rooms" ref={rooms}>
       <Link href="/runs" {...current("runs", "run")}>
         Runs
       </Link>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AS_ASKED, boundsOf, tighten, toolsOf } from "./tighten";
+import { AS_ASKED, boundsOf, ceilingOf, tighten, toolsOf } from "./tighten";
 
 const bounds = { max_cost: 310_000, max_output_tokens: 500, environments: ["dev", "staging"] };
 
@@ -32,6 +32,8 @@ test("only work has bounds", () => {
   expect(boundsOf({ source: "tool", action: { constraints: bounds } })).toBeNull();
   expect(boundsOf({ source: "step", action: { question: "?" } })).toBeNull();
   expect(boundsOf({ source: "step", action: null })).toBeNull();
+  expect(ceilingOf({ action: { cost_ceiling: 5 } })).toBe(5);
+  expect(ceilingOf({ action: { question: "?" } })).toBeNull();
   expect(toolsOf({ action: { tools: ["mail", 3] } })).toEqual(["mail"]);
   expect(toolsOf({ action: { tools: ["mail", "web"], constraints: { tools_allow: ["mail"] } } })).toEqual(["mail"]);
 });

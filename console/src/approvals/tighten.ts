@@ -35,6 +35,12 @@ export function boundsOf(asked: Pick<Schemas["Approval"], "source" | "action">):
   return action?.constraints ?? null;
 }
 
+/** Most that an action may cost, in micro-cents; null where it cannot cost. */
+export function ceilingOf(asked: Pick<Schemas["Approval"], "action">): number | null {
+  const action = asked.action as { cost_ceiling?: unknown } | null | undefined;
+  return typeof action?.cost_ceiling === "number" ? action.cost_ceiling : null;
+}
+
 /** The tools that an action may use, where it says. */
 export function toolsOf(asked: Pick<Schemas["Approval"], "action">): string[] {
   const action = asked.action as { constraints?: Constraints; tools?: unknown } | null | undefined;

@@ -21,20 +21,22 @@ export function Tighter({ bounds, tools, draft, wrong, onChange }: Wish) {
   return (
     <details className="tighter">
       <summary>Tighten what it may do</summary>
-      <p className="muted small">Bounds can become narrower, never wider. What you agree to is the action with these bounds.</p>
-      <div className="pair-of-fields">
-        <Typed name="Most it may cost, in dollars" about={most} value={draft.cost} wrong={wrong.cost} onChange={(cost) => onChange({ ...draft, cost })} />
-        <Typed name="Longest answer, in tokens" about={longest} value={draft.tokens} wrong={wrong.tokens} onChange={(tokens) => onChange({ ...draft, tokens })} />
+      <div>
+        <p className="muted small">Bounds can become narrower, never wider. What you agree to is the action with these bounds.</p>
+        <div className="pair-of-fields">
+          <Typed name="Most it may cost, in dollars" about={most} value={draft.cost} wrong={wrong.cost} onChange={(cost) => onChange({ ...draft, cost })} />
+          <Typed name="Longest answer, in tokens" about={longest} value={draft.tokens} wrong={wrong.tokens} onChange={(tokens) => onChange({ ...draft, tokens })} />
+        </div>
+        {tools.length > 0 && <Kept title="Tools it may use" names={tools} without={draft.without} wrong={undefined} onToggle={toggle} />}
+        {places.length > 0 && <Kept title="Environments it may touch" names={places} without={draft.without} wrong={wrong.environments} onToggle={toggle} />}
+        <Typed name="Further tools it may not use" about="by commas" value={draft.deny} wrong={undefined} onChange={(deny) => onChange({ ...draft, deny })} />
+        {bounds.data_access !== "read_only" && (
+          <label className="choice">
+            <input type="checkbox" checked={draft.readOnly} onChange={(event) => onChange({ ...draft, readOnly: event.target.checked })} /> It may
+            only read data
+          </label>
+        )}
       </div>
-      {tools.length > 0 && <Kept title="Tools it may use" names={tools} without={draft.without} wrong={undefined} onToggle={toggle} />}
-      {places.length > 0 && <Kept title="Environments it may touch" names={places} without={draft.without} wrong={wrong.environments} onToggle={toggle} />}
-      <Typed name="Further tools it may not use" about="by commas" value={draft.deny} wrong={undefined} onChange={(deny) => onChange({ ...draft, deny })} />
-      {bounds.data_access !== "read_only" && (
-        <label className="choice">
-          <input type="checkbox" checked={draft.readOnly} onChange={(event) => onChange({ ...draft, readOnly: event.target.checked })} /> It may
-          only read data
-        </label>
-      )}
     </details>
   );
 }

@@ -5,7 +5,7 @@ import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../link";
 import { useTyped } from "../parts/typed";
-import { clock, Copyable, dayOf, useTitle } from "../parts/figures";
+import { clock, Copyable, useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { words } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
@@ -56,8 +56,6 @@ export default function Audit() {
   if (!may) return <Empty title="Your role does not read the audit" />;
   return (
     <div className="page">
-      <h1>Audit</h1>
-      <Chain />
       <Facts />
     </div>
   );
@@ -92,6 +90,16 @@ function Facts() {
   };
   return (
     <>
+      <div className="bar">
+        <h1 className="grow">Audit</h1>
+        <span className="muted" role="status">
+          {news && "Something happened since."}
+        </span>
+        <button type="button" onClick={renew}>
+          {news ? "Show the newest" : "Look again"}
+        </button>
+      </div>
+      <Chain />
       <search className="filters audit-filters">
         <select aria-label="Category" value={category} onChange={(event) => setCategory(event.target.value)}>
           <option value="">All categories</option>
@@ -111,19 +119,14 @@ function Facts() {
           ))}
         </select>
       </search>
-      <div className="bar news">
-        {run !== "" && !facts.error && (
+      {run !== "" && !facts.error && (
+        <div className="bar">
           <a className="button" href={`/api/v1/runs/${encodeURIComponent(run)}/audit`} download={`${run}.packet`}>
             Download the packet of this run
           </a>
-        )}
-        <span className="grow" role="status">
-          {news && <span className="muted">Something happened since.</span>}
-        </span>
-        <button type="button" onClick={renew}>
-          {news ? "Show the newest" : "Look again"}
-        </button>
-      </div>
+          <span className="muted small">everything a stranger needs to check it offline</span>
+        </div>
+      )}
       {facts.error && <Refusal error={facts.error} />}
       <div className="card">
         {facts.isPending && !facts.error && <Loading what="the audit" />}
@@ -144,6 +147,9 @@ function Facts() {
   );
 }
 
+/** Days where one looks from, as the times beside them. */
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "full" });
+
 /** Two facts can be told by where they stand alone. */
 const key = (fact: Fact, at: number) => fact.hash ?? `${fact.at} ${fact.type} ${fact.resource_id} ${at}`;
 
@@ -151,11 +157,11 @@ function List({ rows }: { rows: readonly Fact[] }) {
   return (
     <ul className="audit">
       {rows.map((fact, at) => {
-        const day = dayOf(Date.parse(fact.at));
+        const day = DAY.format(new Date(fact.at));
         const before = rows[at - 1];
         return (
           <li key={key(fact, at)}>
-            {(before === undefined || dayOf(Date.parse(before.at)) !== day) && <h2 className="day">{day}, UTC</h2>}
+            {(before === undefined || DAY.format(new Date(before.at)) !== day) && <h2 className="day">{day}</h2>}
             <Line fact={fact} />
           </li>
         );
@@ -175,7 +181,10 @@ function Line({ fact }: { fact: Fact }) {
         </time>
         <span className={`category category-${fact.category}`}>{fact.category}</span>
         <strong>{words(visible(fact.type))}</strong>
-        <span className="cut">{visible(what)}</span>
+        <span className="cut">
+          {visible(what)}
+          {fact.resource_type === "run" && <span className="muted mono"> {fact.resource_id.slice(0, 16)}…</span>}
+        </span>
         <span className="muted cut who">{fact.actor ? `by ${visible(fact.actor)}` : ""}</span>
       </summary>
       {open && <Detail fact={fact} />}
@@ -190,7 +199,7 @@ function Detail({ fact }: { fact: Fact }) {
       <dl className="facts">
         <dt>When</dt>
         <dd>{fact.at}</dd>
-        <dt>Whose</dt>
+        <dt>Of what</dt>
         <dd>
           {fact.resource_type === "run" ? (
             <>

@@ -96,15 +96,17 @@ function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gat
           {agent.phase === "poc" && ", budgets and trust are only observed"}
         </span>
       </td>
-      <td>
+      <td data-label="Trust">
         <span className="trust" role="img" aria-label={trust} title={trust}>
           <i style={{ width: `${agent.trust_level * 10}%` }} />
         </span>{" "}
         <span className="small">{agent.trust_level}</span>
       </td>
-      <td className="wraps">{visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}</td>
-      <td className="wraps">{visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}</td>
-      <td className="right">{money(spent)}</td>
+      <td className="wraps" data-label="Through">{visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}</td>
+      <td className="wraps" data-label="Bounds">{visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}</td>
+      <td className="right" data-label="This month">
+        {money(spent)}
+      </td>
       <td className="right">
         <Course agent={agent} />
       </td>

@@ -114,7 +114,7 @@ export function BackTest({ active, shadow, onReset }: Wish) {
         <textarea
           id={id}
           className="mono editor"
-          rows={14}
+          rows={10}
           spellCheck={false}
           value={files[chosen] ?? ""}
           onChange={(event) => setFiles({ ...files, [chosen]: event.target.value })}
@@ -225,7 +225,7 @@ function Found({ found, stale }: { found: Compared; stale: boolean }) {
       </p>
       {found.decisions === 0 && <Empty title="Nothing was decided in that time" />}
       {found.data.length > 0 && (
-        <div className="table">
+        <div className="table stacks">
           <table>
             <thead>
               <tr>
@@ -242,7 +242,7 @@ function Found({ found, stale }: { found: Compared; stale: boolean }) {
                   <td>
                     <Badge status={one.was} />
                   </td>
-                  <td>
+                  <td data-label="→">
                     <Badge status={one.would_be} />
                   </td>
                   <td>

@@ -4,7 +4,7 @@ import { useId, useState } from "react";
 import { ask } from "../api/client";
 import { Chart, Heights } from "../parts/chart";
 import { Confirm } from "../parts/confirm";
-import { dayOf, money, Moment, useNow } from "../parts/figures";
+import { clock, dayOf, money, Moment, useNow } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { Badge, type Tone } from "../parts/status";
 import { visible } from "../parts/value";
@@ -67,10 +67,9 @@ function One({ budget }: { budget: Budget }) {
       <div className="bar">
         <h2>{visible(budget.id)}</h2>
         <Badge status={word} as={tone} />
-        <span className="muted">
-          {visible(whose)}, {money(cap)} {PERIODS[budget.period]}
+        <span className="muted grow">
+          {money(cap)} {PERIODS[budget.period]} for {visible(whose)}
         </span>
-        <span className="grow" />
         <Course budget={budget} />
       </div>
       <Meter cap={cap} spent={spent} reserved={reserved} />
@@ -143,13 +142,13 @@ function Burn({ budget }: { budget: Budget }) {
           const y = (left: number) => frame.bottom - Math.max(0, Math.min(1, cap > 0 ? left / cap : 0)) * (frame.bottom - frame.top);
           let path = "";
           for (const [at, one] of line.entries()) {
-            path += at === 0 ? `M${x(one.atMs)} ${y(one.left)}` : `H${x(one.atMs)}V${y(one.left)}`;
+            path += `${at === 0 ? "M" : "L"}${x(one.atMs)} ${y(one.left)}`;
           }
           return (
             <>
               <Heights frame={frame} top={cap} write={money} />
-              {budget.period !== "total" && <line className="even" x1={frame.left} y1={frame.top} x2={frame.right} y2={frame.bottom} />}
               <path className="burnt" d={`${path}V${frame.bottom}H${frame.left}Z`} />
+              {budget.period !== "total" && <line className="even" x1={frame.left} y1={frame.top} x2={frame.right} y2={frame.bottom} />}
               <path className="burn" d={path} />
               <line className="now" x1={x(now)} x2={x(now)} y1={frame.top} y2={frame.bottom} />
               <text className="tick" x={frame.left} y={frame.bottom + 16}>
@@ -167,7 +166,7 @@ function Burn({ budget }: { budget: Budget }) {
           ? budget.period === "total"
             ? "What was left over the last 30 days."
             : "What is left, beside an even pace (dashed)."
-          : `At this pace nothing is left by ${dayOf(end)}.`}
+          : `At this pace nothing is left by ${budget.period === "daily" ? clock(new Date(end).toISOString()) : dayOf(end)}.`}
       </p>
     </>
   );
@@ -192,7 +191,7 @@ function Course({ budget }: { budget: Budget }) {
     await queries.invalidateQueries({ queryKey: ["budgets"] });
   };
   return (
-    <>
+    <span className="bar">
       {budget.closed && (
         <button type="button" onClick={() => setAsked("reopen")}>
           Accept the overrun…
@@ -225,6 +224,6 @@ function Course({ budget }: { budget: Budget }) {
           )}
         </Confirm>
       )}
-    </>
+    </span>
   );
 }

@@ -29,20 +29,27 @@ test("periods begin at midnight, on Sunday and on the first, in UTC", () => {
 
 test("what is left goes down from the cap to what is left now", () => {
   const line = points(budget(), [day("02", 10), day("05", 20)], DAY, NOW);
-  expect(line.map((one) => one.left)).toEqual([100, 90, 70, 70]);
+  expect(line.map((one) => one.left)).toEqual([100, 100, 90, 90, 70, 70]);
   expect(line[0]?.atMs).toBe(Date.parse("2026-11-01T00:00:00Z"));
   expect(line.at(-1)).toEqual({ atMs: NOW, left: 70 });
 });
 
 test("what costs do not know of was spent before them, and the end is never past now", () => {
   const line = points(budget(), [day("18", 5)], DAY, NOW);
-  expect(line.map((one) => one.left)).toEqual([75, 70, 70]);
+  expect(line.map((one) => one.left)).toEqual([75, 75, 70, 70]);
   expect(Math.max(...line.map((one) => one.atMs))).toBe(NOW);
+});
+
+test("a budget that is younger than its period counts only what came after it", () => {
+  const young = budget({ spent: "5", left: "95" });
+  const line = points(young, [day("02", 50), day("17", 5)], DAY, NOW);
+  expect(line.map((one) => one.left)).toEqual([100, 100, 100, 100, 95, 95]);
+  expect(line.every((one, at) => at === 0 || one.atMs >= (line[at - 1]?.atMs ?? 0))).toBe(true);
 });
 
 test("a budget of an agent counts what that agent cost", () => {
   const own = budget({ scope: "agent", of: "ada", spent: "10", left: "90" });
-  expect(points(own, [day("02", 10, "ada"), day("03", 99, "bob")], DAY, NOW).map((one) => one.left)).toEqual([100, 90, 90]);
+  expect(points(own, [day("02", 10, "ada"), day("03", 99, "bob")], DAY, NOW).map((one) => one.left)).toEqual([100, 100, 90, 90]);
   expect(toldBy(own)).toBe("agent");
   expect(toldBy(budget({ scope: "gateway", of: "eu" }))).toBeNull();
   expect(toldBy(budget({ scope: "run", of: "run_1" }))).toBeNull();

@@ -52,22 +52,24 @@ export function points(budget: Budget, costs: readonly Cost[], bucketMs: number,
   const cap = budget.amount_cents / 100;
   const spent = Number(budget.spent);
   const by = toldBy(budget);
-  const own = costs.filter((one) => !by || one[by] === budget.of);
   const steps = new Map<number, number>();
-  for (const one of own) {
-    const endMs = Math.min(nowMs, Date.parse(one.start) + bucketMs);
-    steps.set(endMs, (steps.get(endMs) ?? 0) + Number(one.cost));
+  for (const one of costs) {
+    const atMs = Date.parse(one.start);
+    if ((by && one[by] !== budget.of) || atMs + bucketMs <= fromMs) continue;
+    steps.set(atMs, (steps.get(atMs) ?? 0) + Number(one.cost));
   }
-  const sum = [...steps.values()].reduce((all, one) => all + one, 0);
-  // The figures of the budget have the last word: what costs do not know of came before them.
-  let used = Math.max(0, spent - sum);
-  const line: Point[] = [{ atMs: fromMs, left: cap - used }];
-  for (const [atMs, cost] of [...steps].sort(([one], [other]) => one - other)) {
-    used += cost;
+  // From now backwards, since the figures of the budget have the last word: one that is younger than
+  // its period did not count what came before it.
+  const line: Point[] = [{ atMs: nowMs, left: cap - spent }];
+  let used = spent;
+  for (const [atMs, cost] of [...steps].sort(([one], [other]) => other - one)) {
+    // When within its hour or day something was spent is not known: it is drawn as spent evenly.
+    line.push({ atMs: Math.min(nowMs, atMs + bucketMs), left: cap - used });
+    used = Math.max(0, used - cost);
     line.push({ atMs: Math.max(fromMs, atMs), left: cap - used });
   }
-  line.push({ atMs: nowMs, left: cap - spent });
-  return line;
+  line.push({ atMs: fromMs, left: cap - used });
+  return line.reverse();
 }
 
 /** When nothing is left, if it goes on as it went; null if that is after the period. */

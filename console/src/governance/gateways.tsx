@@ -87,9 +87,11 @@ interface Stretch {
   toMs: number;
 }
 
-/** How a gateway was over a time: stretches of the same health; null before anything is known. */
+/** How a gateway was over a time: stretches of the same health, from when on it is known. */
 export function stretches(health: Pick<Health, "health" | "history">, fromMs: number, nowMs: number): Stretch[] {
   const changes = health.history.map((one) => ({ atMs: Date.parse(one.at), health: one.health }));
+  // Without a change it was as it is, as far as anybody can tell.
+  if (changes.length === 0) return [{ health: health.health, fromMs, toMs: nowMs }];
   const all: Stretch[] = [];
   for (const [at, one] of changes.entries()) {
     const toMs = changes[at + 1]?.atMs ?? nowMs;
@@ -104,7 +106,7 @@ function History({ health }: { health: Health | null }) {
   const at = (ms: number) => (100 * (ms - (now - DAY_MS))) / DAY_MS;
   const label =
     all.length === 0
-      ? "No change of health is known"
+      ? "Its health is not known yet"
       : `Health over the last day: ${all.map((one) => `${one.health} from ${clock(new Date(one.fromMs).toISOString())}`).join(", ")}`;
   return (
     <div className="history">
@@ -121,7 +123,7 @@ function History({ health }: { health: Health | null }) {
       {health && health.history.length > 0 ? (
         <details>
           <summary>
-            {health.history.length} {health.history.length === 1 ? "change" : "changes"} of health
+            {health.history.length} {health.history.length === 1 ? "change" : "changes"} of health <span className="muted small">above, the last 24 hours</span>
           </summary>
           <ol className="changes">
             {health.history.toReversed().map((one) => (
@@ -132,7 +134,7 @@ function History({ health }: { health: Health | null }) {
           </ol>
         </details>
       ) : (
-        <p className="muted small">The last 24 hours. {health ? "Its health has not changed since the server began." : ""}</p>
+        <p className="muted small">{health ? "The last 24 hours: no change since the server began." : "\u00a0"}</p>
       )}
     </div>
   );

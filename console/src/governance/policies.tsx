@@ -4,7 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { Copyable } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
-import { Badge, words } from "../parts/status";
+import { Badge, type Tone, words } from "../parts/status";
 import { Value, visible } from "../parts/value";
 import { BackTest } from "./backtest";
 
@@ -82,15 +82,23 @@ export function meaning(policy: Pick<Policy, "effect" | "action" | "enforcement"
   }
 }
 
+/** A forbid that stops nothing does not look as if it did. */
+function toneOf(policy: Policy): Tone {
+  const does = meaning(policy);
+  if (does === "allows") return "good";
+  if (does === "blocks") return "bad";
+  return does.startsWith("asks") || does === "warns" ? "wait" : "calm";
+}
+
 function Line({ policy }: { policy: Policy }) {
   return (
     <li className="policy">
-      <Badge status={policy.effect} />
+      <Badge status={policy.effect} as={toneOf(policy)} />
       <span className="grow">
         <strong>{visible(policy.name)}</strong> <span className="muted">{visible(meaning(policy))}</span>
         {policy.description && <span className="about">{visible(policy.description)}</span>}
       </span>
-      <span className="muted small">
+      <span className="muted small policy-facts">
         {[policy.category && words(policy.category), policy.enforcement, `line ${policy.line}`].filter(Boolean).join(" · ")}
       </span>
     </li>

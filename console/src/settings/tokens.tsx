@@ -32,7 +32,8 @@ export function Tokens() {
   return (
     <section className="card" aria-label="Tokens">
       <div className="bar card-head">
-        <h2 className="grow">Tokens</h2>
+        <h2>Tokens</h2>
+        <span className="grow" />
         <label className="choice">
           <input type="checkbox" checked={sessions} onChange={(event) => setSessions(event.target.checked)} /> Sessions of
           consoles{hidden > 0 && ` (${hidden})`}
@@ -44,13 +45,26 @@ export function Tokens() {
       {tokens.error && !tokens.data && <Refusal error={tokens.error} />}
       {!tokens.data && !tokens.error && <Loading what="tokens" />}
       {tokens.data && shown.length === 0 && <Empty title="No tokens" />}
-      {shown.length > 0 && <List tokens={shown} />}
+      {shown.length > 0 && <List tokens={shown} all={tokens.data ?? []} />}
       {making && <Make onClose={() => setMaking(false)} />}
     </section>
   );
 }
 
-function List({ tokens }: { tokens: readonly Token[] }) {
+/** The tokens that a session hangs on: it ends with each of them. */
+export function parents(all: readonly Pick<Token, "token_id" | "parent">[], id: string): string[] {
+  const found: string[] = [];
+  let at = all.find((one) => one.token_id === id)?.parent;
+  while (at && !found.includes(at)) {
+    found.push(at);
+    at = all.find((one) => one.token_id === found.at(-1))?.parent;
+  }
+  return found;
+}
+
+function List({ tokens, all }: { tokens: readonly Token[]; all: readonly Token[] }) {
+  const session = useSession();
+  const needed = parents(all, session.token_id);
   return (
     <div className="table stacks">
       <table>
@@ -68,7 +82,7 @@ function List({ tokens }: { tokens: readonly Token[] }) {
         </thead>
         <tbody>
           {tokens.map((one) => (
-            <Line key={one.token_id} token={one} />
+            <Line key={one.token_id} token={one} needed={needed.includes(one.token_id)} />
           ))}
         </tbody>
       </table>
@@ -76,7 +90,7 @@ function List({ tokens }: { tokens: readonly Token[] }) {
   );
 }
 
-function Line({ token }: { token: Token }) {
+function Line({ token, needed }: { token: Token; needed: boolean }) {
   const session = useSession();
   const queries = useQueryClient();
   const [asked, setAsked] = useState(false);
@@ -91,16 +105,17 @@ function Line({ token }: { token: Token }) {
       <td>
         <strong>{visible(token.principal)}</strong>
         {own && <span className="muted"> you, here</span>}
+        {needed && <span className="muted"> you signed in with it</span>}
         {token.session && !own && <span className="muted"> at a console</span>}
       </td>
       <td className="wraps">
         {visible([...token.roles, ...token.groups].join(", "))} {over && <Badge status="counts no more" as="bad" />}
       </td>
       <td className="mono muted">{token.token_id}</td>
-      <td>
+      <td data-label="Made">
         <Moment at={token.created_at} />
       </td>
-      <td>{token.expires_at ? <Moment at={token.expires_at} /> : <span className="muted">never</span>}</td>
+      <td data-label="Ends">{token.expires_at ? <Moment at={token.expires_at} /> : <span className="muted">never</span>}</td>
       <td className="right">
         {!own && (
           <button type="button" onClick={() => setAsked(true)} aria-label={`Revoke ${token.token_id}`}>
@@ -113,6 +128,7 @@ function Line({ token }: { token: Token }) {
               <code>{token.token_id}</code> counts no more from now on, nor does any token or session that was made with it. It cannot be
               taken back.
             </p>
+            {needed && <p className="note">You are signed in with it: your own session ends too.</p>}
           </Confirm>
         )}
       </td>
