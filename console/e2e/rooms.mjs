@@ -57,7 +57,7 @@ async function policies(world) {
   await row.getByText("+counsel.cedar/ask-counsel").waitFor();
   must((await row.locator(".badge").allInnerTexts()).join() === "allow,hold", "what it was and would be");
   // Nothing changed by looking, and what was not tried is not stored.
-  must((await world.api("/api/v1/policy-sets")).active.shipped, "a trial stored something");
+  must((await world.api("/api/v1/policy-sets")).active.origin === "shipped", "a trial stored something");
   await trial.getByLabel("Text of counsel.cedar").press("End");
   await trial.getByLabel("Text of counsel.cedar").fill(`${ASK}\n// more\n`);
   await trial.getByText("try again").waitFor();
@@ -67,7 +67,7 @@ async function policies(world) {
   await page.getByRole("button", { name: "Put in shadow", exact: true }).click();
   await page.getByRole("region", { name: "Policies in shadow" }).getByText("counsel.cedar/ask-counsel").waitFor();
   const { active, shadow } = await world.api("/api/v1/policy-sets");
-  must(active.shipped && shadow.files.length === 2, "the set in force is another, or the shadow is not whole");
+  must(active.origin === "shipped" && shadow.files.length === 2, "the set in force is another, or the shadow is not whole");
   await page.goto(`${world.origin}/governance/policies`);
   await trial.getByRole("button", { name: "Take the shadow set" }).click();
   await trial.getByRole("button", { name: "Try it on the past" }).click();
@@ -264,6 +264,34 @@ async function limits(world) {
   await page.context().close();
 }
 
+/** What the API refuses is said, and nothing is shown that is not known; what is empty says so. */
+async function troubles(world) {
+  const page = await world.page();
+  const asked = {
+    "/governance/policies": "**/api/v1/policy-sets",
+    "/governance/budgets": "**/api/v1/budgets",
+    "/governance/agents": "**/api/v1/agents",
+    "/governance/gateways": "**/api/v1/gateways",
+    "/audit": "**/api/v1/audit?*",
+    "/cost": "**/api/v1/cost?*",
+    "/settings": "**/api/v1/tokens",
+  };
+  const empty = { "/governance/budgets": "No budgets", "/governance/agents": "No agents yet", "/governance/gateways": "No gateways yet", "/audit": "Nothing has happened yet", "/cost": "Nothing was spent in this time", "/settings": "No tokens" };
+  const refusal = { title: "the store is on fire", code: "store_unavailable", detail: "call somebody", status: 400 };
+  for (const [path, url] of Object.entries(asked)) {
+    await page.route(url, (route) => route.fulfill({ status: 400, contentType: "application/problem+json", body: JSON.stringify(refusal) }));
+    await page.goto(world.origin + path);
+    await page.getByRole("alert").getByText("the store is on fire").waitFor();
+    await page.unroute(url);
+    if (!empty[path]) continue;
+    await page.route(url, (route) => route.fulfill({ json: { data: [], meta: { request_id: "req_0" } } }));
+    await page.goto(world.origin + path);
+    await page.getByText(empty[path]).waitFor();
+    await page.unroute(url);
+  }
+  await page.context().close();
+}
+
 const MARK = "<img src=x onerror='window.pwned=1'>";
 
 /** Fields of rows that would be script, if anything took them for more than text. */
@@ -294,4 +322,4 @@ async function hostileRooms(world) {
   await page.context().close();
 }
 
-export const TESTS = { policies, budgets, agentsAndGateways, auditing, costs, settings, tightening, limits, hostileRooms };
+export const TESTS = { policies, budgets, agentsAndGateways, auditing, costs, settings, tightening, limits, troubles, hostileRooms };

@@ -51,7 +51,7 @@ export function Agents() {
               key={one.id}
               agent={one}
               gateways={gateways.data ?? []}
-              spent={month.data?.find((row) => row.agent === one.id)?.cost ?? 0}
+              spent={month.data ? (month.data.find((row) => row.agent === one.id)?.cost ?? 0) : null}
             />
           ))}
         </tbody>
@@ -78,7 +78,7 @@ function bounds(agent: Agent): string[] {
   return all;
 }
 
-function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gateway[]; spent: number }) {
+function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gateway[]; spent: number | null }) {
   const through = reachable(agent, gateways);
   const trust = `trust ${agent.trust_level} of 10`;
   return (
@@ -105,7 +105,7 @@ function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gat
       <td className="wraps" data-label="Through">{visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}</td>
       <td className="wraps" data-label="Bounds">{visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}</td>
       <td className="right" data-label="This month">
-        {money(spent)}
+        {spent === null ? "–" : money(spent)}
       </td>
       <td className="right">
         <Course agent={agent} />

@@ -172,11 +172,12 @@ function Store({ files, active, shadow, onDone }: StoreWish) {
   const may = useMay("governance:write");
   const queries = useQueryClient();
   const [where, setWhere] = useState<"shadow" | "active" | null>(null);
-  if (!may) return null;
+  // What a server reads from files is changed there.
+  if (!may || active.origin === "files") return null;
   const store = async () => {
     const row = (name: string) => (where === "shadow" ? `shadow/${name}` : name);
     const rows = Object.entries(files).map(([name, text]) => ({ kind: "policy", name: row(name), body: { text, set: where } }));
-    const there = where === "shadow" ? shadow : active.shipped ? null : active;
+    const there = where === "shadow" ? shadow : active.origin === "stored" ? active : null;
     const gone = (there?.files ?? []).filter((file) => files[file.name] === undefined);
     const remove = gone.map((file) => ({ kind: "policy", name: row(file.name) }));
     await ask("post", "/api/v1/apply", { body: { rows, remove } });

@@ -11,6 +11,12 @@ import { BackTest } from "./backtest";
 type Set = Schemas["SetShown"];
 type Policy = Schemas["PolicyShown"];
 
+const ORIGINS: Readonly<Record<Set["origin"], string | null>> = {
+  stored: null,
+  shipped: "the set that Sluice ships with; nobody has stored another",
+  files: "from files that the server was started with; what is stored does not count",
+};
+
 export function Policies() {
   const sets = useQuery({
     queryKey: ["policies"],
@@ -22,7 +28,7 @@ export function Policies() {
   const { active, shadow } = sets.data;
   return (
     <>
-      <SetCard set={active} title="In force" about={active.shipped ? "the set that Sluice ships with; nobody has stored another" : null} />
+      <SetCard set={active} title="In force" about={ORIGINS[active.origin]} />
       {shadow && <SetCard set={shadow} title="In shadow" about="evaluated and recorded beside the other, never enforced" />}
       <BackTest key={`${active.hash} ${shadow?.hash} ${trying}`} active={active} shadow={shadow ?? null} onReset={() => setTrying(trying + 1)} />
     </>

@@ -5,11 +5,11 @@ use super::reply::Reply;
 use super::route::{Need, Route};
 use crate::auth::permission::Permission as P;
 use crate::refused::Done;
-use crate::service::policies::{self, Files};
+use crate::service::policies;
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sluice_govern::policy::Rule;
+use sluice_govern::policy::{Policies, Rule};
 use sluice_govern::registry::PolicySet;
 
 /// The route of sets.
@@ -36,10 +36,20 @@ struct SetsShown {
 struct SetShown {
     /// SHA-256 over names and texts of its files, as decisions name it.
     hash: String,
-    /// Whether nobody stored one, and it is what Sluice ships with.
-    shipped: bool,
+    /// Where it is from: `stored`, `shipped` while nobody has stored one, or `files`
+    /// that the server was started with, whatever is stored.
+    origin: Origin,
     /// Its files, by name.
     files: Vec<FileShown>,
+}
+
+/// Where a set is from.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Origin {
+    Stored,
+    Shipped,
+    Files,
 }
 
 /// A file of a set.
@@ -91,26 +101,32 @@ impl From<&Rule> for PolicyShown {
     }
 }
 
-fn shown(files: &Files, stored: &Files) -> Done<SetShown> {
-    let loaded = policies::load(files)?;
+fn shown(loaded: &Policies, origin: Origin) -> SetShown {
     let file = |(name, text): &(String, String)| FileShown {
         name: name.clone(),
         text: text.clone(),
         policies: loaded.rules().iter().filter(|rule| rule.file == *name).map(Into::into).collect(),
     };
-    Ok(SetShown {
+    SetShown {
         hash: loaded.hash().to_owned(),
-        shipped: stored.is_empty(),
-        files: files.iter().map(file).collect(),
-    })
+        origin,
+        files: loaded.files().iter().map(file).collect(),
+    }
 }
 
 async fn sets(ask: Ask) -> Done<Reply<SetsShown>> {
-    let rows = ask.house.rows().await?.rows.clone();
-    let stored = policies::stored(&rows, PolicySet::Active)?;
-    let shadow = policies::stored(&rows, PolicySet::Shadow)?;
-    Ok(Reply::ok(SetsShown {
-        active: shown(&policies::active(&rows)?, &stored)?,
-        shadow: if shadow.is_empty() { None } else { Some(shown(&shadow, &shadow)?) },
-    }))
+    if let Some(fixed) = ask.service().engine.fixed_policies() {
+        let shadow = fixed.shadow().map(|shadow| shown(shadow, Origin::Files));
+        return Ok(Reply::ok(SetsShown { active: shown(&fixed, Origin::Files), shadow }));
+    }
+    let rows = ask.house.rows().await?;
+    let stored = policies::stored(&rows.rows, PolicySet::Active)?;
+    let origin = if stored.is_empty() { Origin::Shipped } else { Origin::Stored };
+    let active = shown(&policies::load(&policies::active(&rows.rows)?)?, origin);
+    let shadow = policies::stored(&rows.rows, PolicySet::Shadow)?;
+    let shadow = match shadow.is_empty() {
+        true => None,
+        false => Some(shown(&policies::load(&shadow)?, Origin::Stored)),
+    };
+    Ok(Reply::ok(SetsShown { active, shadow }))
 }

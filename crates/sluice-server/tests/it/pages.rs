@@ -61,7 +61,7 @@ async fn sets_of_policies_are_told_as_they_are_read() {
     let admin = world.alfa.admin();
     let sets = || Ask::get("/api/v1/policy-sets").bearer(admin);
     let before = world.done(200, &sets()).await;
-    assert_eq!(before["active"]["shipped"], false);
+    assert_eq!(before["active"]["origin"], "stored");
     assert_eq!(before["active"]["files"][0]["name"], "alfa.cedar");
     assert_eq!(before["shadow"], Value::Null);
     let text = "@id(\"dear\") @action(\"require_approval\") @approvers(\"ada\") \
