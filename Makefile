@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench sim kill fuzz mutants clean
+.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -20,6 +20,8 @@ help:
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
 	@echo 'make bench    measure the hot paths'
+	@echo 'make cluster  three nodes on one PostgreSQL, and what happens as they are killed'
+	@echo 'make chaos    the same for longer: 2,000 runs'
 	@echo 'make sim      play the engine under faults: make sim SEED=1 RUNS=10000'
 	@echo 'make kill     kill the binary with -9 again and again: make kill KILLS=200'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
@@ -145,6 +147,12 @@ bench:
 	target/release/bench history
 	target/release/bench flat
 	target/release/bench http
+
+# Real nodes on a real PostgreSQL, on loopback, while things go wrong. `check` plays a
+# short form of it.
+cluster chaos: cc postgres
+	$(CARGO) build --release --locked -p sluice -p bench
+	target/release/bench cluster $(if $(filter chaos,$@),--runs 2000 --kills 8 --cuts 8 --pauses 3 --stops 3)
 
 # The real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
 sim:

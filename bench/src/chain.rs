@@ -1,8 +1,8 @@
 //! Many runs of a chain of steps that do nothing: what a step costs.
 
-use crate::ground::{Plant, Tally, Where, Work, brief, chain, quantile_ms, stored};
+use crate::ground::{Plant, Tally, Where, Work, brief, chain, per_s, quantile_ms, stored};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice_engine::definition::Stored;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +24,9 @@ pub(crate) struct Options {
     rounds: usize,
     #[command(flatten)]
     place: Where,
+    /// So many nodes together, beside one, on a database that they share.
+    #[arg(long, default_value_t = 1)]
+    nodes: usize,
 }
 
 /// What one round of runs came to.
@@ -62,9 +65,55 @@ pub(crate) async fn round(
     Ok(Round { took: begun.elapsed(), times })
 }
 
+/// How agents answer.
+const MOCK: &str = "'*': {text: done}";
+
+/// Some nodes share the runs of a round, beside a round of one node alone. What
+/// counts is the median of the rounds.
+async fn together(options: &Options, one: Arc<Plant>, stored: &Stored) -> anyhow::Result<Value> {
+    let place = one.shared(&options.place);
+    let mut nodes = vec![one];
+    while nodes.len() < options.nodes {
+        nodes.push(Arc::new(Plant::open(&place, MOCK).await?));
+    }
+    let per_round = options.runs.div_ceil(options.rounds);
+    let share = per_round.div_ceil(nodes.len());
+    let concurrency = options.concurrency.div_ceil(nodes.len());
+    let (mut alone, mut all, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 0..=options.rounds {
+        let single = round(&nodes[0], stored, per_round, options.concurrency).await?;
+        let begun = Instant::now();
+        let rounds = nodes.iter().map(|node| round(node, stored, share, concurrency));
+        futures_util::future::try_join_all(rounds).await?;
+        let took = begun.elapsed();
+        // The first turn warms everything.
+        if turn > 0 {
+            let steps = (per_round * options.steps, share * nodes.len() * options.steps);
+            alone.push(per_s(steps.0, single.took));
+            all.push(per_s(steps.1, took));
+            ratios.push(per_s(steps.1, took) / per_s(steps.0, single.took));
+        }
+    }
+    let median = |figures: &mut Vec<f64>| {
+        figures.sort_unstable_by(f64::total_cmp);
+        brief(figures[figures.len() / 2])
+    };
+    Ok(json!({
+        "bench": "chain",
+        "nodes": nodes.len(),
+        "one_steps_per_s": median(&mut alone),
+        "together_steps_per_s": median(&mut all),
+        "together_to_one": median(&mut ratios),
+    }))
+}
+
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let plant = Arc::new(Plant::open(&options.place, "'*': {text: done}").await?);
+    let plant = Arc::new(Plant::open(&options.place, MOCK).await?);
     let stored = stored(&chain(options.steps))?;
+    if options.nodes > 1 {
+        anyhow::ensure!(options.place.is_shared(), "nodes share a database: `--store postgres`");
+        return together(options, plant, &stored).await;
+    }
     round(&plant, &stored, options.concurrency, options.concurrency).await?;
     let per_round = options.runs.div_ceil(options.rounds);
     let rows = per_round * options.steps;
@@ -72,7 +121,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let mut work = Work { steps: 0, runs: 0, took: Duration::ZERO, times: Vec::new() };
     for at in 0..options.rounds {
         if at > 0 {
-            tally.yardstick(rows)?;
+            tally.yardstick(&plant, rows)?;
         }
         let round = round(&plant, &stored, per_round, options.concurrency).await?;
         work.took += round.took;

@@ -39,7 +39,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         let took = plant.run(&stored).await?;
         work.took += took;
         work.times.push(took);
-        tally.yardstick(ROWS)?;
+        tally.yardstick(&plant, ROWS)?;
     }
     work.steps = options.runs * (options.width + 2);
     Ok(Value::Object(tally.json("fanout", &plant, work)))

@@ -9,7 +9,7 @@ use sluice_core::doc::{self, Format, Registry};
 use sluice_core::evidence::key::Signer;
 use sluice_core::port::adapter::Adapter;
 use sluice_core::port::ledger::Change;
-use sluice_core::port::store::{NodeId, Store};
+use sluice_core::port::store::{Gauges, NodeId, Store};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
@@ -24,7 +24,9 @@ use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::Row;
 use sluice_store::memory::MemoryStore;
-use sluice_store::sqlite::{Figures, SqliteStore};
+use sluice_store::postgres::server::Server;
+use sluice_store::postgres::{PostgresStore, Time};
+use sluice_store::sqlite::SqliteStore;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,13 +40,21 @@ pub(crate) struct Where {
     /// Where the store keeps its files; a directory of its own when absent.
     #[arg(long)]
     pub(crate) data: Option<PathBuf>,
+    /// The database that is there already.
+    #[arg(skip)]
+    database: Option<Arc<Server>>,
 }
 
 impl Where {
     /// The same, in `dir` unless another directory was named.
     pub(crate) fn within(&self, dir: &Path) -> Where {
         let data = self.data.clone().unwrap_or_else(|| dir.to_owned());
-        Where { store: self.store, data: Some(data) }
+        Where { data: Some(data), ..self.clone() }
+    }
+
+    /// Whether nodes can share it.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.store, Kind::Postgres)
     }
 }
 
@@ -52,7 +62,12 @@ impl Where {
 enum Kind {
     Sqlite,
     Memory,
+    /// In a server that is started for it.
+    Postgres,
 }
+
+/// Has the database count statements.
+const COUNTED: &str = "shared_preload_libraries=pg_stat_statements";
 
 /// What seals are made with.
 pub(crate) fn sealer() -> Sealer {
@@ -63,7 +78,7 @@ pub(crate) fn sealer() -> Sealer {
 pub(crate) struct Plant {
     pub(crate) engine: Arc<Engine>,
     pub(crate) store: Arc<dyn Store>,
-    sqlite: Option<Arc<SqliteStore>>,
+    database: Option<Arc<Server>>,
     dir: PathBuf,
     _own: Option<tempfile::TempDir>,
 }
@@ -117,13 +132,17 @@ impl Plant {
         let own = if place.data.is_none() { Some(tempfile::tempdir()?) } else { None };
         let dir = place.data.clone().or_else(|| own.as_ref().map(|dir| dir.path().to_owned()));
         let dir = dir.context("there is a directory")?;
-        let sqlite = match place.store {
-            Kind::Sqlite => Some(Arc::new(SqliteStore::open(&dir, Arc::new(SystemClock))?)),
-            Kind::Memory => None,
-        };
-        let store: Arc<dyn Store> = match &sqlite {
-            Some(sqlite) => Arc::clone(sqlite) as Arc<dyn Store>,
-            None => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+        let mut database = place.database.clone();
+        let store: Arc<dyn Store> = match place.store {
+            Kind::Sqlite => Arc::new(SqliteStore::open(&dir, Arc::new(SystemClock))?),
+            Kind::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+            Kind::Postgres => {
+                let start = || Server::start(&[COUNTED]).map(Arc::new);
+                let server = database.map_or_else(start, Ok).map_err(anyhow::Error::msg)?;
+                let store = PostgresStore::open_by(&server.url(), Time::Database)?;
+                database = Some(server);
+                Arc::new(store)
+            }
         };
         if !rows.is_empty() {
             let (node, entries) = (NodeId(1), Vec::new());
@@ -141,15 +160,26 @@ impl Plant {
             observer,
         };
         let engine = Arc::new(Engine::open(ground, config).await?);
-        Ok(Plant { engine, store, sqlite, dir, _own: own })
+        Ok(Plant { engine, store, database, dir, _own: own })
+    }
+
+    /// Where another node finds what this one writes.
+    pub(crate) fn shared(&self, place: &Where) -> Where {
+        Where { database: self.database.clone(), ..place.clone() }
+    }
+
+    /// The database, if it is in one.
+    pub(crate) fn database(&self) -> Option<&Server> {
+        self.database.as_deref()
+    }
+
+    /// The database's URL, if it is in one.
+    pub(crate) fn url(&self) -> Option<String> {
+        self.database.as_ref().map(|server| server.url())
     }
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
-    }
-
-    pub(crate) fn figures(&self) -> Figures {
-        self.sqlite.as_ref().map(|sqlite| sqlite.figures()).unwrap_or_default()
     }
 
     /// Starts a run and waits for its end.
@@ -208,7 +238,7 @@ pub(crate) fn cpu_s() -> f64 {
 
 /// What a benchmark counted, and the figures that every one of them prints.
 pub(crate) struct Tally {
-    figures: Figures,
+    gauges: Gauges,
     cpu_s: f64,
     bare: Bare,
     bare_rows: usize,
@@ -230,29 +260,35 @@ impl Tally {
     /// Begins to count, with a first turn of the yardstick.
     pub(crate) fn new(plant: &Plant, rows: usize) -> anyhow::Result<Tally> {
         let mut tally = Tally {
-            figures: plant.figures(),
+            gauges: plant.store.gauges(),
             cpu_s: Used::now().cpu_s,
-            bare: Bare::open(plant.dir())?,
+            bare: match plant.url() {
+                Some(url) => Bare::connect(&url)?,
+                None => Bare::open(plant.dir())?,
+            },
             bare_rows: 0,
             bare_took: Duration::ZERO,
             bare_cpu_s: 0.0,
             commits: Vec::new(),
         };
-        tally.yardstick(rows)?;
+        tally.yardstick(plant, rows)?;
         Ok(tally)
     }
 
     /// Counts what was done since the process began.
     pub(crate) fn since_the_beginning(&mut self) {
-        self.figures = Figures::default();
+        self.gauges = Gauges::default();
         self.cpu_s = 0.0;
     }
 
-    /// The yardstick's turn: so many rows, 64 in a commit, and some commits of one.
-    pub(crate) fn yardstick(&mut self, rows: usize) -> anyhow::Result<()> {
+    /// The yardstick's turn: so many rows, as many in a commit as the store has, and
+    /// some commits of one.
+    pub(crate) fn yardstick(&mut self, plant: &Plant, rows: usize) -> anyhow::Result<()> {
         const COMMITS: usize = 50;
         let cpu_s = Used::now().cpu_s;
-        self.bare_took += self.bare.rows(rows)?;
+        let gauges = plant.store.gauges();
+        let group = usize::try_from(gauges.appends / gauges.commits.max(1)).unwrap_or(1).max(1);
+        self.bare_took += self.bare.rows(rows, group)?;
         self.bare_rows += rows;
         for _ in 0..COMMITS {
             self.commits.push(self.bare.commit()?);
@@ -274,10 +310,10 @@ impl Tally {
         plant: &Plant,
         mut work: Work,
     ) -> Map<String, Value> {
-        let after = plant.figures();
+        let after = plant.store.gauges();
         let used = Used::now();
-        let commits = after.commits - self.figures.commits;
-        let appends = after.appends - self.figures.appends;
+        let commits = after.commits - self.gauges.commits;
+        let appends = after.appends - self.gauges.appends;
         let steps_per_s = per_s(work.steps, work.took);
         let limit_per_s = per_s(self.bare_rows, self.bare_took);
         let figures = json!({

@@ -54,7 +54,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     }
     plant.ended(run).await?;
     let whole = begun.elapsed();
-    tally.yardstick(ROWS)?;
+    tally.yardstick(&plant, ROWS)?;
     let took: Vec<Duration> = done
         .iter()
         .scan(Duration::ZERO, |before, at| Some(*at - std::mem::replace(before, *at)))

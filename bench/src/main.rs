@@ -5,6 +5,7 @@
 
 mod adapter;
 mod chain;
+mod cluster;
 mod documents;
 mod fanout;
 mod flat;
@@ -52,6 +53,8 @@ enum What {
     Http(http::Options),
     /// What an adapter adds to a request, and a bridge with many streams.
     Adapter(adapter::Options),
+    /// Nodes on one database while things go wrong.
+    Cluster(cluster::Options),
     /// New runs beside many finished ones.
     Flat(flat::Options),
 }
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<()> {
             What::History(options) => history::run(options).await,
             What::Http(options) => http::run(options).await,
             What::Adapter(options) => adapter::run(options).await,
+            What::Cluster(options) => cluster::run(options).await,
             What::Flat(options) => flat::run(options).await,
         }
     })?;

@@ -1,8 +1,13 @@
 //! Runs that wait for people: what they cost while nothing happens.
 
-use crate::ground::{Plant, Tally, Where, Work, stored};
+use crate::ground::{Plant, Tally, Where, Work, brief, stored};
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
+use sluice_store::postgres::server::Server;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +20,9 @@ pub(crate) struct Options {
     /// Started at the same time.
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
+    /// Nodes that look after them, where the database is shared.
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
     #[command(flatten)]
     place: Where,
 }
@@ -28,7 +36,7 @@ steps:
 ";
 
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
-    let plant = Arc::new(Plant::open(&options.place, "'*': {text: done}").await?);
+    let plant = Arc::new(Plant::open(&options.place, MOCK).await?);
     let stored = stored(DOCUMENT)?;
     let mut tally = Tally::new(&plant, ROWS)?;
     let left = Arc::new(AtomicUsize::new(options.runs));
@@ -53,12 +61,64 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let took = begun.elapsed();
-    tally.yardstick(ROWS)?;
+    tally.yardstick(&plant, ROWS)?;
     let work = Work { steps: options.runs, runs: options.runs, took, times: Vec::new() };
     let mut figures = tally.json("parked", &plant, work);
     figures.insert("runs".to_owned(), options.runs.into());
+    if let Some(server) = plant.database() {
+        let per_s = idle(options, &plant, server).await?;
+        figures.insert("idle_queries_per_s".to_owned(), brief(per_s).into());
+    }
     Ok(Value::Object(figures))
 }
+
+/// Statements a second that nodes put on a database while nothing happens.
+async fn idle(options: &Options, plant: &Plant, server: &Server) -> anyhow::Result<f64> {
+    const CALM: Duration = Duration::from_secs(5);
+    const LOOK: Duration = Duration::from_secs(30);
+    plant.engine.shutdown().await;
+    let (dir, url) = (tempfile::tempdir()?, server.url());
+    let mut nodes = Vec::new();
+    for _ in 0..options.nodes {
+        nodes.push(node(dir.path(), &url)?);
+    }
+    server.psql("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
+    tokio::time::sleep(CALM).await;
+    server.psql("SELECT pg_stat_statements_reset()");
+    tokio::time::sleep(LOOK).await;
+    let told = server.psql("SELECT calls, left(query, 60) FROM pg_stat_statements ORDER BY 1 DESC");
+    println!("{told}");
+    let calls = server.psql("SELECT sum(calls) FROM pg_stat_statements");
+    Ok(calls.parse::<f64>()? / LOOK.as_secs_f64())
+}
+
+/// A node, which ends with this value.
+struct Node(Child);
+
+fn node(dir: &Path, url: &str) -> anyhow::Result<Node> {
+    let program = std::env::current_exe()?.with_file_name("sluice");
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", url, "--data"]).arg(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let told = child.stdout.take().context("its output is piped")?;
+    let node = Node(child);
+    let mut line = String::new();
+    BufReader::new(told).read_line(&mut line)?;
+    anyhow::ensure!(line.contains("http://"), "a node did not start: {line}");
+    Ok(node)
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How agents answer.
+const MOCK: &str = "'*': {text: done}";
 
 /// Rows of each turn of the yardstick.
 const ROWS: usize = 64_000;

@@ -26,6 +26,7 @@
 //! until the commit. So they have no gap, and become visible in their order,
 //! whichever node writes them.
 
+mod agree;
 mod claim;
 mod column;
 mod count;
@@ -42,6 +43,7 @@ mod list;
 mod memo;
 mod migrate;
 mod notice;
+pub mod outside;
 mod read;
 mod registry;
 mod seal;
@@ -125,8 +127,17 @@ impl PostgresStore {
 
     /// The same, by any clock: by the database's where several nodes use it.
     pub fn open_by(url: &str, time: Time) -> Result<PostgresStore, OpenError> {
-        let config =
-            session::config(url).map_err(|error| OpenError::Url(fault::describe(&error)))?;
+        PostgresStore::open_in(url, None, time)
+    }
+
+    /// The same in a schema of its own, which is made where it is missing. Without
+    /// one it is whichever the database gives to those who name none.
+    pub fn open_in(
+        url: &str,
+        schema: Option<&str>,
+        time: Time,
+    ) -> Result<PostgresStore, OpenError> {
+        let config = outside::config(url, schema)?;
         let shared = Arc::new(Shared {
             time,
             name: thread::name(),
@@ -138,8 +149,22 @@ impl PostgresStore {
             batches: Default::default(),
         });
         let (writer, turns) = Writer::new();
-        let thread = Thread::start(config, turns, Arc::clone(&shared))?;
+        let schema = schema.map(str::to_owned);
+        let thread = Thread::start(config, schema, turns, Arc::clone(&shared))?;
         Ok(PostgresStore { writer, thread, shared, told: AtomicU64::new(0) })
+    }
+
+    /// What all nodes go by under this name: what was said first. Answers `value` to
+    /// whoever says it first.
+    pub fn agree(&self, name: &str, value: &str) -> Answer<'_, String> {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.write(async move |session, _| agree::agree(session, &name, &value).await)
+    }
+
+    /// What all nodes go by under this name; none where nobody has said anything yet.
+    pub fn agreed(&self, name: &str) -> Answer<'_, Option<String>> {
+        let name = name.to_owned();
+        self.ask(async move |session| agree::agreed(session, &name).await)
     }
 
     /// Hands something to the thread and waits for its answer.

@@ -84,15 +84,6 @@ struct Shared {
     fresh: Mutex<Fresh>,
 }
 
-/// How much was written since the store was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Figures {
-    /// Transactions.
-    pub commits: u64,
-    /// Appends that are durable.
-    pub appends: u64,
-}
-
 impl SqliteStore {
     /// Opens `sluice.db` in `dir`, and makes both where they are missing.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
@@ -114,14 +105,6 @@ impl SqliteStore {
         let readers = Readers::start(&file, &shared).map_err(|error| error.of(&file))?;
         let writer = Writer::start(connection, &shared)?;
         Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
-    }
-
-    /// How much was written since the store was opened.
-    pub fn figures(&self) -> Figures {
-        Figures {
-            commits: self.shared.commits.load(Ordering::Relaxed),
-            appends: self.shared.appends.load(Ordering::Relaxed),
-        }
     }
 }
 

@@ -18,6 +18,7 @@ mod tests;
 
 use file::Found;
 use setting::{Name, SETTINGS, Setting};
+use sluice_bridge::secret::known;
 use sluice_core::suggest::suggest;
 use sluice_server::refused::Refused;
 use std::ffi::{OsStr, OsString};
@@ -117,9 +118,11 @@ impl Config {
         config.take_given(&sources.variables, &Source::Environment)?;
         config.take_given(&sources.flags, &Source::Flag)?;
         let by_flag = |name| *config.source(name) == Source::Flag;
-        if by_flag(Name::Data) && by_flag(Name::Url) {
-            let message = "`--data` and `--url` name two places";
-            return Err(Refused::new(CONFIG_INVALID, message, "leave one of them out"));
+        for (name, flag) in [(Name::Data, "data"), (Name::DatabaseUrl, "database-url")] {
+            if by_flag(name) && by_flag(Name::Url) {
+                let message = format!("`--{flag}` and `--url` name two places");
+                return Err(Refused::new(CONFIG_INVALID, message, "leave one of them out"));
+            }
         }
         if let Some((path, found)) = file::find(sources.file.as_deref(), &config.data())? {
             config.take_file(&path, found);
@@ -182,6 +185,11 @@ impl Config {
 
     pub(crate) fn source(&self, name: Name) -> &Source {
         &self.held[name as usize].1
+    }
+
+    /// A setting for people: of a secret only where it is.
+    pub(crate) fn shown(&self, name: Name) -> String {
+        self.value(name).map(ToString::to_string).unwrap_or_default()
     }
 
     fn value(&self, name: Name) -> Option<&Value> {
@@ -257,9 +265,34 @@ impl Config {
         })
     }
 
-    /// The server that is asked, unless `--data` names a directory.
+    /// The server that is asked, unless `--data` or `--database-url` names a place.
     pub(crate) fn server(&self) -> Option<&str> {
-        self.text(Name::Url).filter(|_| *self.source(Name::Data) != Source::Flag)
+        let places = [Name::Data, Name::DatabaseUrl];
+        let named = places.into_iter().any(|name| *self.source(name) == Source::Flag);
+        self.text(Name::Url).filter(|_| !named)
+    }
+
+    /// The database that runs are kept in, if any. `--data` alone means its directory,
+    /// whatever the environment says.
+    pub(crate) fn database(&self) -> Result<Option<String>, Refused> {
+        let Some(Value::Secret(secret)) = self.value(Name::DatabaseUrl) else { return Ok(None) };
+        let by_flag = |name| *self.source(name) == Source::Flag;
+        if by_flag(Name::Data) && !by_flag(Name::DatabaseUrl) {
+            return Ok(None);
+        }
+        let remedy = "give a URL such as `postgres://sluice@db.example/sluice`, or say where one \
+                      is with `env:NAME` or `file:PATH`";
+        let url = secret.resolve().map_err(|why| {
+            Refused::new(CONFIG_INVALID, format!("`database_url` {secret}: {why}"), remedy)
+        })?;
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            let message = "`database_url` is no URL of a PostgreSQL database";
+            return Err(Refused::new(CONFIG_INVALID, message, remedy));
+        }
+        if let Some(password) = value::password(&url) {
+            known::process().note(&sluice_bridge::secret::Secret::new(password));
+        }
+        Ok(Some(url))
     }
 }
 

@@ -4,10 +4,10 @@
 //! owner can read; its public half stands in every seal, and in a file of its
 //! own that may be given to anybody.
 
-use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::port::Entropy as _;
+use sluice_core::port::store::Hash;
 use sluice_engine::sealer::{Sealer, Witness};
 use sluice_engine::world::SystemEntropy;
 use sluice_server::refused::{Refused, SEAL_UNUSABLE};
@@ -24,51 +24,76 @@ pub(crate) const DISPATCH: &str = "dispatch.key";
 /// The public half, a line for each key there ever was.
 const PUBLIC: &str = "seal.pub";
 
+/// A key.
+pub(crate) type Secret = [u8; 32];
+
 /// What a directory's seals are made with. Each is copied to `copy`, if that
 /// is named.
 pub(crate) fn sealer(dir: &Path, copy: Option<&Path>) -> Result<Sealer, Refused> {
-    let signer = signer(dir)?;
+    sealer_with(&secret(dir, SECRET)?, dir, copy)
+}
+
+/// The same with a key that is known. Its public half is noted in the directory.
+pub(crate) fn sealer_with(
+    secret: &Secret,
+    dir: &Path,
+    copy: Option<&Path>,
+) -> Result<Sealer, Refused> {
+    let signer = Signer::new(secret);
+    if !public(dir).contains(&signer.public()) {
+        directory(dir)?;
+        let file = OpenOptions::new().append(true).create(true).open(dir.join(PUBLIC));
+        let line = format!("{}\n", signer.public());
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .map_err(|error| unusable(&dir.join(PUBLIC), &error))?;
+    }
     let witness = copy.map(witness).transpose()?;
     Ok(Sealer { signer, witness })
 }
 
-/// The key that the tokens of a directory's dispatches are made with.
-pub(crate) fn dispatch(dir: &Path) -> Result<DispatchKey, Refused> {
-    secret(dir, DISPATCH, "the key that dispatches have their tokens of").map(DispatchKey::new)
+/// Makes a directory that keys can be in.
+pub(crate) fn directory(dir: &Path) -> Result<(), Refused> {
+    fs::create_dir_all(dir).map_err(|error| unusable(dir, &error))
 }
 
-fn signer(dir: &Path) -> Result<Signer, Refused> {
-    let what = "the key that seals are signed with";
-    let signer = Signer::new(&secret(dir, SECRET, what)?);
-    if !public(dir).contains(&signer.public()) {
-        let file = OpenOptions::new().append(true).create(true).open(dir.join(PUBLIC));
-        let line = format!("{}\n", signer.public());
-        file.and_then(|mut file| file.write_all(line.as_bytes()))
-            .map_err(|error| unusable(&dir.join(PUBLIC), what, &error))?;
-    }
-    Ok(signer)
+/// The key of an organisation that has no file of its own for it: one that only who
+/// has the first organisation's can know.
+pub(crate) fn derived(first: &Secret, organisation: &str) -> Secret {
+    Hash::of(&[first.as_slice(), b"organisation ", organisation.as_bytes()].concat()).0
 }
 
-fn unusable(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Refused {
+fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Refused {
+    let what = match path.file_name().and_then(|name| name.to_str()) {
+        Some(DISPATCH) => "the key that dispatches have their tokens of",
+        _ => "the key that seals are signed with",
+    };
     let message = format!("{what}, `{}`: {error}", path.display());
     let remedy = "put the file back from a backup, or its permissions right; \
                   without it, move it away and a new key is made, which others must be told";
     Refused::new(SEAL_UNUSABLE, message, remedy)
 }
 
-/// A secret of 256 bits in a file, made where there is none.
-fn secret(dir: &Path, name: &str, what: &str) -> Result<[u8; 32], Refused> {
+/// A key in a file, made where there is none.
+pub(crate) fn secret(dir: &Path, name: &str) -> Result<Secret, Refused> {
     let path = dir.join(name);
-    let unusable = |error: &dyn std::fmt::Display| unusable(&path, what, error);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make(&path).map_err(|error| unusable(&error))?;
-            fs::read_to_string(&path).map_err(|error| unusable(&error))?
+    if let Some(secret) = found(dir, name)? {
+        return Ok(secret);
+    }
+    make(&path).map_err(|error| unusable(&path, &error))?;
+    found(dir, name)?.ok_or_else(|| unusable(&path, &"it was made and is gone"))
+}
+
+/// A key in a file, if there is one.
+pub(crate) fn found(dir: &Path, name: &str) -> Result<Option<Secret>, Refused> {
+    let path = dir.join(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let secret = hex::parse(text.trim_end());
+            secret.map(Some).ok_or_else(|| unusable(&path, &"it is no key"))
         }
-        Err(error) => return Err(unusable(&error)),
-    };
-    hex::parse(text.trim_end()).ok_or_else(|| unusable(&"it is no key"))
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable(&path, &error)),
+    }
 }
 
 /// Makes a key. Of two who do so at once, one wins: the file appears whole.

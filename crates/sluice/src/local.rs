@@ -3,8 +3,7 @@
 use crate::cli::run::{Data, Name};
 use crate::config::{self, setting};
 use crate::environment;
-use crate::key;
-use crate::refused::by_store;
+use crate::place::{Opened, Place};
 use anyhow::Context as _;
 use sluice_core::port::ledger::Change;
 use sluice_core::port::moderator::Moderator;
@@ -15,25 +14,23 @@ use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
 use sluice_engine::engine::Ground;
 use sluice_engine::observe::Observer;
-use sluice_engine::sealer::Sealer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::Row;
-use sluice_server::refused::{DATA_UNUSABLE, Refused};
+use sluice_server::refused::Refused;
 use sluice_server::service::Service;
 use sluice_store::memory::MemoryStore;
-use sluice_store::sqlite::SqliteStore;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long what is left may take to end when the command does.
 const END_MS: u64 = 2000;
 
-/// Where runs are kept.
+/// The data directory.
 pub(crate) fn directory(data: &Data) -> PathBuf {
     data.dir.clone().unwrap_or_else(|| config::get().data())
 }
@@ -52,11 +49,16 @@ impl Again {
         let config = config::get();
         let url = config.text(setting::Name::Url);
         let url = url.filter(|_| *config.source(setting::Name::Url) == config::Source::Flag);
-        let look = match (&data.dir, url) {
+        let mut look = match (&data.dir, url) {
             (Some(dir), _) => option("--data", dir.as_os_str()),
             (None, Some(url)) => option("--url", OsStr::new(url)),
             (None, None) => String::new(),
         };
+        // Its value may hold a password: what is shown of it is where it is.
+        if *config.source(setting::Name::DatabaseUrl) == config::Source::Flag {
+            let shown = config.shown(setting::Name::DatabaseUrl);
+            look.push_str(&option("--database-url", OsStr::new(&shown)));
+        }
         let mock = mock.map(|mock| option("--mock", mock)).unwrap_or_default();
         Again { work: format!("{look}{mock}"), look }
     }
@@ -121,35 +123,27 @@ impl Local {
         policies: PolicySource,
         moderator: Option<Arc<dyn Moderator>>,
     ) -> anyhow::Result<Local> {
-        let dir = directory(data);
-        let store = store(&dir)?;
-        let sealer = key::sealer(&dir, config::get().path(setting::Name::SealFile))?;
-        Local::on(store, agents, claims, policies, Some(sealer), (moderator, None)).await
+        let opened = Place::of(data)?.open().await?;
+        Local::on(opened, agents, claims, policies, (moderator, None)).await
     }
 
     /// The same for a server: every run is looked after, and somebody is told of it.
     pub(crate) async fn served(
-        data: &Data,
+        opened: Opened,
         agents: Agents,
         policies: PolicySource,
         moderator: Option<Arc<dyn Moderator>>,
         observer: Arc<dyn Observer>,
     ) -> anyhow::Result<Local> {
-        let dir = directory(data);
-        // The store makes the directory that the key is in.
-        let store = store(&dir)?;
-        let sealer = Some(key::sealer(&dir, config::get().path(setting::Name::SealFile))?);
-        let beside = (moderator, Some(observer));
-        Local::on(store, agents, Claims::All, policies, sealer, beside).await
+        Local::on(opened, agents, Claims::All, policies, (moderator, Some(observer))).await
     }
 
     /// A data directory that is made up: only these rows are in it, and nothing stays.
     pub(crate) async fn imagined(rows: Vec<Row>) -> anyhow::Result<Local> {
-        let store = MemoryStore::new(Arc::new(SystemClock));
+        let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+        let opened = Opened { store, sealer: None };
         let policies = PolicySource::default();
-        let local =
-            Local::on(Arc::new(store), Agents::new(), Claims::None, policies, None, (None, None))
-                .await?;
+        let local = Local::on(opened, Agents::new(), Claims::None, policies, (None, None)).await?;
         if !rows.is_empty() {
             let (node, entries) = (local.engine.node(), Vec::new());
             let remove = Vec::new();
@@ -160,11 +154,10 @@ impl Local {
     }
 
     async fn on(
-        store: Arc<dyn Store>,
+        Opened { store, sealer }: Opened,
         agents: Agents,
         claims: Claims,
         policies: PolicySource,
-        sealer: Option<Sealer>,
         (moderator, observer): Beside,
     ) -> anyhow::Result<Local> {
         let ground = Ground {
@@ -177,7 +170,8 @@ impl Local {
             moderator,
             observer,
         };
-        let config = Config { claims, ..Config::default() };
+        let lease_ms = config::get().number(setting::Name::LeaseMs);
+        let config = Config { claims, lease_ms, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
         Ok(Local(Service { store, engine: Arc::new(engine) }))
     }
@@ -194,22 +188,15 @@ impl Local {
     }
 }
 
-/// The store of a data directory, and nobody at work on it.
-pub(crate) fn store(dir: &Path) -> Result<Arc<dyn Store>, Refused> {
-    let opened = SqliteStore::open(dir, Arc::new(SystemClock));
-    Ok(Arc::new(opened.map_err(|error| by_store(dir, &error))?))
+/// The store of a place, and nobody at work on it.
+pub(crate) fn store(data: &Data) -> Result<Arc<dyn Store>, Refused> {
+    Place::of(data)?.store()
 }
 
-/// Refuses a data directory that nobody has run anything in: it would be made
-/// by looking at it.
+/// Refuses a place that nobody has run anything in: it would be made by looking
+/// at it.
 pub(crate) fn existing(data: &Data) -> Result<(), Refused> {
-    let dir = directory(data);
-    if dir.join("sluice.db").exists() {
-        return Ok(());
-    }
-    let message = format!("there are no runs in `{}`", dir.display());
-    let remedy = "name the directory with `--data DIR` or SLUICE_DATA; `sluice run` makes one";
-    Err(Refused::new(DATA_UNUSABLE, message, remedy))
+    Place::of(data)?.existing()
 }
 
 /// Waits for `work` with everything an engine needs around it.

@@ -20,6 +20,7 @@ mod moderation;
 mod organisation;
 mod out;
 mod picture;
+mod place;
 mod policies;
 mod problem;
 mod refused;

@@ -1,11 +1,14 @@
-//! Organisations of a data directory.
+//! Organisations of a data directory, or of a database.
 //!
 //! The first one is the directory itself; each other has a directory of its own
-//! inside, with its own store, keys and tokens. So nothing of one can be reached
-//! from another, whatever is asked.
+//! inside, with its own store, keys and tokens; in a database each other has a
+//! schema of its own. So nothing of one can be reached from another, whatever is
+//! asked.
 
 use crate::cli::run::Data;
+use crate::config;
 use crate::local::{self, Local};
+use crate::place;
 use sluice_core::port::Clock as _;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
@@ -16,7 +19,7 @@ use sluice_server::auth::secret;
 use sluice_server::limits::ORGANISATIONS_MAX;
 use sluice_server::refused::{DATA_UNUSABLE, Done, Refused};
 use sluice_server::service::Service;
-use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_server::service::registry::{self, Asked, Mode, Outcome};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -48,26 +51,41 @@ pub(crate) fn directory(data: &Data, name: &str) -> PathBuf {
 
 /// Where the runs of an organisation are kept.
 pub(crate) fn data(data: &Data, name: &str) -> Data {
-    Data { dir: Some(directory(data, name)), seal_file: data.seal_file.clone() }
+    let organisation = (name != DEFAULT).then(|| name.to_owned());
+    let (seal_file, database_url) = (data.seal_file.clone(), data.database_url.clone());
+    Data { dir: Some(directory(data, name)), seal_file, database_url, organisation }
+}
+
+/// The directory of the first organisation, given that of another.
+pub(crate) fn first(dir: &Path) -> PathBuf {
+    dir.ancestors().nth(2).unwrap_or(dir).to_owned()
 }
 
 /// The organisations there are, the first one first.
-pub(crate) fn all(data: &Data) -> Vec<String> {
-    let others = std::fs::read_dir(local::directory(data).join(OTHERS)).into_iter().flatten();
-    let names = others.flatten().filter(|entry| entry.path().join("sluice.db").exists());
-    let mut names: Vec<String> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| fits(name) && name != DEFAULT)
-        .collect();
+pub(crate) async fn all(data: &Data) -> anyhow::Result<Vec<String>> {
+    let others = match config::get().database()? {
+        Some(url) => tokio::task::spawn_blocking(move || place::others(&url)).await??,
+        None => beside(&local::directory(data)),
+    };
+    let fitting = others.into_iter().filter(|name| fits(name) && name != DEFAULT);
+    let mut names: Vec<String> = fitting.collect();
     names.sort();
     names.truncate(ORGANISATIONS_MAX - 1);
     names.insert(0, DEFAULT.to_owned());
-    names
+    Ok(names)
+}
+
+/// Those that have a directory in this one.
+fn beside(dir: &Path) -> Vec<String> {
+    let others = std::fs::read_dir(dir.join(OTHERS)).into_iter().flatten().flatten();
+    let names = others.filter(|entry| entry.path().join("sluice.db").exists());
+    names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// An organisation that is there, opened to look and to change rows.
 pub(crate) async fn open(base: &Data, name: &str) -> anyhow::Result<Local> {
-    if !fits(name) || (name != DEFAULT && !all(base).iter().any(|one| one == name)) {
+    let there = name == DEFAULT || all(base).await?.iter().any(|one| one == name);
+    if !fits(name) || !there {
         let shown = sluice_core::visible::brief(name);
         let message = format!("there is no organisation `{shown}`");
         let remedy = "`sluice organisations list` shows those there are";
@@ -82,14 +100,28 @@ pub(crate) async fn make_token(
     by: &str,
     about: Token,
 ) -> anyhow::Result<(String, String)> {
+    let always = |_: &[Row]| true;
+    let made = make_token_where(service, by, about, &always).await?;
+    Ok(made.expect("nothing was asked before"))
+}
+
+/// The same, if the rows are so when it is made.
+async fn make_token_where(
+    service: &Service,
+    by: &str,
+    about: Token,
+    so: &(dyn Fn(&[Row]) -> bool + Sync),
+) -> anyhow::Result<Option<(String, String)>> {
     let mut entropy = SystemEntropy;
     let (secret, id) = (secret::make(&mut entropy), secret::id(&mut entropy));
     let token = Token { sha256: hash(&secret), ..about };
-    let wish = |_: &[Row]| -> Done<Asked> {
-        Ok(Asked { put: vec![row(&id, &token)], remove: Vec::new() })
+    let wish = |there: &[Row]| -> Done<Asked> {
+        let put = if so(there) { vec![row(&id, &token)] } else { Vec::new() };
+        Ok(Asked { put, remove: Vec::new() })
     };
-    registry::change(service, by, Mode::Write, &wish).await?;
-    Ok((id, secret))
+    let outcome = registry::change(service, by, Mode::Write, &wish).await?;
+    let made = matches!(outcome, Outcome::Done { differences, .. } if !differences.is_empty());
+    Ok(made.then_some((id, secret)))
 }
 
 /// A token of an admin, as yet without a secret.
@@ -110,11 +142,14 @@ pub(crate) fn admin() -> Token {
 /// Makes the first token where there is none, and writes it where only the owner
 /// of the directory can read it. Answers the file.
 pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result<Option<PathBuf>> {
-    let rows = service.store.registry(None).await?.rows;
-    if rows.iter().any(|row| row.kind == Kind::Token) {
+    // Of several nodes that come first, one makes it.
+    let none = |there: &[Row]| there.iter().all(|row| row.kind != Kind::Token);
+    if !none(&service.store.registry(None).await?.rows) {
         return Ok(None);
     }
-    let (_, secret) = make_token(service, ADMIN, admin()).await?;
+    let Some((_, secret)) = make_token_where(service, ADMIN, admin(), &none).await? else {
+        return Ok(None);
+    };
     let path = dir.join(ADMIN_FILE);
     let unusable = |error: std::io::Error| {
         let message = format!("the first token cannot be written to `{}`: {error}", path.display());

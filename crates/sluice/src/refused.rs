@@ -7,6 +7,7 @@ use sluice_core::run::id::RunId;
 use sluice_engine::engine::TakeError;
 use sluice_engine::error;
 use sluice_server::refused::{DATA_UNUSABLE, POLICIES_REFUSED, Refused, load};
+use sluice_store::postgres;
 use sluice_store::sqlite::OpenError;
 use std::path::Path;
 
@@ -33,6 +34,21 @@ pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {
         OpenError::Failed(_) => "check the disk and the processes that use it".to_owned(),
     };
     Refused::new(DATA_UNUSABLE, message, remedy)
+}
+
+/// A database that cannot be used.
+pub(crate) fn by_database(error: &postgres::OpenError) -> Refused {
+    let remedy = match error {
+        postgres::OpenError::Url(_) => {
+            "give a URL such as `postgres://sluice@db.example/sluice` with `--database-url`"
+        }
+        postgres::OpenError::Newer { .. } => "use the newer Sluice, or another database",
+        postgres::OpenError::Altered { .. } => "use the Sluice that made it",
+        postgres::OpenError::Failed(_) => {
+            "check that the server runs and is reached, and that the user may make tables in it"
+        }
+    };
+    Refused::new(DATA_UNUSABLE, error.to_string(), remedy)
 }
 
 /// A file that could not be read.

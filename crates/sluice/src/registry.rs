@@ -9,27 +9,20 @@ use crate::cmd::{tell_people, tell_report};
 use crate::desk;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
-use crate::refused::by_store;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sluice_core::rows::{Difference, FieldChange};
 use sluice_core::visible;
-use sluice_engine::world::SystemClock;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 use sluice_server::service::registry::{self, Mode, Outcome, Wish};
-use sluice_store::sqlite::SqliteStore;
-use std::sync::Arc;
 
 /// The rows of a data directory that nobody may have made yet.
 pub(crate) async fn at_rest(data: &Data) -> anyhow::Result<Vec<Row>> {
     if local::existing(data).is_err() {
         return Ok(Vec::new());
     }
-    let dir = local::directory(data);
-    let opened = SqliteStore::open(&dir, Arc::new(SystemClock));
-    let store = opened.map_err(|error| by_store(&dir, &error))?;
-    Ok(sluice_core::port::ledger::Ledger::registry(&store, None).await?.rows)
+    Ok(local::store(data)?.registry(None).await?.rows)
 }
 
 /// The same, or the rows of the server that is asked.

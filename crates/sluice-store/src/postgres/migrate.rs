@@ -54,16 +54,11 @@ impl From<Fault> for OpenError {
 }
 
 /// Applies what is missing. Refuses what a newer program has written.
-pub(super) async fn migrate(session: &Session) -> Result<(), OpenError> {
-    let mut made = session.script(TABLE).await;
-    for _ in 0..AGAIN_MAX {
-        if !matches!(made, Err(Fault::Again(_))) {
-            break;
-        }
-        // Someone else has made the table at the same moment.
-        made = session.script(TABLE).await;
+pub(super) async fn migrate(session: &Session, schema: Option<&str>) -> Result<(), OpenError> {
+    if let Some(schema) = schema {
+        make(session, &format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema))).await?;
     }
-    made?;
+    make(session, TABLE).await?;
     session.script("BEGIN").await?;
     // A failure leaves the transaction open; it ends with the connection.
     session.query("SELECT number FROM migration WHERE number = 0 FOR UPDATE", &[]).await?;
@@ -85,4 +80,21 @@ pub(super) async fn migrate(session: &Session) -> Result<(), OpenError> {
     }
     session.script("COMMIT").await?;
     Ok(())
+}
+
+/// Makes what may be made by somebody else at the same moment.
+async fn make(session: &Session, sql: &str) -> Result<(), Fault> {
+    let mut made = session.script(sql).await;
+    for _ in 0..AGAIN_MAX {
+        if !matches!(made, Err(Fault::Again(_))) {
+            break;
+        }
+        made = session.script(sql).await;
+    }
+    made
+}
+
+/// A name as statements write it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -7,6 +7,7 @@
 use super::Shared;
 use super::column::get;
 use super::fault::Fault;
+use super::migrate::quoted;
 use super::session::Session;
 use crate::limits::{LOOK_MS, NOTICES_MAX, RECONNECT_MS};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ async fn listen(config: &Config, heard: mpsc::Sender<String>) -> Result<(Session
     let rows = session.query("SELECT coalesce(current_schema()::text, '')", &[]).await?;
     let schema: String = get(&rows[0], 0)?;
     let channel = format!("sluice_{schema}");
-    session.script(&format!("LISTEN \"{}\"", channel.replace('"', "\"\""))).await?;
+    session.script(&format!("LISTEN {}", quoted(&channel))).await?;
     Ok((session, channel))
 }
 

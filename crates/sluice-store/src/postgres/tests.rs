@@ -2,6 +2,7 @@ mod crowd;
 mod figures;
 mod lost;
 mod many;
+mod shared;
 
 use super::*;
 use crate::conformance::{self, Bench, SetClock, wait};

@@ -39,6 +39,7 @@ impl Thread {
     /// Starts it, and waits until the database is up to date.
     pub(super) fn start(
         config: Config,
+        schema: Option<String>,
         turns: Turns,
         shared: Arc<Shared>,
     ) -> Result<Thread, OpenError> {
@@ -50,7 +51,7 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&config).await {
+                if let Err(error) = prepare(&config, schema.as_deref()).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
@@ -95,9 +96,9 @@ impl Thread {
     }
 }
 
-async fn prepare(config: &Config) -> Result<(), OpenError> {
+async fn prepare(config: &Config, schema: Option<&str>) -> Result<(), OpenError> {
     let session = Session::connect(config, None).await?;
-    migrate(&session).await
+    migrate(&session, schema).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

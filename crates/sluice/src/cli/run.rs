@@ -121,6 +121,12 @@ pub(crate) struct Data {
     /// Copy every seal made here to this file; by default what SLUICE_SEAL_FILE says
     #[arg(long, value_name = "FILE")]
     pub(crate) seal_file: Option<PathBuf>,
+    /// Keep runs in this PostgreSQL database, which nodes share: a URL, or `env:NAME` or `file:PATH` where it is; by default what SLUICE_DATABASE_URL says
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Whose they are; none for the first organisation
+    #[arg(skip)]
+    pub(crate) organisation: Option<String>,
 }
 
 /// A JSON object.

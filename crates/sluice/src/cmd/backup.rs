@@ -6,6 +6,7 @@ use crate::desk;
 use crate::key;
 use crate::local;
 use crate::out::Out;
+use crate::place::Place;
 use crate::refused::by_store;
 use sluice_core::visible;
 use sluice_server::refused::{DATA_UNUSABLE, FILE_EXISTS, Refused};
@@ -16,6 +17,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
     desk::here("`backup`")?;
+    if Place::of(&args.data)?.database().is_some() {
+        let message = "`backup` copies the store of a data directory, and this one is a database";
+        let remedy = "use the database's own means, such as `pg_dump` or a replica";
+        return Err(Refused::new(DATA_UNUSABLE, message, remedy).into());
+    }
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
     let file = &args.file;

@@ -10,8 +10,8 @@ mod server;
 use crate::Exit;
 use crate::cli::{Doctor, Reader};
 use crate::config;
-use crate::local;
 use crate::out::{Layout, Out};
+use crate::place::Place;
 use crate::table::Table;
 use serde::Serialize;
 use serde_json::json;
@@ -59,7 +59,14 @@ impl Check {
 
 pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     let mut checks = vec![settings()];
-    let dir = local::directory(&args.data);
+    let place = match Place::of(&args.data) {
+        Ok(place) => place,
+        Err(refused) => {
+            checks.push(Check::refused("database", &refused));
+            return tell(&checks, args.json.reader(), out);
+        }
+    };
+    let dir = place.dir();
     let asked = config::get().server();
     if let Some(url) = asked {
         checks.extend(server::checks(url).await);
@@ -67,8 +74,8 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     if asked.is_some() && !dir.exists() {
         return tell(&checks, args.json.reader(), out);
     }
-    checks.extend(data::checks(&dir));
-    if let Some(store) = data::readable(&dir) {
+    checks.extend(data::checks(&place));
+    if let Some(store) = data::readable(&place) {
         checks.extend(rules::checks(&*store).await);
         checks.push(data::clock(&*store).await);
     }

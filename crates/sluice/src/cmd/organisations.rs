@@ -20,13 +20,13 @@ const ORGANISATION_EXISTS: &str = "organisation_exists";
 pub(super) async fn run(command: &Organisations, out: &mut Out) -> anyhow::Result<Exit> {
     desk::here("`organisations`")?;
     match command {
-        Organisations::List(args) => list(args, out),
+        Organisations::List(args) => list(args, out).await,
         Organisations::Add(args) => add(args, out).await,
     }
 }
 
-fn list(args: &ListOrganisations, out: &mut Out) -> anyhow::Result<Exit> {
-    let all = organisation::all(&args.data);
+async fn list(args: &ListOrganisations, out: &mut Out) -> anyhow::Result<Exit> {
+    let all = organisation::all(&args.data).await?;
     if args.json.reader() == Reader::Program {
         let data: Vec<_> = all.iter().map(|name| json!({"name": name})).collect();
         out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
@@ -45,7 +45,7 @@ async fn add(args: &AddOrganisation, out: &mut Out) -> anyhow::Result<Exit> {
         let remedy = "use 1 to 63 small letters, digits and `-`";
         return Err(Refused::new(ORGANISATION_UNKNOWN, message, remedy).into());
     }
-    let all = organisation::all(&args.data);
+    let all = organisation::all(&args.data).await?;
     if name == DEFAULT || all.iter().any(|one| one == name) || all.len() >= ORGANISATIONS_MAX {
         let message = format!("there is an organisation `{name}` already, or there are too many");
         let remedy = "choose another name; `sluice organisations list` shows those there are";

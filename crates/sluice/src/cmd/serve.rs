@@ -13,8 +13,10 @@ use crate::log;
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
+use crate::place::{Node, Place};
 use sluice_bridge::directory::{Callbacks, Kit};
 use sluice_bridge::outbound::Outbound;
+use sluice_bridge::token::DispatchKey;
 use sluice_engine::observe::{All, Observer};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
@@ -39,6 +41,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) const LISTEN_REFUSED: &str = "listen_refused";
 /// How often new organisations are looked for, in milliseconds.
 const LOOK_MS: u64 = 2000;
+/// The same in a database, which is asked over a connection of its own.
+const LOOK_THERE_MS: u64 = 10_000;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
@@ -103,11 +107,11 @@ struct Open<'a> {
 impl Open<'_> {
     /// Opens the organisations that are there and not open yet.
     async fn look(&mut self, out: &mut Out) -> anyhow::Result<()> {
-        for name in organisation::all(&self.args.data) {
+        for name in organisation::all(&self.args.data).await? {
             if self.locals.contains_key(&name) {
                 continue;
             }
-            let local = self.open(&name).await?;
+            let (local, dispatch) = self.open(&name).await?;
             let dir = organisation::directory(&self.args.data, &name);
             if let Some(file) = organisation::first_token(&local, &dir).await? {
                 let file = file.display();
@@ -116,7 +120,7 @@ impl Open<'_> {
             let service = sluice_server::service::Service::clone(&local);
             let house = House::open(&name, service).await?;
             let house = house.with_keys(key::public(&dir)).with_default_agent(self.agent());
-            let house = house.with_dispatch_key(key::dispatch(&dir)?);
+            let house = house.with_dispatch_key(dispatch);
             let house = self.app.add(house);
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
@@ -130,25 +134,23 @@ impl Open<'_> {
         config::agent().or_else(scripted)
     }
 
-    async fn open(&self, name: &str) -> anyhow::Result<Local> {
+    async fn open(&self, name: &str) -> anyhow::Result<(Local, DispatchKey)> {
         let data = organisation::data(&self.args.data, name);
         let shell = if self.args.shell { Shell::On } else { Shell::Off };
-        let dir = organisation::directory(&self.args.data, name);
-        // The key is in the directory that the store makes.
-        std::fs::create_dir_all(&dir)?;
+        let Node { opened, dispatch } = Place::of(&data)?.serve().await?;
         let callbacks = Callbacks {
             url: format!("{}{STEP_COMPLETE}", self.reached),
             tool_url: Some(format!("{}{TOOL_USE}", self.reached)),
-            key: key::dispatch(&dir)?,
+            key: dispatch.clone(),
         };
         let kit = Kit { callbacks: Some(callbacks), ..self.kit.clone() };
         let agents = hands::served(&data, self.script.clone(), shell, kit);
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let observer = Arc::clone(&self.observer);
-        let local = Local::served(&data, agents, policies, moderator, observer).await?;
+        let local = Local::served(opened, agents, policies, moderator, observer).await?;
         local.engine.keep_schedules(Starting { default_agent: self.agent() });
-        Ok(local)
+        Ok((local, dispatch))
     }
 }
 
@@ -257,12 +259,14 @@ impl Stop {
 
 /// Waits to be told to stop; meanwhile new organisations are looked for.
 async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Result<()> {
+    let there = config::get().database()?.is_some();
+    let look = Duration::from_millis(if there { LOOK_THERE_MS } else { LOOK_MS });
     loop {
         tokio::select! {
             biased;
             _ = stop.interrupts.recv() => return Ok(()),
             _ = stop.endings.recv() => return Ok(()),
-            () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {
+            () = tokio::time::sleep(look) => {
                 if let Err(error) = open.look(out).await {
                     out.note(&format!("an organisation cannot be opened: {error:#}"))?;
                 }

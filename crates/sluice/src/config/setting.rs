@@ -88,6 +88,8 @@ const MIB: u64 = 1024 * KIB;
 settings! {
     Data "data", Kind::Path, Some(".sluice"), Some("data"),
         "where runs are kept";
+    DatabaseUrl "database_url", Kind::Secret, None, Some("database-url"),
+        "the PostgreSQL database that nodes share, instead of a file in the data directory";
     Url "url", Kind::Url, None, Some("url"),
         "the server that commands talk to, instead of a data directory";
     Token "token", Kind::Secret, None, None,
@@ -118,6 +120,8 @@ settings! {
         "hosts, addresses and networks that may be called though they are private";
     OtelEndpoint "otel.endpoint", Kind::Url, None, None,
         "where traces are sent, over OTLP/HTTP";
+    LeaseMs "lease_ms", Kind::Number { min: 1000, max: 600_000 }, Some("10000"), None,
+        "how long a node counts as alive after it last said so; then others take up its runs";
     LogLevel "log.level", Kind::Choice(&["error", "warn", "info", "debug"]), Some("info"), None,
         "how much `sluice serve` logs";
     LogFormat "log.format", Kind::Choice(&["text", "json"]), Some("text"), None,

@@ -216,3 +216,31 @@ fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
         assert!(notes.contains(told), "{text}: {notes}");
     }
 }
+
+#[test]
+fn a_database_counts_unless_a_directory_is_named_more_strongly() {
+    let url = "postgres://sluice:s3cret@db.example:5432/sluice";
+    let in_env = || given(&[("SLUICE_DATABASE_URL", url)]);
+    let found = |variables, flags| {
+        Config::load(&Sources { variables, flags, ..Sources::default() }).unwrap().database()
+    };
+    assert_eq!(found(in_env(), given(&[])).unwrap().as_deref(), Some(url));
+    assert_eq!(found(in_env(), given(&[("data", "runs")])).unwrap(), None);
+    let both = given(&[("data", "keys"), ("database-url", url)]);
+    assert_eq!(found(given(&[]), both).unwrap().as_deref(), Some(url));
+    let refused = found(given(&[("SLUICE_DATABASE_URL", "mysql://x:s3cret@y/z")]), given(&[]));
+    let message = refused.unwrap_err().message;
+    assert_eq!(message, "`database_url` is no URL of a PostgreSQL database");
+    let two = given(&[("url", "http://127.0.0.1:1"), ("database-url", url)]);
+    assert!(Config::load(&Sources { flags: two, ..Sources::default() }).is_err());
+}
+
+#[test]
+fn the_password_of_a_database_is_known_and_never_shown() {
+    assert_eq!(super::value::password("postgres://a:b:c@h/d"), Some("b:c"));
+    assert_eq!(super::value::password("postgres://a@h/d?x=:y@z"), None);
+    assert_eq!(super::value::password("postgres:///d?host=/tmp"), None);
+    let variables = given(&[("SLUICE_DATABASE_URL", "postgres://a:s3cret@h/d")]);
+    let config = Config::load(&Sources { variables, ..Sources::default() }).unwrap();
+    assert_eq!(config.shown(Name::DatabaseUrl), "(hidden)");
+}

@@ -191,6 +191,13 @@ fn is_url(text: &str) -> bool {
     !host.is_empty() && !host.contains('@') && text.chars().all(plain)
 }
 
+/// The password in the URL of a database, as it is written there.
+pub(super) fn password(url: &str) -> Option<&str> {
+    let rest = url.split_once("://")?.1;
+    let (user, _) = rest.split(['/', '?']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+}
+
 /// A host or an address, and a port.
 fn is_address(text: &str) -> bool {
     match text.rsplit_once(':') {

@@ -197,3 +197,10 @@ CREATE TABLE delivery (
 -- An event is for a webhook once.
 CREATE UNIQUE INDEX delivery_event ON delivery (webhook, run, event);
 CREATE INDEX delivery_due ON delivery (webhook, next_at, number) WHERE next_at IS NOT NULL;
+
+-- What all nodes must have in common, though it is not kept here: what can be told
+-- of their keys. Whoever comes first says it.
+CREATE TABLE agreed (
+    name  text COLLATE "C" PRIMARY KEY, -- of what
+    value text NOT NULL                 -- what was said
+);

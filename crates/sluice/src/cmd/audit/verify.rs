@@ -37,7 +37,7 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
     if keys.is_empty() {
         keys.extend(key::public(&dir));
     }
-    let store = local::store(&dir)?;
+    let store = local::store(&args.data)?;
     let mut verifier = Verifier::new(keys);
     let only = match &args.run {
         Some(text) => Some(find::run_in(&*store, text).await?.run),

@@ -2,11 +2,13 @@
 
 use super::Check;
 use crate::config::{self, setting::Name};
-use crate::{key, local, refused};
+use crate::place::Place;
+use crate::{key, refused};
 use rustix::fs::statvfs;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, Store};
 use sluice_engine::world::SystemClock;
+use sluice_store::postgres::outside::{self, Found};
 use sluice_store::sqlite;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -25,9 +27,12 @@ const EPOCH_MS: u64 = 1_704_067_200_000;
 const NEWEST: usize = 100;
 
 /// Everything that can be seen without opening the store.
-pub(super) fn checks(dir: &Path) -> Vec<Check> {
+pub(super) fn checks(place: &Place) -> Vec<Check> {
+    let dir = place.dir();
     let mut checks = vec![directory(dir), room(dir)];
-    if has_store(dir) {
+    if let Some(url) = place.database() {
+        checks.push(database(url, place));
+    } else if has_store(dir) {
         checks.push(store(dir));
         checks.push(seals(dir));
     }
@@ -36,13 +41,30 @@ pub(super) fn checks(dir: &Path) -> Vec<Check> {
 
 /// The store, if it is whole and of this version: opening it would change an
 /// older one.
-pub(super) fn readable(dir: &Path) -> Option<Arc<dyn Store>> {
-    if !has_store(dir) {
-        return None;
+pub(super) fn readable(place: &Place) -> Option<Arc<dyn Store>> {
+    let current = match place.database() {
+        Some(url) => {
+            let found = outside::inspect(url, place.schema().as_deref()).ok()?;
+            found.schema == found.known
+        }
+        None if has_store(place.dir()) => {
+            let found = sqlite::inspect(place.dir()).ok()?;
+            found.schema == found.known && found.faults.is_empty()
+        }
+        None => false,
+    };
+    if current { place.store().ok() } else { None }
+}
+
+fn database(url: &str, place: &Place) -> Check {
+    const NAME: &str = "database";
+    match outside::inspect(url, place.schema().as_deref()) {
+        Err(error) => Check::refused(NAME, &refused::by_database(&error)),
+        Ok(Found { schema: 0, .. }) => {
+            Check::warn(NAME, "it is reached and empty", "`sluice serve` makes the tables in it")
+        }
+        Ok(Found { schema, known }) => judge_schema(NAME, schema, known),
     }
-    let found = sqlite::inspect(dir).ok()?;
-    let whole = found.schema == found.known && found.faults.is_empty();
-    if whole { local::store(dir).ok() } else { None }
 }
 
 fn has_store(dir: &Path) -> bool {
@@ -107,15 +129,19 @@ fn store(dir: &Path) -> Check {
         let message = format!("the database is damaged: {}", found.faults.join("; "));
         return Check::fail(NAME, message, "put a backup in its place");
     }
+    judge_schema(NAME, schema, known)
+}
+
+fn judge_schema(name: &'static str, schema: usize, known: usize) -> Check {
     if schema > known {
         let message = format!("its schema is {schema}, this Sluice knows {known}");
-        return Check::fail(NAME, message, "use the newer Sluice");
+        return Check::fail(name, message, "use the newer Sluice");
     }
     if schema < known {
         let message = format!("its schema is {schema}; {known} is current");
-        return Check::warn(NAME, message, "the next command that opens it brings it up to date");
+        return Check::warn(name, message, "the next command that opens it brings it up to date");
     }
-    Check::ok(NAME, format!("whole, with schema {schema}"))
+    Check::ok(name, format!("whole, with schema {schema}"))
 }
 
 fn seals(dir: &Path) -> Check {

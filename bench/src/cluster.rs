@@ -1,0 +1,127 @@
+//! Nodes on one database while things go wrong: nodes are killed with -9 and held
+//! still, the database goes away, connections are cut.
+//!
+//! Real processes, a real PostgreSQL, real HTTP, all on loopback. What happened is
+//! told as a table; in the end everything that must hold is checked, and what does
+//! not is an error.
+
+mod api;
+mod check;
+mod faults;
+mod follow;
+mod load;
+mod node;
+
+use anyhow::Context as _;
+use api::Api;
+use clap::Args;
+use faults::Fate;
+use node::{Crew, Setup};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long what is left may take to end when nothing goes wrong any more.
+const CALM_S: u64 = 180;
+
+#[derive(Args, Clone)]
+pub(crate) struct Options {
+    /// Nodes at the same time.
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    /// Runs in all.
+    #[arg(long, default_value_t = 600)]
+    runs: usize,
+    /// How long a node counts as alive after it last said so.
+    #[arg(long, default_value_t = 2000)]
+    lease_ms: u64,
+    /// Nodes that are killed with -9, one after the other.
+    #[arg(long, default_value_t = 4)]
+    kills: usize,
+    /// How far kills are apart, at least.
+    #[arg(long, default_value_t = 6000)]
+    apart_ms: u64,
+    /// How often the database is killed with -9 and started again.
+    #[arg(long, default_value_t = 2)]
+    restarts: usize,
+    /// How often all connections to it are cut.
+    #[arg(long, default_value_t = 4)]
+    cuts: usize,
+    /// How often a node is held still for longer than its lease.
+    #[arg(long, default_value_t = 1)]
+    pauses: usize,
+    /// How often a node is told to stop and started again, as upgrades do.
+    #[arg(long, default_value_t = 2)]
+    stops: usize,
+    /// What chance goes by.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Show what nodes log.
+    #[arg(long)]
+    loud: bool,
+}
+
+/// Chance that can be had again.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % bound.max(1) as u64).unwrap_or_default()
+    }
+}
+
+pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
+    let setup = Setup::new(options)?;
+    let crew = Arc::new(Crew::start(setup, options).await?);
+    let api = Arc::new(Api::new(Arc::clone(&crew))?);
+    println!("{:>8}  {:<44} {:>9} {:>8} {:>8}", "s", "what happened", "taken over", "p50 s", "max s");
+    let begun = Instant::now();
+    // Runs are started all the while, and questions answered.
+    let pace = load::Pace::over(options.runs, faults::lasts(options));
+    let starting = tokio::spawn(load::start(Arc::clone(&api), options.runs, pace, options.seed));
+    let answering = tokio::spawn(load::answer(Arc::clone(&api)));
+    let watching = tokio::spawn(check::watch_budget(Arc::clone(&api)));
+    let fates = faults::play(&crew, options, begun).await?;
+    let started = starting.await??;
+    let all = started.len();
+    crew.ask(&["schedules", "disable", "clock"])?;
+    check::until_ended(&crew, Duration::from_secs(CALM_S)).await.context("runs did not end")?;
+    let took = begun.elapsed();
+    answering.abort();
+    watching.abort();
+    if let Err(error) = watching.await
+        && !error.is_cancelled()
+    {
+        anyhow::bail!("a budget was passed: {error}");
+    }
+    let seen = check::everything(&api, &crew, &started).await?;
+    let mut times: Vec<Duration> = fates.iter().flat_map(|fate: &Fate| fate.times.clone()).collect();
+    times.sort_unstable();
+    let p99_s = times.get(times.len().saturating_sub(1) * 99 / 100).map(Duration::as_secs_f64);
+    let bound_s = Duration::from_millis(options.lease_ms + 2000).as_secs_f64();
+    let p99_s = p99_s.unwrap_or_default();
+    anyhow::ensure!(p99_s < bound_s, "taking over took {p99_s:.2} s, more than {bound_s:.2} s");
+    println!("{all} runs, {} with those they started: all ended, {:.1} s", seen.runs, took.as_secs_f64());
+    Ok(json!({
+        "bench": "cluster",
+        "nodes": options.nodes,
+        "runs": seen.runs,
+        "completed": seen.completed,
+        "failed": seen.failed,
+        "events": seen.events,
+        "slots": seen.slots,
+        "steps_done": seen.steps,
+        "spent_cents": seen.spent_cents,
+        "taken_over": times.len(),
+        "take_over_p99_s": crate::ground::brief(p99_s),
+        "took_s": crate::ground::brief(took.as_secs_f64()),
+    }))
+}

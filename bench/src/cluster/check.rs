@@ -1,0 +1,155 @@
+//! What must hold, whatever went wrong.
+
+use super::api::Api;
+use super::load::Started;
+use super::node::Crew;
+use anyhow::Context as _;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often one looks whether runs have ended, in milliseconds.
+const LOOK_MS: u64 = 500;
+/// Runs that are read at the same time.
+const READERS: usize = 8;
+/// The budget that is held against what was done.
+const BUDGET: &str = "purse";
+/// What a step costs that this budget is for, in cents.
+const COST_CENTS: i64 = 2;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) runs: usize,
+    pub(super) completed: usize,
+    pub(super) failed: usize,
+    pub(super) events: usize,
+    pub(super) steps: usize,
+    pub(super) spent_cents: i64,
+    /// Times of the schedule.
+    pub(super) slots: usize,
+}
+
+/// Waits until every run has ended.
+pub(super) async fn until_ended(crew: &Crew, patience: Duration) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        let sql = "SELECT count(*) FROM run WHERE ended_at IS NULL";
+        let left = tokio::task::block_in_place(|| {
+            crew.setup.lock().expect("nobody panics with it").server.psql(sql)
+        });
+        if left == "0" {
+            return Ok(());
+        }
+        anyhow::ensure!(begun.elapsed() < patience, "{left} runs have not ended");
+        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+}
+
+/// Looks all the while whether more is spent and reserved than there is.
+pub(super) async fn watch_budget(api: Arc<Api>) {
+    loop {
+        // Nodes may all be away for a while.
+        if let Ok(budget) = api.get(&format!("/api/v1/budgets/{BUDGET}")).await {
+            let (used, cap) = used(&budget).expect("a budget has figures");
+            assert!(used <= cap, "{used} of {cap} cents are spent or reserved: {budget}");
+        }
+        tokio::time::sleep(Duration::from_millis(LOOK_MS / 2)).await;
+    }
+}
+
+/// What is spent and reserved of a budget, and what there is, in cents.
+fn used(budget: &Value) -> anyhow::Result<(i64, i64)> {
+    let cents = |name: &str| {
+        let text = budget[name].as_str().context("a budget says what is used")?;
+        let cents: i64 = text.replace('.', "").parse()?;
+        anyhow::Ok(cents)
+    };
+    let cap = budget["amount_cents"].as_i64().context("a budget has a cap")?;
+    Ok((cents("spent")? + cents("reserved")?, cap))
+}
+
+/// Reads every journal, the budget and the audit.
+pub(super) async fn everything(
+    api: &Arc<Api>,
+    crew: &Crew,
+    started: &Started,
+) -> anyhow::Result<Seen> {
+    let all = api.all("/api/v1/runs").await?;
+    let ids: BTreeSet<&str> = all.iter().filter_map(|run| run["run_id"].as_str()).collect();
+    for (key, run) in started {
+        anyhow::ensure!(ids.contains(run.as_str()), "{key}, {run}, was acknowledged and is lost");
+    }
+    let ticks = all.iter().filter(|run| run["workflow"] == "tick").count();
+    let slots = slots(api, ticks).await?;
+    let roots = all.iter().filter(|run| run["parent_run_id"].is_null()).count() - ticks;
+    anyhow::ensure!(roots == started.len(), "{roots} runs were started, not {}", started.len());
+    let mut readers = Vec::new();
+    let shared = Arc::new(all);
+    for reader in 0..READERS {
+        let (api, all) = (Arc::clone(api), Arc::clone(&shared));
+        readers.push(tokio::spawn(async move {
+            let mut seen = Seen::default();
+            for run in all.iter().skip(reader).step_by(READERS) {
+                journal(&api, run, &mut seen).await?;
+            }
+            anyhow::Ok(seen)
+        }));
+    }
+    let mut seen = Seen { slots, ..Seen::default() };
+    for reader in readers {
+        let part = reader.await??;
+        seen.runs += part.runs;
+        seen.completed += part.completed;
+        seen.failed += part.failed;
+        seen.events += part.events;
+        seen.steps += part.steps;
+        seen.spent_cents += part.spent_cents;
+    }
+    let budget = api.get(&format!("/api/v1/budgets/{BUDGET}")).await?;
+    let (used, cap) = used(&budget)?;
+    anyhow::ensure!(used <= cap, "the budget is passed: {budget}");
+    anyhow::ensure!(used == seen.spent_cents, "{} cents were spent: {budget}", seen.spent_cents);
+    crew.ask(&["audit", "verify"]).context("the audit does not verify")?;
+    Ok(seen)
+}
+
+/// The times of the schedule: each was one run, and there are no others.
+async fn slots(api: &Api, ticks: usize) -> anyhow::Result<usize> {
+    let slots = api.all("/api/v1/schedules/clock/slots").await?;
+    let runs: Vec<&str> = slots.iter().filter_map(|slot| slot["run_id"].as_str()).collect();
+    let distinct: BTreeSet<&&str> = runs.iter().collect();
+    anyhow::ensure!(distinct.len() == runs.len(), "a run stands for two times of the schedule");
+    anyhow::ensure!(runs.len() == ticks, "{ticks} runs for {} times: {slots:?}", runs.len());
+    Ok(slots.len())
+}
+
+/// One run: its events are dense, and each step ended once.
+async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> {
+    let id = run["run_id"].as_str().context("a run has an id")?;
+    let events = api.all(&format!("/api/v1/runs/{id}/journal")).await?;
+    let mut done: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, event) in (1u64..).zip(&events) {
+        anyhow::ensure!(event["eventId"].as_u64() == Some(number), "{id}: no event {number}: {event}");
+        if event["type"] != "node.completed" {
+            continue;
+        }
+        let step = event["payload"]["nodeId"].as_str().context("a step has an id")?;
+        *done.entry(step.to_owned()).or_default() += 1;
+        seen.steps += 1;
+        if step == "spend" {
+            seen.spent_cents += COST_CENTS;
+        }
+    }
+    let twice = done.iter().find(|(_, times)| **times > 1);
+    anyhow::ensure!(twice.is_none(), "{id}: finished twice: {twice:?}");
+    seen.runs += 1;
+    seen.events += events.len();
+    match run["status"].as_str().unwrap_or_default() {
+        "completed" => seen.completed += 1,
+        "failed" => seen.failed += 1,
+        status => anyhow::bail!("{id} is {status}"),
+    }
+    Ok(())
+}

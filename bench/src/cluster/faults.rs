@@ -1,0 +1,138 @@
+//! What goes wrong, one thing after the other.
+
+use super::node::Crew;
+use super::{Dice, Options};
+use std::time::{Duration, Instant};
+
+/// How often one looks whether runs were taken over, in milliseconds.
+const LOOK_MS: u64 = 50;
+/// How long the database is away.
+const AWAY_MS: u64 = 1000;
+/// How long nothing goes wrong after something did.
+const CALM_MS: u64 = 2000;
+
+/// What is done to whom.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    Restart,
+    Cut,
+    Pause,
+    Stop,
+}
+
+/// What became of it.
+pub(super) struct Fate {
+    /// When each run of a node that was killed or held still had another owner.
+    pub(super) times: Vec<Duration>,
+}
+
+/// About how long everything takes.
+pub(super) fn lasts(options: &Options) -> Duration {
+    let kills = options.kills as u64 * (options.apart_ms + options.lease_ms);
+    let pauses = options.pauses as u64 * (2 * options.lease_ms + CALM_MS);
+    let others = (options.restarts + options.cuts + options.stops) as u64 * (CALM_MS + AWAY_MS);
+    Duration::from_millis((kills + pauses + others).max(1000))
+}
+
+/// Lets everything happen, in an order that chance gives.
+pub(super) async fn play(
+    crew: &Crew,
+    options: &Options,
+    begun: Instant,
+) -> anyhow::Result<Vec<Fate>> {
+    let mut dice = Dice::new(options.seed);
+    let many = |fault, count| std::iter::repeat_n(fault, count);
+    let mut faults: Vec<Fault> = many(Fault::Kill, options.kills)
+        .chain(many(Fault::Restart, options.restarts))
+        .chain(many(Fault::Cut, options.cuts))
+        .chain(many(Fault::Pause, options.pauses))
+        .chain(many(Fault::Stop, options.stops))
+        .collect();
+    let mut fates = Vec::new();
+    let mut killed = None::<Instant>;
+    tokio::time::sleep(Duration::from_millis(CALM_MS)).await;
+    while !faults.is_empty() {
+        let fault = faults.swap_remove(dice.below(faults.len()));
+        let at = dice.below(crew.len());
+        if fault == Fault::Kill {
+            let since = killed.map_or(Duration::MAX, |killed| killed.elapsed());
+            let apart = Duration::from_millis(options.apart_ms);
+            tokio::time::sleep(apart.saturating_sub(since)).await;
+            killed = Some(Instant::now());
+        }
+        let when = begun.elapsed();
+        let (what, times) = tokio::task::block_in_place(|| inflict(crew, options, fault, at))?;
+        told(when, &what, &times);
+        fates.push(Fate { times });
+        tokio::time::sleep(Duration::from_millis(CALM_MS / 2 + dice.below(1000) as u64)).await;
+    }
+    Ok(fates)
+}
+
+fn told(when: Duration, what: &str, times: &[Duration]) {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let second = |at: usize| sorted.get(at).map(|time| format!("{:.2}", time.as_secs_f64()));
+    let p50 = second(sorted.len() / 2).unwrap_or_default();
+    let max = second(sorted.len().saturating_sub(1)).unwrap_or_default();
+    let taken = if times.is_empty() { String::new() } else { times.len().to_string() };
+    println!("{:>8.1}  {what:<44} {taken:>9} {p50:>8} {max:>8}", when.as_secs_f64());
+}
+
+fn inflict(
+    crew: &Crew,
+    options: &Options,
+    fault: Fault,
+    at: usize,
+) -> anyhow::Result<(String, Vec<Duration>)> {
+    let patience = Duration::from_millis(options.lease_ms * 2 + 10_000);
+    match fault {
+        Fault::Kill => {
+            let id = crew.kill(at)?;
+            let times = taken_over(crew, &id, patience)?;
+            crew.revive(at)?;
+            Ok((format!("node {at} is killed with -9, and starts again"), times))
+        }
+        Fault::Pause => {
+            let id = crew.signal(at, "-STOP")?;
+            let times = taken_over(crew, &id, patience)?;
+            crew.signal(at, "-CONT")?;
+            Ok((format!("node {at} stands still past its lease, and wakes"), times))
+        }
+        Fault::Stop => {
+            let id = crew.stop(at)?;
+            let times = taken_over(crew, &id, patience)?;
+            crew.revive(at)?;
+            Ok((format!("node {at} is told to stop, and starts again"), times))
+        }
+        Fault::Restart => {
+            let mut setup = crew.setup.lock().expect("nobody panics with it");
+            setup.server.kill();
+            std::thread::sleep(Duration::from_millis(AWAY_MS));
+            setup.server.restart().map_err(|why| anyhow::anyhow!(why))?;
+            Ok(("the database is killed with -9, and starts again".to_owned(), Vec::new()))
+        }
+        Fault::Cut => {
+            let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                       WHERE application_name = 'sluice'";
+            let cut = crew.setup.lock().expect("nobody panics with it").server.psql(sql);
+            Ok((format!("{cut} connections to the database are cut"), Vec::new()))
+        }
+    }
+}
+
+/// Waits until nothing is a node's any more, and answers when each run was taken.
+fn taken_over(crew: &Crew, id: &str, patience: Duration) -> anyhow::Result<Vec<Duration>> {
+    let begun = Instant::now();
+    let mut left = crew.owned(id);
+    let mut times = Vec::new();
+    while left > 0 {
+        anyhow::ensure!(begun.elapsed() < patience, "{left} runs of {id} were not taken over");
+        std::thread::sleep(Duration::from_millis(LOOK_MS));
+        let now = crew.owned(id);
+        times.extend(std::iter::repeat_n(begun.elapsed(), left.saturating_sub(now)));
+        left = now;
+    }
+    Ok(times)
+}

@@ -1,0 +1,111 @@
+//! The load: runs of several workflows, and somebody who answers questions.
+
+use super::Dice;
+use super::api::Api;
+use super::follow;
+use super::node::WORKFLOWS;
+use anyhow::Context as _;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often questions are looked for, in milliseconds.
+const LOOK_MS: u64 = 300;
+/// Starts at the same time.
+const STARTERS: usize = 16;
+
+/// One run of so many is followed live.
+const FOLLOWED: usize = 20;
+
+/// How fast runs are started.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    each: Duration,
+}
+
+impl Pace {
+    /// So many, spread over a time.
+    pub(super) fn over(runs: usize, time: Duration) -> Pace {
+        let starters = u32::try_from(STARTERS).unwrap_or(1);
+        let runs = u32::try_from(runs.max(1)).unwrap_or(u32::MAX);
+        Pace { each: time * starters / runs }
+    }
+}
+
+/// A run that was acknowledged, by its key.
+pub(super) type Started = BTreeMap<String, String>;
+
+/// Starts runs, a few at a time, until all are acknowledged.
+pub(super) async fn start(
+    api: Arc<Api>,
+    runs: usize,
+    pace: Pace,
+    seed: u64,
+) -> anyhow::Result<Started> {
+    let mut starters = Vec::new();
+    for starter in 0..STARTERS {
+        let api = Arc::clone(&api);
+        starters.push(tokio::spawn(async move {
+            let mut dice = Dice::new(seed * 1000 + starter as u64);
+            let (mut started, mut followers) = (Started::new(), Vec::new());
+            for number in (starter..runs).step_by(STARTERS) {
+                let key = format!("run-{number}");
+                let run = one(&api, number, &key).await?;
+                if dice.below(10) == 0 {
+                    // Who sends the same again gets the same run, from whichever node.
+                    let again = one(&api, number, &key).await?;
+                    anyhow::ensure!(again == run, "{key} was started twice: {run}, {again}");
+                }
+                if number % FOLLOWED == 0 {
+                    let (api, run) = (Arc::clone(&api), run.clone());
+                    followers
+                        .push(tokio::spawn(async move { follow::to_end(&api, &run).await }));
+                }
+                started.insert(key, run);
+                tokio::time::sleep(pace.each).await;
+            }
+            for follower in followers {
+                follower.await??;
+            }
+            anyhow::Ok(started)
+        }));
+    }
+    let mut all = Started::new();
+    for starter in starters {
+        all.extend(starter.await??);
+    }
+    Ok(all)
+}
+
+async fn one(api: &Api, number: usize, key: &str) -> anyhow::Result<String> {
+    let (name, _) = WORKFLOWS[number % WORKFLOWS.len()];
+    let body = json!({"default_agent": "worker", "idempotency_key": key});
+    let path = format!("/api/v1/workflows/{name}/runs");
+    let (status, told) = api.ask(Method::POST, &path, Some(&body)).await?;
+    anyhow::ensure!(status.is_success(), "{key} of {name}: {status}: {told}");
+    Ok(told["data"]["run_id"].as_str().context("a run has an id")?.to_owned())
+}
+
+/// Approves whatever is asked, until it is told to stop.
+pub(super) async fn answer(api: Arc<Api>) -> anyhow::Result<()> {
+    loop {
+        let open = api.get("/api/v1/approvals").await?;
+        for question in open.as_array().into_iter().flatten() {
+            let Some(id) = question["approval_id"].as_str() else { continue };
+            approve(&api, id).await?;
+        }
+        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+}
+
+async fn approve(api: &Api, id: &str) -> anyhow::Result<()> {
+    let path = format!("/api/v1/approvals/{id}/resolve");
+    let body: Value = json!({"decision": "approve"});
+    let (status, told) = api.ask(Method::POST, &path, Some(&body)).await?;
+    // An answer whose acknowledgement was lost is there already.
+    let known = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
+    anyhow::ensure!(status.is_success() || known.contains(&status), "{id}: {status}: {told}");
+    Ok(())
+}

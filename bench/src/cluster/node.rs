@@ -1,0 +1,219 @@
+//! The processes: a database of our own, and nodes that serve it.
+
+use super::Options;
+use anyhow::Context as _;
+use sluice_store::postgres::server::Server;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How long a node may take to be there.
+const START_S: u64 = 60;
+
+/// What agents, budgets and workflows there are.
+const CONFIG: &str = include_str!("config.yaml");
+/// How agents answer.
+const ANSWERS: &str = include_str!("answers.yaml");
+/// The workflows, by name.
+pub(super) const WORKFLOWS: [(&str, &str); 6] = [
+    ("chain", include_str!("chain.yaml")),
+    ("fan", include_str!("fan.yaml")),
+    ("asks", include_str!("asks.yaml")),
+    ("spends", include_str!("spends.yaml")),
+    ("parent", include_str!("parent.yaml")),
+    ("waits", include_str!("waits.yaml")),
+];
+
+/// What all nodes have in common.
+pub(super) struct Setup {
+    /// The program.
+    sluice: PathBuf,
+    dir: tempfile::TempDir,
+    pub(super) server: Server,
+    /// How nodes reach the database.
+    url: String,
+    lease_ms: u64,
+    loud: bool,
+}
+
+/// A node.
+pub(super) struct Node {
+    child: Child,
+    address: String,
+    /// Its id in the database, as a uuid.
+    id: String,
+}
+
+/// The nodes, by place. One that is dead has none.
+pub(super) struct Crew {
+    pub(super) setup: Mutex<Setup>,
+    nodes: Vec<Mutex<Option<Node>>>,
+}
+
+impl Setup {
+    pub(super) fn new(options: &Options) -> anyhow::Result<Setup> {
+        let sluice = std::env::current_exe()?.with_file_name("sluice");
+        anyhow::ensure!(sluice.exists(), "`{}` is not built", sluice.display());
+        let dir = tempfile::tempdir()?;
+        std::fs::write(dir.path().join("config.yaml"), CONFIG)?;
+        std::fs::write(dir.path().join("answers.yaml"), ANSWERS)?;
+        for (name, text) in WORKFLOWS {
+            std::fs::write(dir.path().join(format!("{name}.yaml")), text)?;
+        }
+        std::fs::write(dir.path().join("child.yaml"), include_str!("child.yaml"))?;
+        std::fs::write(dir.path().join("tick.yaml"), include_str!("tick.yaml"))?;
+        let server = Server::start(&[]).map_err(|why| anyhow::anyhow!(why))?;
+        let url = server.url();
+        let (lease_ms, loud) = (options.lease_ms, options.loud);
+        let setup = Setup { sluice, dir, server, url, lease_ms, loud };
+        let config = setup.dir.path().join("config.yaml");
+        setup.ask(&["apply", "-f", &config.to_string_lossy()])?;
+        Ok(setup)
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.sluice);
+        command.args(args).arg("--data").arg(self.data());
+        command.args(["--database-url", &self.url]).current_dir(self.dir.path());
+        command.env("SLUICE_LEASE_MS", self.lease_ms.to_string());
+        command
+    }
+
+    /// What a command prints; its failure is ours.
+    pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
+        let output = self.command(args).output().context("the program cannot be run")?;
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let why = String::from_utf8_lossy(&output.stderr);
+        anyhow::ensure!(output.status.success(), "{args:?}: {told}{why}");
+        Ok(told)
+    }
+
+    /// Starts a node, and waits until it serves.
+    fn start(&self) -> anyhow::Result<Node> {
+        let before = self.ids();
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--mock", "answers.yaml"];
+        let mut command = self.command(&serve);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.env("SLUICE_LIMITS_RATE_PER_SECOND", "100000");
+        command.env("SLUICE_LIMITS_RATE_BURST", "100000");
+        command.stderr(if self.loud { Stdio::inherit() } else { Stdio::null() });
+        let mut child = command.spawn().context("the program cannot be run")?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("its output is piped")?).read_line(&mut line)?;
+        let address = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
+        anyhow::ensure!(address.starts_with("http://"), "a node did not start: {line}");
+        let id = self.ids().into_iter().find(|id| !before.contains(id));
+        Ok(Node { child, address, id: id.context("a node says that it lives")? })
+    }
+
+    /// The nodes that the database knows.
+    fn ids(&self) -> Vec<String> {
+        let told = self.server.psql("SELECT id FROM node");
+        told.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Crew {
+    /// Starts all nodes.
+    pub(super) async fn start(setup: Setup, options: &Options) -> anyhow::Result<Crew> {
+        let mut nodes = Vec::new();
+        for _ in 0..options.nodes {
+            nodes.push(Mutex::new(Some(setup.start()?)));
+        }
+        Ok(Crew { setup: Mutex::new(setup), nodes })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Where a node is reached; none while it is dead.
+    pub(super) fn address(&self, at: usize) -> Option<String> {
+        let node = self.nodes[at].lock().expect("nobody panics with it");
+        node.as_ref().map(|node| node.address.clone())
+    }
+
+    /// Runs that a node owns, as the database knows it.
+    pub(super) fn owned(&self, id: &str) -> usize {
+        let setup = self.setup.lock().expect("nobody panics with it");
+        let told = setup.server.psql(&format!("SELECT count(*) FROM run WHERE owner = '{id}'"));
+        told.parse().unwrap_or_default()
+    }
+
+    /// Kills a node with -9. Answers its id.
+    pub(super) fn kill(&self, at: usize) -> anyhow::Result<String> {
+        let mut node = self.nodes[at].lock().expect("nobody panics with it");
+        let mut node = node.take().context("it lives")?;
+        node.child.kill()?;
+        node.child.wait()?;
+        Ok(node.id)
+    }
+
+    /// Tells a node to stop, and waits until it has. Answers its id.
+    pub(super) fn stop(&self, at: usize) -> anyhow::Result<String> {
+        let id = self.signal(at, "-TERM")?;
+        let mut node = self.nodes[at].lock().expect("nobody panics with it");
+        let mut node = node.take().context("it lives")?;
+        let ended = node.child.wait()?;
+        anyhow::ensure!(ended.success(), "a node that was told to stop ended with {ended}");
+        Ok(id)
+    }
+
+    /// What a command prints; its failure is ours.
+    pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
+        let setup = self.setup.lock().expect("nobody panics with it");
+        tokio::task::block_in_place(|| setup.ask(args))
+    }
+
+    /// Starts a node where one was killed.
+    pub(super) fn revive(&self, at: usize) -> anyhow::Result<()> {
+        let node = self.setup.lock().expect("nobody panics with it").start()?;
+        *self.nodes[at].lock().expect("nobody panics with it") = Some(node);
+        Ok(())
+    }
+
+    /// Sends a signal to a node. Answers its id.
+    pub(super) fn signal(&self, at: usize, signal: &str) -> anyhow::Result<String> {
+        let node = self.nodes[at].lock().expect("nobody panics with it");
+        let node = node.as_ref().context("it lives")?;
+        let told = Command::new("kill").args([signal, &node.child.id().to_string()]).status()?;
+        anyhow::ensure!(told.success(), "the signal was not sent");
+        Ok(node.id.clone())
+    }
+
+    /// The token of the admin that the first node made.
+    pub(super) fn token(&self) -> anyhow::Result<String> {
+        let file = self.setup.lock().expect("nobody panics with it").data().join("admin.token");
+        until(|| std::fs::read_to_string(Path::new(&file)).ok()).context("there is a token")
+    }
+}
+
+/// Looks again and again, for as long as a node may take.
+fn until<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(START_S) {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            if let Ok(Some(node)) = node.get_mut() {
+                // It may have ended, or stand still.
+                let _ = node.child.kill();
+                let _ = node.child.wait();
+            }
+        }
+    }
+}

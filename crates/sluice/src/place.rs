@@ -1,0 +1,205 @@
+//! Where everything is kept: in a directory here, or in a database that nodes share.
+//!
+//! Whoever uses a database has a directory too: its keys are there, and what its
+//! runs work on. Each organisation but the first has a schema of the database to
+//! itself, as it has a directory of its own here.
+//!
+//! INVARIANT: nodes of one database have the same keys. What can be told of a key
+//! is agreed on in the database; the key itself is never there, since it protects
+//! what is.
+
+use crate::cli::run::Data;
+use crate::config::{self, setting};
+use crate::key::{self, Secret};
+use crate::organisation;
+use crate::refused::{by_database, by_store};
+use sluice_bridge::token::DispatchKey;
+use sluice_core::evidence::key::Signer;
+use sluice_core::port::store::{Hash, Store};
+use sluice_engine::sealer::Sealer;
+use sluice_engine::world::SystemClock;
+use sluice_server::refused::{DATA_UNUSABLE, Refused, SEAL_UNUSABLE};
+use sluice_store::postgres::{PostgresStore, Time, outside};
+use sluice_store::sqlite::SqliteStore;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the schemas of organisations are called, before their name.
+const SCHEMA: &str = "sluice_";
+
+/// Where everything of one organisation is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    dir: PathBuf,
+    /// The organisation; none for the first one.
+    organisation: Option<String>,
+    /// The URL of the database, if it is in one.
+    database: Option<String>,
+}
+
+/// A place, opened.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    /// What seals are made with; none where that is for others to do.
+    pub(crate) sealer: Option<Sealer>,
+}
+
+/// A place, opened by a node that serves it.
+pub(crate) struct Node {
+    pub(crate) opened: Opened,
+    /// What dispatches have their tokens of.
+    pub(crate) dispatch: DispatchKey,
+}
+
+impl Place {
+    pub(crate) fn of(data: &Data) -> Result<Place, Refused> {
+        let dir = data.dir.clone().unwrap_or_else(|| config::get().data());
+        let organisation = data.organisation.clone();
+        Ok(Place { dir, organisation, database: config::get().database()? })
+    }
+
+    /// The directory that belongs to it.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The URL of the database, if it is in one.
+    pub(crate) fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    /// The schema in the database; none for the one that it gives by itself.
+    pub(crate) fn schema(&self) -> Option<String> {
+        self.organisation.as_ref().map(|name| format!("{SCHEMA}{name}"))
+    }
+
+    /// Refuses one that nobody has run anything in: it would be made by looking
+    /// at it.
+    pub(crate) fn existing(&self) -> Result<(), Refused> {
+        let Some(url) = &self.database else {
+            if self.dir.join("sluice.db").exists() {
+                return Ok(());
+            }
+            let message = format!("there are no runs in `{}`", self.dir.display());
+            let remedy =
+                "name the directory with `--data DIR` or SLUICE_DATA; `sluice run` makes one";
+            return Err(Refused::new(DATA_UNUSABLE, message, remedy));
+        };
+        let found = outside::inspect(url, self.schema().as_deref());
+        if found.map_err(|error| by_database(&error))?.schema > 0 {
+            return Ok(());
+        }
+        let remedy = "name the database with `--database-url URL` or SLUICE_DATABASE_URL; \
+                      `sluice serve` makes the tables in it";
+        Err(Refused::new(DATA_UNUSABLE, "there are no runs in the database", remedy))
+    }
+
+    /// The store, and nobody at work on it.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Refused> {
+        Ok(match &self.database {
+            None => Arc::new(self.sqlite()?),
+            Some(url) => Arc::new(self.postgres(url)?),
+        })
+    }
+
+    fn sqlite(&self) -> Result<SqliteStore, Refused> {
+        let opened = SqliteStore::open(&self.dir, Arc::new(SystemClock));
+        opened.map_err(|error| by_store(&self.dir, &error))
+    }
+
+    fn postgres(&self, url: &str) -> Result<PostgresStore, Refused> {
+        let opened = PostgresStore::open_in(url, self.schema().as_deref(), Time::Database);
+        opened.map_err(|error| by_database(&error))
+    }
+
+    /// Opens it for a command. In a database seals are made by who has the key.
+    pub(crate) async fn open(&self) -> anyhow::Result<Opened> {
+        let Some(url) = &self.database else {
+            // The store makes the directory that the key is in.
+            let store = Arc::new(self.sqlite()?);
+            return Ok(Opened { store, sealer: Some(key::sealer(&self.dir, copy())?) });
+        };
+        let store = self.postgres(url)?;
+        let sealer = match self.kept(key::SECRET)? {
+            Some(secret) if store.agreed(SEAL).await? == Some(told_seal(&secret)) => {
+                Some(key::sealer_with(&secret, &self.dir, copy())?)
+            }
+            _ => None,
+        };
+        Ok(Opened { store: Arc::new(store), sealer })
+    }
+
+    /// Opens it for a node. Its keys are made where there are none yet.
+    pub(crate) async fn serve(&self) -> anyhow::Result<Node> {
+        let Some(url) = &self.database else {
+            let opened = self.open().await?;
+            let dispatch = DispatchKey::new(key::secret(&self.dir, key::DISPATCH)?);
+            return Ok(Node { opened, dispatch });
+        };
+        let store = self.postgres(url)?;
+        key::directory(&self.dir)?;
+        let seal = self.agree(&store, key::SECRET, SEAL, told_seal).await?;
+        let dispatch = self.agree(&store, key::DISPATCH, DISPATCH, told_dispatch).await?;
+        let sealer = Some(key::sealer_with(&seal, &self.dir, copy())?);
+        let opened = Opened { store: Arc::new(store), sealer };
+        Ok(Node { opened, dispatch: DispatchKey::new(dispatch) })
+    }
+
+    /// A key that is here: in a file, or made of that of the first organisation.
+    fn kept(&self, name: &str) -> Result<Option<Secret>, Refused> {
+        let own = key::found(&self.dir, name)?;
+        let Some(organisation) = self.organisation.as_ref().filter(|_| own.is_none()) else {
+            return Ok(own);
+        };
+        let first = key::found(&organisation::first(&self.dir), name)?;
+        Ok(first.map(|first| key::derived(&first, organisation)))
+    }
+
+    /// The key that all nodes of the database have. Whoever comes first makes it.
+    async fn agree(
+        &self,
+        store: &PostgresStore,
+        file: &str,
+        name: &str,
+        told: fn(&Secret) -> String,
+    ) -> anyhow::Result<Secret> {
+        let other = || {
+            let path = self.dir.join(file);
+            let message = format!("`{}` is not the key that this database has", path.display());
+            let remedy = "copy `seal.key` and `dispatch.key` from the data directory of a node that \
+                          serves it already";
+            Refused::new(SEAL_UNUSABLE, message, remedy)
+        };
+        let secret = match self.kept(file)? {
+            Some(secret) => secret,
+            None if store.agreed(name).await?.is_some() => return Err(other().into()),
+            None => key::secret(&self.dir, file)?,
+        };
+        let told = told(&secret);
+        if store.agree(name, &told).await? == told { Ok(secret) } else { Err(other().into()) }
+    }
+}
+
+/// The organisations of a database beside the first one. Waits for the answer.
+pub(crate) fn others(url: &str) -> Result<Vec<String>, Refused> {
+    let schemas = outside::schemas(url, SCHEMA).map_err(|error| by_database(&error))?;
+    Ok(schemas.iter().filter_map(|name| name.strip_prefix(SCHEMA)).map(str::to_owned).collect())
+}
+
+/// Where every seal is copied to.
+fn copy() -> Option<&'static Path> {
+    config::get().path(setting::Name::SealFile)
+}
+
+/// What is agreed on about the key that seals are signed with: its public half.
+const SEAL: &str = "seal";
+/// What is agreed on about the key of dispatches: a hash of it.
+const DISPATCH: &str = "dispatch";
+
+fn told_seal(secret: &Secret) -> String {
+    Signer::new(secret).public().to_string()
+}
+
+fn told_dispatch(secret: &Secret) -> String {
+    Hash::of(&[b"the key of dispatches ".as_slice(), secret].concat()).to_string()
+}
