@@ -12,4 +12,4 @@ fi
 npm run --silent api -- "$binary"
 npm run --silent check
 npm run --silent test
-exec timeout 600 node e2e/console.mjs "$binary" "$chromium"
+exec timeout 900 node e2e/console.mjs "$binary" "$chromium"

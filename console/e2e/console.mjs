@@ -9,7 +9,7 @@ import * as rooms from "./rooms.mjs";
 import { must, until, World } from "./world.mjs";
 
 const [binary, chromium, pictures] = process.argv.slice(2);
-const LIMIT_MS = 540_000;
+const LIMIT_MS = 840_000;
 setTimeout(() => {
   console.error("the tests of the console took too long");
   process.exit(1);

@@ -37,7 +37,8 @@ function useFacts(filter: Filter) {
   return useInfiniteQuery({
     queryKey: ["audit", filter],
     queryFn: async ({ pageParam, signal }) => {
-      const { span, ...rest } = filter;
+      const { span, ...typed } = filter;
+      const rest = Object.fromEntries(Object.entries(typed).map(([name, word]) => [name, word.trim()]));
       const wide = SPANS.find(([word]) => word === span)?.[2];
       const since_ms = wide === undefined ? null : Date.now() - wide;
       return ask("get", "/api/v1/audit", { query: { ...rest, since_ms, before: pageParam, limit: 100 }, signal });
@@ -63,14 +64,11 @@ export default function Audit() {
 
 function Facts() {
   const queries = useQueryClient();
-  const [category, setCategory] = useWord("category");
-  const [type, setType] = useWord("type");
-  const [actor, setActor] = useWord("actor");
-  const [run, setRun] = useWord("run");
-  const [span, setSpan] = useWord("since");
-  const [typedType, setTypedType] = useTyped(type, setType);
-  const [typedActor, setTypedActor] = useTyped(actor, setActor);
-  const [typedRun, setTypedRun] = useTyped(run, setRun);
+  const [category] = useWord("category");
+  const [type] = useWord("type");
+  const [actor] = useWord("actor");
+  const [run] = useWord("run");
+  const [span] = useWord("since");
   const facts = useFacts({ category, type, actor, run, span });
   const [news, setNews] = useState(false);
   const looked = useRef(false);
@@ -100,25 +98,7 @@ function Facts() {
         </button>
       </div>
       <Chain />
-      <search className="filters audit-filters">
-        <select aria-label="Category" value={category} onChange={(event) => setCategory(event.target.value)}>
-          <option value="">All categories</option>
-          {CATEGORIES.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-        <input type="search" aria-label="Type" placeholder="Type, as step_completed" value={typedType} onChange={(event) => setTypedType(event.target.value.trim())} />
-        <input type="search" aria-label="Who" placeholder="Who" value={typedActor} onChange={(event) => setTypedActor(event.target.value)} />
-        <input type="search" aria-label="Run" placeholder="Run" value={typedRun} onChange={(event) => setTypedRun(event.target.value.trim())} />
-        <select aria-label="When" value={span} onChange={(event) => setSpan(event.target.value)}>
-          <option value="">Any time</option>
-          {SPANS.map(([word, label]) => (
-            <option key={word} value={word}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </search>
+      <Filters />
       {run !== "" && !facts.error && (
         <div className="bar">
           <a className="button" href={`/api/v1/runs/${encodeURIComponent(run)}/audit`} download={`${run}.packet`}>
@@ -144,6 +124,39 @@ function Facts() {
         </div>
       )}
     </>
+  );
+}
+
+/** A word of the address that is typed. */
+function Typed({ word, label, hint }: { word: string; label: string; hint: string }) {
+  const [value, setValue] = useWord(word);
+  const [typed, setTyped] = useTyped(value, setValue);
+  return <input type="search" aria-label={label} placeholder={hint} value={typed} onChange={(event) => setTyped(event.target.value)} />;
+}
+
+function Filters() {
+  const [category, setCategory] = useWord("category");
+  const [span, setSpan] = useWord("since");
+  return (
+    <search className="filters audit-filters">
+      <select aria-label="Category" value={category} onChange={(event) => setCategory(event.target.value)}>
+        <option value="">All categories</option>
+        {CATEGORIES.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+      <Typed word="type" label="Type" hint="Type, as step_completed" />
+      <Typed word="actor" label="Who" hint="Who" />
+      <Typed word="run" label="Run" hint="Run" />
+      <select aria-label="When" value={span} onChange={(event) => setSpan(event.target.value)}>
+        <option value="">Any time</option>
+        {SPANS.map(([word, label]) => (
+          <option key={word} value={word}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </search>
   );
 }
 

@@ -48,9 +48,7 @@ interface Wish {
 }
 
 export function BackTest({ active, shadow, onReset }: Wish) {
-  const id = useId();
   const [files, setFiles] = useState<Files>(() => textsOf(active));
-  const [chosen, setChosen] = useState(active.files[0]?.name ?? "");
   const [span, setSpan] = useState("604800");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
@@ -71,14 +69,6 @@ export function BackTest({ active, shadow, onReset }: Wish) {
       setBusy(false);
     }
   };
-  const add = (name: string) => {
-    setFiles({ ...files, [name]: "" });
-    setChosen(name);
-  };
-  const take = (set: Set) => {
-    setFiles(textsOf(set));
-    setChosen(set.files[0]?.name ?? "");
-  };
   const fresh = tried !== null && tried.of === JSON.stringify(files);
   return (
     <section className="card" aria-label="Back-test">
@@ -87,38 +77,7 @@ export function BackTest({ active, shadow, onReset }: Wish) {
         <span className="muted small">every recorded decision is made again with these policies; nothing is enforced</span>
       </div>
       <div className="backtest">
-        <div className="bar">
-          <select aria-label="File" value={chosen} onChange={(event) => setChosen(event.target.value)}>
-            {Object.keys(files).map((name) => (
-              <option key={name} value={name}>
-                {differing.includes(name) ? `${name} (changed)` : name}
-              </option>
-            ))}
-          </select>
-          <Add names={Object.keys(files)} onAdd={add} />
-          <span className="grow" />
-          {shadow && (
-            <button type="button" onClick={() => take(shadow)}>
-              Take the shadow set
-            </button>
-          )}
-          {differing.length > 0 && (
-            <button type="button" onClick={() => take(active)}>
-              Undo all changes
-            </button>
-          )}
-        </div>
-        <label className="sr" htmlFor={id}>
-          Text of {chosen}
-        </label>
-        <textarea
-          id={id}
-          className="mono editor"
-          rows={10}
-          spellCheck={false}
-          value={files[chosen] ?? ""}
-          onChange={(event) => setFiles({ ...files, [chosen]: event.target.value })}
-        />
+        <Editor files={files} differing={differing} active={active} shadow={shadow} onChange={setFiles} />
         <div className="bar">
           <select aria-label="Decisions of" value={span} onChange={(event) => setSpan(event.target.value)}>
             {SPANS.map(([word, label]) => (
@@ -136,6 +95,62 @@ export function BackTest({ active, shadow, onReset }: Wish) {
         <div aria-live="polite">{tried && <Found found={tried.found} stale={!fresh} />}</div>
       </div>
     </section>
+  );
+}
+
+interface EditorWish {
+  files: Files;
+  differing: readonly string[];
+  active: Set;
+  shadow: Set | null;
+  onChange: (files: Files) => void;
+}
+
+/** The files of the set that is tried, one of them at a time. */
+function Editor({ files, differing, active, shadow, onChange }: EditorWish) {
+  const id = useId();
+  const names = Object.keys(files);
+  const [wanted, setWanted] = useState("");
+  const chosen = files[wanted] === undefined ? (names[0] ?? "") : wanted;
+  const add = (name: string) => {
+    onChange({ ...files, [name]: "" });
+    setWanted(name);
+  };
+  return (
+    <>
+      <div className="bar">
+        <select aria-label="File" value={chosen} onChange={(event) => setWanted(event.target.value)}>
+          {names.map((name) => (
+            <option key={name} value={name}>
+              {differing.includes(name) ? `${name} (changed)` : name}
+            </option>
+          ))}
+        </select>
+        <Add names={names} onAdd={add} />
+        <span className="grow" />
+        {shadow && (
+          <button type="button" onClick={() => onChange(textsOf(shadow))}>
+            Take the shadow set
+          </button>
+        )}
+        {differing.length > 0 && (
+          <button type="button" onClick={() => onChange(textsOf(active))}>
+            Undo all changes
+          </button>
+        )}
+      </div>
+      <label className="sr" htmlFor={id}>
+        Text of {chosen}
+      </label>
+      <textarea
+        id={id}
+        className="mono editor"
+        rows={10}
+        spellCheck={false}
+        value={files[chosen] ?? ""}
+        onChange={(event) => onChange({ ...files, [chosen]: event.target.value })}
+      />
+    </>
   );
 }
 

@@ -136,6 +136,38 @@ function Line({ token, needed }: { token: Token; needed: boolean }) {
   );
 }
 
+function Made({ secret, onClose }: { secret: string; onClose: () => void }) {
+  return (
+    <Dialog title="The token" onClose={onClose}>
+      <p className="note">It is shown this once. Only its hash is kept.</p>
+      <p className="secret">
+        <Copyable text={secret} />
+      </p>
+      <button type="button" className="primary" onClick={onClose}>
+        I have it
+      </button>
+    </Dialog>
+  );
+}
+
+function Roles({ roles, onChange }: { roles: readonly string[]; onChange: (roles: readonly string[]) => void }) {
+  return (
+    <fieldset className="choices">
+      <legend>Roles</legend>
+      {ROLES.map((one) => (
+        <label key={one}>
+          <input
+            type="checkbox"
+            checked={roles.includes(one)}
+            onChange={(event) => onChange(event.target.checked ? [...roles, one] : roles.filter((role) => role !== one))}
+          />
+          {one}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
 function Make({ onClose }: { onClose: () => void }) {
   const id = useId();
   const queries = useQueryClient();
@@ -166,19 +198,7 @@ function Make({ onClose }: { onClose: () => void }) {
       setBusy(false);
     }
   };
-  if (made !== null) {
-    return (
-      <Dialog title="The token" onClose={onClose}>
-        <p className="note">It is shown this once. Only its hash is kept.</p>
-        <p className="secret">
-          <Copyable text={made} />
-        </p>
-        <button type="button" className="primary" onClick={onClose}>
-          I have it
-        </button>
-      </Dialog>
-    );
-  }
+  if (made !== null) return <Made secret={made} onClose={onClose} />;
   return (
     <Dialog title="Make a token" onClose={onClose}>
       <form className="make" onSubmit={submit}>
@@ -186,19 +206,7 @@ function Make({ onClose }: { onClose: () => void }) {
           <label htmlFor={`${id}-who`}>In whose name it acts</label>
           <input id={`${id}-who`} required maxLength={128} value={principal} onChange={(event) => setPrincipal(event.target.value)} />
         </div>
-        <fieldset className="choices">
-          <legend>Roles</legend>
-          {ROLES.map((one) => (
-            <label key={one}>
-              <input
-                type="checkbox"
-                checked={roles.includes(one)}
-                onChange={(event) => setRoles(event.target.checked ? [...roles, one] : roles.filter((role) => role !== one))}
-              />
-              {one}
-            </label>
-          ))}
-        </fieldset>
+        <Roles roles={roles} onChange={setRoles} />
         <div className="field">
           <label htmlFor={`${id}-groups`}>
             Groups of approvers <span className="muted small">by commas</span>
