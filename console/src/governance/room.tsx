@@ -24,7 +24,7 @@ const WORDS: Readonly<Record<GovernancePart, string>> = {
 /** What changes what is counted. */
 const matters = (event: Event) => /^(node\.(started|completed|failed|timed_out)|budget\.|run\.(completed|failed))/.test(event.type);
 /** How often figures are looked up while much happens. */
-const BEAT_MS = 3_000;
+const BEAT_MS = 4_000;
 
 export default function Governance({ part }: { part: GovernancePart }) {
   const may = useMay("governance:read");
@@ -33,7 +33,7 @@ export default function Governance({ part }: { part: GovernancePart }) {
   useWhatHappens(
     matters,
     useCallback(() => {
-      for (const key of ["budgets", "burn", "month", "health"]) void queries.invalidateQueries({ queryKey: [key] });
+      for (const key of ["budgets", "burn", "month", "health", "agents", "gateways", "switches"]) void queries.invalidateQueries({ queryKey: [key] });
     }, [queries]),
     BEAT_MS,
   );
