@@ -82,7 +82,10 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let setup = Setup::new(options)?;
     let crew = Arc::new(Crew::start(setup, options).await?);
     let api = Arc::new(Api::new(Arc::clone(&crew))?);
-    println!("{:>8}  {:<44} {:>9} {:>8} {:>8}", "s", "what happened", "taken over", "p50 s", "max s");
+    println!(
+        "{:>8}  {:<44} {:>9} {:>8} {:>8}",
+        "s", "what happened", "taken over", "p50 s", "max s"
+    );
     let begun = Instant::now();
     // Runs are started all the while, and questions answered.
     let pace = load::Pace::over(options.runs, faults::lasts(options));
@@ -103,13 +106,18 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         anyhow::bail!("a budget was passed: {error}");
     }
     let seen = check::everything(&api, &crew, &started).await?;
-    let mut times: Vec<Duration> = fates.iter().flat_map(|fate: &Fate| fate.times.clone()).collect();
+    let mut times: Vec<Duration> =
+        fates.iter().flat_map(|fate: &Fate| fate.times.clone()).collect();
     times.sort_unstable();
     let p99_s = times.get(times.len().saturating_sub(1) * 99 / 100).map(Duration::as_secs_f64);
     let bound_s = Duration::from_millis(options.lease_ms + 2000).as_secs_f64();
     let p99_s = p99_s.unwrap_or_default();
     anyhow::ensure!(p99_s < bound_s, "taking over took {p99_s:.2} s, more than {bound_s:.2} s");
-    println!("{all} runs, {} with those they started: all ended, {:.1} s", seen.runs, took.as_secs_f64());
+    println!(
+        "{all} runs, {} with those they started: all ended, {:.1} s",
+        seen.runs,
+        took.as_secs_f64()
+    );
     Ok(json!({
         "bench": "cluster",
         "nodes": options.nodes,

@@ -131,7 +131,10 @@ async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> 
     let events = api.all(&format!("/api/v1/runs/{id}/journal")).await?;
     let mut done: BTreeMap<String, usize> = BTreeMap::new();
     for (number, event) in (1u64..).zip(&events) {
-        anyhow::ensure!(event["eventId"].as_u64() == Some(number), "{id}: no event {number}: {event}");
+        anyhow::ensure!(
+            event["eventId"].as_u64() == Some(number),
+            "{id}: no event {number}: {event}"
+        );
         if event["type"] != "node.completed" {
             continue;
         }

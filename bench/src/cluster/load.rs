@@ -60,8 +60,7 @@ pub(super) async fn start(
                 }
                 if number % FOLLOWED == 0 {
                     let (api, run) = (Arc::clone(&api), run.clone());
-                    followers
-                        .push(tokio::spawn(async move { follow::to_end(&api, &run).await }));
+                    followers.push(tokio::spawn(async move { follow::to_end(&api, &run).await }));
                 }
                 started.insert(key, run);
                 tokio::time::sleep(pace.each).await;

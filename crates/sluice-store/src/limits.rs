@@ -67,6 +67,9 @@ pub const CONNECT_MS_MAX: u64 = 5_000;
 /// How long a database may take for an answer, in milliseconds. After that the
 /// connection is given up.
 pub const ANSWER_MS_MAX: u64 = 30_000;
+/// How long a lease may take to be renewed, in milliseconds, where a third of it is
+/// less.
+pub const RENEW_MS_MIN: u64 = 1_000;
 /// How long a transaction may stand still, in milliseconds: a node that does not
 /// go on loses it, and the rows that it holds.
 pub const STANDSTILL_MS_MAX: u64 = 2_000;
@@ -86,6 +89,8 @@ pub const NOTICES_MAX: usize = 64;
 pub const RECONNECT_MS: u64 = 500;
 /// Leases and keys whose time is over that are forgotten at once.
 pub const FORGOTTEN_MAX: usize = 1000;
+/// How often a node forgets some, in milliseconds.
+pub const FORGET_MS: u64 = 10_000;
 /// Frames of a run that are asked for at once.
 pub const FRAMES_AT_ONCE: usize = 256;
 /// Frames and entries that are asked for at once to be sealed.

@@ -4,7 +4,8 @@
 //! speaks with it, so that callers need no runtime. Appends of many runs are
 //! committed together (`writer`); whatever else is asked takes a connection of a
 //! small pool. A connection that is lost is an error for whoever was using it,
-//! and the next call connects again; a URL may name several hosts.
+//! and the next call connects again; a URL may name several hosts (`address`), and
+//! ask for TLS (`tls`).
 //!
 //! Leases and windows are measured by one clock: the database's, unless one is
 //! given. Nodes tell each other of changes by notices (`notice`), which are a
@@ -26,6 +27,7 @@
 //! until the commit. So they have no gap, and become visible in their order,
 //! whichever node writes them.
 
+mod address;
 mod agree;
 mod claim;
 mod column;
@@ -51,11 +53,14 @@ pub mod server;
 mod session;
 mod slot;
 mod thread;
+mod tls;
 mod writer;
 
 pub use desk::Time;
 pub use migrate::OpenError;
 
+use crate::limits::LOOK_MS;
+use address::Address;
 use desk::Desk;
 use session::Session;
 use sluice_core::port::store::{
@@ -65,9 +70,9 @@ use sluice_core::port::store::{
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use thread::Thread;
 use tokio::sync::{Notify, watch};
 use writer::{Outcome, Write, Writer};
@@ -80,6 +85,9 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     /// Changes by others that a caller of `changed` was told of.
     told: AtomicU64,
+    /// When that was. Neighbours that write without rest are looked at as often as
+    /// one of them.
+    told_at: Mutex<Option<Instant>>,
 }
 
 /// What the thread and its callers share.
@@ -137,7 +145,10 @@ impl PostgresStore {
         schema: Option<&str>,
         time: Time,
     ) -> Result<PostgresStore, OpenError> {
-        let config = outside::config(url, schema)?;
+        PostgresStore::open_at(outside::config(url, schema)?, time)
+    }
+
+    fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {
         let shared = Arc::new(Shared {
             time,
             name: thread::name(),
@@ -149,9 +160,14 @@ impl PostgresStore {
             batches: Default::default(),
         });
         let (writer, turns) = Writer::new();
-        let schema = schema.map(str::to_owned);
-        let thread = Thread::start(config, schema, turns, Arc::clone(&shared))?;
-        Ok(PostgresStore { writer, thread, shared, told: AtomicU64::new(0) })
+        let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared))?;
+        Ok(PostgresStore {
+            writer,
+            thread,
+            shared,
+            told: AtomicU64::new(0),
+            told_at: Mutex::default(),
+        })
     }
 
     /// What all nodes go by under this name: what was said first. Answers `value` to
@@ -244,7 +260,10 @@ impl Store for PostgresStore {
             // Nobody needs to be told that a node still lives.
             let now = desk.shared.now();
             let renew = async |session: &Session| claim::renew(session, node, ttl_ms, now).await;
-            desk.write_quietly(renew).await
+            desk.renew(ttl_ms, renew).await?;
+            // Whoever waits for the lease does not wait for this.
+            tokio::task::spawn_local(desk.forget());
+            Ok(())
         })
     }
 
@@ -291,14 +310,21 @@ impl Store for PostgresStore {
             let told = self.told.load(Ordering::SeqCst);
             let mut foreign = self.shared.foreign.subscribe();
             let patience = Duration::from_millis(patience_ms);
+            let last = *self.told_at.lock().expect("nobody panics while holding it");
+            let rest = Duration::from_millis(LOOK_MS);
+            let rest = last.map_or(Duration::ZERO, |last| rest.saturating_sub(last.elapsed()));
             let noticed = self.hand(async move |_| {
+                tokio::time::sleep(rest).await;
                 let news = foreign.wait_for(|noticed| *noticed > told);
                 let noticed = tokio::time::timeout(patience, news).await;
                 Ok(noticed.ok().and_then(|seen| seen.ok().map(|seen| *seen)).unwrap_or(told))
             });
             // A store that has stopped has no news; who asks it is told so.
             let noticed = noticed.await.unwrap_or(told);
-            self.told.fetch_max(noticed, Ordering::SeqCst);
+            if self.told.fetch_max(noticed, Ordering::SeqCst) < noticed {
+                let mut told_at = self.told_at.lock().expect("nobody panics while holding it");
+                *told_at = Some(Instant::now());
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::column::{Id, get, int, most, number};
 use super::fault::Fault;
-use super::session::{Pipeline, Session, step};
+use super::session::Session;
 use crate::limits::{CLAIM_MAX, FORGOTTEN_MAX};
 use sluice_core::port::store::{Claim, NodeId, Taken};
 use sluice_core::run::id::RunId;
@@ -46,7 +46,7 @@ const CLAIM: &str = "
     UPDATE run SET owner = $1, epoch = run.epoch + 1 FROM free WHERE run.id = free.id
     RETURNING run.id, run.epoch, free.owner, free.due_at";
 
-/// Prolongs a lease, and forgets a few things whose time is over.
+/// Prolongs a lease.
 pub(super) async fn renew(
     session: &Session,
     node: NodeId,
@@ -54,12 +54,15 @@ pub(super) async fn renew(
     now: Option<i64>,
 ) -> Result<(), Fault> {
     let ttl = int(ttl_ms).min(i64::MAX / 4);
-    let mut pipeline = Pipeline::default();
-    step!(pipeline, RENEW, Id::from(node), now, ttl);
-    step!(pipeline, FORGET_NODES, now, most(FORGOTTEN_MAX));
-    step!(pipeline, FORGET_KEYS, now, most(FORGOTTEN_MAX));
-    session.run(&pipeline).await?;
+    session.execute(RENEW, &[&Id::from(node), &now, &ttl]).await?;
     Ok(())
+}
+
+/// Forgets a few things whose time is over. Answers how many of one kind at most.
+pub(super) async fn forget(session: &Session, now: Option<i64>) -> Result<u64, Fault> {
+    let nodes = session.execute(FORGET_NODES, &[&now, &most(FORGOTTEN_MAX)]).await?;
+    let keys = session.execute(FORGET_KEYS, &[&now, &most(FORGOTTEN_MAX)]).await?;
+    Ok(nodes.max(keys))
 }
 
 /// Ends a lease.

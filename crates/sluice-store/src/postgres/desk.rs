@@ -7,17 +7,20 @@
 //! INVARIANT: a connection goes back into the pool only when nothing of a
 //! transaction is left open on it.
 
-use super::Shared;
+use super::address::Address;
 use super::column::{get, uint};
 use super::fault::Fault;
 use super::session::Session;
-use crate::limits::{AGAIN_MAX, POOL};
+use super::{Shared, claim};
+use crate::limits::{AGAIN_MAX, ANSWER_MS_MAX, FORGET_MS, FORGOTTEN_MAX, POOL, RENEW_MS_MIN};
 use sluice_core::port::Clock;
+use sluice_core::port::ledger::Rows;
 use sluice_core::port::store::StoreError;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio_postgres::Config;
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, Semaphore};
 
 /// By whose clock leases and windows are measured.
 #[derive(Clone)]
@@ -31,14 +34,22 @@ pub enum Time {
 /// The thread's own things.
 pub(super) struct Desk {
     pub(super) shared: Arc<Shared>,
-    config: Config,
+    address: Arc<Address>,
     idle: RefCell<Vec<Session>>,
     places: Semaphore,
+    /// The connection for the lease. Nothing else may keep it waiting.
+    lease: Mutex<Option<Session>>,
+    /// When something was last forgotten.
+    forgot_at: Cell<Option<Instant>>,
+    /// The registry as it was last read. What it was at an epoch never changes.
+    pub(super) registry: RefCell<Option<Rows>>,
 }
 
 impl Desk {
-    pub(super) fn new(config: Config, shared: Arc<Shared>) -> Desk {
-        Desk { shared, config, idle: RefCell::default(), places: Semaphore::new(POOL) }
+    pub(super) fn new(address: Arc<Address>, shared: Arc<Shared>) -> Desk {
+        let places = Semaphore::new(POOL);
+        let (idle, lease, forgot_at, registry) = Default::default();
+        Desk { shared, address, idle, places, lease, forgot_at, registry }
     }
 
     /// What time it is, by the clock that counts.
@@ -84,15 +95,52 @@ impl Desk {
     ) -> Result<T, StoreError> {
         let _place = self.places.acquire().await.expect("the semaphore is never closed");
         let session = self.session().await.map_err(Fault::rolled_back)?;
-        let mut answer = work(&session).await;
-        for _ in 0..AGAIN_MAX {
-            if !matches!(answer, Err(Fault::Again(_))) {
-                break;
-            }
-            answer = work(&session).await;
-        }
+        let answer = again(&session, work).await;
         self.put_back(session, answer.as_ref().err());
         answer.map_err(Fault::not_committed)
+    }
+
+    /// Writes a lease, on a connection of its own. One that is not written soon is
+    /// of no use: the caller must hear of it before the lease has run out.
+    pub(super) async fn renew(
+        &self,
+        ttl_ms: u64,
+        work: impl AsyncFn(&Session) -> Result<(), Fault>,
+    ) -> Result<(), StoreError> {
+        let renewing = async {
+            let mut lease = self.lease.lock().await;
+            let session = match lease.take().filter(|session| !session.is_closed()) {
+                Some(session) => session,
+                None => self.connect().await.map_err(Fault::rolled_back)?,
+            };
+            let renewed = again(&session, work).await;
+            if !matches!(renewed, Err(Fault::Gone(_))) {
+                *lease = Some(session);
+            }
+            renewed.map_err(Fault::not_committed)
+        };
+        let patience_ms = (ttl_ms / 3).clamp(RENEW_MS_MIN, ANSWER_MS_MAX);
+        let renewed = tokio::time::timeout(Duration::from_millis(patience_ms), renewing).await;
+        renewed.unwrap_or_else(|_| {
+            let why = format!("the database did not answer for {patience_ms} ms");
+            Err(StoreError::Unknown(why))
+        })
+    }
+
+    /// Forgets what is over, once in a while. Where there is more of it than is
+    /// forgotten at once, the next call goes on.
+    pub(super) async fn forget(self: Rc<Self>) {
+        let pause = Duration::from_millis(FORGET_MS);
+        if self.forgot_at.get().is_some_and(|forgot_at| forgot_at.elapsed() < pause) {
+            return;
+        }
+        // Before it is done, so that no other begins meanwhile.
+        self.forgot_at.set(Some(Instant::now()));
+        let now = self.shared.now();
+        let forgotten = self.write_quietly(async |session| claim::forget(session, now).await);
+        if forgotten.await.is_ok_and(|forgotten| forgotten >= FORGOTTEN_MAX as u64) {
+            self.forgot_at.set(None);
+        }
     }
 
     /// Takes runs: a statement that writes by itself, and is told only where it did.
@@ -133,7 +181,7 @@ impl Desk {
 
     /// A connection of one's own.
     pub(super) async fn connect(&self) -> Result<Session, Fault> {
-        Session::connect(&self.config, None).await
+        Session::connect(&self.address, None).await
     }
 
     async fn session(&self) -> Result<Session, Fault> {
@@ -163,6 +211,21 @@ pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 10
 /// Reads what `NOW` answers.
 pub(super) fn now(row: &tokio_postgres::Row) -> Result<u64, Fault> {
     Ok(uint(get(row, 0)?))
+}
+
+/// Performs a statement, and again where another transaction was in the way.
+async fn again<T>(
+    session: &Session,
+    work: impl AsyncFn(&Session) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let mut answer = work(session).await;
+    for _ in 0..AGAIN_MAX {
+        if !matches!(answer, Err(Fault::Again(_))) {
+            break;
+        }
+        answer = work(session).await;
+    }
+    answer
 }
 
 /// When a transaction failed.

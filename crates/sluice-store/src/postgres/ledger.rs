@@ -13,9 +13,9 @@ impl Ledger for PostgresStore {
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
         self.hand(async move |desk| {
             desk.ask(async |session| {
-                // Plain counters are the same at any time.
-                let plain = counters.iter().all(|counter| counter.window_ms.is_none());
-                let now_ms = if plain { 0 } else { desk.now_ms(session).await? };
+                // Only a window asks what time it is.
+                let is_windowed = counters.iter().any(|one| one.window_ms.is_some());
+                let now_ms = if is_windowed { desk.now_ms(session).await? } else { 0 };
                 count::counts(session, &counters, now_ms).await
             })
             .await
@@ -27,7 +27,9 @@ impl Ledger for PostgresStore {
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
-        self.ask(async move |session| registry::rows(session, at).await)
+        self.hand(async move |desk| {
+            desk.ask(async |session| registry::rows(session, at, &desk.registry).await).await
+        })
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {

@@ -5,6 +5,7 @@
 //! knows no notices costs it always.
 
 use super::Shared;
+use super::address::Address;
 use super::column::get;
 use super::fault::Fault;
 use super::migrate::quoted;
@@ -13,13 +14,12 @@ use crate::limits::{LOOK_MS, NOTICES_MAX, RECONNECT_MS};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio_postgres::Config;
 
 /// Tells other nodes of changes here, and hears of theirs, as long as it is polled.
-pub(super) async fn exchange(config: Config, shared: Arc<Shared>) {
+pub(super) async fn exchange(address: Arc<Address>, shared: Arc<Shared>) {
     loop {
         let (heard, mut notices) = mpsc::channel(NOTICES_MAX);
-        if let Ok((session, channel)) = listen(&config, heard).await {
+        if let Ok((session, channel)) = listen(&address, heard).await {
             // What was missed meanwhile is made up for by a look.
             shared.foreign.send_modify(|changes| *changes += 1);
             let _ = converse(&session, &channel, &mut notices, &shared).await;
@@ -29,8 +29,11 @@ pub(super) async fn exchange(config: Config, shared: Arc<Shared>) {
 }
 
 /// A connection that hears, and the name of what it hears.
-async fn listen(config: &Config, heard: mpsc::Sender<String>) -> Result<(Session, String), Fault> {
-    let session = Session::connect(config, Some(heard)).await?;
+async fn listen(
+    address: &Address,
+    heard: mpsc::Sender<String>,
+) -> Result<(Session, String), Fault> {
+    let session = Session::connect(address, Some(heard)).await?;
     // Stores of one database are told apart by their schemas.
     let rows = session.query("SELECT coalesce(current_schema()::text, '')", &[]).await?;
     let schema: String = get(&rows[0], 0)?;

@@ -2,27 +2,19 @@
 //! making one.
 
 use super::OpenError;
+use super::address::Address;
 use super::column::get;
-use super::migrate::{MIGRATIONS, quoted};
-use super::fault::{self, Fault};
-use super::session::{self, Session};
+use super::fault::Fault;
+use super::migrate::MIGRATIONS;
+use super::session::Session;
 use tokio::task::LocalSet;
-use tokio_postgres::Config;
 
 /// Most schemas that are answered.
 const SCHEMAS_MAX: i64 = 10_000;
 
 /// What a URL says, for those who use one schema of the database.
-pub(super) fn config(url: &str, schema: Option<&str>) -> Result<Config, OpenError> {
-    let read = session::config(url);
-    let mut config = read.map_err(|error| OpenError::Url(fault::describe(&error)))?;
-    if let Some(schema) = schema {
-        let own = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();
-        // A space ends an option here, unless it is escaped.
-        let name = quoted(schema).replace('\\', "\\\\").replace(' ', "\\ ");
-        config.options(format!("{own}-c search_path={name}"));
-    }
-    Ok(config)
+pub(super) fn config(url: &str, schema: Option<&str>) -> Result<Address, OpenError> {
+    Address::read(url, schema).map_err(OpenError::Url)
 }
 
 /// The state of a store.
@@ -64,7 +56,7 @@ pub fn schemas(url: &str, prefix: &str) -> Result<Vec<String>, OpenError> {
 /// Asks on a connection of its own, in a thread of its own: whoever calls may be
 /// within a runtime.
 fn ask<T: Send + 'static>(
-    config: Config,
+    address: Address,
     work: impl AsyncFnOnce(&Session) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, OpenError> {
     let failed = |error: std::io::Error| OpenError::Failed(error.to_string());
@@ -73,7 +65,7 @@ fn ask<T: Send + 'static>(
     let asking = std::thread::Builder::new().name("ask-postgres".to_owned());
     let asking = asking.spawn(move || {
         LocalSet::new().block_on(&runtime, async {
-            let session = Session::connect(&config, None).await?;
+            let session = Session::connect(&address, None).await?;
             work(&session).await
         })
     });

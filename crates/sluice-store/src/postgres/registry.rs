@@ -7,6 +7,7 @@ use super::{count, entry};
 use crate::REGISTRY;
 use sluice_core::port::ledger::{Change, Changed, Rows};
 use sluice_govern::registry::{Kind, Row};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// Puts rows, then removes some, within a transaction: of two about the same row
@@ -37,10 +38,18 @@ pub(super) async fn change(session: &Session, change: &Change) -> Result<Changed
     Ok(Changed::Done { epoch })
 }
 
-/// The rows as of an epoch. Rows of an epoch that was read are there already.
-pub(super) async fn rows(session: &Session, at: Option<u64>) -> Result<Rows, Fault> {
+/// The rows as of an epoch. Rows of an epoch that was read are there already, so
+/// the newest are kept, and asked for again only when there are newer ones.
+pub(super) async fn rows(
+    session: &Session,
+    at: Option<u64>,
+    known: &RefCell<Option<Rows>>,
+) -> Result<Rows, Fault> {
     let newest = uint(count::plain(session, REGISTRY).await?);
     let epoch = at.map_or(newest, |at| at.min(newest));
+    if let Some(known) = known.borrow().as_ref().filter(|known| known.epoch == epoch) {
+        return Ok(known.clone());
+    }
     let sql = "SELECT kind, name, body FROM (
                    SELECT DISTINCT ON (kind, name) kind, name, body FROM registry
                    WHERE epoch <= $1 ORDER BY kind, name, epoch DESC) AS newest
@@ -51,7 +60,11 @@ pub(super) async fn rows(session: &Session, at: Option<u64>) -> Result<Rows, Fau
         rows.push(row(get(one, 0)?, &text(one, 1)?, get(one, 2)?)?);
     }
     rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
-    Ok(Rows { epoch, rows })
+    let rows = Rows { epoch, rows };
+    if epoch == newest {
+        *known.borrow_mut() = Some(rows.clone());
+    }
+    Ok(rows)
 }
 
 fn row(kind: &str, name: &str, body: &str) -> Result<Row, Fault> {

@@ -7,10 +7,9 @@
 //! INVARIANT: all statements of a pipeline are prepared before the first is sent,
 //! so that none overtakes another.
 
+use super::address::Address;
 use super::fault::Fault;
-use crate::limits::{
-    ANSWER_MS_MAX, CONNECT_MS_MAX, KEEPALIVE_S, LOCK_MS_MAX, PREPARED_MAX, STANDSTILL_MS_MAX,
-};
+use crate::limits::{LOCK_MS_MAX, PREPARED_MAX, STANDSTILL_MS_MAX};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use std::cell::RefCell;
@@ -19,7 +18,7 @@ use std::future::{Future, poll_fn};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
 /// A value that is sent with a statement.
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
@@ -27,6 +26,8 @@ pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 /// An open connection.
 pub(super) struct Session {
     client: Client,
+    /// How long an answer may take.
+    patience: Duration,
     statements: RefCell<HashMap<String, Statement>>,
 }
 
@@ -52,30 +53,13 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// What a URL says, with what it leaves to us.
-pub(super) fn config(url: &str) -> Result<Config, tokio_postgres::Error> {
-    let mut config: Config = url.parse()?;
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_millis(CONNECT_MS_MAX));
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("sluice");
-    }
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(Duration::from_millis(ANSWER_MS_MAX));
-    }
-    config.keepalives_idle(Duration::from_secs(KEEPALIVE_S));
-    Ok(config)
-}
-
 impl Session {
     /// Connects. What others notify goes to `heard`: who it is from.
     pub(super) async fn connect(
-        config: &Config,
+        address: &Address,
         heard: Option<mpsc::Sender<String>>,
     ) -> Result<Session, Fault> {
-        let connecting = in_time(config.connect(NoTls).map(|done| done.map_err(Fault::from)));
-        let (client, mut connection) = connecting.await?;
+        let (client, mut connection) = address.connect().await?;
         tokio::task::spawn_local(async move {
             // An error ends the connection, which everyone who uses it notices.
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
@@ -86,7 +70,8 @@ impl Session {
                 }
             }
         });
-        let session = Session { client, statements: RefCell::default() };
+        let patience = address.patience;
+        let session = Session { client, patience, statements: RefCell::default() };
         session.settle().await?;
         Ok(session)
     }
@@ -113,21 +98,21 @@ impl Session {
 
     /// Performs several statements that take no values.
     pub(super) async fn script(&self, sql: &str) -> Result<(), Fault> {
-        in_time(self.client.batch_execute(sql).map(|done| done.map_err(Fault::from))).await
+        self.in_time(self.client.batch_execute(sql).map(|done| done.map_err(Fault::from))).await
     }
 
     /// Performs one statement, and answers its rows.
     pub(super) async fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let statement = self.prepared(sql).await?;
         let asked = self.client.query(&statement, values);
-        in_time(asked.map(|done| done.map_err(Fault::from))).await
+        self.in_time(asked.map(|done| done.map_err(Fault::from))).await
     }
 
     /// Performs one statement, and answers how many rows it changed.
     pub(super) async fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, Fault> {
         let statement = self.prepared(sql).await?;
         let asked = self.client.execute(&statement, values);
-        in_time(asked.map(|done| done.map_err(Fault::from))).await
+        self.in_time(asked.map(|done| done.map_err(Fault::from))).await
     }
 
     /// Performs statements one after the other without waiting in between, and
@@ -145,7 +130,7 @@ impl Session {
         let asked = statements.iter().zip(&values);
         let asked = asked.map(|(statement, values)| self.client.query(statement, values));
         // Each is sent when it is first polled, and they are polled in their order.
-        let answers = in_time(join_all(asked).map(Ok)).await?;
+        let answers = self.in_time(join_all(asked).map(Ok)).await?;
         let lost = answers.iter().any(|answer| matches!(answer, Err(error) if error.is_closed()));
         let answers: Result<Vec<_>, _> = answers.into_iter().collect();
         answers.map_err(|error| match Fault::from(error) {
@@ -160,7 +145,7 @@ impl Session {
             return Ok(statement.clone());
         }
         let preparing = self.client.prepare(sql);
-        let statement = in_time(preparing.map(|done| done.map_err(Fault::from))).await?;
+        let statement = self.in_time(preparing.map(|done| done.map_err(Fault::from))).await?;
         let mut statements = self.statements.borrow_mut();
         // Only lists have many forms; starting over is simpler than keeping an order.
         if statements.len() >= PREPARED_MAX {
@@ -169,13 +154,16 @@ impl Session {
         statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
-}
 
-/// No answer for very long is as good as no connection.
-async fn in_time<T>(answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-    let patience = Duration::from_millis(ANSWER_MS_MAX);
-    let answer = tokio::time::timeout(patience, answer).await;
-    answer.unwrap_or_else(|_| {
-        Err(Fault::Gone(format!("the database did not answer for {ANSWER_MS_MAX} ms")))
-    })
+    /// No answer for very long is as good as no connection.
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let answer = tokio::time::timeout(self.patience, answer).await;
+        answer.unwrap_or_else(|_| {
+            let patience_ms = self.patience.as_millis();
+            Err(Fault::Gone(format!("the database did not answer for {patience_ms} ms")))
+        })
+    }
 }

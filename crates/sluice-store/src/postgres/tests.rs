@@ -1,8 +1,12 @@
 mod crowd;
+mod fail;
 mod figures;
+mod idle;
+mod load;
 mod lost;
 mod many;
 mod shared;
+mod tls;
 
 use super::*;
 use crate::conformance::{self, Bench, SetClock, wait};

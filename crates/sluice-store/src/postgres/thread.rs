@@ -1,5 +1,6 @@
 //! The thread that speaks with the database, and the way to it.
 
+use super::address::Address;
 use super::desk::Desk;
 use super::migrate::{OpenError, migrate};
 use super::session::Session;
@@ -15,7 +16,6 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::LocalSet;
-use tokio_postgres::Config;
 
 /// Something to be done on the thread.
 type Task = Box<dyn FnOnce(Rc<Desk>) -> LocalBoxFuture<'static, ()> + Send>;
@@ -38,8 +38,7 @@ pub(super) fn name() -> String {
 impl Thread {
     /// Starts it, and waits until the database is up to date.
     pub(super) fn start(
-        config: Config,
-        schema: Option<String>,
+        address: Arc<Address>,
         turns: Turns,
         shared: Arc<Shared>,
     ) -> Result<Thread, OpenError> {
@@ -51,13 +50,13 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&config, schema.as_deref()).await {
+                if let Err(error) = prepare(&address).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
                 let _ = ready.send(Ok(()));
-                let desk = Rc::new(Desk::new(config.clone(), Arc::clone(&shared)));
-                tokio::task::spawn_local(notice::exchange(config, shared));
+                let desk = Rc::new(Desk::new(Arc::clone(&address), Arc::clone(&shared)));
+                tokio::task::spawn_local(notice::exchange(address, shared));
                 tokio::task::spawn_local(perform(queue, Rc::clone(&desk)));
                 turns.serve(desk).await;
             });
@@ -96,9 +95,9 @@ impl Thread {
     }
 }
 
-async fn prepare(config: &Config, schema: Option<&str>) -> Result<(), OpenError> {
-    let session = Session::connect(config, None).await?;
-    migrate(&session, schema).await
+async fn prepare(address: &Address) -> Result<(), OpenError> {
+    let session = Session::connect(address, None).await?;
+    migrate(&session, address.schema()).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

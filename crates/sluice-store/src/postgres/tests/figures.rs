@@ -50,7 +50,7 @@ fn batched_appends_against_a_bare_insert() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     let session = local.block_on(&runtime, async {
-        let session = Session::connect(&session::config(&url).unwrap(), None).await.unwrap();
+        let session = Session::connect(&Address::read(&url, None).unwrap(), None).await.unwrap();
         let sql =
             "CREATE TABLE bare (run uuid, first bigint, body bytea, PRIMARY KEY (run, first))";
         session.script(sql).await.unwrap();

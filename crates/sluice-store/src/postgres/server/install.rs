@@ -1,0 +1,100 @@
+//! The programs of a PostgreSQL that is installed here, and who runs them.
+
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where Debian puts the versions of PostgreSQL.
+const VERSIONS: &str = "/usr/lib/postgresql";
+/// Who runs the server where this process is run by root: `nobody`, `nogroup`.
+const NOBODY: u32 = 65534;
+
+/// Where the programs of the newest version are.
+pub(super) fn programs() -> Result<PathBuf, String> {
+    newest(Path::new(VERSIONS))
+}
+
+fn newest(versions: &Path) -> Result<PathBuf, String> {
+    let versions = std::fs::read_dir(versions).into_iter().flatten().flatten();
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions
+        .map(|entry| entry.path())
+        .filter(|path| path.join("bin/postgres").exists())
+        .max_by_key(|path| version(path));
+    let newest = newest.ok_or("PostgreSQL is not installed here: run `make postgres`")?;
+    Ok(newest.join("bin"))
+}
+
+/// Who runs a process is who owns its entry there.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// A program, run by somebody without privileges.
+pub(super) fn command(program: impl AsRef<Path>) -> Command {
+    if !is_root() {
+        return Command::new(program.as_ref());
+    }
+    let mut command = Command::new("setpriv");
+    let nobody = NOBODY.to_string();
+    command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups", "--"]);
+    command.arg(program.as_ref());
+    command
+}
+
+/// Runs a program to its end. What went wrong is what it said.
+pub(super) fn run(command: &mut Command) -> Result<String, String> {
+    // Ours are named by their paths, whoever runs them.
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let name = words.map(Path::new).find(|word| word.is_absolute());
+    let name = name.and_then(Path::file_name).unwrap_or_default().display().to_string();
+    let output = command.output().map_err(|error| format!("{name} cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A directory that is the server's alone.
+pub(super) fn directory() -> Result<PathBuf, String> {
+    static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
+    let number = DIRECTORIES.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("sluice-pg-{}-{number}", std::process::id()));
+    let failed = |error| format!("{} cannot be made: {error}", dir.display());
+    std::fs::DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
+    give(&dir).map_err(failed)?;
+    Ok(dir)
+}
+
+/// Writes a file that nobody but the server may read: keys are among them.
+pub(super) fn write(file: &Path, text: &str) -> Result<(), String> {
+    let failed = |error| format!("{} cannot be written: {error}", file.display());
+    let options = std::fs::OpenOptions::new().mode(0o600).write(true).create_new(true).open(file);
+    options.map_err(failed)?.write_all(text.as_bytes()).map_err(failed)?;
+    give(file).map_err(failed)
+}
+
+fn give(path: &Path) -> std::io::Result<()> {
+    if is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_is_taken_and_none_is_told_with_its_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = newest(&dir.path().join("none")).unwrap_err();
+        assert_eq!(missing, "PostgreSQL is not installed here: run `make postgres`");
+        for version in ["9", "15", "14"] {
+            let bin = dir.path().join(version).join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            std::fs::write(bin.join("postgres"), "").unwrap();
+        }
+        std::fs::create_dir_all(dir.path().join("16/bin")).unwrap();
+        assert_eq!(newest(dir.path()).unwrap(), dir.path().join("15/bin"));
+    }
+}
