@@ -204,8 +204,9 @@ mod tests {
     /// Pages over two lists of times, each read in windows of so many places.
     fn pages(times: [&[u64]; 2], window: usize, limit: usize) -> Vec<Vec<(String, u64)>> {
         let read = |list: List, times: &[u64], upto: u64| {
-            let from = (upto as usize).saturating_sub(window);
-            let places = (from as u64 + 1..).zip(&times[from..upto as usize]);
+            let upto = usize::try_from(upto).unwrap();
+            let from = upto.saturating_sub(window);
+            let places = (from as u64 + 1..).zip(&times[from..upto]);
             let items = places.map(|(place, at_ms)| item(list, place, *at_ms)).collect();
             levelled(items, from as u64)
         };
