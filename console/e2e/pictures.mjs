@@ -10,7 +10,6 @@ import { must, World } from "./world.mjs";
 /** Those that documents show, and as what. */
 const SHOWN = {
   "run-step-light-wide": "run",
-  "run-step-dark-wide": "run-dark",
   "approval-bounds-light-wide": "approval",
   "policies-tried-light-wide": "policies",
   "budgets-light-wide": "budgets",

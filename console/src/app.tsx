@@ -55,10 +55,10 @@ function Navigation() {
   const decides = useMay("governance:read");
   const audits = useMay("audit:read");
   const rooms = useRef<HTMLElement>(null);
-  // On a phone not all of them fit; where one is should be seen.
+  // On a phone not all of them fit; where one is should be seen, also when the count comes.
   useEffect(() => {
-    if (here) rooms.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [here]);
+    if (here && open >= 0) rooms.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here, open]);
   const current = (...names: string[]) => (names.includes(here) ? { "aria-current": "page" as const } : {});
   return (
     <nav aria-label="Rooms" ref={rooms}>
