@@ -152,7 +152,8 @@ bench:
 # short form of it.
 cluster chaos: cc postgres
 	$(CARGO) build --release --locked -p sluice -p bench
-	target/release/bench cluster $(if $(filter chaos,$@),--runs 2000 --kills 8 --cuts 8 --pauses 3 --stops 3)
+	target/release/bench cluster $(if $(filter chaos,$@),--runs 2000 --kills 8 --cuts 8 --pauses 3 --stops 3 --parts 3)
+	$(if $(filter chaos,$@),target/release/bench cluster --runs 500 --failovers 1 --kills 0 --restarts 0 --cuts 0 --pauses 0 --stops 0 --parts 0)
 
 # The real engine on a virtual clock: seeds SEED to SEED+RUNS, on every core.
 sim:

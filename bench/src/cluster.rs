@@ -18,6 +18,7 @@ use clap::Args;
 use faults::Fate;
 use node::{Crew, Setup};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,12 @@ pub(crate) struct Options {
     /// How often a node is told to stop and started again, as upgrades do.
     #[arg(long, default_value_t = 2)]
     stops: usize,
+    /// How often a node is cut off from the database for longer than its lease.
+    #[arg(long, default_value_t = 1)]
+    parts: usize,
+    /// Whether the database has a replica, and is killed for it to take its place: 0 or 1.
+    #[arg(long, default_value_t = 0)]
+    failovers: usize,
     /// What chance goes by.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -78,23 +85,26 @@ impl Dice {
     }
 }
 
+/// A row of the table.
+fn told([when, what, taken, p50, max]: [&str; 5]) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{when:>8}  {what:<52} {taken:>10} {p50:>8} {max:>8}")
+}
+
 pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let setup = Setup::new(options)?;
     let crew = Arc::new(Crew::start(setup, options).await?);
     let api = Arc::new(Api::new(Arc::clone(&crew))?);
-    println!(
-        "{:>8}  {:<44} {:>9} {:>8} {:>8}",
-        "s", "what happened", "taken over", "p50 s", "max s"
-    );
+    told(["s", "what happened", "taken over", "p50 s", "max s"])?;
     let begun = Instant::now();
     // Runs are started all the while, and questions answered.
     let pace = load::Pace::over(options.runs, faults::lasts(options));
     let starting = tokio::spawn(load::start(Arc::clone(&api), options.runs, pace, options.seed));
-    let answering = tokio::spawn(load::answer(Arc::clone(&api)));
+    let answered = load::Answered::default();
+    let answering = tokio::spawn(load::answer(Arc::clone(&api), Arc::clone(&answered)));
     let watching = tokio::spawn(check::watch_budget(Arc::clone(&api)));
     let fates = faults::play(&crew, options, begun).await?;
-    let started = starting.await??;
-    let all = started.len();
+    let acknowledged = starting.await??;
+    let all = acknowledged.runs.len();
     crew.ask(&["schedules", "disable", "clock"])?;
     check::until_ended(&crew, Duration::from_secs(CALM_S)).await.context("runs did not end")?;
     let took = begun.elapsed();
@@ -105,7 +115,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     {
         anyhow::bail!("a budget was passed: {error}");
     }
-    let seen = check::everything(&api, &crew, &started).await?;
+    let answered = std::mem::take(&mut *answered.lock().expect("nobody panics with it"));
+    let seen = check::everything(&api, &crew, &acknowledged, &answered).await?;
     let mut times: Vec<Duration> =
         fates.iter().flat_map(|fate: &Fate| fate.times.clone()).collect();
     times.sort_unstable();
@@ -113,11 +124,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
     let bound_s = Duration::from_millis(options.lease_ms + 2000).as_secs_f64();
     let p99_s = p99_s.unwrap_or_default();
     anyhow::ensure!(p99_s < bound_s, "taking over took {p99_s:.2} s, more than {bound_s:.2} s");
-    println!(
-        "{all} runs, {} with those they started: all ended, {:.1} s",
-        seen.runs,
-        took.as_secs_f64()
-    );
+    let (runs, took_s) = (seen.runs, took.as_secs_f64());
+    let line = format!("{all} runs, {runs} with those they started: all ended, {took_s:.1} s");
+    writeln!(std::io::stdout(), "{line}")?;
     Ok(json!({
         "bench": "cluster",
         "nodes": options.nodes,
@@ -125,6 +134,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         "completed": seen.completed,
         "failed": seen.failed,
         "events": seen.events,
+        "followed": acknowledged.ends.len(),
+        "approved": answered.len(),
         "slots": seen.slots,
         "steps_done": seen.steps,
         "spent_cents": seen.spent_cents,

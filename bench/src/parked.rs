@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
 use sluice_store::postgres::server::Server;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ async fn idle(options: &Options, plant: &Plant, server: &Server) -> anyhow::Resu
     server.psql("SELECT pg_stat_statements_reset()");
     tokio::time::sleep(LOOK).await;
     let told = server.psql("SELECT calls, left(query, 60) FROM pg_stat_statements ORDER BY 1 DESC");
-    println!("{told}");
+    writeln!(std::io::stdout(), "{told}")?;
     let calls = server.psql("SELECT sum(calls) FROM pg_stat_statements");
     Ok(calls.parse::<f64>()? / LOOK.as_secs_f64())
 }

@@ -1,7 +1,7 @@
 //! What must hold, whatever went wrong.
 
 use super::api::Api;
-use super::load::Started;
+use super::load::Acknowledged;
 use super::node::Crew;
 use anyhow::Context as _;
 use serde_json::Value;
@@ -29,6 +29,10 @@ pub(super) struct Seen {
     pub(super) spent_cents: i64,
     /// Times of the schedule.
     pub(super) slots: usize,
+    /// How many events each run has.
+    lengths: BTreeMap<String, u64>,
+    /// How often each question was resolved.
+    resolved: BTreeMap<String, usize>,
 }
 
 /// Waits until every run has ended.
@@ -74,10 +78,12 @@ fn used(budget: &Value) -> anyhow::Result<(i64, i64)> {
 pub(super) async fn everything(
     api: &Arc<Api>,
     crew: &Crew,
-    started: &Started,
+    acknowledged: &Acknowledged,
+    answered: &BTreeSet<String>,
 ) -> anyhow::Result<Seen> {
     let all = api.all("/api/v1/runs").await?;
     let ids: BTreeSet<&str> = all.iter().filter_map(|run| run["run_id"].as_str()).collect();
+    let started = &acknowledged.runs;
     for (key, run) in started {
         anyhow::ensure!(ids.contains(run.as_str()), "{key}, {run}, was acknowledged and is lost");
     }
@@ -106,6 +112,18 @@ pub(super) async fn everything(
         seen.events += part.events;
         seen.steps += part.steps;
         seen.spent_cents += part.spent_cents;
+        seen.lengths.extend(part.lengths);
+        for (question, times) in part.resolved {
+            *seen.resolved.entry(question).or_default() += times;
+        }
+    }
+    for (run, end) in &acknowledged.ends {
+        let length = seen.lengths.get(run).copied().unwrap_or_default();
+        anyhow::ensure!(length == *end, "{run} was seen to end with {end}, and has {length}");
+    }
+    for question in answered {
+        let times = seen.resolved.get(question).copied().unwrap_or_default();
+        anyhow::ensure!(times == 1, "{question} was approved, and resolved {times} times");
     }
     let budget = api.get(&format!("/api/v1/budgets/{BUDGET}")).await?;
     let (used, cap) = used(&budget)?;
@@ -135,6 +153,10 @@ async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> 
             event["eventId"].as_u64() == Some(number),
             "{id}: no event {number}: {event}"
         );
+        if event["type"] == "approval.resolved" {
+            let question = event["payload"]["approvalId"].as_str().context("it has an id")?;
+            *seen.resolved.entry(question.to_owned()).or_default() += 1;
+        }
         if event["type"] != "node.completed" {
             continue;
         }
@@ -148,6 +170,7 @@ async fn journal(api: &Api, run: &Value, seen: &mut Seen) -> anyhow::Result<()> 
     let twice = done.iter().find(|(_, times)| **times > 1);
     anyhow::ensure!(twice.is_none(), "{id}: finished twice: {twice:?}");
     seen.runs += 1;
+    seen.lengths.insert(id.to_owned(), events.len() as u64);
     seen.events += events.len();
     match run["status"].as_str().unwrap_or_default() {
         "completed" => seen.completed += 1,

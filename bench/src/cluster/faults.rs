@@ -1,7 +1,9 @@
 //! What goes wrong, one thing after the other.
 
 use super::node::Crew;
-use super::{Dice, Options};
+use super::{Dice, Options, told};
+use anyhow::Context as _;
+use sluice_store::postgres::server::Proxy;
 use std::time::{Duration, Instant};
 
 /// How often one looks whether runs were taken over, in milliseconds.
@@ -19,6 +21,8 @@ enum Fault {
     Cut,
     Pause,
     Stop,
+    Part,
+    Failover,
 }
 
 /// What became of it.
@@ -30,7 +34,7 @@ pub(super) struct Fate {
 /// About how long everything takes.
 pub(super) fn lasts(options: &Options) -> Duration {
     let kills = options.kills as u64 * (options.apart_ms + options.lease_ms);
-    let pauses = options.pauses as u64 * (2 * options.lease_ms + CALM_MS);
+    let pauses = (options.pauses + options.parts) as u64 * (2 * options.lease_ms + CALM_MS);
     let others = (options.restarts + options.cuts + options.stops) as u64 * (CALM_MS + AWAY_MS);
     Duration::from_millis((kills + pauses + others).max(1000))
 }
@@ -48,6 +52,8 @@ pub(super) async fn play(
         .chain(many(Fault::Cut, options.cuts))
         .chain(many(Fault::Pause, options.pauses))
         .chain(many(Fault::Stop, options.stops))
+        .chain(many(Fault::Part, options.parts))
+        .chain(many(Fault::Failover, options.failovers.min(1)))
         .collect();
     let mut fates = Vec::new();
     let mut killed = None::<Instant>;
@@ -63,21 +69,21 @@ pub(super) async fn play(
         }
         let when = begun.elapsed();
         let (what, times) = tokio::task::block_in_place(|| inflict(crew, options, fault, at))?;
-        told(when, &what, &times);
+        tell(when, &what, &times)?;
         fates.push(Fate { times });
         tokio::time::sleep(Duration::from_millis(CALM_MS / 2 + dice.below(1000) as u64)).await;
     }
     Ok(fates)
 }
 
-fn told(when: Duration, what: &str, times: &[Duration]) {
+fn tell(when: Duration, what: &str, times: &[Duration]) -> std::io::Result<()> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
     let second = |at: usize| sorted.get(at).map(|time| format!("{:.2}", time.as_secs_f64()));
     let p50 = second(sorted.len() / 2).unwrap_or_default();
     let max = second(sorted.len().saturating_sub(1)).unwrap_or_default();
     let taken = if times.is_empty() { String::new() } else { times.len().to_string() };
-    println!("{:>8.1}  {what:<44} {taken:>9} {p50:>8} {max:>8}", when.as_secs_f64());
+    told([&format!("{:.1}", when.as_secs_f64()), what, &taken, &p50, &max])
 }
 
 fn inflict(
@@ -114,12 +120,36 @@ fn inflict(
             Ok(("the database is killed with -9, and starts again".to_owned(), Vec::new()))
         }
         Fault::Cut => {
-            let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
-                       WHERE application_name = 'sluice'";
-            let cut = crew.setup.lock().expect("nobody panics with it").server.psql(sql);
+            let setup = crew.setup.lock().expect("nobody panics with it");
+            let cut: usize = setup.proxies.iter().flatten().map(Proxy::cut).sum();
             Ok((format!("{cut} connections to the database are cut"), Vec::new()))
         }
+        Fault::Part => {
+            let id = crew.id(at)?;
+            weather(crew, at, Proxy::part);
+            let times = taken_over(crew, &id, patience)?;
+            weather(crew, at, Proxy::go_on);
+            Ok((format!("node {at} is cut off past its lease, and is back"), times))
+        }
+        Fault::Failover => {
+            let mut setup = crew.setup.lock().expect("nobody panics with it");
+            let replica = setup.replica.take().context("there is a replica")?;
+            let sql = "SELECT count(*) FROM run WHERE ended_at IS NULL";
+            let in_flight = setup.server.psql(sql);
+            setup.server.kill();
+            replica.promote().map_err(anyhow::Error::msg)?;
+            setup.server = replica;
+            Ok((
+                format!("database killed, replica promoted, {in_flight} runs going on"),
+                Vec::new(),
+            ))
+        }
     }
+}
+
+/// Does something with a node's ways to the database.
+fn weather(crew: &Crew, at: usize, what: fn(&Proxy)) {
+    crew.setup.lock().expect("nobody panics with it").proxies[at].iter().for_each(what);
 }
 
 /// Waits until nothing is a node's any more, and answers when each run was taken.

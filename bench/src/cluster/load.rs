@@ -7,8 +7,8 @@ use super::node::WORKFLOWS;
 use anyhow::Context as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often questions are looked for, in milliseconds.
@@ -34,8 +34,17 @@ impl Pace {
     }
 }
 
-/// A run that was acknowledged, by its key.
-pub(super) type Started = BTreeMap<String, String>;
+/// What was acknowledged.
+#[derive(Default)]
+pub(super) struct Acknowledged {
+    /// Runs, by the keys they were started with.
+    pub(super) runs: BTreeMap<String, String>,
+    /// Runs that were seen to end, and with which event.
+    pub(super) ends: BTreeMap<String, u64>,
+}
+
+/// Questions whose answers were acknowledged.
+pub(super) type Answered = Arc<Mutex<BTreeSet<String>>>;
 
 /// Starts runs, a few at a time, until all are acknowledged.
 pub(super) async fn start(
@@ -43,13 +52,13 @@ pub(super) async fn start(
     runs: usize,
     pace: Pace,
     seed: u64,
-) -> anyhow::Result<Started> {
+) -> anyhow::Result<Acknowledged> {
     let mut starters = Vec::new();
     for starter in 0..STARTERS {
         let api = Arc::clone(&api);
         starters.push(tokio::spawn(async move {
             let mut dice = Dice::new(seed * 1000 + starter as u64);
-            let (mut started, mut followers) = (Started::new(), Vec::new());
+            let (mut acknowledged, mut followers) = (Acknowledged::default(), Vec::new());
             for number in (starter..runs).step_by(STARTERS) {
                 let key = format!("run-{number}");
                 let run = one(&api, number, &key).await?;
@@ -59,21 +68,24 @@ pub(super) async fn start(
                     anyhow::ensure!(again == run, "{key} was started twice: {run}, {again}");
                 }
                 if number % FOLLOWED == 0 {
-                    let (api, run) = (Arc::clone(&api), run.clone());
-                    followers.push(tokio::spawn(async move { follow::to_end(&api, &run).await }));
+                    let (api, of) = (Arc::clone(&api), run.clone());
+                    let following = tokio::spawn(async move { follow::to_end(&api, &of).await });
+                    followers.push((run.clone(), following));
                 }
-                started.insert(key, run);
+                acknowledged.runs.insert(key, run);
                 tokio::time::sleep(pace.each).await;
             }
-            for follower in followers {
-                follower.await??;
+            for (run, following) in followers {
+                acknowledged.ends.insert(run, following.await??);
             }
-            anyhow::Ok(started)
+            anyhow::Ok(acknowledged)
         }));
     }
-    let mut all = Started::new();
+    let mut all = Acknowledged::default();
     for starter in starters {
-        all.extend(starter.await??);
+        let part = starter.await??;
+        all.runs.extend(part.runs);
+        all.ends.extend(part.ends);
     }
     Ok(all)
 }
@@ -88,23 +100,26 @@ async fn one(api: &Api, number: usize, key: &str) -> anyhow::Result<String> {
 }
 
 /// Approves whatever is asked, until it is told to stop.
-pub(super) async fn answer(api: Arc<Api>) -> anyhow::Result<()> {
+pub(super) async fn answer(api: Arc<Api>, answered: Answered) -> anyhow::Result<()> {
     loop {
         let open = api.get("/api/v1/approvals").await?;
         for question in open.as_array().into_iter().flatten() {
             let Some(id) = question["approval_id"].as_str() else { continue };
-            approve(&api, id).await?;
+            if approve(&api, id).await? {
+                answered.lock().expect("nobody panics with it").insert(id.to_owned());
+            }
         }
         tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
     }
 }
 
-async fn approve(api: &Api, id: &str) -> anyhow::Result<()> {
+/// Whether it was acknowledged.
+async fn approve(api: &Api, id: &str) -> anyhow::Result<bool> {
     let path = format!("/api/v1/approvals/{id}/resolve");
     let body: Value = json!({"decision": "approve"});
     let (status, told) = api.ask(Method::POST, &path, Some(&body)).await?;
     // An answer whose acknowledgement was lost is there already.
     let known = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
     anyhow::ensure!(status.is_success() || known.contains(&status), "{id}: {status}: {told}");
-    Ok(())
+    Ok(status.is_success())
 }

@@ -2,7 +2,7 @@
 
 use super::Options;
 use anyhow::Context as _;
-use sluice_store::postgres::server::Server;
+use sluice_store::postgres::server::{Proxy, Server};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -32,8 +32,10 @@ pub(super) struct Setup {
     sluice: PathBuf,
     dir: tempfile::TempDir,
     pub(super) server: Server,
-    /// How nodes reach the database.
-    url: String,
+    /// What the database is copied to before a commit is answered, if anything.
+    pub(super) replica: Option<Server>,
+    /// How each node reaches the database, and its replica.
+    pub(super) proxies: Vec<Vec<Proxy>>,
     lease_ms: u64,
     loud: bool,
 }
@@ -64,10 +66,14 @@ impl Setup {
         }
         std::fs::write(dir.path().join("child.yaml"), include_str!("child.yaml"))?;
         std::fs::write(dir.path().join("tick.yaml"), include_str!("tick.yaml"))?;
-        let server = Server::start(&[]).map_err(|why| anyhow::anyhow!(why))?;
-        let url = server.url();
+        let server = Server::start_listening(&[]).map_err(anyhow::Error::msg)?;
+        let replica = (options.failovers > 0).then(|| server.replica()).transpose();
+        let replica = replica.map_err(anyhow::Error::msg)?;
+        let ports = || [&server].into_iter().chain(&replica).map(Server::port);
+        let proxies = (0..options.nodes).map(|_| ports().map(Proxy::start).collect());
+        let proxies = proxies.collect::<Result<_, _>>()?;
         let (lease_ms, loud) = (options.lease_ms, options.loud);
-        let setup = Setup { sluice, dir, server, url, lease_ms, loud };
+        let setup = Setup { sluice, dir, server, replica, proxies, lease_ms, loud };
         let config = setup.dir.path().join("config.yaml");
         setup.ask(&["apply", "-f", &config.to_string_lossy()])?;
         Ok(setup)
@@ -77,17 +83,18 @@ impl Setup {
         self.dir.path().join("data")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    fn command(&self, args: &[&str], url: &str) -> Command {
         let mut command = Command::new(&self.sluice);
         command.args(args).arg("--data").arg(self.data());
-        command.args(["--database-url", &self.url]).current_dir(self.dir.path());
+        command.args(["--database-url", url]).current_dir(self.dir.path());
         command.env("SLUICE_LEASE_MS", self.lease_ms.to_string());
         command
     }
 
     /// What a command prints; its failure is ours.
     pub(super) fn ask(&self, args: &[&str]) -> anyhow::Result<String> {
-        let output = self.command(args).output().context("the program cannot be run")?;
+        let output =
+            self.command(args, &self.server.url()).output().context("the program cannot be run")?;
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         let why = String::from_utf8_lossy(&output.stderr);
         anyhow::ensure!(output.status.success(), "{args:?}: {told}{why}");
@@ -95,10 +102,11 @@ impl Setup {
     }
 
     /// Starts a node, and waits until it serves.
-    fn start(&self) -> anyhow::Result<Node> {
+    fn start(&self, at: usize) -> anyhow::Result<Node> {
         let before = self.ids();
+        let ports: Vec<u16> = self.proxies[at].iter().map(Proxy::port).collect();
         let serve = ["serve", "--listen", "127.0.0.1:0", "--mock", "answers.yaml"];
-        let mut command = self.command(&serve);
+        let mut command = self.command(&serve, &Server::url_at(&ports));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.env("SLUICE_LIMITS_RATE_PER_SECOND", "100000");
         command.env("SLUICE_LIMITS_RATE_BURST", "100000");
@@ -123,8 +131,8 @@ impl Crew {
     /// Starts all nodes.
     pub(super) async fn start(setup: Setup, options: &Options) -> anyhow::Result<Crew> {
         let mut nodes = Vec::new();
-        for _ in 0..options.nodes {
-            nodes.push(Mutex::new(Some(setup.start()?)));
+        for at in 0..options.nodes {
+            nodes.push(Mutex::new(Some(setup.start(at)?)));
         }
         Ok(Crew { setup: Mutex::new(setup), nodes })
     }
@@ -173,9 +181,15 @@ impl Crew {
 
     /// Starts a node where one was killed.
     pub(super) fn revive(&self, at: usize) -> anyhow::Result<()> {
-        let node = self.setup.lock().expect("nobody panics with it").start()?;
+        let node = self.setup.lock().expect("nobody panics with it").start(at)?;
         *self.nodes[at].lock().expect("nobody panics with it") = Some(node);
         Ok(())
+    }
+
+    /// A node's id.
+    pub(super) fn id(&self, at: usize) -> anyhow::Result<String> {
+        let node = self.nodes[at].lock().expect("nobody panics with it");
+        Ok(node.as_ref().context("it lives")?.id.clone())
     }
 
     /// Sends a signal to a node. Answers its id.

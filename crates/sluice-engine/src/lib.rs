@@ -9,6 +9,7 @@ pub mod config;
 pub mod definition;
 pub mod engine;
 pub mod error;
+pub mod examine;
 pub mod feed;
 pub mod limits;
 pub mod observe;

@@ -2,13 +2,18 @@
 
 use crate::config::Claims;
 use crate::engine::Inner;
-use sluice_core::port::store::{Claim, Filter, Inbox, RunRow, StoreError};
+use crate::mail::Mail;
+use sluice_core::port::store::{Claim, Filter, Inbox, RunRow, StoreError, Taken};
+use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::time::Instant;
 
+/// An epoch under which nobody owns a run.
+const NOT_OURS: u64 = 0;
 /// Most runs claimed at once.
 const CLAIM_MAX: usize = 512;
 /// Most runs the watchdog looks at in one go.
@@ -18,19 +23,51 @@ impl Inner {
     /// Says again and again that this process lives.
     pub(crate) async fn renew(self: Arc<Self>) {
         let pause = Duration::from_millis(self.config.lease_ms / 3);
+        let mut renewed = Instant::now();
         loop {
             tokio::time::sleep(pause).await;
             if self.stop.is_cancelled() {
                 return;
             }
+            let asked = Instant::now();
             // Written also when nothing else is: whether the store takes writes.
             match self.store.renew(self.node, self.config.lease_ms).await {
-                Ok(()) if self.trust.is_refused() => {}
-                Ok(()) => self.untroubled(),
+                Ok(()) => {
+                    if asked - renewed > Duration::from_millis(self.config.lease_ms) {
+                        let engine = Arc::clone(&self);
+                        self.spawn(async move { engine.look_at_own().await });
+                    }
+                    renewed = asked;
+                    if !self.trust.is_refused() {
+                        self.untroubled();
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the lease could not be renewed");
                     self.troubled(&error.to_string());
                 }
+            }
+        }
+    }
+
+    /// The lease had run out: others may have taken up what is in memory here. What is
+    /// not ours any more is let go, and what it has in flight is stopped; its next
+    /// append would be refused, but that may be long in coming.
+    async fn look_at_own(self: &Arc<Self>) {
+        let runs: Vec<RunId> = self.residents().keys().copied().collect();
+        for run in runs {
+            match self.store.take(run, self.node).await {
+                Ok(Taken::Already(_)) => {}
+                // Another had it, and has left it: it is taken up anew.
+                Ok(Taken::Done(claim)) => self.mail(run, Mail::Claimed(claim.epoch)).await,
+                Ok(Taken::Held(_) | Taken::NoRun) => {
+                    if let Some(sender) = self.resident(run) {
+                        // One that has just left need not be told.
+                        let _ = sender.send(Mail::Claimed(NOT_OURS)).await;
+                    }
+                }
+                // Its next append says so.
+                Err(error) => tracing::warn!(%run, %error, "whose run this is cannot be told now"),
             }
         }
     }

@@ -50,7 +50,7 @@ pub const SIGNATURES_MAX: usize = 4;
 /// Most webhooks of an organisation that are sent to; others are told to be too many.
 pub const WEBHOOKS_MAX: usize = 64;
 /// How often it is looked whether webhooks were set or removed.
-pub const WEBHOOKS_LOOK_MS: u64 = 500;
+pub const WEBHOOKS_LOOK_MS: u64 = 1000;
 /// Deliveries of a webhook that may wait before it goes no further along the feed.
 pub const DELIVERIES_WAITING_MAX: u64 = 512;
 /// Deliveries of a webhook that are sent at once.

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod postgres;
 pub mod sqlite;
 mod text;
+pub mod transfer;
 mod window;
 
 use serde_json::Value;

@@ -59,6 +59,15 @@ pub const SLOTS_KEPT: usize = 1000;
 /// Most frames of which the writer remembers where their runs stand.
 pub const FRESH_HEADS_MAX: usize = 65_536;
 
+/// How long a transfer waits for others to let go of its source, in milliseconds.
+pub const TRANSFER_HOLD_MS: u64 = 1_000;
+/// A batch of a transfer takes no further row once it holds so many bytes.
+pub const TRANSFER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most rows in a batch of a transfer.
+pub const TRANSFER_ROWS_MAX: usize = 4096;
+/// Rows that are asked for at once to be compared after a transfer.
+pub const TRANSFER_PAGE_ROWS: usize = 4096;
+
 /// Connections to a PostgreSQL database beside the writer's and the listener's.
 pub const POOL: usize = 4;
 /// How long a connection to a database may take, in milliseconds, where its URL

@@ -52,6 +52,7 @@ mod seal;
 pub mod server;
 mod session;
 mod slot;
+pub(crate) mod target;
 mod thread;
 mod tls;
 mod writer;
@@ -62,6 +63,7 @@ pub use migrate::OpenError;
 use crate::limits::LOOK_MS;
 use address::Address;
 use desk::Desk;
+use migrate::Unfinished;
 use session::Session;
 use sluice_core::port::store::{
     Answer, Append, Appended, BATCH_SIZES, Claim, Filter, Frame, Gauges, Hash, Inbox, Letter,
@@ -148,7 +150,24 @@ impl PostgresStore {
         PostgresStore::open_at(outside::config(url, schema)?, time)
     }
 
+    /// The same where a transfer has not ended, for whoever ends it.
+    pub(crate) fn open_unfinished(
+        url: &str,
+        schema: Option<&str>,
+        time: Time,
+    ) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_as(outside::config(url, schema)?, time, Unfinished::Allowed)
+    }
+
     fn open_at(address: Address, time: Time) -> Result<PostgresStore, OpenError> {
+        PostgresStore::open_as(address, time, Unfinished::Refused)
+    }
+
+    fn open_as(
+        address: Address,
+        time: Time,
+        unfinished: Unfinished,
+    ) -> Result<PostgresStore, OpenError> {
         let shared = Arc::new(Shared {
             time,
             name: thread::name(),
@@ -160,7 +179,7 @@ impl PostgresStore {
             batches: Default::default(),
         });
         let (writer, turns) = Writer::new();
-        let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared))?;
+        let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared), unfinished)?;
         Ok(PostgresStore {
             writer,
             thread,
@@ -330,4 +349,4 @@ impl Store for PostgresStore {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

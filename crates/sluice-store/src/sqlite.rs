@@ -33,6 +33,7 @@ mod reader;
 mod registry;
 mod seal;
 mod slot;
+pub(crate) mod source;
 mod writer;
 
 pub use connect::OpenError;

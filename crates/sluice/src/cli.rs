@@ -6,6 +6,7 @@ pub(crate) mod bridge;
 pub(crate) mod cost;
 pub(crate) mod gateways;
 pub(crate) mod mcp;
+pub(crate) mod migrate;
 pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod run;
@@ -225,6 +226,12 @@ pub(crate) enum Command {
         the `seal.key` of the old one.\n\nExample:\n  sluice backup /mnt/elsewhere/monday.db"
     )]
     Backup(Backup),
+    /// Move everything of a data directory into a PostgreSQL database that nodes share
+    #[command(after_help = "Nothing may work on the directory meanwhile. Begun again, it goes on \
+        where it was.\n\nExit code: 0 when everything was moved and compared, 1 when something \
+        failed on the way, 2 when it is refused.\n\nExample:\n  \
+        sluice migrate --from sqlite:/var/lib/sluice --to env:DATABASE_URL")]
+    Migrate(migrate::Migrate),
     /// Settings and where they come from
     #[command(subcommand, after_help = "Example:\n  sluice config show")]
     Config(Config),

@@ -16,6 +16,7 @@ mod eval;
 mod gateways;
 mod lenses;
 mod mcp;
+mod migrate;
 mod organisations;
 mod plan;
 mod policies;
@@ -82,6 +83,7 @@ pub(crate) fn run(command: &Command, out: &mut Out) -> anyhow::Result<Exit> {
         Command::Hooks(command) => local::wait(rows::run(Kind::Hook, command, out)),
         Command::Doctor(args) => local::wait(doctor::run(args, out)),
         Command::Backup(args) => backup::run(args, out),
+        Command::Migrate(args) => migrate::run(args, out),
         Command::Config(command) => config::run(command, out),
         Command::Completions(args) => completions::run(args, out),
     }

@@ -280,20 +280,25 @@ impl Config {
         if by_flag(Name::Data) && !by_flag(Name::DatabaseUrl) {
             return Ok(None);
         }
-        let remedy = "give a URL such as `postgres://sluice@db.example/sluice`, or say where one \
-                      is with `env:NAME` or `file:PATH`";
-        let url = secret.resolve().map_err(|why| {
-            Refused::new(CONFIG_INVALID, format!("`database_url` {secret}: {why}"), remedy)
-        })?;
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            let message = "`database_url` is no URL of a PostgreSQL database";
-            return Err(Refused::new(CONFIG_INVALID, message, remedy));
-        }
-        if let Some(password) = value::password(&url) {
-            known::process().note(&sluice_bridge::secret::Secret::new(password));
-        }
-        Ok(Some(url))
+        database(secret, "database_url").map(Some)
     }
+}
+
+/// The URL of a database, and nobody is shown its password.
+pub(crate) fn database(secret: &Secret, what: &str) -> Result<String, Refused> {
+    let remedy = "give a URL such as `postgres://sluice@db.example/sluice`, or say where one \
+                  is with `env:NAME` or `file:PATH`";
+    let url = secret
+        .resolve()
+        .map_err(|why| Refused::new(CONFIG_INVALID, format!("`{what}` {secret}: {why}"), remedy))?;
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        let message = format!("`{what}` is no URL of a PostgreSQL database");
+        return Err(Refused::new(CONFIG_INVALID, message, remedy));
+    }
+    if let Some(password) = value::password(&url) {
+        known::process().note(&sluice_bridge::secret::Secret::new(password));
+    }
+    Ok(url)
 }
 
 /// Variables that begin like ours and are nobody's: most likely slips.

@@ -46,7 +46,12 @@ pub(crate) fn fits(name: &str) -> bool {
 /// The directory of an organisation.
 pub(crate) fn directory(data: &Data, name: &str) -> PathBuf {
     let dir = local::directory(data);
-    if name == DEFAULT { dir } else { dir.join(OTHERS).join(name) }
+    if name == DEFAULT { dir } else { other(&dir, name) }
+}
+
+/// The directory of another organisation, given that of the first.
+pub(crate) fn other(dir: &Path, name: &str) -> PathBuf {
+    dir.join(OTHERS).join(name)
 }
 
 /// Where the runs of an organisation are kept.
@@ -76,7 +81,7 @@ pub(crate) async fn all(data: &Data) -> anyhow::Result<Vec<String>> {
 }
 
 /// Those that have a directory in this one.
-fn beside(dir: &Path) -> Vec<String> {
+pub(crate) fn beside(dir: &Path) -> Vec<String> {
     let others = std::fs::read_dir(dir.join(OTHERS)).into_iter().flatten().flatten();
     let names = others.filter(|entry| entry.path().join("sluice.db").exists());
     names.filter_map(|entry| entry.file_name().into_string().ok()).collect()

@@ -58,6 +58,18 @@ impl Place {
         Ok(Place { dir, organisation, database: config::get().database()? })
     }
 
+    /// Where an organisation is once it was moved: in a database, with its directory.
+    pub(crate) fn moved(dir: PathBuf, organisation: Option<String>, url: &str) -> Place {
+        Place { dir, organisation, database: Some(url.to_owned()) }
+    }
+
+    /// Has the database know the keys of the directory, so that no node has others.
+    pub(crate) async fn settle(&self, store: &PostgresStore) -> anyhow::Result<()> {
+        self.agree(store, key::SECRET, SEAL, told_seal).await?;
+        self.agree(store, key::DISPATCH, DISPATCH, told_dispatch).await?;
+        Ok(())
+    }
+
     /// The directory that belongs to it.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir

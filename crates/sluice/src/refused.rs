@@ -43,6 +43,7 @@ pub(crate) fn by_database(error: &postgres::OpenError) -> Refused {
             "give a URL such as `postgres://sluice@db.example/sluice` with `--database-url`"
         }
         postgres::OpenError::Newer { .. } => "use the newer Sluice, or another database",
+        postgres::OpenError::Unfinished => "end it before anything is started on the database",
         postgres::OpenError::Altered { .. } => "use the Sluice that made it",
         postgres::OpenError::Failed(_) => {
             "check that the server runs and is reached, and that the user may make tables in it"

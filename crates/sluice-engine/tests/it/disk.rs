@@ -55,6 +55,26 @@ async fn an_engine_with_nothing_to_do_notices_too() {
 }
 
 #[tokio::test]
+async fn an_engine_that_was_cut_off_lets_go_of_what_others_have_taken_up() {
+    // The call of the first engine never ends by itself.
+    let world = World::new("a: [{hang: true}, {text: done}]");
+    let flow = "name: flow\nsteps: [{id: a, command: go}]";
+    let store = memory();
+    let gate = Arc::new(Gate::new(Arc::clone(&store)));
+    let short = || Config { lease_ms: 600, ..config() };
+    let cut_off = Engine::open(ground(Arc::clone(&gate) as _, &world), short()).await.unwrap();
+    let id = cut_off.start(start(flow)).await.unwrap().run;
+    happens("the step", || world.calls("a").len() == 1).await;
+    let other = Engine::open(ground(store, &world), short()).await.unwrap();
+    gate.close(Way::Write, "nobody answers");
+    assert_eq!(ended(&other, id).await.status, RunStatus::Completed);
+    assert_eq!(cut_off.residents(), 1, "it cannot know yet");
+    gate.open();
+    happens("the end of its call", || cut_off.residents() == 0).await;
+    assert_eq!(world.calls("a").len(), 2);
+}
+
+#[tokio::test]
 async fn a_run_that_was_claimed_and_cannot_be_read_yet_is_not_forgotten() {
     let world = World::new("a: [{hang: true}, {text: done}]");
     let flow = "name: flow\nsteps: [{id: a, command: go}]";

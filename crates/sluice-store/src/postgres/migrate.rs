@@ -18,7 +18,24 @@ const TABLE: &str = "
         number   bigint PRIMARY KEY, -- its place in the order, from 1
         checksum bytea NOT NULL      -- SHA-256 of the file that was applied
     );
-    INSERT INTO migration VALUES (0, '') ON CONFLICT DO NOTHING;";
+    INSERT INTO migration VALUES (0, '') ON CONFLICT DO NOTHING;
+    CREATE TABLE IF NOT EXISTS transfer (
+        one    integer PRIMARY KEY, -- always 1; there is none where nothing was carried in
+        source bytea NOT NULL,      -- the digest of everything that the source has
+        turn   bigint NOT NULL,     -- how often it was begun; only the newest writes
+        at     text NOT NULL,       -- the table under way
+        copied bigint NOT NULL,     -- how many of its rows are there
+        ended  boolean NOT NULL     -- whether everything is there and was compared
+    );";
+
+/// What becomes of a schema that not everything was carried into yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unfinished {
+    /// It is no store.
+    Refused,
+    /// Whoever opens it carries the rest.
+    Allowed,
+}
 
 /// A store that could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +59,11 @@ pub enum OpenError {
         /// Which.
         number: usize,
     },
+    /// A store is being carried into it, and not everything is there.
+    #[error(
+        "a store was not yet moved here as a whole: run the same `sluice migrate` again, which goes on where it was"
+    )]
+    Unfinished,
     /// The database cannot be reached or used.
     #[error("the database cannot be opened: {0}")]
     Failed(String),
@@ -54,7 +76,11 @@ impl From<Fault> for OpenError {
 }
 
 /// Applies what is missing. Refuses what a newer program has written.
-pub(super) async fn migrate(session: &Session, schema: Option<&str>) -> Result<(), OpenError> {
+pub(super) async fn migrate(
+    session: &Session,
+    schema: Option<&str>,
+    unfinished: Unfinished,
+) -> Result<(), OpenError> {
     if let Some(schema) = schema {
         make(session, &format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema))).await?;
     }
@@ -62,6 +88,10 @@ pub(super) async fn migrate(session: &Session, schema: Option<&str>) -> Result<(
     session.script("BEGIN").await?;
     // A failure leaves the transaction open; it ends with the connection.
     session.query("SELECT number FROM migration WHERE number = 0 FOR UPDATE", &[]).await?;
+    let sql = "SELECT one FROM transfer WHERE NOT ended";
+    if unfinished == Unfinished::Refused && !session.query(sql, &[]).await?.is_empty() {
+        return Err(OpenError::Unfinished);
+    }
     let sql = "SELECT number, checksum FROM migration WHERE number > 0 ORDER BY number";
     let applied = session.query(sql, &[]).await?;
     let known = MIGRATIONS.len();

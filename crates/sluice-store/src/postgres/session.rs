@@ -18,7 +18,7 @@ use std::future::{Future, poll_fn};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Row, RowStream, Statement};
 
 /// A value that is sent with a statement.
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
@@ -138,6 +138,18 @@ impl Session {
             fault if lost => Fault::Gone(fault.why().to_owned()),
             fault => fault,
         })
+    }
+
+    /// Performs one statement, and answers its rows as they come.
+    pub(super) async fn stream(
+        &self,
+        sql: &str,
+        values: &[Box<dyn ToSql + Sync + '_>],
+    ) -> Result<RowStream, Fault> {
+        let statement = self.prepared(sql).await?;
+        let values = values.iter().map(|value| &**value as Value<'_>);
+        let asked = self.client.query_raw(&statement, values);
+        self.in_time(asked.map(|done| done.map_err(Fault::from))).await
     }
 
     async fn prepared(&self, sql: &str) -> Result<Statement, Fault> {

@@ -17,7 +17,7 @@ use server::Server;
 use std::sync::OnceLock;
 
 /// The server of this test binary. It ends with the process.
-fn server() -> &'static Server {
+pub(crate) fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| Server::start(&["fsync=on"]).unwrap_or_else(|why| panic!("{why}")))
 }

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::desk::Desk;
-use super::migrate::{OpenError, migrate};
+use super::migrate::{OpenError, Unfinished, migrate};
 use super::session::Session;
 use super::writer::Turns;
 use super::{Shared, notice};
@@ -41,6 +41,7 @@ impl Thread {
         address: Arc<Address>,
         turns: Turns,
         shared: Arc<Shared>,
+        unfinished: Unfinished,
     ) -> Result<Thread, OpenError> {
         let (tasks, queue) = mpsc::unbounded_channel();
         let (ready, opened) = std::sync::mpsc::channel();
@@ -50,7 +51,7 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&address).await {
+                if let Err(error) = prepare(&address, unfinished).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
@@ -95,9 +96,9 @@ impl Thread {
     }
 }
 
-async fn prepare(address: &Address) -> Result<(), OpenError> {
+async fn prepare(address: &Address, unfinished: Unfinished) -> Result<(), OpenError> {
     let session = Session::connect(address, None).await?;
-    migrate(&session, address.schema()).await
+    migrate(&session, address.schema(), unfinished).await
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

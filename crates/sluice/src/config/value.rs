@@ -174,7 +174,7 @@ pub(super) fn bounded<T>(items: Vec<T>) -> Result<Vec<T>, String> {
     Ok(items)
 }
 
-fn secret(text: &str, dir: &Path) -> Secret {
+pub(crate) fn secret(text: &str, dir: &Path) -> Secret {
     match (text.strip_prefix("env:"), text.strip_prefix("file:")) {
         (Some(name), _) => Secret::Variable(name.to_owned()),
         (_, Some(path)) => Secret::File(dir.join(path)),

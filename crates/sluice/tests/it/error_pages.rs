@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 32] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 34] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -56,6 +56,8 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 32] = [
     "moderation_unusable",
     "recording_unusable",
     "cost_too_wide",
+    "migrate_refused",
+    "migrate_unverified",
 ];
 
 /// What the server refuses by itself, and the commands about it.

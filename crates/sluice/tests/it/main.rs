@@ -21,6 +21,7 @@ mod kill;
 mod lenses;
 mod markdown;
 mod mcp;
+mod migrate;
 mod moderation;
 mod plan;
 mod policies;

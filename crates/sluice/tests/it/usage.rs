@@ -48,6 +48,7 @@ fn help_names_every_command() {
           hooks          Doors through which others start runs
           doctor         Check that everything Sluice needs here is in order
           backup         Copy the store to a file, while others work on it
+          migrate        Move everything of a data directory into a PostgreSQL database that nodes share
           config         Settings and where they come from
           completions    Write a script that completes commands in a shell
           help           Print this message or the help of the given subcommand(s)

@@ -1,0 +1,29 @@
+//! The words of `migrate`.
+
+use super::Json;
+use crate::config::value::{self, Secret};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    /// The data directory, as `sqlite:DIR`
+    #[arg(long, value_name = "sqlite:DIR", value_parser = sqlite)]
+    pub(crate) from: PathBuf,
+    /// The PostgreSQL database, with nothing of Sluice in it yet: a URL, or `env:NAME` or `file:PATH` where it is
+    #[arg(long, value_name = "URL", value_parser = secret)]
+    pub(crate) to: Secret,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+fn sqlite(text: &str) -> Result<PathBuf, String> {
+    match text.strip_prefix("sqlite:") {
+        Some(dir) if !dir.is_empty() => Ok(PathBuf::from(dir)),
+        _ => Err("write it as `sqlite:DIR`".to_owned()),
+    }
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    Ok(value::secret(text, Path::new("")))
+}

@@ -1,0 +1,219 @@
+//! `sluice migrate`: everything of a data directory, into a database that nodes share.
+//!
+//! Every organisation is held before the first is copied, so that what can be
+//! refused is refused while nothing has happened. The directory's files are put
+//! away last, when all of it is there, compared and verified; whoever begins again
+//! after a crash goes on with whatever is left.
+
+mod check;
+
+use crate::Exit;
+use crate::cli::Reader;
+use crate::cli::migrate::Migrate;
+use crate::config;
+use crate::desk;
+use crate::local;
+use crate::organisation::{self, DEFAULT};
+use crate::out::{Layout, Out};
+use crate::place::Place;
+use crate::refused::{by_database, by_store};
+use check::Checked;
+use serde_json::{Map, Value, json};
+use sluice_core::port::Clock as _;
+use sluice_engine::world::SystemClock;
+use sluice_server::refused::{DATA_UNUSABLE, Refused};
+use sluice_store::transfer::{Carried, Doing, Progress, Transfer, TransferError};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Nothing was moved: somebody works there, or the database is not for it.
+const MIGRATE_REFUSED: &str = "migrate_refused";
+/// What arrived is not what was there.
+pub(super) const MIGRATE_UNVERIFIED: &str = "migrate_unverified";
+/// How often people are told of the progress within a table.
+const TOLD_MS: u64 = 1000;
+
+/// One organisation that is moved.
+struct Moving {
+    name: String,
+    place: Place,
+    transfer: Transfer,
+}
+
+/// What came of one.
+struct Moved {
+    name: String,
+    carried: Vec<Carried>,
+    /// None where it was moved and checked before.
+    checked: Option<Checked>,
+    /// What its file is called now.
+    file: PathBuf,
+}
+
+pub(super) fn run(args: &Migrate, out: &mut Out) -> anyhow::Result<Exit> {
+    desk::here("`migrate`")?;
+    let url = config::database(&args.to, "--to")?;
+    let reader = args.json.reader();
+    let mut held = Vec::new();
+    for (name, dir) in sources(&args.from)? {
+        held.push(begin(name, dir, &url)?);
+    }
+    let mut done = Vec::new();
+    for mut moving in held {
+        let checked =
+            if moving.transfer.has_ended() { None } else { Some(carry(&mut moving, reader, out)?) };
+        done.push((moving, checked));
+    }
+    let mut all = Vec::new();
+    for (Moving { name, place, transfer }, checked) in done {
+        let carried = transfer.carried().to_vec();
+        let file = transfer.retire().map_err(|error| refused(place.dir(), error))?;
+        all.push(Moved { name, carried, checked, file });
+    }
+    tell(&args.from, &all, reader, out)?;
+    Ok(Exit::Done)
+}
+
+/// The organisations whose store is in a directory. Those that were put away before
+/// are done.
+fn sources(dir: &Path) -> Result<Vec<(String, PathBuf)>, Refused> {
+    let mut names = organisation::beside(dir);
+    names.retain(|name| organisation::fits(name) && name != DEFAULT);
+    names.sort();
+    let mut found: Vec<(String, PathBuf)> =
+        names.into_iter().map(|name| (name.clone(), organisation::other(dir, &name))).collect();
+    if dir.join("sluice.db").exists() {
+        found.insert(0, (DEFAULT.to_owned(), dir.to_owned()));
+    }
+    if found.is_empty() {
+        let message = match dir.join("sluice.db.moved").exists() {
+            true => format!("everything of `{}` was moved before", dir.display()),
+            false => format!("there are no runs in `{}`", dir.display()),
+        };
+        let remedy = "name a data directory that runs are kept in, as `--from sqlite:DIR`";
+        return Err(Refused::new(DATA_UNUSABLE, message, remedy));
+    }
+    Ok(found)
+}
+
+fn begin(name: String, dir: PathBuf, url: &str) -> anyhow::Result<Moving> {
+    let organisation = (name != DEFAULT).then(|| name.clone());
+    let place = Place::moved(dir, organisation, url);
+    let schema = place.schema();
+    let begun = Transfer::begin(place.dir(), url, schema.as_deref(), SystemClock.now_ms());
+    let transfer = begun.map_err(|error| refused(place.dir(), error))?;
+    Ok(Moving { name, place, transfer })
+}
+
+/// Copies, compares and verifies one, and makes it a store.
+fn carry(moving: &mut Moving, reader: Reader, out: &mut Out) -> anyhow::Result<Checked> {
+    let Moving { name, place, transfer } = moving;
+    let mut told = Instant::now();
+    let mut failed = Ok(());
+    let mut tell = |progress: Progress| {
+        let is_time = told.elapsed() >= Duration::from_millis(TOLD_MS);
+        if reader == Reader::Person && (is_time || is_worth_telling(&progress)) {
+            told = Instant::now();
+            failed = out.note(&line(name, &progress));
+        }
+        if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let carried = transfer.carry(&mut tell);
+    failed?;
+    carried.map_err(|error| refused(place.dir(), error))?;
+    if reader == Reader::Person {
+        out.note(&format!("{name}: verifying the audit and every run"))?;
+    }
+    let checked = local::wait(check::check(place, transfer))?;
+    transfer.end().map_err(|error| refused(place.dir(), error))?;
+    Ok(checked)
+}
+
+/// The end of a table that takes a while.
+fn is_worth_telling(progress: &Progress) -> bool {
+    progress.doing == Doing::Copying && progress.rows == progress.of && progress.of > 1
+}
+
+fn line(name: &str, progress: &Progress) -> String {
+    let doing = match progress.doing {
+        Doing::Copying => "copied",
+        Doing::Comparing => "compared",
+    };
+    format!("{name}: {doing} {} of {} rows of `{}`", progress.rows, progress.of, progress.table)
+}
+
+fn tell(dir: &Path, all: &[Moved], reader: Reader, out: &mut Out) -> anyhow::Result<()> {
+    if reader == Reader::Program {
+        let organisations: Vec<Value> = all.iter().map(object).collect();
+        return out.json(Layout::Line, &json!({"organisations": organisations}));
+    }
+    for moved in all {
+        let rows: u64 = moved.carried.iter().map(|carried| carried.rows).sum();
+        let frames = moved.carried.iter().find(|carried| carried.table == "frame");
+        let frames = frames.map_or(0, |carried| carried.rows);
+        let said =
+            moved.checked.as_ref().map_or("they were moved before".to_owned(), Checked::said);
+        out.print(&format!("{}: {rows} rows, {frames} of them frames; {said}\n", moved.name))?;
+        out.note(&format!("its store is put away as `{}`", moved.file.display()))?;
+    }
+    out.note(&format!(
+        "keys and workspaces stay in `{0}`: start nodes with `sluice serve --database-url URL \
+         --data {0}`, or with copies of its `seal.key` and `dispatch.key` elsewhere",
+        dir.display()
+    ))
+}
+
+fn object(moved: &Moved) -> Value {
+    let rows: Map<String, Value> = moved
+        .carried
+        .iter()
+        .map(|carried| (carried.table.to_owned(), carried.rows.into()))
+        .collect();
+    let digests: Map<String, Value> = moved
+        .carried
+        .iter()
+        .map(|carried| (carried.table.to_owned(), carried.digest.to_string().into()))
+        .collect();
+    json!({
+        "name": moved.name,
+        "rows": rows,
+        "digests": digests,
+        "moved_before": moved.checked.is_none(),
+        "audit": moved.checked.as_ref().map(|checked| &checked.audit),
+        "runs_folded": moved.checked.as_ref().map(|checked| checked.runs),
+        "runs_unreadable": moved.checked.as_ref().map(|checked| checked.unreadable),
+        "put_away_as": moved.file.display().to_string(),
+    })
+}
+
+/// What a transfer that did not end means to whoever asked for it.
+fn refused(dir: &Path, error: TransferError) -> anyhow::Error {
+    let said = error.to_string();
+    let remedy = match error {
+        TransferError::NoSource { .. } => {
+            let remedy = "name a data directory that runs are kept in, as `--from sqlite:DIR`";
+            return Refused::new(DATA_UNUSABLE, said, remedy).into();
+        }
+        TransferError::Source(error) => return by_store(dir, &error).into(),
+        TransferError::Target(error) => return by_database(&error).into(),
+        TransferError::Busy | TransferError::InUse { .. } => {
+            "stop `sluice serve` and every command that works on the directory, then run it again"
+        }
+        TransferError::TakenOver => "let the other one end, then run it again",
+        TransferError::NotEmpty { .. } => "name a database that nothing of Sluice is in",
+        TransferError::Foreign => {
+            "name a database that nothing of Sluice is in, or drop what was moved to this one"
+        }
+        TransferError::Differs { .. } => {
+            let remedy = "drop what was moved to the database and run it again; the directory is \
+                          as it was";
+            return Refused::new(MIGRATE_UNVERIFIED, said, remedy).into();
+        }
+        TransferError::Read(_) | TransferError::Write(_) | TransferError::Stopped => {
+            let again = "not everything was moved; run the same command again, and it goes on";
+            return anyhow::Error::new(error).context(again);
+        }
+    };
+    Refused::new(MIGRATE_REFUSED, said, remedy).into()
+}

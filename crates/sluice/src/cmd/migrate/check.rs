@@ -1,0 +1,99 @@
+//! Whether what was moved proves what it proved before, and every run is the same.
+
+use super::MIGRATE_UNVERIFIED;
+use crate::key;
+use crate::place::Place;
+use crate::refused::{by_database, by_store};
+use serde_json::Value;
+use sluice_core::evidence::verify::Verifier;
+use sluice_core::port::store::{Filter, Store};
+use sluice_engine::error::LoadError;
+use sluice_engine::examine::Examiner;
+use sluice_engine::world::SystemClock;
+use sluice_server::refused::Refused;
+use sluice_server::service::audit::verify;
+use sluice_store::postgres::Time;
+use sluice_store::sqlite::SqliteStore;
+use sluice_store::transfer::Transfer;
+use std::sync::Arc;
+
+/// Runs listed at once.
+const PAGE: usize = 1000;
+
+/// What was looked at, and found to be in order.
+pub(super) struct Checked {
+    /// What `audit verify` says of the database.
+    pub(super) audit: Value,
+    /// Runs that come to the same in both stores.
+    pub(super) runs: u64,
+    /// Runs that cannot be read in either.
+    pub(super) unreadable: u64,
+}
+
+impl Checked {
+    /// For people.
+    pub(super) fn said(&self) -> String {
+        let number = |name: &str| self.audit[name].as_u64().unwrap_or(0);
+        let [seals, entries, events] = ["seals", "entries", "events"].map(number);
+        let mut said = format!(
+            "compared; {seals} seals, {entries} entries and {events} events verify; \
+             {} runs come to the same",
+            self.runs
+        );
+        if self.unreadable > 0 {
+            said.push_str(&format!(", {} could not be read before either", self.unreadable));
+        }
+        said
+    }
+}
+
+/// Verifies the database's audit, and folds every run from both stores. In the end
+/// the database knows which keys belong to it.
+pub(super) async fn check(place: &Place, transfer: &Transfer) -> anyhow::Result<Checked> {
+    let dir = place.dir();
+    let here = SqliteStore::open(dir, Arc::new(SystemClock));
+    let here = here.map_err(|error| by_store(dir, &error))?;
+    let there = transfer.target(Time::Database).map_err(|error| by_database(&error))?;
+    let mut verifier = Verifier::new(key::public(dir));
+    verify::read(&there, None, &mut verifier).await?;
+    let report = verifier.finish();
+    if !report.is_clean() {
+        let findings = report.findings.len() as u64 + report.more;
+        let message = format!("the audit does not verify: {findings} findings");
+        let remedy = format!(
+            "look at them with `sluice audit verify --data {}`: the directory is as it was",
+            dir.display()
+        );
+        return Err(Refused::new(MIGRATE_UNVERIFIED, message, remedy).into());
+    }
+    let (runs, unreadable) = folds(&here, &there).await?;
+    place.settle(&there).await?;
+    Ok(Checked { audit: verify::object(&report), runs, unreadable })
+}
+
+/// How many runs come to the same, and how many cannot be read.
+async fn folds(here: &dyn Store, there: &dyn Store) -> anyhow::Result<(u64, u64)> {
+    let (one, other) = (Examiner::default(), Examiner::default());
+    let (mut runs, mut unreadable) = (0, 0);
+    let mut filter = Filter { limit: PAGE, ..Filter::default() };
+    loop {
+        let rows = here.list(filter.clone()).await?;
+        let Some(last) = rows.last() else { return Ok((runs, unreadable)) };
+        filter.before = Some(last.run);
+        for run in rows.iter().map(|row| row.run) {
+            match (one.state(here, run).await, other.state(there, run).await) {
+                (Ok(one), Ok(other)) if one == other => runs += 1,
+                (Err(LoadError::Store(error)), _) | (_, Err(LoadError::Store(error))) => {
+                    return Err(error.into());
+                }
+                (Err(_), Err(_)) => unreadable += 1,
+                _ => {
+                    let message = format!("{run} is not the same in both stores");
+                    let remedy = "drop what was moved to the database and run it again; the \
+                                  directory is as it was";
+                    return Err(Refused::new(MIGRATE_UNVERIFIED, message, remedy).into());
+                }
+            }
+        }
+    }
+}
