@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test lint fmt deny bench cluster chaos sim kill fuzz mutants clean
+.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -16,6 +16,7 @@ help:
 	@echo 'make schemathesis  hold a live server against its own description'
 	@echo 'make browser  streams in a real browser, under a server that is killed'
 	@echo 'make console-test  the console in a real browser'
+	@echo 'make screenshots  pictures of every page of the console'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
 	@echo 'make bench    measure the hot paths'
@@ -115,6 +116,10 @@ browser: binary node
 # The console: types, tests, and all of it in a browser, for a bounded time.
 console-test: binary console
 	tools/console.sh $(BINARY)
+
+# Pictures of every page; those that documents show are kept.
+screenshots: binary console
+	tools/screenshots.sh $(BINARY)
 
 lint: cc deny
 	$(CARGO) fmt --all --check

@@ -12,7 +12,7 @@ fi
 npm run --silent api -- "$binary"
 npm run --silent check
 npm run --silent test
-timeout 600 node e2e/console.mjs "$binary" "$chromium"
+timeout 900 node e2e/console.mjs "$binary" "$chromium"
 # What a browser loads before it shows anything.
 first=$(cat dist/assets/index-*.gz | wc -c)
 echo "first files, compressed: $first bytes (at most 358400)"

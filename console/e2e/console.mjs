@@ -6,11 +6,12 @@ import { join } from "node:path";
 import { awayForAWhile, branching, packet, provenance } from "./course.mjs";
 import { looks } from "./looks.mjs";
 import { hostile } from "./hostile.mjs";
+import * as rooms from "./rooms.mjs";
 import { dryRun, editing, keyboard } from "./workflows.mjs";
 import { must, until, World } from "./world.mjs";
 
 const [binary, chromium, pictures] = process.argv.slice(2);
-const LIMIT_MS = 540_000;
+const LIMIT_MS = 840_000;
 setTimeout(() => {
   console.error("the tests of the console took too long");
   process.exit(1);
@@ -229,6 +230,7 @@ const TESTS = {
   keyboard,
   roles,
   hostile,
+  ...rooms.TESTS,
   looks,
 };
 /** Only these, while one works on them: ONLY=editing,looks. */

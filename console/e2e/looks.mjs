@@ -1,12 +1,14 @@
 // Every page, light and dark, wide and narrow: without serious findings of axe, and as pictures.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { furnish, ROOMS } from "./rooms.mjs";
 import { must } from "./world.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWPORTS = { wide: { width: 1360, height: 860 }, narrow: { width: 390, height: 844 } };
+export const VIEWPORTS = { wide: { width: 1360, height: 860 }, narrow: { width: 390, height: 844 } };
 
-async function places(world) {
+/** Pages of every sort, and something to see in each. */
+export async function places(world) {
   const start = async (name, args) => (await world.api(`/api/v1/workflows/${name}/runs`, { args })).run_id;
   const review = await start("vendor-review", { vendor: "Northwind Paper" });
   const brief = await start("daily-brief", {});
@@ -17,6 +19,7 @@ async function places(world) {
   await world.status(review, "paused");
   await world.status(brief, "completed");
   const [asked] = (await world.api(`/api/v1/runs/${review}`)).approvals;
+  const held = await furnish(world);
   return {
     runs: "/runs",
     "run-graph": `/runs/${review}`,
@@ -34,6 +37,8 @@ async function places(world) {
     write: "/workflows?new=yes",
     "run-values": `/runs/${brief}?step=write`,
     "run-large": `/runs/${await large(world)}`,
+    ...ROOMS,
+    "approval-bounds": `/approvals/${held}`,
   };
 }
 
@@ -78,6 +83,14 @@ const STATES = {
   },
 };
 
+/** Goes to a page and waits until it has what it shows. */
+export async function settled(page, address) {
+  await page.goto(address);
+  await page.locator("main h1, main [role=alert]").first().waitFor();
+  await page.locator("main [role=status]", { hasText: "Loading" }).first().waitFor({ state: "detached" });
+  await page.waitForTimeout(450);
+}
+
 /** What axe finds that keeps people out. */
 async function findings(page) {
   await page.evaluate(AXE);
@@ -94,7 +107,6 @@ export async function looks(world) {
     for (const [width, viewport] of Object.entries(VIEWPORTS)) {
       const page = await world.page({ colorScheme, viewport });
       const judge = async (name) => {
-        await page.waitForTimeout(450);
         const picture = world.picture(`${name}-${colorScheme}-${width}`);
         if (picture) await page.screenshot({ path: picture });
         found.push(...(await findings(page)).map((one) => `${name} ${colorScheme} ${width}: ${one}`));
@@ -102,11 +114,11 @@ export async function looks(world) {
         if (wider) found.push(`${name} ${width}: the page is wider than the screen`);
       };
       for (const [name, path] of all) {
-        await page.goto(world.origin + path);
-        await page.locator("main h1, main [role=alert]").first().waitFor();
+        await settled(page, world.origin + path);
         await judge(name);
         for (const [state, reach] of Object.entries(STATES[name] ?? {})) {
           await reach(page);
+          await page.waitForTimeout(450);
           await judge(`${name}-${state}`);
         }
       }

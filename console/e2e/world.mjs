@@ -82,6 +82,13 @@ export class World {
     return (await answer.json()).data;
   }
 
+  /** Writes a row of the registry. */
+  async put(path, body) {
+    const headers = { authorization: `Bearer ${this.admin}`, "content-type": "application/json" };
+    const answer = await fetch(`${this.origin}/api/v1/${path}`, { method: "PUT", headers, body: JSON.stringify(body) });
+    must(answer.ok, `${path}: ${answer.status} ${await answer.clone().text()}`);
+  }
+
   /** A run of a document; its id. */
   async start(document, args = {}) {
     const { run_id } = await this.api("/api/v1/runs", { document, args, default_agent: "mock" });

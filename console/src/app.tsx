@@ -1,5 +1,5 @@
 // The frame of every page: where one can go, who one is, whether the server is there.
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { Inbox } from "./approvals/inbox";
 import { useApprovals } from "./approvals/open";
 import { useLink } from "./link";
@@ -7,11 +7,15 @@ import { Empty, Loading } from "./parts/states";
 import { Link, page, useAddress } from "./route";
 import { RunList } from "./runs/list";
 import { signOut, useMay, useSession } from "./session";
-import { switchTheme, theme } from "./theme";
+import { switchTheme, useTheme } from "./theme";
 import { WorkflowList } from "./workflows/list";
 
 const RunPage = lazy(() => import("./runs/detail"));
 const Launch = lazy(() => import("./workflows/launch"));
+const Governance = lazy(() => import("./governance/room"));
+const Audit = lazy(() => import("./audit/browser"));
+const Cost = lazy(() => import("./cost/page"));
+const Settings = lazy(() => import("./settings/page"));
 
 function Room() {
   const here = page(useAddress().split("?")[0] ?? "/");
@@ -28,6 +32,14 @@ function Room() {
       return <WorkflowList />;
     case "workflow":
       return <Launch key={here.workflow} name={here.workflow} />;
+    case "governance":
+      return <Governance part={here.part} />;
+    case "audit":
+      return <Audit />;
+    case "cost":
+      return <Cost />;
+    case "settings":
+      return <Settings />;
     case "nowhere":
       return (
         <Empty title="There is nothing here">
@@ -41,9 +53,15 @@ function Navigation() {
   const here = page(useAddress().split("?")[0] ?? "/").name;
   const open = useApprovals().data?.length ?? 0;
   const decides = useMay("governance:read");
+  const audits = useMay("audit:read");
+  const rooms = useRef<HTMLElement>(null);
+  // On a phone not all of them fit; where one is should be seen, also when the count comes.
+  useEffect(() => {
+    if (here && open >= 0) rooms.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here, open]);
   const current = (...names: string[]) => (names.includes(here) ? { "aria-current": "page" as const } : {});
   return (
-    <nav aria-label="Rooms">
+    <nav aria-label="Rooms" ref={rooms}>
       <Link href="/runs" {...current("runs", "run")}>
         Runs
       </Link>
@@ -61,6 +79,24 @@ function Navigation() {
       <Link href="/workflows" {...current("workflows", "workflow")}>
         Workflows
       </Link>
+      {decides && (
+        <Link href="/governance" {...current("governance")}>
+          Governance
+        </Link>
+      )}
+      {audits && (
+        <Link href="/audit" {...current("audit")}>
+          Audit
+        </Link>
+      )}
+      {decides && (
+        <Link href="/cost" {...current("cost")}>
+          Cost
+        </Link>
+      )}
+      <Link href="/settings" {...current("settings")}>
+        Settings
+      </Link>
     </nav>
   );
 }
@@ -68,7 +104,7 @@ function Navigation() {
 export function App() {
   const session = useSession();
   const link = useLink();
-  const [shown, setShown] = useState(theme);
+  const { shown } = useTheme();
   const roles = session.roles.join(", ");
   return (
     <div className="frame">
@@ -81,7 +117,7 @@ export function App() {
         <span className="whoami muted small cut" title={`${session.organisation}: ${roles}`}>
           {session.principal} · {roles}
         </span>
-        <button type="button" className="plain" onClick={() => setShown(switchTheme())}>
+        <button type="button" className="plain" onClick={switchTheme}>
           {shown === "dark" ? "Light" : "Dark"}
         </button>
         <button type="button" className="plain" onClick={signOut}>

@@ -23,14 +23,14 @@ export const useLink = (): Link => useSyncExternalStore(subscribe, () => current
 const BEAT_MS = 1_000;
 
 /** Calls `look` when something happened in any run that `matters`, at most once a beat. */
-export function useWhatHappens(matters: (event: Event) => boolean, look: () => void): void {
+export function useWhatHappens(matters: (event: Event) => boolean, look: () => void, beatMs = BEAT_MS): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     const soon = () => {
       timer ??= setTimeout(() => {
         timer = null;
         look();
-      }, BEAT_MS);
+      }, beatMs);
     };
     const stop = follow({
       url: "/api/v1/events",
@@ -49,5 +49,5 @@ export function useWhatHappens(matters: (event: Event) => boolean, look: () => v
       stop();
       if (timer) clearTimeout(timer);
     };
-  }, [matters, look]);
+  }, [matters, look, beatMs]);
 }

@@ -11,6 +11,7 @@ import "./design/base.css";
 import "./design/page.css";
 import "./design/runs.css";
 import "./design/decide.css";
+import "./design/govern.css";
 
 applyTheme();
 const queries = new QueryClient({

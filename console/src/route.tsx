@@ -8,7 +8,15 @@ export type Page =
   | { name: "approval"; approval: string }
   | { name: "workflows" }
   | { name: "workflow"; workflow: string }
+  | { name: "governance"; part: GovernancePart }
+  | { name: "audit" }
+  | { name: "cost" }
+  | { name: "settings" }
   | { name: "nowhere" };
+
+/** The parts of the governance room, in their order. */
+export const GOVERNANCE = ["policies", "budgets", "agents", "gateways"] as const;
+export type GovernancePart = (typeof GOVERNANCE)[number];
 
 function decoded(part: string): string | null {
   try {
@@ -32,6 +40,14 @@ export function page(path: string): Page {
       return name === undefined ? { name: "approvals" } : { name: "approval", approval: name };
     case "workflows":
       return name === undefined ? { name: "workflows" } : { name: "workflow", workflow: name };
+    case "governance": {
+      const part = GOVERNANCE.find((one) => one === (name ?? "policies"));
+      return part === undefined ? { name: "nowhere" } : { name: "governance", part };
+    }
+    case "audit":
+    case "cost":
+    case "settings":
+      return name === undefined ? { name: room } : { name: "nowhere" };
     default:
       return { name: "nowhere" };
   }

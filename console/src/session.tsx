@@ -6,7 +6,18 @@ import { Refusal } from "./parts/states";
 
 export type Session = Schemas["SessionShown"];
 
-export type Permission = "workflow:read" | "workflow:execute" | "run:cancel" | "governance:read" | "governance:approve" | "workflow:write" | "audit:read";
+export type Permission =
+  | "workflow:read"
+  | "workflow:write"
+  | "workflow:execute"
+  | "run:cancel"
+  | "governance:read"
+  | "governance:approve"
+  | "governance:write"
+  | "agent:write"
+  | "gateway:write"
+  | "audit:read"
+  | "token:manage";
 
 const Current = createContext<Session | null>(null);
 

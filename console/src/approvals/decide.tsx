@@ -6,6 +6,8 @@ import { Field } from "../parts/field";
 import { type Draft, empty, read } from "../parts/fields";
 import { Refusal } from "../parts/states";
 import type { Approval } from "./question";
+import { AS_ASKED, boundsOf, tighten, toolsOf } from "./tighten";
+import { Tighter } from "./tighter";
 
 type Answer = "approve" | "reject" | "retry" | "skip" | "abort";
 
@@ -17,6 +19,12 @@ const WORDS: Readonly<Record<Answer, string>> = {
   abort: "Stop the run",
 };
 
+/** Faults of bounds, told apart from those of values that a step asks for. */
+function boundFaults(wrong: Readonly<Record<string, string>>): Record<string, string> {
+  const own = Object.entries(wrong).filter(([name]) => name.startsWith("bound "));
+  return Object.fromEntries(own.map(([name, why]) => [name.slice("bound ".length), why]));
+}
+
 export function Decide({ asked }: { asked: Approval }) {
   const queries = useQueryClient();
   const id = useId();
@@ -26,9 +34,12 @@ export function Decide({ asked }: { asked: Approval }) {
   const [values, setValues] = useState<Record<string, Draft>>(() => empty(wanted));
   const [comment, setComment] = useState("");
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
+  const [tighter, setTighter] = useState(AS_ASKED);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   const reason = comment.trim();
+  const bounds = boundsOf(asked);
+  const tools = toolsOf(asked);
   const answer = async (decision: Answer) => {
     setRefused(null);
     if (decision === "reject" && reason === "") {
@@ -37,11 +48,18 @@ export function Decide({ asked }: { asked: Approval }) {
       return;
     }
     const given = decision === "approve" ? read(wanted, values) : { values: {}, wrong: {} };
-    setWrong(given.wrong);
-    if (Object.keys(given.wrong).length > 0) return;
+    const bound = decision === "approve" && bounds ? tighten(bounds, tools, tighter) : { constraints: {}, wrong: {} };
+    const faults = { ...given.wrong, ...Object.fromEntries(Object.entries(bound.wrong).map(([name, why]) => [`bound ${name}`, why])) };
+    setWrong(faults);
+    if (Object.keys(faults).length > 0) return;
     setBusy(true);
     try {
-      const body = { decision, values: given.values, ...(reason === "" ? {} : { comment: reason }) };
+      const body = {
+        decision,
+        values: given.values,
+        ...(reason === "" ? {} : { comment: reason }),
+        ...(Object.keys(bound.constraints).length === 0 ? {} : { constraints: bound.constraints }),
+      };
       await ask("post", "/api/v1/approvals/{approval}/resolve", { path: { approval: asked.approval_id }, body });
     } catch (error) {
       setRefused(error);
@@ -64,6 +82,9 @@ export function Decide({ asked }: { asked: Approval }) {
           onChange={(draft) => setValues({ ...values, [name]: draft })}
         />
       ))}
+      {bounds && answers.includes("approve") && (
+        <Tighter bounds={bounds} tools={tools} draft={tighter} wrong={boundFaults(wrong)} onChange={setTighter} />
+      )}
       <div className="field">
         <label htmlFor={id}>Comment{answers.includes("reject") && <span className="muted"> (a rejection needs one)</span>}</label>
         <textarea

@@ -1,12 +1,13 @@
 // One question: the exact action, what changed since it was asked, who may decide and until when.
 import type { Schemas } from "../api/client";
-import { Copyable, Moment } from "../parts/figures";
+import { Copyable, money, Moment } from "../parts/figures";
 import { Badge } from "../parts/status";
 import { isNothing, Value, visible, written } from "../parts/value";
 import { Link, runPath } from "../route";
 import { useSession } from "../session";
 import { Decide } from "./decide";
 import { whyNot } from "./may";
+import { ceilingOf, MICRO_CENTS } from "./tighten";
 
 export type Approval = Schemas["Approval"];
 
@@ -44,6 +45,7 @@ export function Question({ asked }: { asked: Approval }) {
 
 function Facts({ asked }: { asked: Approval }) {
   const reasons = asked.reasons ?? [];
+  const ceiling = ceilingOf(asked);
   return (
     <dl className="facts">
       <dt>Asked</dt>
@@ -66,6 +68,12 @@ function Facts({ asked }: { asked: Approval }) {
         {asked.quorum > 1 && ` · ${asked.votes.length} of ${asked.quorum} have approved`}
         {asked.votes.length > 0 && ` (${asked.votes.join(", ")})`}
       </dd>
+      {ceiling !== null && (
+        <>
+          <dt>Cost</dt>
+          <dd>at most {money(ceiling / MICRO_CENTS)}</dd>
+        </>
+      )}
       {reasons.length > 0 && (
         <>
           <dt>Because</dt>

@@ -19,8 +19,13 @@ export function duration(ms: number): string {
 /** Dollars, with as many places as small sums need. */
 export function money(dollars: number): string {
   if (dollars === 0) return "$0";
-  return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
+  return `$${dollars.toFixed(Math.abs(dollars) < 1 ? 4 : 2)}`;
 }
+
+const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
+
+/** The day of a moment, in UTC, as budgets and costs count days. */
+export const dayOf = (ms: number): string => DATE.format(new Date(ms));
 
 /** The time of day. */
 export const clock = (at: string): string => CLOCK.format(new Date(at));

@@ -27,6 +27,15 @@ const TONES: Readonly<Record<string, Tone>> = {
   healthy: "good",
   degraded: "wait",
   offline: "bad",
+  terminated: "bad",
+  error: "bad",
+  deprecated: "wait",
+  sunset: "wait",
+  poc: "wait",
+  permit: "good",
+  forbid: "bad",
+  closed: "bad",
+  held: "wait",
 };
 
 /** The meaning of a status. */

@@ -27,6 +27,7 @@ use sluice_core::run::command::{Command, Dispatching};
 use sluice_core::run::id::RunId;
 use sluice_core::run::letter;
 use sluice_core::run::state::Run;
+use sluice_govern::policy::Policies;
 use sluice_govern::registry::Health;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -177,6 +178,12 @@ impl Engine {
     /// this process can tell.
     pub fn health(&self, gateway: &str) -> (Health, Vec<(u64, Health)>) {
         self.inner.trust.health(gateway)
+    }
+
+    /// The policies that count here whatever the registry says; none where those of
+    /// the registry count.
+    pub fn fixed_policies(&self) -> Option<Arc<Policies>> {
+        self.inner.trust.fixed()
     }
 
     /// A gateway said how it is. That counts for a while where nobody here can

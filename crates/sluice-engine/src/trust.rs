@@ -21,6 +21,7 @@ use health::Pulse;
 use recall::Recall;
 use rules::Rules;
 use sluice_core::port::authority::Patience;
+use sluice_govern::policy::Policies;
 use std::sync::{Arc, Mutex, MutexGuard};
 use waiters::Waiters;
 
@@ -41,6 +42,14 @@ pub(crate) struct Trust {
 impl Trust {
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&held(&self.rules))
+    }
+
+    /// The rules that count whatever the registry says, if there are such.
+    pub(crate) fn fixed(&self) -> Option<Arc<Policies>> {
+        match &self.source {
+            PolicySource::Fixed(policies) => Some(Arc::clone(policies)),
+            PolicySource::Registry => None,
+        }
     }
 }
 

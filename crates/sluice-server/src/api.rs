@@ -25,6 +25,7 @@ mod rows;
 mod runs;
 mod server;
 mod session;
+mod sets;
 mod tokens;
 mod triggers;
 mod workflows;
@@ -48,6 +49,7 @@ pub fn routes() -> Vec<Route> {
     all.extend(audit::routes());
     all.extend(cost::routes());
     all.extend(policies::routes());
+    all.extend(sets::routes());
     all.extend(rows::routes());
     all.extend(registry::routes());
     all.extend(triggers::routes());

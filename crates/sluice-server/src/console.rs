@@ -28,7 +28,8 @@ const EACH_TIME: &str = "no-cache";
 /// The console's first page.
 const INDEX: &str = "index.html";
 /// First parts of the paths that are the console's; each may have one part more.
-const ROOMS: [&str; 3] = ["runs", "approvals", "workflows"];
+const ROOMS: [&str; 7] =
+    ["runs", "approvals", "workflows", "governance", "audit", "cost", "settings"];
 
 #[derive(rust_embed::Embed)]
 #[folder = "../../console/dist"]

@@ -8,7 +8,7 @@ use super::shape::{AuditFact, AuditReport};
 use crate::auth::permission::Permission as P;
 use crate::refused::{Done, NOT_SEALED, Refused};
 use crate::service::Service;
-use crate::service::audit::{self, Cursor, Wanted, packet, verify};
+use crate::service::audit::{self, Cursor, Wanted, back, packet, verify};
 use crate::service::find;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use sluice_core::evidence::key::PublicKey;
 use sluice_core::evidence::seal::Seal;
 use sluice_core::evidence::verify::Verifier;
+use sluice_core::journal::envelope::timestamp;
 
 /// The routes of the audit.
 pub(super) fn routes() -> Vec<Route> {
@@ -38,6 +39,12 @@ pub(super) fn routes() -> Vec<Route> {
             verified_by,
         )
         .lasting(),
+        Route::new(
+            (Method::GET, "/api/v1/audit/seal"),
+            read,
+            "The newest seal there is, and how many came before it",
+            sealed,
+        ),
         Route::new(
             (Method::POST, "/api/v1/audit/seal"),
             read,
@@ -64,11 +71,19 @@ struct AuditQuery {
     run: Option<String>,
     /// Only since this time, in milliseconds since 1970.
     since_ms: Option<u64>,
+    /// Only of this type, as `node_completed`.
+    #[serde(rename = "type")]
+    what: Option<String>,
+    /// Only by whoever has this name.
+    actor: Option<String>,
     /// The `next_cursor` of the page before.
     cursor: Option<String>,
     /// The newest instead of the oldest; not with a cursor.
     #[serde(default)]
     newest: bool,
+    /// Newest first, up to this place: `now`, or the `next_cursor` of such a page, which
+    /// is left out on the last. Such a page may hold fewer than `limit`, or none.
+    before: Option<String>,
     /// About so many.
     #[serde(default = "page")]
     #[schemars(range(min = 1, max = 500))]
@@ -87,7 +102,15 @@ async fn list(ask: Ask<AuditQuery>) -> Done<Reply<Vec<AuditFact>>> {
         categories: words.map(str::to_owned).collect(),
         run,
         since_ms: query.since_ms.unwrap_or(0),
+        what: query.what.clone(),
+        actor: query.actor.clone(),
     };
+    if let Some(place) = &query.before {
+        if query.cursor.is_some() || query.newest {
+            return Err(bad("`before` goes with neither `cursor` nor `newest`").into());
+        }
+        return list_back(ask.service(), place, &wanted, limit).await;
+    }
     let (facts, next) = match &query.cursor {
         None if query.newest => audit::newest(ask.service(), &wanted, limit).await?,
         None => audit::page(ask.service(), Cursor::default(), &wanted, limit).await?,
@@ -98,6 +121,26 @@ async fn list(ask: Ask<AuditQuery>) -> Done<Reply<Vec<AuditFact>>> {
     };
     let shown = facts.iter().map(|fact| AuditFact(fact.object())).collect();
     Ok(Reply::page(shown, Some(next.to_string())))
+}
+
+/// A page from the end.
+async fn list_back(
+    service: &Service,
+    place: &str,
+    wanted: &Wanted,
+    limit: usize,
+) -> Done<Reply<Vec<AuditFact>>> {
+    let end = back::end(service).await?;
+    let upto = match place {
+        "now" => end,
+        text => Cursor::parse(text).ok_or_else(|| bad("the place is none of ours"))?,
+    };
+    // A place that nothing has come to yet is the end.
+    let upto =
+        Cursor { entries: upto.entries.min(end.entries), frames: upto.frames.min(end.frames) };
+    let (facts, next) = back::page(service, upto, wanted, limit).await?;
+    let shown = facts.iter().map(|fact| AuditFact(fact.object())).collect();
+    Ok(Reply::page(shown, next.map(|next| next.to_string())))
 }
 
 /// What is verified.
@@ -178,6 +221,30 @@ async fn seal(ask: Ask) -> Done<Reply<SealShown>> {
         Refused::new(NOT_SEALED, "there is nothing to seal", remedy)
     })?;
     Ok(Reply::ok(SealShown { number: row.number, seal: row.text }))
+}
+
+/// How far everything is sealed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SealedShown {
+    /// The number of the newest seal; 0 where there is none.
+    number: u64,
+    /// When it was made.
+    at: Option<String>,
+    /// The public key that signed it.
+    key: Option<String>,
+    /// Its line, signed.
+    seal: Option<String>,
+}
+
+async fn sealed(ask: Ask) -> Done<Reply<SealedShown>> {
+    let row = packet::newest(&*ask.service().store).await?;
+    let read = row.as_ref().and_then(|row| Seal::parse(&row.text));
+    Ok(Reply::ok(SealedShown {
+        number: row.as_ref().map_or(0, |row| row.number),
+        at: read.as_ref().map(|seal| timestamp(seal.at_ms)),
+        key: read.as_ref().map(|seal| seal.key.to_string()),
+        seal: row.map(|row| row.text),
+    }))
 }
 
 async fn export(ask: Ask) -> Done<Response> {

@@ -45,6 +45,8 @@ struct SessionShown {
     csrf_token: Option<String>,
     /// Until when the session lasts; none without one.
     expires_at: Option<String>,
+    /// The version of the server.
+    version: &'static str,
 }
 
 fn shown<Q, B>(ask: &Ask<Q, B>, csrf: Option<String>, expires_at_ms: Option<u64>) -> SessionShown {
@@ -57,6 +59,7 @@ fn shown<Q, B>(ask: &Ask<Q, B>, csrf: Option<String>, expires_at_ms: Option<u64>
         permissions: caller.permissions.iter().map(|one| one.as_str().to_owned()).collect(),
         csrf_token: csrf,
         expires_at: expires_at_ms.map(timestamp),
+        version: env!("CARGO_PKG_VERSION"),
     }
 }
 

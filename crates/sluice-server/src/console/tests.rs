@@ -37,7 +37,8 @@ async fn text(response: Response) -> String {
 #[tokio::test]
 async fn the_index_answers_to_the_paths_of_the_console_alone() {
     let ours = ["/", "/runs", "/runs/run_1", "/approvals", "/approvals/apr_1", "/workflows"];
-    for path in ours.iter().chain(&["/workflows/vendor-review", "/workflows/a%2Fb"]) {
+    let more = ["/workflows/vendor-review", "/workflows/a%2Fb", "/governance/policies", "/audit"];
+    for path in ours.iter().chain(&more).chain(&["/cost", "/settings"]) {
         let page = answer_from(&files, path, &HeaderMap::new()).expect(path);
         assert_eq!(told(&page, header::CONTENT_TYPE), "text/html; charset=utf-8", "{path}");
         assert_eq!(told(&page, header::CACHE_CONTROL), "no-cache", "{path}");

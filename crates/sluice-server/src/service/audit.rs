@@ -3,6 +3,7 @@
 //! Entries come from the audit, facts of runs from their journals: nothing is
 //! written twice, and what is shown is what was sealed.
 
+pub mod back;
 pub mod fact;
 pub mod packet;
 pub mod verify;
@@ -51,12 +52,20 @@ pub struct Wanted {
     pub run: Option<RunId>,
     /// Only since then.
     pub since_ms: u64,
+    /// Only of this type.
+    pub what: Option<String>,
+    /// Only by them.
+    pub actor: Option<String>,
 }
 
 impl Wanted {
     fn has(&self, fact: &Fact) -> bool {
         let of_run = |run: RunId| fact.resource == ("run".to_owned(), run.to_string());
-        fact.is_of(&self.categories) && fact.at_ms >= self.since_ms && self.run.is_none_or(of_run)
+        fact.is_of(&self.categories)
+            && fact.at_ms >= self.since_ms
+            && self.run.is_none_or(of_run)
+            && self.what.as_ref().is_none_or(|what| *what == fact.what)
+            && (self.actor.is_none() || self.actor == fact.actor)
     }
 }
 

@@ -14,6 +14,7 @@ mod flood;
 mod forecast;
 mod heartbeat;
 mod matrix;
+mod pages;
 mod place;
 mod spelling;
 mod sse;

@@ -69,6 +69,20 @@ fn stop(server: Running) -> Output {
 }
 
 #[test]
+fn policies_that_a_server_is_started_with_are_told_as_such() {
+    let world = world()
+        .file("rules.cedar", "permit (principal, action, resource);\n")
+        .file("sluice.toml", "policies = [\"rules.cedar\"]\n");
+    let address = free();
+    let server = serve(&world, &address);
+    let token = std::fs::read_to_string(world.path().join(".sluice/admin.token")).unwrap();
+    let told = ask(&address, token.trim(), "/api/v1/policy-sets");
+    assert!(told.contains(r#""origin":"files""#) && told.contains("rules.cedar#1"), "{told}");
+    assert!(!told.contains("default.cedar"), "{told}");
+    assert_eq!(stop(server).status.code(), Some(0));
+}
+
+#[test]
 fn the_first_start_makes_a_token_that_only_its_owner_reads() {
     let world = world();
     let file = world.path().join(".sluice/admin.token");

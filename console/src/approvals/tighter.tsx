@@ -1,0 +1,100 @@
+// The form in which an approver tightens what a step may do.
+import { useId } from "react";
+import { money } from "../parts/figures";
+import { visible } from "../parts/value";
+import { type Constraints, MICRO_CENTS, type Tighter as Draft } from "./tighten";
+
+interface Wish {
+  bounds: Constraints;
+  tools: readonly string[];
+  draft: Draft;
+  wrong: Readonly<Record<string, string>>;
+  onChange: (draft: Draft) => void;
+}
+
+export function Tighter({ bounds, tools, draft, wrong, onChange }: Wish) {
+  const places = bounds.environments ?? [];
+  const toggle = (name: string, kept: boolean) =>
+    onChange({ ...draft, without: kept ? draft.without.filter((one) => one !== name) : [...draft.without, name] });
+  const most = bounds.max_cost === undefined ? "no bound is set" : `at most ${money(bounds.max_cost / MICRO_CENTS)}`;
+  const longest = bounds.max_output_tokens === undefined ? "no bound is set" : `at most ${bounds.max_output_tokens}`;
+  return (
+    <details className="tighter">
+      <summary>Tighten what it may do</summary>
+      <div>
+        <p className="muted small">Bounds can become narrower, never wider. What you agree to is the action with these bounds.</p>
+        <div className="pair-of-fields">
+          <Typed name="Most it may cost, in dollars" about={most} value={draft.cost} wrong={wrong.cost} onChange={(cost) => onChange({ ...draft, cost })} />
+          <Typed name="Longest answer, in tokens" about={longest} value={draft.tokens} wrong={wrong.tokens} onChange={(tokens) => onChange({ ...draft, tokens })} />
+        </div>
+        {tools.length > 0 && <Kept title="Tools it may use" names={tools} without={draft.without} wrong={undefined} onToggle={toggle} />}
+        {places.length > 0 && <Kept title="Environments it may touch" names={places} without={draft.without} wrong={wrong.environments} onToggle={toggle} />}
+        <Typed name="Further tools it may not use" about="by commas" value={draft.deny} wrong={undefined} onChange={(deny) => onChange({ ...draft, deny })} />
+        {bounds.data_access !== "read_only" && (
+          <label className="choice">
+            <input type="checkbox" checked={draft.readOnly} onChange={(event) => onChange({ ...draft, readOnly: event.target.checked })} /> It may
+            only read data
+          </label>
+        )}
+      </div>
+    </details>
+  );
+}
+
+interface TypedWish {
+  name: string;
+  about: string;
+  value: string;
+  wrong: string | undefined;
+  onChange: (value: string) => void;
+}
+
+function Typed({ name, about, value, wrong, onChange }: TypedWish) {
+  const id = useId();
+  return (
+    <div className="field">
+      <label htmlFor={id}>
+        {name} <span className="muted small">{about}</span>
+      </label>
+      <input
+        id={id}
+        value={value}
+        aria-invalid={wrong !== undefined}
+        aria-describedby={wrong === undefined ? undefined : `${id}-wrong`}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      {wrong !== undefined && (
+        <span id={`${id}-wrong`} role="alert" className="ink-bad small">
+          {wrong}
+        </span>
+      )}
+    </div>
+  );
+}
+
+interface KeptWish {
+  title: string;
+  names: readonly string[];
+  without: readonly string[];
+  wrong: string | undefined;
+  onToggle: (name: string, kept: boolean) => void;
+}
+
+function Kept({ title, names, without, wrong, onToggle }: KeptWish) {
+  return (
+    <fieldset className="choices">
+      <legend>{title}</legend>
+      {names.map((one) => (
+        <label key={one}>
+          <input type="checkbox" checked={!without.includes(one)} onChange={(event) => onToggle(one, event.target.checked)} />
+          {visible(one)}
+        </label>
+      ))}
+      {wrong !== undefined && (
+        <span role="alert" className="ink-bad small">
+          {wrong}
+        </span>
+      )}
+    </fieldset>
+  );
+}

@@ -1,0 +1,238 @@
+// The audit: what happened, newest first, and whether it is still so.
+import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useRef, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import type { Event } from "../api/follow";
+import { useWhatHappens } from "../link";
+import { useTyped } from "../parts/typed";
+import { clock, Copyable, useTitle } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { words } from "../parts/status";
+import { isNothing, Value, visible } from "../parts/value";
+import { Link, runPath, useWord } from "../route";
+import { useMay } from "../session";
+import { Chain } from "./chain";
+
+type Fact = Schemas["AuditFact"];
+
+const CATEGORIES = ["governance", "execution", "lifecycle", "security", "configuration", "deploy", "routing"];
+const SPANS: readonly [string, string, number][] = [
+  ["hour", "Last hour", 3_600_000],
+  ["day", "Last 24 hours", 86_400_000],
+  ["week", "Last 7 days", 7 * 86_400_000],
+];
+
+/** Everything but what is being said is a fact. */
+const matters = (event: Event) => event.type !== "node.stream.delta" && event.type !== "node.log";
+
+interface Filter {
+  category: string;
+  type: string;
+  actor: string;
+  run: string;
+  span: string;
+}
+
+function useFacts(filter: Filter) {
+  return useInfiniteQuery({
+    queryKey: ["audit", filter],
+    queryFn: async ({ pageParam, signal }) => {
+      const { span, ...typed } = filter;
+      const rest = Object.fromEntries(Object.entries(typed).map(([name, word]) => [name, word.trim()]));
+      const wide = SPANS.find(([word]) => word === span)?.[2];
+      const since_ms = wide === undefined ? null : Date.now() - wide;
+      return ask("get", "/api/v1/audit", { query: { ...rest, since_ms, before: pageParam, limit: 100 }, signal });
+    },
+    initialPageParam: "now",
+    getNextPageParam: (last) => last.meta.next_cursor,
+    placeholderData: keepPreviousData,
+    // What was looked up does not change; what is new is asked for.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export default function Audit() {
+  useTitle("Audit");
+  const may = useMay("audit:read");
+  if (!may) return <Empty title="Your role does not read the audit" />;
+  return (
+    <div className="page">
+      <Facts />
+    </div>
+  );
+}
+
+function Facts() {
+  const queries = useQueryClient();
+  const [category] = useWord("category");
+  const [type] = useWord("type");
+  const [actor] = useWord("actor");
+  const [run] = useWord("run");
+  const [span] = useWord("since");
+  const facts = useFacts({ category, type, actor, run, span });
+  const [news, setNews] = useState(false);
+  const looked = useRef(false);
+  useWhatHappens(
+    matters,
+    useCallback(() => {
+      // The stream begins with a look that nothing happened for.
+      if (looked.current) setNews(true);
+      looked.current = true;
+    }, []),
+  );
+  const rows = facts.data?.pages.flatMap((one) => one.data) ?? [];
+  const filtered = [category, type, actor, run, span].some((word) => word !== "");
+  const renew = () => {
+    setNews(false);
+    void queries.resetQueries({ queryKey: ["audit"] });
+  };
+  return (
+    <>
+      <div className="bar">
+        <h1 className="grow">Audit</h1>
+        <span className="muted" role="status">
+          {news && "Something happened since."}
+        </span>
+        <button type="button" onClick={renew}>
+          {news ? "Show the newest" : "Look again"}
+        </button>
+      </div>
+      <Chain />
+      <Filters />
+      {run !== "" && !facts.error && (
+        <div className="bar">
+          <a className="button" href={`/api/v1/runs/${encodeURIComponent(run)}/audit`} download={`${run}.packet`}>
+            Download the packet of this run
+          </a>
+          <span className="muted small">everything a stranger needs to check it offline</span>
+        </div>
+      )}
+      {facts.error && <Refusal error={facts.error} />}
+      <div className="card">
+        {facts.isPending && !facts.error && <Loading what="the audit" />}
+        {facts.data && rows.length === 0 && !facts.hasNextPage && (
+          <Empty title={filtered ? "Nothing matches" : "Nothing has happened yet"} />
+        )}
+        {facts.data && rows.length === 0 && facts.hasNextPage && <Empty title="Nothing among the newest matches; look further back" />}
+        {rows.length > 0 && <List rows={rows} />}
+      </div>
+      {facts.hasNextPage && (
+        <div className="bar">
+          <button type="button" onClick={() => facts.fetchNextPage()} disabled={facts.isFetchingNextPage}>
+            {facts.isFetchingNextPage ? "Looking…" : "Older"}
+          </button>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** A word of the address that is typed. */
+function Typed({ word, label, hint }: { word: string; label: string; hint: string }) {
+  const [value, setValue] = useWord(word);
+  const [typed, setTyped] = useTyped(value, setValue);
+  return <input type="search" aria-label={label} placeholder={hint} value={typed} onChange={(event) => setTyped(event.target.value)} />;
+}
+
+function Filters() {
+  const [category, setCategory] = useWord("category");
+  const [span, setSpan] = useWord("since");
+  return (
+    <search className="filters audit-filters">
+      <select aria-label="Category" value={category} onChange={(event) => setCategory(event.target.value)}>
+        <option value="">All categories</option>
+        {CATEGORIES.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+      <Typed word="type" label="Type" hint="Type, as step_completed" />
+      <Typed word="actor" label="Who" hint="Who" />
+      <Typed word="run" label="Run" hint="Run" />
+      <select aria-label="When" value={span} onChange={(event) => setSpan(event.target.value)}>
+        <option value="">Any time</option>
+        {SPANS.map(([word, label]) => (
+          <option key={word} value={word}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </search>
+  );
+}
+
+/** Days where one looks from, as the times beside them. */
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "full" });
+
+/** Two facts can be told by where they stand alone. */
+const key = (fact: Fact, at: number) => fact.hash ?? `${fact.at} ${fact.type} ${fact.resource_id} ${at}`;
+
+function List({ rows }: { rows: readonly Fact[] }) {
+  return (
+    <ul className="audit">
+      {rows.map((fact, at) => {
+        const day = DAY.format(new Date(fact.at));
+        const before = rows[at - 1];
+        return (
+          <li key={key(fact, at)}>
+            {(before === undefined || DAY.format(new Date(before.at)) !== day) && <h2 className="day">{day}</h2>}
+            <Line fact={fact} />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function Line({ fact }: { fact: Fact }) {
+  const [open, setOpen] = useState(false);
+  const what = fact.resource_type === "run" ? (fact.step ?? "the run") : `${fact.resource_type} ${fact.resource_id}`;
+  return (
+    <details className="fact" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <time dateTime={fact.at} title={fact.at}>
+          {clock(fact.at)}
+        </time>
+        <span className={`category category-${fact.category}`}>{fact.category}</span>
+        <strong>{words(visible(fact.type))}</strong>
+        <span className="cut">
+          {visible(what)}
+          {fact.resource_type === "run" && <span className="muted mono"> {fact.resource_id.slice(0, 16)}…</span>}
+        </span>
+        <span className="muted cut who">{fact.actor ? `by ${visible(fact.actor)}` : ""}</span>
+      </summary>
+      {open && <Detail fact={fact} />}
+    </details>
+  );
+}
+
+function Detail({ fact }: { fact: Fact }) {
+  const step = fact.step == null ? "" : `&step=${encodeURIComponent(fact.step)}`;
+  return (
+    <div className="fact-detail">
+      <dl className="facts">
+        <dt>When</dt>
+        <dd>{fact.at}</dd>
+        <dt>Of what</dt>
+        <dd>
+          {fact.resource_type === "run" ? (
+            <>
+              <Link href={`${runPath(fact.resource_id)}?view=events${step}`}>{fact.resource_id}</Link>
+              {fact.event_id != null && `, event ${fact.event_id}`} · <Link href={`/audit?run=${encodeURIComponent(fact.resource_id)}`}>only this run</Link>
+            </>
+          ) : (
+            visible(`${fact.resource_type} ${fact.resource_id}`)
+          )}
+        </dd>
+        {fact.hash && (
+          <>
+            <dt>Hash</dt>
+            <dd>
+              <Copyable text={fact.hash} />
+            </dd>
+          </>
+        )}
+      </dl>
+      {!isNothing(fact.detail) && <Value of={fact.detail} label={`Detail of ${fact.type}`} />}
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+// The state of the chain: how far it is sealed, and whether everything is as it was sealed.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { Copyable, Moment, useNow } from "../parts/figures";
+import { Refusal } from "../parts/states";
+import { Badge, words } from "../parts/status";
+import { visible, written } from "../parts/value";
+import { Link, runPath, useWord } from "../route";
+
+type Report = Schemas["AuditReport"];
+interface Finding {
+  place: { seal?: number; writer?: string; seq?: number; run_id?: string; event_id?: number };
+  trouble: string;
+  detail: string;
+}
+
+interface Checked {
+  report: Report;
+  at: string;
+  run: string;
+  /** The newest seal by then. */
+  upto: number;
+}
+
+export function Chain() {
+  const queries = useQueryClient();
+  const [run] = useWord("run");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const sealed = useQuery({
+    queryKey: ["seal"],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/audit/seal", { signal })).data,
+  });
+  const verify = async () => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      const [{ data: report }, newest] = await Promise.all([
+        ask("get", "/api/v1/audit/verify", { query: { run } }),
+        ask("get", "/api/v1/audit/seal"),
+      ]);
+      setChecked({ report, at: new Date().toISOString(), run, upto: newest.data.number });
+      queries.setQueryData(["seal"], newest.data);
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <section className="card chain" aria-label="The chain">
+      <div className="bar">
+        <h2>The chain</h2>
+        <State checked={checked} busy={busy} />
+        <span className="grow" />
+        <Newest />
+        <button type="button" className="primary" onClick={verify} disabled={busy}>
+          {busy ? "Verifying…" : run === "" ? "Verify everything" : "Verify this run"}
+        </button>
+      </div>
+      {sealed.error && !sealed.data && <Refusal error={sealed.error} />}
+      <p className="muted">
+        {sealed.data === undefined ? (
+          "\u00a0"
+        ) : sealed.data.number === 0 ? (
+          "Nothing is sealed yet."
+        ) : (
+          <>
+            Seal {sealed.data.number}
+            {sealed.data.at && (
+              <>
+                , made <Moment at={sealed.data.at} />
+              </>
+            )}
+            {sealed.data.key && (
+              <>
+                , signed by <code title={sealed.data.key}>{sealed.data.key.slice(0, 16)}…</code>
+              </>
+            )}
+            : everything until then is under it.
+          </>
+        )}
+      </p>
+      {refused !== null && <Refusal error={refused} />}
+      <div aria-live="polite">{checked && <Told checked={checked} />}</div>
+    </section>
+  );
+}
+
+function State({ checked, busy }: { checked: Checked | null; busy: boolean }) {
+  if (busy) return <Badge status="running" />;
+  if (!checked) return <Badge status="not verified yet" />;
+  return checked.report.ok ? <Badge status="verified" as="good" /> : <Badge status="broken" as="bad" />;
+}
+
+function Told({ checked }: { checked: Checked }) {
+  useNow(10_000);
+  const { report } = checked;
+  const findings = report.findings as unknown as Finding[];
+  return (
+    <>
+      <p>
+        {report.ok ? "Every hash, chain and signature holds" : `${findings.length + report.more} places do not hold`}
+        {checked.run === "" ? "" : ` for ${visible(checked.run)}`}, up to seal {checked.upto}: {report.events} events of {report.runs} {report.runs === 1 ? "run" : "runs"},{" "}
+        {report.entries} entries, {report.seals} seals. <span className="muted">Verified <Moment at={checked.at} />.</span>
+      </p>
+      {findings.length > 0 && (
+        <table className="findings">
+          <thead>
+            <tr>
+              <th>Trouble</th>
+              <th>Where</th>
+              <th>What</th>
+            </tr>
+          </thead>
+          <tbody>
+            {findings.map((one) => (
+              <tr key={JSON.stringify(one)}>
+                <td>
+                  <Badge status={words(one.trouble)} as="bad" />
+                </td>
+                <td>
+                  {one.place.run_id === undefined ? (
+                    written(Object.entries(one.place).map(([name, value]) => `${name} ${value}`).join(", "))
+                  ) : (
+                    <Link href={`${runPath(one.place.run_id)}?view=events`}>
+                      {one.place.run_id}, event {one.place.event_id}
+                    </Link>
+                  )}
+                </td>
+                <td>{visible(one.detail)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}
+
+/** The newest seal, to be kept elsewhere: a copy outside shows when everything is rolled back. */
+function Newest() {
+  const queries = useQueryClient();
+  const [seal, setSeal] = useState<Schemas["SealShown"] | null>(null);
+  const [refused, setRefused] = useState<unknown>(null);
+  const take = async () => {
+    setRefused(null);
+    try {
+      setSeal((await ask("post", "/api/v1/audit/seal")).data);
+      void queries.invalidateQueries({ queryKey: ["seal"] });
+    } catch (error) {
+      setRefused(error);
+    }
+  };
+  if (refused !== null) return <Refusal error={refused} />;
+  if (seal) {
+    return (
+      <span className="small">
+        Keep it elsewhere: <Copyable text={seal.seal} shown={`seal ${seal.number}`} />
+      </span>
+    );
+  }
+  return (
+    <button type="button" onClick={take}>
+      Take the newest seal
+    </button>
+  );
+}

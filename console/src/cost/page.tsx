@@ -1,0 +1,171 @@
+// What work has cost: over time, by what it was done for.
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback } from "react";
+import { ask } from "../api/client";
+import type { Event } from "../api/follow";
+import { useWhatHappens } from "../link";
+import { Bars, ink, SERIES } from "../parts/chart";
+import { dayOf, money, useNow, useTitle } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { visible } from "../parts/value";
+import { Link, useWord } from "../route";
+import { useMay } from "../session";
+import { type Bucket, type By, type Cost, seriesOf, starts, type Total, totals, values } from "./series";
+
+const DAY_MS = 86_400_000;
+const SPANS: readonly [string, string, number, Bucket][] = [
+  ["day", "Last 24 hours", DAY_MS, "hour"],
+  ["week", "Last 7 days", 6 * DAY_MS, "day"],
+  ["month", "Last 30 days", 29 * DAY_MS, "day"],
+  ["quarter", "Last 13 weeks", 90 * DAY_MS, "week"],
+  ["year", "Last 12 months", 335 * DAY_MS, "month"],
+];
+const BYS: readonly By[] = ["workflow", "agent", "model"];
+
+const matters = (event: Event) => event.type === "node.completed";
+/** How often costs are looked up while much happens. */
+const BEAT_MS = 5_000;
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", hourCycle: "h23", timeZone: "UTC" });
+const MONTH = new Intl.DateTimeFormat(undefined, { month: "short", year: "2-digit", timeZone: "UTC" });
+
+/** A bucket in few letters. */
+function short(bucket: Bucket, at: number): string {
+  if (bucket === "hour") return `${HOUR.format(at)}:00`;
+  return bucket === "month" ? MONTH.format(at) : dayOf(at);
+}
+
+export default function CostPage() {
+  useTitle("Cost");
+  const may = useMay("governance:read");
+  if (!may) return <Empty title="Your role does not look at costs" />;
+  return <Costs />;
+}
+
+function Costs() {
+  const queries = useQueryClient();
+  const [word, setWord] = useWord("span");
+  const [byWord, setBy] = useWord("by");
+  const by = BYS.find((one) => one === byWord) ?? "workflow";
+  const [span, , wide, bucket] = SPANS.find(([one]) => one === word) ?? (SPANS[1] as (typeof SPANS)[number]);
+  const now = useNow(60_000);
+  const [from] = starts(bucket, now - wide, now);
+  const costs = useQuery({
+    queryKey: ["cost", by, bucket, from],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: from }, signal })).data,
+    placeholderData: keepPreviousData,
+  });
+  useWhatHappens(
+    matters,
+    useCallback(() => void queries.invalidateQueries({ queryKey: ["cost"] }), [queries]),
+    BEAT_MS,
+  );
+  return (
+    <div className="page">
+      <div className="bar">
+        <h1 className="grow">Cost</h1>
+        <select className="fit" aria-label="By" value={by} onChange={(event) => setBy(event.target.value === "workflow" ? "" : event.target.value)}>
+          {BYS.map((one) => (
+            <option key={one} value={one}>
+              By {one}
+            </option>
+          ))}
+        </select>
+        <select className="fit" aria-label="Time" value={span} onChange={(event) => setWord(event.target.value === "week" ? "" : event.target.value)}>
+          {SPANS.map(([one, label]) => (
+            <option key={one} value={one}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      {costs.error && <Refusal error={costs.error} />}
+      {costs.isPending && !costs.error && (
+        <div className="card">
+          <Loading what="costs" />
+        </div>
+      )}
+      {costs.data && <Drawn rows={costs.data} by={by} bucket={bucket} buckets={starts(bucket, now - wide, now)} />}
+    </div>
+  );
+}
+
+interface DrawnWish {
+  rows: readonly Cost[];
+  by: By;
+  bucket: Bucket;
+  buckets: readonly number[];
+}
+
+function Drawn({ rows, by, bucket, buckets }: DrawnWish) {
+  const sums = totals(rows, by);
+  const names = seriesOf(sums, SERIES);
+  const table = values(rows, by, names, buckets);
+  const all = sums.reduce((sum, one) => sum + one.cost, 0);
+  if (sums.length === 0) {
+    return (
+      <div className="card">
+        <Empty title="Nothing was spent in this time">
+          <span>What steps cost shows here as they complete.</span>
+        </Empty>
+      </div>
+    );
+  }
+  const bars = buckets.map((at, place) => ({ label: short(bucket, at), values: table[place] ?? [] }));
+  return (
+    <div className="costs">
+      <section className="card cost-chart" aria-label="Over time">
+        <p>
+          <strong className="sum">{money(all)}</strong> <span className="muted">in all, by {bucket} (UTC)</span>
+        </p>
+        <Bars label={`Cost by ${bucket} and ${by}, ${money(all)} in all`} bars={bars} names={names} write={money} />
+        <ul className="legend">
+          {names.map((name, at) => (
+            <li key={name}>
+              <i className={ink(at)} /> {visible(name)}
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section className="card table" aria-label={`By ${by}`}>
+        <Sums sums={sums} all={all} by={by} names={names} />
+      </section>
+    </div>
+  );
+}
+
+const COUNT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+
+function Sums({ sums, all, by, names }: { sums: readonly Total[]; all: number; by: By; names: readonly string[] }) {
+  return (
+    <table className="sums-table">
+      <thead>
+        <tr>
+          <th>{by}</th>
+          <th className="right">Cost</th>
+          <th className="right">Share</th>
+          <th className="right">Tokens in / out</th>
+          <th className="right">Steps</th>
+        </tr>
+      </thead>
+      <tbody>
+        {sums.map((one) => {
+          const at = names.indexOf(one.name);
+          return (
+            <tr key={one.name}>
+              <td className="wraps">
+                <i className={`dot ${ink(at < 0 ? SERIES - 1 : at)}`} />{" "}
+                {by === "workflow" ? <Link href={`/runs?workflow=${encodeURIComponent(one.name)}`}>{visible(one.name)}</Link> : visible(one.name)}
+              </td>
+              <td className="right">{money(one.cost)}</td>
+              <td className="right">{all > 0 ? `${((100 * one.cost) / all).toFixed(0)} %` : ""}</td>
+              <td className="right">
+                {COUNT.format(one.input)} / {COUNT.format(one.output)}
+              </td>
+              <td className="right">{COUNT.format(one.steps)}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,144 @@
+// Agents: who works, how far they are trusted, what bounds them.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { ask } from "../api/client";
+import { money, useNow } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { Badge, words } from "../parts/status";
+import { visible } from "../parts/value";
+import { useMay } from "../session";
+import { span } from "./burn";
+import { type Agent, type Gateway, useAgents, useGateways } from "./rows";
+
+export function Agents() {
+  const agents = useAgents();
+  const gateways = useGateways();
+  const monthMs = span("monthly", useNow(600_000)).fromMs;
+  const month = useQuery({
+    queryKey: ["month", monthMs],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/cost", { query: { bucket: "month", by: "agent", since_ms: monthMs }, signal })).data,
+  });
+  if (agents.error && !agents.data) return <Refusal error={agents.error} />;
+  if (!agents.data) return <Loading what="agents" />;
+  if (agents.data.length === 0) {
+    return (
+      <div className="card">
+        <Empty title="No agents yet">
+          <code>sluice apply -f FILE</code>
+        </Empty>
+      </div>
+    );
+  }
+  return (
+    <div className="card table stacks">
+      <table>
+        <thead>
+          <tr>
+            <th>Agent</th>
+            <th>Status</th>
+            <th>Trust</th>
+            <th>Works through</th>
+            <th>Bounds</th>
+            <th className="right">This month</th>
+            <th>
+              <span className="sr">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {agents.data.map((one) => (
+            <Line
+              key={one.id}
+              agent={one}
+              gateways={gateways.data ?? []}
+              spent={month.data ? (month.data.find((row) => row.agent === one.id)?.cost ?? 0) : null}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The gateways that an agent can be sent through. */
+export function reachable(agent: Agent, gateways: readonly Gateway[]): string[] {
+  if (agent.gateway !== undefined) return [agent.gateway];
+  const offers = (one: Gateway) => (agent.capabilities ?? []).every((wanted) => (one.capabilities ?? []).includes(wanted));
+  const takes = (one: Gateway) => (one.agents ?? []).length === 0 || (one.agents ?? []).includes(agent.id);
+  return gateways.filter((one) => takes(one) && offers(one) && agent.trust_level >= one.min_trust_level).map((one) => one.id);
+}
+
+function bounds(agent: Agent): string[] {
+  const all = [];
+  if (agent.max_concurrent_steps !== undefined) all.push(`${agent.max_concurrent_steps} at once`);
+  if (agent.rate) all.push(`${agent.rate.limit} in ${agent.rate.window_s} s`);
+  if (agent.budget_monthly_cents !== undefined) all.push(`${money(agent.budget_monthly_cents / 100)} a month`);
+  if (agent.tools?.allow) all.push(`tools ${agent.tools.allow.join(", ") || "none"}`);
+  if (agent.tools?.deny && agent.tools.deny.length > 0) all.push(`never ${agent.tools.deny.join(", ")}`);
+  return all;
+}
+
+function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gateway[]; spent: number | null }) {
+  const through = reachable(agent, gateways);
+  const trust = `trust ${agent.trust_level} of 10`;
+  return (
+    <tr>
+      <td>
+        <strong>{visible(agent.id)}</strong>
+        <span className="about">
+          {visible([agent.name, agent.model].filter(Boolean).join(" · "))}
+        </span>
+      </td>
+      <td>
+        <Badge status={agent.status} as={agent.status === "idle" ? "good" : agent.status === "paused" ? "wait" : undefined} />
+        <span className="about">
+          {words(agent.phase)}
+          {agent.phase === "poc" && ", budgets and trust are only observed"}
+        </span>
+      </td>
+      <td data-label="Trust">
+        <span className="trust" role="img" aria-label={trust} title={trust}>
+          <i style={{ width: `${agent.trust_level * 10}%` }} />
+        </span>{" "}
+        <span className="small">{agent.trust_level}</span>
+      </td>
+      <td className="wraps" data-label="Through">{visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}</td>
+      <td className="wraps" data-label="Bounds">{visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}</td>
+      <td className="right" data-label="This month">
+        {spent === null ? "–" : money(spent)}
+      </td>
+      <td className="right">
+        <Course agent={agent} />
+      </td>
+    </tr>
+  );
+}
+
+function Course({ agent }: { agent: Agent }) {
+  const may = useMay("agent:write");
+  const queries = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  const paused = agent.status === "paused";
+  if (!may || !["idle", "running", "paused"].includes(agent.status)) return null;
+  const turn = async () => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      await ask("patch", "/api/v1/agents/{name}", { path: { name: agent.id }, body: { status: paused ? "idle" : "paused" } });
+      await queries.invalidateQueries({ queryKey: ["agents"] });
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" disabled={busy} onClick={turn} aria-label={`${paused ? "Resume" : "Pause"} ${agent.id}`}>
+        {paused ? "Resume" : "Pause"}
+      </button>
+      {refused !== null && <Refusal error={refused} />}
+    </>
+  );
+}

@@ -1,0 +1,283 @@
+// A changed set of policies, tried on what was decided before, and then stored.
+import { useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { Confirm } from "../parts/confirm";
+import { Moment } from "../parts/figures";
+import { Empty, Refusal } from "../parts/states";
+import { Badge } from "../parts/status";
+import { visible } from "../parts/value";
+import { Link, runPath } from "../route";
+import { useMay } from "../session";
+import { changed, type Files, NAME, textsOf } from "./texts";
+
+type Set = Schemas["SetShown"];
+
+interface Differs {
+  run_id: string;
+  node_id: string;
+  event_id: number;
+  at: string;
+  was: string;
+  would_be: string;
+  because: string[];
+}
+interface Compared {
+  decisions: number;
+  differ: number;
+  unknown: number;
+  data: Differs[];
+}
+interface Tried {
+  /** What was tried, so that what is stored is what was tried. */
+  of: string;
+  found: Compared;
+}
+
+const SPANS: readonly [string, string][] = [
+  ["86400", "The last day"],
+  ["604800", "The last 7 days"],
+  ["2592000", "The last 30 days"],
+  ["", "Everything"],
+];
+
+interface Wish {
+  active: Set;
+  shadow: Set | null;
+  onReset: () => void;
+}
+
+export function BackTest({ active, shadow, onReset }: Wish) {
+  const [files, setFiles] = useState<Files>(() => textsOf(active));
+  const [span, setSpan] = useState("604800");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  const [tried, setTried] = useState<Tried | null>(null);
+  const differing = changed(textsOf(active), files);
+  const test = async () => {
+    setBusy(true);
+    setRefused(null);
+    const of = JSON.stringify(files);
+    try {
+      const body = { files, ...(span === "" ? {} : { since_s: Number(span) }) };
+      const { data } = await ask("post", "/api/v1/policies/test", { body });
+      setTried({ of, found: data as unknown as Compared });
+    } catch (error) {
+      setTried(null);
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const fresh = tried !== null && tried.of === JSON.stringify(files);
+  return (
+    <section className="card" aria-label="Back-test">
+      <div className="bar card-head">
+        <h2>Try a change on the past</h2>
+        <span className="muted small">every recorded decision is made again with these policies; nothing is enforced</span>
+      </div>
+      <div className="backtest">
+        <Editor files={files} differing={differing} active={active} shadow={shadow} onChange={setFiles} />
+        <div className="bar">
+          <select aria-label="Decisions of" value={span} onChange={(event) => setSpan(event.target.value)}>
+            {SPANS.map(([word, label]) => (
+              <option key={word} value={word}>
+                {label}
+              </option>
+            ))}
+          </select>
+          <button type="button" className="primary" disabled={busy} onClick={test}>
+            {busy ? "Trying…" : "Try it on the past"}
+          </button>
+          {fresh && differing.length > 0 && <Store files={files} active={active} shadow={shadow} onDone={onReset} />}
+        </div>
+        {refused !== null && <Refusal error={refused} />}
+        <div aria-live="polite">{tried && <Found found={tried.found} stale={!fresh} />}</div>
+      </div>
+    </section>
+  );
+}
+
+interface EditorWish {
+  files: Files;
+  differing: readonly string[];
+  active: Set;
+  shadow: Set | null;
+  onChange: (files: Files) => void;
+}
+
+/** The files of the set that is tried, one of them at a time. */
+function Editor({ files, differing, active, shadow, onChange }: EditorWish) {
+  const id = useId();
+  const names = Object.keys(files);
+  const [wanted, setWanted] = useState("");
+  const chosen = files[wanted] === undefined ? (names[0] ?? "") : wanted;
+  const add = (name: string) => {
+    onChange({ ...files, [name]: "" });
+    setWanted(name);
+  };
+  return (
+    <>
+      <div className="bar">
+        <select aria-label="File" value={chosen} onChange={(event) => setWanted(event.target.value)}>
+          {names.map((name) => (
+            <option key={name} value={name}>
+              {differing.includes(name) ? `${name} (changed)` : name}
+            </option>
+          ))}
+        </select>
+        <Add names={names} onAdd={add} />
+        <span className="grow" />
+        {shadow && (
+          <button type="button" onClick={() => onChange(textsOf(shadow))}>
+            Take the shadow set
+          </button>
+        )}
+        {differing.length > 0 && (
+          <button type="button" onClick={() => onChange(textsOf(active))}>
+            Undo all changes
+          </button>
+        )}
+      </div>
+      <label className="sr" htmlFor={id}>
+        Text of {chosen}
+      </label>
+      <textarea
+        id={id}
+        className="mono editor"
+        rows={10}
+        spellCheck={false}
+        value={files[chosen] ?? ""}
+        onChange={(event) => onChange({ ...files, [chosen]: event.target.value })}
+      />
+    </>
+  );
+}
+
+function Add({ names, onAdd }: { names: readonly string[]; onAdd: (name: string) => void }) {
+  const [name, setName] = useState("");
+  const fits = NAME.test(name) && !names.includes(name);
+  return (
+    <form
+      className="bar"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!fits) return;
+        onAdd(name);
+        setName("");
+      }}
+    >
+      <input aria-label="Name of a new file" placeholder="new-file.cedar" value={name} onChange={(event) => setName(event.target.value)} />
+      <button type="submit" disabled={!fits}>
+        Add a file
+      </button>
+    </form>
+  );
+}
+
+interface StoreWish {
+  files: Files;
+  active: Set;
+  shadow: Set | null;
+  onDone: () => void;
+}
+
+/** Stores what was tried, that and nothing else: in shadow, or in force. */
+function Store({ files, active, shadow, onDone }: StoreWish) {
+  const may = useMay("governance:write");
+  const queries = useQueryClient();
+  const [where, setWhere] = useState<"shadow" | "active" | null>(null);
+  // What a server reads from files is changed there.
+  if (!may || active.origin === "files") return null;
+  const store = async () => {
+    const row = (name: string) => (where === "shadow" ? `shadow/${name}` : name);
+    const rows = Object.entries(files).map(([name, text]) => ({ kind: "policy", name: row(name), body: { text, set: where } }));
+    const there = where === "shadow" ? shadow : active.origin === "stored" ? active : null;
+    const gone = (there?.files ?? []).filter((file) => files[file.name] === undefined);
+    const remove = gone.map((file) => ({ kind: "policy", name: row(file.name) }));
+    await ask("post", "/api/v1/apply", { body: { rows, remove } });
+    await queries.invalidateQueries({ queryKey: ["policies"] });
+    onDone();
+  };
+  return (
+    <>
+      <button type="button" onClick={() => setWhere("shadow")}>
+        Put in shadow…
+      </button>
+      <button type="button" className="danger" onClick={() => setWhere("active")}>
+        Put in force…
+      </button>
+      {where && (
+        <Confirm
+          title={where === "shadow" ? "Put these policies in shadow?" : "Put these policies in force?"}
+          act={where === "shadow" ? "Put in shadow" : "Put in force"}
+          danger={where === "active"}
+          onClose={() => setWhere(null)}
+          onAct={store}
+        >
+          <p>
+            {where === "shadow"
+              ? "They are evaluated and recorded with every decision from now on, and change none."
+              : "Every decision from now on is made by them. What people agreed to holds unless a policy that matched it has changed."}
+          </p>
+          <p className="muted small">{Object.keys(files).join(", ")}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function Found({ found, stale }: { found: Compared; stale: boolean }) {
+  return (
+    <div className="found">
+      <p>
+        <strong>
+          {found.differ === 0
+            ? `None of ${found.decisions} decisions would differ.`
+            : `${found.differ} of ${found.decisions} decisions would differ.`}
+        </strong>
+        {found.unknown > 0 && <span className="muted"> {found.unknown} could not be judged: what was seen then is erased, or the set is not known any more.</span>}
+        {stale && <span className="ink-wait"> The policies were changed since; try again.</span>}
+      </p>
+      {found.decisions === 0 && <Empty title="Nothing was decided in that time" />}
+      {found.data.length > 0 && (
+        <div className="table stacks">
+          <table>
+            <thead>
+              <tr>
+                <th>Was</th>
+                <th>Would be</th>
+                <th>Step</th>
+                <th>Because</th>
+                <th>When</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.data.map((one) => (
+                <tr key={`${one.run_id} ${one.event_id}`}>
+                  <td>
+                    <Badge status={one.was} />
+                  </td>
+                  <td data-label="→">
+                    <Badge status={one.would_be} />
+                  </td>
+                  <td>
+                    <Link href={`${runPath(one.run_id)}?step=${encodeURIComponent(one.node_id)}`}>{visible(one.node_id)}</Link>{" "}
+                    <span className="muted mono small" title={one.run_id}>
+                      {one.run_id.slice(0, 16)}…
+                    </span>
+                  </td>
+                  <td className="wraps">{visible(one.because.join(", "))}</td>
+                  <td>
+                    <Moment at={one.at} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {found.differ > found.data.length && <p className="muted small">The first {found.data.length} are shown.</p>}
+    </div>
+  );
+}

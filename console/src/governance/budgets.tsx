@@ -1,0 +1,229 @@
+// Budgets: what may be spent, what is, and how it went down.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { ask } from "../api/client";
+import { Chart, Heights } from "../parts/chart";
+import { Confirm } from "../parts/confirm";
+import { clock, dayOf, money, Moment, useNow } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { Badge, type Tone } from "../parts/status";
+import { visible } from "../parts/value";
+import { useMay } from "../session";
+import { points, span, toldBy, usedUpMs } from "./burn";
+import { type Budget, useBudgets } from "./rows";
+
+const HOUR_MS = 3_600_000;
+const PERIODS: Readonly<Record<Budget["period"], string>> = {
+  daily: "a day",
+  weekly: "a week",
+  monthly: "a month",
+  total: "in all",
+};
+
+export function Budgets() {
+  const budgets = useBudgets();
+  if (budgets.error && !budgets.data) return <Refusal error={budgets.error} />;
+  if (!budgets.data) return <Loading what="budgets" />;
+  if (budgets.data.length === 0) {
+    return (
+      <div className="card">
+        <Empty title="No budgets">
+          <span>Only what a step, a role or an agent may cost bounds spending.</span>
+          <code>sluice budgets set everything scope=global period=monthly amount_cents=10000</code>
+        </Empty>
+      </div>
+    );
+  }
+  return (
+    <ul className="budgets">
+      {budgets.data.map((one) => (
+        <li key={one.id}>
+          <One budget={one} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** How a budget is, in a word. */
+function state(budget: Budget): [string, Tone] {
+  const cap = budget.amount_cents / 100;
+  const part = cap > 0 ? (Number(budget.spent) + Number(budget.reserved)) / cap : 1;
+  if (budget.enabled === false) return ["does not count", "calm"];
+  if (budget.closed) return ["closed", "bad"];
+  if (part >= 1) return ["used up", "bad"];
+  if (part >= 0.8) return ["over 80 %", "wait"];
+  if (part >= 0.5) return ["over 50 %", "busy"];
+  return ["open", "good"];
+}
+
+function One({ budget }: { budget: Budget }) {
+  const cap = budget.amount_cents / 100;
+  const [spent, reserved, overrun] = [Number(budget.spent), Number(budget.reserved), Number(budget.overrun)];
+  const [word, tone] = state(budget);
+  const whose = budget.scope === "global" ? "everything" : `${budget.scope} ${budget.of ?? "of any name"}`;
+  return (
+    <article className="card budget" aria-label={`Budget ${budget.id}`}>
+      <div className="bar">
+        <h2>{visible(budget.id)}</h2>
+        <Badge status={word} as={tone} />
+        <span className="muted grow">
+          {money(cap)} {PERIODS[budget.period]} for {visible(whose)}
+        </span>
+        <Course budget={budget} />
+      </div>
+      <Meter cap={cap} spent={spent} reserved={reserved} />
+      <dl className="sums">
+        <Sum name="Spent" value={money(spent)} />
+        <Sum name="Reserved" value={money(reserved)} />
+        <Sum name="Left" value={money(Number(budget.left))} />
+        {overrun > 0 && <Sum name="Beyond the cap" value={money(overrun)} />}
+        {budget.period !== "total" && <Ends budget={budget} />}
+      </dl>
+      <Burn budget={budget} />
+    </article>
+  );
+}
+
+const Sum = ({ name, value }: { name: string; value: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{value}</dd>
+  </div>
+);
+
+function Ends({ budget }: { budget: Budget }) {
+  const now = useNow(60_000);
+  return (
+    <div>
+      <dt>Starts anew</dt>
+      <dd>
+        <Moment at={new Date(span(budget.period, now).toMs).toISOString()} />
+      </dd>
+    </div>
+  );
+}
+
+/** Spent and reserved against the cap, with the marks that raise alerts. */
+function Meter({ cap, spent, reserved }: { cap: number; spent: number; reserved: number }) {
+  const part = (value: number) => `${Math.min(100, cap > 0 ? (100 * value) / cap : 100)}%`;
+  const label = `${money(spent)} spent and ${money(reserved)} reserved of ${money(cap)}`;
+  return (
+    <div className="meter" role="img" aria-label={label} title={label}>
+      <i className={spent >= cap ? "full" : "spent"} style={{ width: part(spent) }} />
+      <i className="reserved" style={{ left: part(spent), width: part(Math.max(0, Math.min(reserved, cap - spent))) }} />
+      <b style={{ left: "50%" }} />
+      <b style={{ left: "80%" }} />
+    </div>
+  );
+}
+
+/** What is left, from the beginning of the period until now. */
+function Burn({ budget }: { budget: Budget }) {
+  const now = useNow(60_000);
+  const by = toldBy(budget);
+  const bucket = budget.period === "daily" || budget.period === "weekly" ? "hour" : "day";
+  const { fromMs, toMs } = span(budget.period, now);
+  const costs = useQuery({
+    queryKey: ["burn", by, bucket, fromMs],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: fromMs }, signal })).data,
+    enabled: by !== null,
+  });
+  if (by === null) return <p className="muted small">Costs are not kept by {budget.scope}, so how it went down cannot be drawn.</p>;
+  if (costs.error && !costs.data) return <Refusal error={costs.error} />;
+  const line = points(budget, costs.data ?? [], bucket === "hour" ? HOUR_MS : 24 * HOUR_MS, now);
+  const cap = budget.amount_cents / 100;
+  const end = usedUpMs(budget, now);
+  return (
+    <>
+      <Chart height={150} label={`What was left of ${budget.id}: from ${money(line[0]?.left ?? cap)} to ${money(line.at(-1)?.left ?? cap)}`}>
+        {(frame) => {
+          const x = (atMs: number) => frame.left + ((atMs - fromMs) / Math.max(1, toMs - fromMs)) * (frame.right - frame.left);
+          const y = (left: number) => frame.bottom - Math.max(0, Math.min(1, cap > 0 ? left / cap : 0)) * (frame.bottom - frame.top);
+          let path = "";
+          for (const [at, one] of line.entries()) {
+            path += `${at === 0 ? "M" : "L"}${x(one.atMs)} ${y(one.left)}`;
+          }
+          return (
+            <>
+              <Heights frame={frame} top={cap} write={money} />
+              <path className="burnt" d={`${path}V${frame.bottom}H${frame.left}Z`} />
+              {budget.period !== "total" && <line className="even" x1={frame.left} y1={frame.top} x2={frame.right} y2={frame.bottom} />}
+              <path className="burn" d={path} />
+              <line className="now" x1={x(now)} x2={x(now)} y1={frame.top} y2={frame.bottom} />
+              <text className="tick" x={frame.left} y={frame.bottom + 16}>
+                {dayOf(fromMs)}
+              </text>
+              <text className="tick" x={frame.right} y={frame.bottom + 16} textAnchor="end">
+                {budget.period === "total" ? "now" : dayOf(toMs)}
+              </text>
+            </>
+          );
+        }}
+      </Chart>
+      <p className={`small ${end === null ? "muted" : "ink-wait"}`}>
+        {end === null
+          ? budget.period === "total"
+            ? "What was left over the last 30 days."
+            : "What is left, beside an even pace (dashed)."
+          : `At this pace nothing is left by ${budget.period === "daily" ? clock(new Date(end).toISOString()) : dayOf(end)}.`}
+      </p>
+    </>
+  );
+}
+
+/** What may be done about a budget. */
+function Course({ budget }: { budget: Budget }) {
+  const may = useMay("governance:write");
+  const queries = useQueryClient();
+  const id = useId();
+  const [asked, setAsked] = useState<"cap" | "reopen" | null>(null);
+  const [draft, setDraft] = useState("");
+  if (!may) return null;
+  const path = { name: budget.id };
+  const act = async () => {
+    if (asked === "reopen") await ask("post", "/api/v1/budgets/{name}/reopen", { path });
+    else {
+      const dollars = Number(draft);
+      if (draft.trim() === "" || !Number.isFinite(dollars) || dollars < 0) throw new Error("a cap is a sum in dollars, as 150 or 12.50");
+      await ask("patch", "/api/v1/budgets/{name}", { path, body: { amount_cents: Number((dollars * 100).toFixed(6)) } });
+    }
+    await queries.invalidateQueries({ queryKey: ["budgets"] });
+  };
+  return (
+    <span className="bar">
+      {budget.closed && (
+        <button type="button" onClick={() => setAsked("reopen")}>
+          Accept the overrun…
+        </button>
+      )}
+      <button
+        type="button"
+        onClick={() => {
+          setDraft(String(budget.amount_cents / 100));
+          setAsked("cap");
+        }}
+      >
+        Change the cap…
+      </button>
+      {asked && (
+        <Confirm
+          title={asked === "cap" ? `The cap of ${budget.id}` : `Accept what was spent beyond ${budget.id}?`}
+          act={asked === "cap" ? "Set the cap" : "Accept it"}
+          onClose={() => setAsked(null)}
+          onAct={act}
+        >
+          {asked === "cap" ? (
+            <div className="field">
+              <label htmlFor={id}>Dollars, {PERIODS[budget.period]}</label>
+              <input id={id} inputMode="decimal" value={draft} onChange={(event) => setDraft(event.target.value)} />
+              <span className="muted small">Steps that wait for money are decided anew.</span>
+            </div>
+          ) : (
+            <p>{money(Number(budget.overrun))} went beyond the cap. Accepted, it closes the budget no more.</p>
+          )}
+        </Confirm>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,169 @@
+// Gateways: where work goes, and how each is and was.
+import { useQueries, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { clock, Moment, useNow } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { Badge, tone } from "../parts/status";
+import { visible } from "../parts/value";
+import { useMay } from "../session";
+import { type Gateway, useGateways } from "./rows";
+
+type Health = Schemas["HealthShown"];
+
+/** Gateways are pinged once a minute; looking more often shows nothing new. */
+const LOOK_MS = 30_000;
+/** Most gateways whose health is looked at. */
+const SHOWN_MAX = 100;
+const DAY_MS = 86_400_000;
+
+export function Gateways() {
+  const gateways = useGateways();
+  const shown = (gateways.data ?? []).slice(0, SHOWN_MAX);
+  const health = useQueries({
+    queries: shown.map((one) => ({
+      queryKey: ["health", one.id],
+      queryFn: async ({ signal }: { signal: AbortSignal }) =>
+        (await ask("get", "/api/v1/gateways/{name}/health", { path: { name: one.id }, signal })).data,
+      refetchInterval: LOOK_MS,
+    })),
+  });
+  if (gateways.error && !gateways.data) return <Refusal error={gateways.error} />;
+  if (!gateways.data) return <Loading what="gateways" />;
+  if (shown.length === 0) {
+    return (
+      <div className="card">
+        <Empty title="No gateways yet">
+          <code>sluice apply -f FILE</code>
+        </Empty>
+      </div>
+    );
+  }
+  return (
+    <ul className="gateways">
+      {shown.map((one, at) => (
+        <li key={one.id}>
+          <One gateway={one} health={health[at]?.data ?? null} error={health[at]?.error ?? null} />
+        </li>
+      ))}
+      {gateways.data.length > SHOWN_MAX && <li className="muted">{gateways.data.length - SHOWN_MAX} more are not shown.</li>}
+    </ul>
+  );
+}
+
+function One({ gateway, health, error }: { gateway: Gateway; health: Health | null; error: unknown }) {
+  return (
+    <article className="card gateway" aria-label={`Gateway ${gateway.id}`}>
+      <div className="bar">
+        <h2>{visible(gateway.id)}</h2>
+        {health ? <Badge status={health.health} /> : <Badge status={error ? "unknown" : "looking"} />}
+        {gateway.paused && <Badge status="paused" />}
+        {gateway.default && <span className="muted small">the default</span>}
+        <span className="grow" />
+        <Course gateway={gateway} />
+      </div>
+      <dl className="facts">
+        <dt>Provider</dt>
+        <dd>
+          {visible(gateway.provider || "as the agent")} in {visible(gateway.environment || "no environment")}
+        </dd>
+        <dt>Where</dt>
+        <dd>{gateway.url ? visible(gateway.url) : "in the server's process"}</dd>
+        <dt>Offers</dt>
+        <dd>{visible((gateway.capabilities ?? []).join(", ")) || "nothing in particular"}</dd>
+        <dt>Takes</dt>
+        <dd>
+          {visible((gateway.agents ?? []).join(", ")) || "any agent"} of trust {gateway.min_trust_level} or more
+        </dd>
+      </dl>
+      <History health={health} />
+    </article>
+  );
+}
+
+interface Stretch {
+  health: string;
+  fromMs: number;
+  toMs: number;
+}
+
+/** How a gateway was over a time: stretches of the same health, from when on it is known. */
+export function stretches(health: Pick<Health, "health" | "history">, fromMs: number, nowMs: number): Stretch[] {
+  const changes = health.history.map((one) => ({ atMs: Date.parse(one.at), health: one.health }));
+  // Without a change it was as it is, as far as anybody can tell.
+  if (changes.length === 0) return [{ health: health.health, fromMs, toMs: nowMs }];
+  const all: Stretch[] = [];
+  for (const [at, one] of changes.entries()) {
+    const toMs = changes[at + 1]?.atMs ?? nowMs;
+    if (toMs > fromMs) all.push({ health: one.health, fromMs: Math.max(fromMs, one.atMs), toMs });
+  }
+  return all;
+}
+
+function History({ health }: { health: Health | null }) {
+  const now = useNow(LOOK_MS);
+  const all = health ? stretches(health, now - DAY_MS, now) : [];
+  const at = (ms: number) => (100 * (ms - (now - DAY_MS))) / DAY_MS;
+  const label =
+    all.length === 0
+      ? "Its health is not known yet"
+      : `Health over the last day: ${all.map((one) => `${one.health} from ${clock(new Date(one.fromMs).toISOString())}`).join(", ")}`;
+  return (
+    <div className="history">
+      <div className="strip" role="img" aria-label={label}>
+        {all.map((one) => (
+          <i
+            key={one.fromMs}
+            className={`ink-${tone(one.health)}`}
+            title={`${one.health} from ${clock(new Date(one.fromMs).toISOString())}`}
+            style={{ left: `${at(one.fromMs)}%`, width: `${at(one.toMs) - at(one.fromMs)}%` }}
+          />
+        ))}
+      </div>
+      {health && health.history.length > 0 ? (
+        <details>
+          <summary>
+            {health.history.length} {health.history.length === 1 ? "change" : "changes"} of health <span className="muted small">above, the last 24 hours</span>
+          </summary>
+          <ol className="changes">
+            {health.history.toReversed().map((one) => (
+              <li key={one.at}>
+                <Badge status={one.health} /> <Moment at={one.at} />
+              </li>
+            ))}
+          </ol>
+        </details>
+      ) : (
+        <p className="muted small">{health ? "The last 24 hours: no change since the server began." : "\u00a0"}</p>
+      )}
+    </div>
+  );
+}
+
+function Course({ gateway }: { gateway: Gateway }) {
+  const may = useMay("gateway:write");
+  const queries = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  if (!may) return null;
+  const turn = async () => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      await ask("patch", "/api/v1/gateways/{name}", { path: { name: gateway.id }, body: { paused: !gateway.paused } });
+      await queries.invalidateQueries({ queryKey: ["gateways"] });
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      {refused !== null && <Refusal error={refused} />}
+      <button type="button" disabled={busy} onClick={turn} aria-label={`${gateway.paused ? "Resume" : "Pause"} ${gateway.id}`}>
+        {gateway.paused ? "Resume" : "Pause"}
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,112 @@
+// The sets of policies: what each says, and what another set would have decided.
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { Copyable } from "../parts/figures";
+import { Loading, Refusal } from "../parts/states";
+import { Badge, type Tone, words } from "../parts/status";
+import { Value, visible } from "../parts/value";
+import { BackTest } from "./backtest";
+
+type Set = Schemas["SetShown"];
+type Policy = Schemas["PolicyShown"];
+
+const ORIGINS: Readonly<Record<Set["origin"], string | null>> = {
+  stored: null,
+  shipped: "the set that Sluice ships with; nobody has stored another",
+  files: "from files that the server was started with; what is stored does not count",
+};
+
+export function Policies() {
+  const sets = useQuery({
+    queryKey: ["policies"],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/policy-sets", { signal })).data,
+  });
+  const [trying, setTrying] = useState(0);
+  if (sets.error && !sets.data) return <Refusal error={sets.error} />;
+  if (!sets.data) return <Loading what="policies" />;
+  const { active, shadow } = sets.data;
+  return (
+    <>
+      <SetCard set={active} title="In force" about={ORIGINS[active.origin]} />
+      {shadow && <SetCard set={shadow} title="In shadow" about="evaluated and recorded beside the other, never enforced" />}
+      <BackTest key={`${active.hash} ${shadow?.hash} ${trying}`} active={active} shadow={shadow ?? null} onReset={() => setTrying(trying + 1)} />
+    </>
+  );
+}
+
+function SetCard({ set, title, about }: { set: Set; title: string; about: string | null }) {
+  const count = set.files.reduce((sum, file) => sum + file.policies.length, 0);
+  return (
+    <section className="card" aria-label={`Policies ${title.toLowerCase()}`}>
+      <div className="bar card-head">
+        <h2>{title}</h2>
+        <span className="muted small">
+          {count} {count === 1 ? "policy" : "policies"}
+          {about && ` · ${about}`}
+        </span>
+        <span className="grow" />
+        <span className="small muted">
+          <Copyable text={set.hash} shown={set.hash.slice(0, 12)} />
+        </span>
+      </div>
+      {set.files.map((file) => (
+        <div key={file.name} className="policy-file">
+          <ul>
+            {file.policies.map((one) => (
+              <Line key={one.name} policy={one} />
+            ))}
+          </ul>
+          <details>
+            <summary>
+              The text of <code>{visible(file.name)}</code>
+            </summary>
+            <Value of={file.text} label={`The text of ${file.name}`} />
+          </details>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+/** What a forbid comes to, in words. */
+export function meaning(policy: Pick<Policy, "effect" | "action" | "enforcement" | "category" | "approvers">): string {
+  if (policy.effect === "permit") return "allows";
+  if (policy.enforcement === "audit") return "is only recorded";
+  if (policy.enforcement === "soft") return "warns";
+  switch (policy.action) {
+    case "require_approval": {
+      const who = policy.approvers.length > 0 ? ` ${policy.approvers.join(", ")}` : " a person";
+      return policy.category === "budget" ? `asks${who} where money is short` : `asks${who}`;
+    }
+    case "warn":
+      return "warns";
+    case "log":
+      return "is only recorded";
+    default:
+      return "blocks";
+  }
+}
+
+/** A forbid that stops nothing does not look as if it did. */
+function toneOf(policy: Policy): Tone {
+  const does = meaning(policy);
+  if (does === "allows") return "good";
+  if (does === "blocks") return "bad";
+  return does.startsWith("asks") || does === "warns" ? "wait" : "calm";
+}
+
+function Line({ policy }: { policy: Policy }) {
+  return (
+    <li className="policy">
+      <Badge status={policy.effect} as={toneOf(policy)} />
+      <span className="grow">
+        <strong>{visible(policy.name)}</strong> <span className="muted">{visible(meaning(policy))}</span>
+        {policy.description && <span className="about">{visible(policy.description)}</span>}
+      </span>
+      <span className="muted small policy-facts">
+        {[policy.category && words(policy.category), policy.enforcement, `line ${policy.line}`].filter(Boolean).join(" · ")}
+      </span>
+    </li>
+  );
+}

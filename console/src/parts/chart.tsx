@@ -1,0 +1,158 @@
+// Charts, as small as they can be: bars over time, and what is left of something.
+//
+// What must hold: a chart takes its place before it has anything to show, and says in words what it draws.
+import { type ReactNode, useEffect, useRef, useState } from "react";
+
+export const CHART_PX = 220;
+const SIDE = { left: 58, right: 10, top: 10, bottom: 24 };
+
+/** As many series as have a colour of their own; the last is for all others. */
+export const SERIES = 6;
+
+/** The class of a series. */
+export const ink = (at: number): string => `series-${Math.min(at, SERIES - 1) + 1}`;
+
+/** A round number that is at least this. */
+export function roof(value: number): number {
+  if (!(value > 0)) return 1;
+  const unit = 10 ** Math.floor(Math.log10(value));
+  const fit = [1, 2, 2.5, 5, 10].find((one) => one * unit >= value * 0.999_999);
+  return (fit ?? 10) * unit;
+}
+
+/** The room that a drawing has. */
+export interface Frame {
+  width: number;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+interface Wish {
+  /** What is drawn, in words. */
+  label: string;
+  height?: number;
+  children: (frame: Frame) => ReactNode;
+}
+
+/** A drawing as wide as its place. */
+export function Chart({ label, height = CHART_PX, children }: Wish) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const look = () => setWidth(element.clientWidth);
+    look();
+    const resized = new ResizeObserver(look);
+    resized.observe(element);
+    return () => resized.disconnect();
+  }, []);
+  const frame = { width, left: SIDE.left, right: width - SIDE.right, top: SIDE.top, bottom: height - SIDE.bottom };
+  return (
+    <div className="chart" ref={box} style={{ height }}>
+      {width > 120 && (
+        <svg role="img" aria-label={label} width={width} height={height}>
+          {children(frame)}
+        </svg>
+      )}
+    </div>
+  );
+}
+
+/** Lines across, with what they stand for. */
+export function Heights({ frame, top, write }: { frame: Frame; top: number; write: (value: number) => string }) {
+  return [0, 0.25, 0.5, 0.75, 1].map((part) => {
+    const y = frame.bottom - part * (frame.bottom - frame.top);
+    return (
+      <g key={part}>
+        <line className="rule" x1={frame.left} x2={frame.right} y1={y} y2={y} />
+        <text className="tick" x={frame.left - 6} y={y + 4} textAnchor="end">
+          {write(top * part)}
+        </text>
+      </g>
+    );
+  });
+}
+
+export interface Bar {
+  /** When it is. */
+  label: string;
+  /** One for each series, from below. */
+  values: readonly number[];
+}
+
+interface BarsWish {
+  label: string;
+  bars: readonly Bar[];
+  names: readonly string[];
+  write: (value: number) => string;
+}
+
+/** Bars side by side, each of parts on top of each other. */
+export function Bars({ label, bars, names, write }: BarsWish) {
+  const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
+  const top = roof(Math.max(0, ...sums));
+  return (
+    <Chart label={label}>
+      {(frame) => {
+        const step = (frame.right - frame.left) / Math.max(1, bars.length);
+        const wide = Math.max(1, Math.min(40, step * 0.72));
+        const every = Math.max(1, Math.ceil((bars.length * 52) / (frame.right - frame.left)));
+        return (
+          <>
+            <Heights frame={frame} top={top} write={write} />
+            {bars.map((bar, at) => (
+              <Pile
+                key={bar.label}
+                bar={bar}
+                names={names}
+                write={write}
+                x={frame.left + step * at + (step - wide) / 2}
+                wide={wide}
+                bottom={frame.bottom}
+                scale={(frame.bottom - frame.top) / top}
+                told={at % every === 0}
+              />
+            ))}
+          </>
+        );
+      }}
+    </Chart>
+  );
+}
+
+interface PileWish {
+  bar: Bar;
+  names: readonly string[];
+  write: (value: number) => string;
+  x: number;
+  wide: number;
+  bottom: number;
+  scale: number;
+  told: boolean;
+}
+
+function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileWish) {
+  let below = 0;
+  return (
+    <g className="pile">
+      {bar.values.map((value, at) => {
+        const y = bottom - (below + value) * scale;
+        below += value;
+        if (value <= 0) return null;
+        return (
+          <rect key={names[at]} className={ink(at)} x={x} width={wide} y={y} height={Math.max(1, value * scale)}>
+            <title>{`${bar.label}, ${names[at]}: ${write(value)}`}</title>
+          </rect>
+        );
+      })}
+      {told && (
+        <text className="tick" x={x + wide / 2} y={bottom + 16} textAnchor="middle">
+          {bar.label}
+        </text>
+      )}
+    </g>
+  );
+}

@@ -1,0 +1,18 @@
+// What is typed into a search field.
+import { useEffect, useState } from "react";
+
+/** A word that is typed, told when typing rests; and taken over when it is set elsewhere. */
+export function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
+  const [typed, setTyped] = useState(value);
+  const [known, setKnown] = useState(value);
+  if (known !== value) {
+    setKnown(value);
+    setTyped(value);
+  }
+  useEffect(() => {
+    if (typed === value) return;
+    const timer = setTimeout(() => tell(typed), 300);
+    return () => clearTimeout(timer);
+  }, [typed, value, tell]);
+  return [typed, setTyped];
+}

@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { parents } from "./tokens";
+
+test("a session ends with the token it was opened with, and with what made that", () => {
+  const all = [
+    { token_id: "root", parent: null },
+    { token_id: "child", parent: "root" },
+    { token_id: "session", parent: "child" },
+    { token_id: "other", parent: "root" },
+  ];
+  expect(parents(all, "session")).toEqual(["child", "root"]);
+  expect(parents(all, "unknown")).toEqual([]);
+  expect(parents([{ token_id: "a", parent: "b" }, { token_id: "b", parent: "a" }], "a")).toEqual(["b", "a"]);
+});

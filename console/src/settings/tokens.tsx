@@ -1,0 +1,238 @@
+// Tokens: who may ask the server, and as what. Secrets are shown once, when they are made.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useId, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { Confirm } from "../parts/confirm";
+import { Dialog } from "../parts/dialog";
+import { Copyable, Moment } from "../parts/figures";
+import { Empty, Loading, Refusal } from "../parts/states";
+import { Badge } from "../parts/status";
+import { visible } from "../parts/value";
+import { useSession } from "../session";
+
+type Token = Schemas["TokenShown"];
+
+const ROLES = ["viewer", "operator", "approver", "admin"] as const;
+const LIVES: readonly [string, string][] = [
+  ["86400", "A day"],
+  ["2592000", "30 days"],
+  ["31536000", "A year"],
+  ["", "For ever"],
+];
+
+export function Tokens() {
+  const [sessions, setSessions] = useState(false);
+  const [making, setMaking] = useState(false);
+  const tokens = useQuery({
+    queryKey: ["tokens"],
+    queryFn: async ({ signal }) => (await ask("get", "/api/v1/tokens", { signal })).data,
+  });
+  const shown = (tokens.data ?? []).filter((one) => sessions || !one.session);
+  const hidden = (tokens.data ?? []).length - shown.length;
+  return (
+    <section className="card" aria-label="Tokens">
+      <div className="bar card-head">
+        <h2>Tokens</h2>
+        <span className="grow" />
+        <label className="choice">
+          <input type="checkbox" checked={sessions} onChange={(event) => setSessions(event.target.checked)} /> Sessions of
+          consoles{hidden > 0 && ` (${hidden})`}
+        </label>
+        <button type="button" onClick={() => setMaking(true)}>
+          Make a token…
+        </button>
+      </div>
+      {tokens.error && !tokens.data && <Refusal error={tokens.error} />}
+      {!tokens.data && !tokens.error && <Loading what="tokens" />}
+      {tokens.data && shown.length === 0 && <Empty title="No tokens" />}
+      {shown.length > 0 && <List tokens={shown} all={tokens.data ?? []} />}
+      {making && <Make onClose={() => setMaking(false)} />}
+    </section>
+  );
+}
+
+/** The tokens that a session hangs on: it ends with each of them. */
+export function parents(all: readonly Pick<Token, "token_id" | "parent">[], id: string): string[] {
+  const found: string[] = [];
+  let at = all.find((one) => one.token_id === id)?.parent;
+  while (at && !found.includes(at)) {
+    found.push(at);
+    at = all.find((one) => one.token_id === found.at(-1))?.parent;
+  }
+  return found;
+}
+
+function List({ tokens, all }: { tokens: readonly Token[]; all: readonly Token[] }) {
+  const session = useSession();
+  const needed = parents(all, session.token_id);
+  return (
+    <div className="table stacks">
+      <table>
+        <thead>
+          <tr>
+            <th>Who</th>
+            <th>Roles</th>
+            <th>Token</th>
+            <th>Made</th>
+            <th>Ends</th>
+            <th>
+              <span className="sr">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {tokens.map((one) => (
+            <Line key={one.token_id} token={one} needed={needed.includes(one.token_id)} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Line({ token, needed }: { token: Token; needed: boolean }) {
+  const session = useSession();
+  const queries = useQueryClient();
+  const [asked, setAsked] = useState(false);
+  const own = token.token_id === session.token_id;
+  const over = token.permissions.length === 0;
+  const revoke = async () => {
+    await ask("delete", "/api/v1/tokens/{token}", { path: { token: token.token_id } });
+    await queries.invalidateQueries({ queryKey: ["tokens"] });
+  };
+  return (
+    <tr>
+      <td>
+        <strong>{visible(token.principal)}</strong>
+        {own && <span className="muted"> you, here</span>}
+        {needed && <span className="muted"> you signed in with it</span>}
+        {token.session && !own && <span className="muted"> at a console</span>}
+      </td>
+      <td className="wraps">
+        {visible([...token.roles, ...token.groups].join(", "))} {over && <Badge status="counts no more" as="bad" />}
+      </td>
+      <td className="mono muted">{token.token_id}</td>
+      <td data-label="Made">
+        <Moment at={token.created_at} />
+      </td>
+      <td data-label="Ends">{token.expires_at ? <Moment at={token.expires_at} /> : <span className="muted">never</span>}</td>
+      <td className="right">
+        {!own && (
+          <button type="button" onClick={() => setAsked(true)} aria-label={`Revoke ${token.token_id}`}>
+            Revoke…
+          </button>
+        )}
+        {asked && (
+          <Confirm title={`Revoke the token of ${token.principal}?`} act="Revoke it" danger onClose={() => setAsked(false)} onAct={revoke}>
+            <p>
+              <code>{token.token_id}</code> counts no more from now on, nor does any token or session that was made with it. It cannot be
+              taken back.
+            </p>
+            {needed && <p className="note">You are signed in with it: your own session ends too.</p>}
+          </Confirm>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Made({ secret, onClose }: { secret: string; onClose: () => void }) {
+  return (
+    <Dialog title="The token" onClose={onClose}>
+      <p className="note">It is shown this once. Only its hash is kept.</p>
+      <p className="secret">
+        <Copyable text={secret} />
+      </p>
+      <button type="button" className="primary" onClick={onClose}>
+        I have it
+      </button>
+    </Dialog>
+  );
+}
+
+function Roles({ roles, onChange }: { roles: readonly string[]; onChange: (roles: readonly string[]) => void }) {
+  return (
+    <fieldset className="choices">
+      <legend>Roles</legend>
+      {ROLES.map((one) => (
+        <label key={one}>
+          <input
+            type="checkbox"
+            checked={roles.includes(one)}
+            onChange={(event) => onChange(event.target.checked ? [...roles, one] : roles.filter((role) => role !== one))}
+          />
+          {one}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Make({ onClose }: { onClose: () => void }) {
+  const id = useId();
+  const queries = useQueryClient();
+  const [principal, setPrincipal] = useState("");
+  const [roles, setRoles] = useState<readonly string[]>(["viewer"]);
+  const [groups, setGroups] = useState("");
+  const [life, setLife] = useState("2592000");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<unknown>(null);
+  const [made, setMade] = useState<string | null>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setRefused(null);
+    try {
+      const body = {
+        principal: principal.trim(),
+        roles,
+        groups: groups.split(",").map((one) => one.trim()).filter(Boolean),
+        ...(life === "" ? {} : { expires_in_s: Number(life) }),
+      };
+      const { data } = await ask("post", "/api/v1/tokens", { body });
+      setMade(data.token);
+      void queries.invalidateQueries({ queryKey: ["tokens"] });
+    } catch (error) {
+      setRefused(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (made !== null) return <Made secret={made} onClose={onClose} />;
+  return (
+    <Dialog title="Make a token" onClose={onClose}>
+      <form className="make" onSubmit={submit}>
+        <div className="field">
+          <label htmlFor={`${id}-who`}>In whose name it acts</label>
+          <input id={`${id}-who`} required maxLength={128} value={principal} onChange={(event) => setPrincipal(event.target.value)} />
+        </div>
+        <Roles roles={roles} onChange={setRoles} />
+        <div className="field">
+          <label htmlFor={`${id}-groups`}>
+            Groups of approvers <span className="muted small">by commas</span>
+          </label>
+          <input id={`${id}-groups`} value={groups} onChange={(event) => setGroups(event.target.value)} />
+        </div>
+        <div className="field">
+          <label htmlFor={`${id}-life`}>How long it counts</label>
+          <select id={`${id}-life`} value={life} onChange={(event) => setLife(event.target.value)}>
+            {LIVES.map(([word, label]) => (
+              <option key={word} value={word}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </div>
+        {refused !== null && <Refusal error={refused} />}
+        <div className="bar">
+          <button type="submit" className="primary" disabled={busy || principal.trim() === "" || roles.length === 0}>
+            Make it
+          </button>
+          <button type="button" onClick={onClose}>
+            Not now
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
