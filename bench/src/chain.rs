@@ -16,7 +16,7 @@ pub(crate) struct Options {
     /// Steps of each.
     #[arg(long, default_value_t = 10)]
     steps: usize,
-    /// Runs at the same time.
+    /// Runs at the same time; with several nodes, for each of them.
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
     /// How often engine and yardstick take turns.
@@ -78,12 +78,13 @@ async fn together(options: &Options, one: Arc<Plant>, stored: &Stored) -> anyhow
     }
     let per_round = options.runs.div_ceil(options.rounds);
     let share = per_round.div_ceil(nodes.len());
-    let concurrency = options.concurrency.div_ceil(nodes.len());
+    // As many are in flight on both sides: batches are as large as that makes them.
+    let in_flight = options.concurrency * nodes.len();
     let (mut alone, mut all, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..=options.rounds {
-        let single = round(&nodes[0], stored, per_round, options.concurrency).await?;
+        let single = round(&nodes[0], stored, per_round, in_flight).await?;
         let begun = Instant::now();
-        let rounds = nodes.iter().map(|node| round(node, stored, share, concurrency));
+        let rounds = nodes.iter().map(|node| round(node, stored, share, options.concurrency));
         futures_util::future::try_join_all(rounds).await?;
         let took = begun.elapsed();
         // The first turn warms everything.
@@ -101,6 +102,7 @@ async fn together(options: &Options, one: Arc<Plant>, stored: &Stored) -> anyhow
     Ok(json!({
         "bench": "chain",
         "nodes": nodes.len(),
+        "in_flight": in_flight,
         "one_steps_per_s": median(&mut alone),
         "together_steps_per_s": median(&mut all),
         "together_to_one": median(&mut ratios),

@@ -78,9 +78,14 @@ impl Session {
 
     /// Settings that must hold, whatever the server's defaults are.
     async fn settle(&self) -> Result<(), Fault> {
-        // An answer means that it is on the disk.
-        let sql = "SELECT set_config('synchronous_commit', 'on', false)
-                   WHERE current_setting('synchronous_commit') = 'off'";
+        // An answer means that it is on the disk. And every statement here has its index: a
+        // plan that was made while a table was small, and is kept, must not read all of it
+        // when it has grown. Databases that plan otherwise do not know those settings.
+        let sql = "SELECT set_config(name,
+                       CASE name WHEN 'synchronous_commit' THEN 'on' ELSE 'off' END, false)
+                   FROM pg_settings
+                   WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit')
+                       OR (name = 'synchronous_commit' AND setting = 'off')";
         self.query(sql, &[]).await?;
         // A node that stands still in a transaction holds rows that others need, and
         // one that waits for such rows holds others.

@@ -27,7 +27,7 @@ use crate::limits::{
 };
 use batch::Locked;
 use sluice_core::port::ledger::Entry;
-use sluice_core::port::store::{Append, Appended, Letter, NodeId, Posted, StoreError};
+use sluice_core::port::store::{Append, Appended, Hold, Letter, NodeId, Posted, StoreError};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -97,6 +97,11 @@ impl Writer {
     pub(super) fn waiting(&self) -> usize {
         WRITES_WAITING_MAX.saturating_sub(self.places.available_permits())
     }
+}
+
+/// Whether an append lets its run go.
+fn is_released(append: &Append) -> bool {
+    append.head.as_ref().is_some_and(|head| head.hold == Hold::Release)
 }
 
 /// How much there is to write, for the bounds of a transaction.

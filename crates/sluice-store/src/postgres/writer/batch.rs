@@ -65,6 +65,8 @@ pub(super) struct Locked<'a> {
     pub(super) counters: Counters<'a>,
     /// Where the chain of each writer of entries ends.
     pub(super) chains: BTreeMap<NodeId, (u64, Hash)>,
+    /// Whether it matters what time it is.
+    minds_the_time: bool,
 }
 
 impl<'a> Locked<'a> {
@@ -74,7 +76,10 @@ impl<'a> Locked<'a> {
         for write in writes {
             match write {
                 Write::Append(append) => wanted.want(append),
-                Write::Post(letter) => _ = wanted.runs.entry(letter.run).or_default(),
+                Write::Post(letter) => {
+                    wanted.runs.entry(letter.run).or_default();
+                    wanted.minds_the_time = true;
+                }
                 Write::Record(_, entries) if entries.is_empty() => {}
                 Write::Record(writer, _) => _ = wanted.chains.insert(*writer, (0, START)),
             }
@@ -91,12 +96,16 @@ impl<'a> Locked<'a> {
             self.keys.entry(&key.key).or_default();
         }
         self.counters.want(&append.guards);
+        self.minds_the_time |= !append.letters.is_empty()
+            || super::is_released(append)
+            || append.create.as_ref().is_some_and(|create| create.key.is_some())
+            || append.guards.iter().any(|guard| guard.window_ms.is_some());
         if !append.entries.is_empty() {
             self.chains.insert(append.node, (0, START));
         }
     }
 
-    /// Locks and reads it all. Answers what time it is then.
+    /// Locks and reads it all. Answers what time it is then, if that matters.
     pub(super) async fn lock(&mut self, session: &Session, time: &Time) -> Result<u64, Fault> {
         let mut pipeline = Pipeline::default();
         step!(pipeline, "BEGIN");
@@ -107,7 +116,8 @@ impl<'a> Locked<'a> {
         let counters = lock_counters(&mut pipeline, &self.counters.sorted());
         let chains: Vec<Id> = self.chains.keys().map(|writer| Id::from(*writer)).collect();
         let chains = (!chains.is_empty()).then(|| step!(pipeline, LOCK_CHAINS, chains));
-        let clock = matches!(time, Time::Database).then(|| step!(pipeline, NOW));
+        let asks = matches!(time, Time::Database) && self.minds_the_time;
+        let clock = asks.then(|| step!(pipeline, NOW));
         let answers = session.run(&pipeline).await?;
         drop(pipeline);
         let rows = |at: Option<usize>| at.map_or(&[][..], |at| &answers[at][..]);
@@ -131,7 +141,7 @@ impl<'a> Locked<'a> {
         }
         match time {
             Time::Given(clock) => Ok(clock.now_ms()),
-            Time::Database => now(&rows(clock)[0]),
+            Time::Database => clock.map_or(Ok(0), |at| now(&answers[at][0])),
         }
     }
 

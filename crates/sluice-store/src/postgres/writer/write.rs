@@ -43,12 +43,15 @@ const COUNT: &str = "UPDATE counter SET count = new.count, slices = new.slices
     WHERE counter.name = new.name AND counter.span = new.span";
 const ADVANCE: &str = "UPDATE position SET frames = frames + $1, entries = entries + $2,
         letters = letters + $3, memos = memos + $4 WHERE one = 1";
-/// The position is ours once it is advanced, so what it says is the last place.
-const FRAMES: &str = "INSERT INTO frame (run, first, count, place, chain, body, beside)
-    SELECT new.run, new.first, new.count, position.frames - new.back, new.chain, new.body, new.beside
-    FROM unnest($1::uuid[], $2::bigint[], $3::integer[], $4::bigint[], $5::bytea[], $6::bytea[],
-        $7::bytea[]) AS new (run, first, count, back, chain, body, beside), position
-    WHERE position.one = 1";
+/// The same, and frames at the places that this gives them: what it says then is the
+/// last one. All nodes wait for this row, so what need not come after it comes before.
+const FRAMES: &str = "WITH placed AS (UPDATE position SET frames = frames + $1,
+        entries = entries + $2, letters = letters + $3, memos = memos + $4
+        WHERE one = 1 RETURNING frames)
+    INSERT INTO frame (run, first, count, place, chain, body, beside)
+    SELECT new.run, new.first, new.count, placed.frames - new.back, new.chain, new.body, new.beside
+    FROM unnest($5::uuid[], $6::bigint[], $7::integer[], $8::bigint[], $9::bytea[], $10::bytea[],
+        $11::bytea[]) AS new (run, first, count, back, chain, body, beside), placed";
 /// A run that was let go, or got a letter, must not lie with a letter that nobody
 /// knows of.
 const WAKE: &str = "UPDATE run SET due_at = $2
@@ -64,8 +67,15 @@ impl<'a> Decided<'a> {
         self.keys(&mut pipeline);
         self.counters(&mut pipeline);
         self.beside_runs(&mut pipeline);
+        self.move_chains(&mut pipeline);
+        if self.letters.is_empty() {
+            self.wake(&mut pipeline);
+        }
         let posted = self.placed(&mut pipeline);
-        self.wake(&mut pipeline);
+        if !self.letters.is_empty() {
+            // A letter that is kept now wakes its addressee.
+            self.wake(&mut pipeline);
+        }
         step!(pipeline, "COMMIT");
         let answers = session.run(&pipeline).await?;
         drop(pipeline);
@@ -140,12 +150,17 @@ impl<'a> Decided<'a> {
             return None;
         }
         let [a, b, c, d] = counts.map(|count| int(count as u64));
-        step!(pipeline, ADVANCE, a, b, c, d);
-        if !frames.is_empty() {
+        if frames.is_empty() {
+            step!(pipeline, ADVANCE, a, b, c, d);
+        } else {
             let beside = |bytes: &'a [u8]| (!bytes.is_empty()).then_some(bytes);
             step!(
                 pipeline,
                 FRAMES,
+                a,
+                b,
+                c,
+                d,
                 frames.iter().map(|append| Id::from(append.run)).collect::<Vec<Id>>(),
                 frames.iter().map(|append| int(append.after) + 1).collect::<Vec<i64>>(),
                 frames.iter().map(|append| append.count.cast_signed()).collect::<Vec<i32>>(),
@@ -161,7 +176,7 @@ impl<'a> Decided<'a> {
     }
 
     fn wake(&self, pipeline: &mut Pipeline<'a>) {
-        let released = self.done.iter().filter(|append| append.head.is_some());
+        let released = self.done.iter().filter(|append| super::is_released(append));
         let mut runs: BTreeSet<Id> = released.map(|append| Id::from(append.run)).collect();
         runs.extend(self.letters.iter().map(|sent| Id::from(sent.letter.run)));
         if !runs.is_empty() {

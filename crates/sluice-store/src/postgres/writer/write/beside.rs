@@ -103,7 +103,7 @@ impl<'a> Decided<'a> {
         }
     }
 
-    /// Entries, and where their chains end now.
+    /// Entries at their places.
     pub(super) fn link(&self, pipeline: &mut Pipeline<'a>) {
         if self.entries.is_empty() {
             return;
@@ -118,6 +118,14 @@ impl<'a> Decided<'a> {
             entries.iter().map(|link| link.hash.0.to_vec()).collect::<Vec<Vec<u8>>>(),
             entries.iter().map(|link| link.text.clone()).collect::<Vec<String>>(),
         );
+    }
+
+    /// Where the chains of entries end now.
+    pub(super) fn move_chains(&self, pipeline: &mut Pipeline<'a>) {
+        let entries = &self.entries;
+        if entries.is_empty() {
+            return;
+        }
         let writers: BTreeSet<NodeId> = entries.iter().map(|link| link.writer).collect();
         let tips = writers.into_iter().filter_map(|writer| {
             let (seq, hash) = self.locked.chains.get(&writer)?;
