@@ -152,13 +152,15 @@ pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result
     if !none(&service.store.registry(None).await?.rows) {
         return Ok(None);
     }
-    let Some((_, secret)) = make_token_where(service, ADMIN, admin(), &none).await? else {
-        return Ok(None);
-    };
     let path = dir.join(ADMIN_FILE);
     let unusable = |error: std::io::Error| {
         let message = format!("the first token cannot be written to `{}`: {error}", path.display());
         Refused::new(DATA_UNUSABLE, message, "put the permissions of the directory right")
+    };
+    // A store in a database makes no directory.
+    std::fs::create_dir_all(dir).map_err(unusable)?;
+    let Some((_, secret)) = make_token_where(service, ADMIN, admin(), &none).await? else {
+        return Ok(None);
     };
     // One that is there is of a store that is gone.
     let _ = std::fs::remove_file(&path);

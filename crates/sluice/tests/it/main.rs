@@ -12,6 +12,7 @@ mod budgets;
 mod client;
 mod conformance;
 mod cost;
+mod database;
 mod elide;
 mod error_pages;
 mod eval;

@@ -14,7 +14,7 @@ fn postgres() -> &'static Postgres {
 }
 
 /// The URL of a new database: organisations have schemas of their own in it.
-fn database() -> String {
+pub(crate) fn database() -> String {
     static DATABASES: AtomicU32 = AtomicU32::new(0);
     let name = format!("moved_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
     postgres().psql(&format!("CREATE DATABASE {name}"));
