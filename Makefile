@@ -97,13 +97,13 @@ start: cc console
 test: lint check schemathesis console-test fuzz
 
 check: cc python postgres mcp-client aimock browser
-	$(CARGO) test --workspace --locked --doc
-	$(CARGO) test --workspace --locked --lib --bins --tests
+	$(CARGO) test --workspace --locked
 
 # The binary that the tests use: built on its own it would have other features of
-# its dependencies, and all of them would be compiled twice.
+# its dependencies, and all of them would be compiled twice. So would tests of one
+# kind alone, as of the documentation.
 binary: cc
-	$(CARGO) test --workspace --locked --lib --bins --tests --no-run
+	$(CARGO) test --workspace --locked --no-run
 
 # A live server against its own description, for a bounded time.
 schemathesis: binary python
