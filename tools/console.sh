@@ -3,12 +3,8 @@
 # Debian's Chromium: tools/console.sh BINARY
 set -eu
 binary=$(realpath "$1")
+chromium=$("$(dirname "$0")/chromium.sh")
 cd "$(dirname "$0")/../console"
-chromium=$(command -v chromium || command -v chromium-browser || true)
-if test -z "$chromium"; then
-  apt-get update -qq && apt-get install -y -qq chromium
-  chromium=$(command -v chromium)
-fi
 npm run --silent api -- "$binary"
 npm run --silent check
 npm run --silent test
