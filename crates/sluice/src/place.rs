@@ -184,7 +184,9 @@ impl Place {
         };
         let secret = match self.kept(file)? {
             Some(secret) => secret,
-            None if store.agreed(name).await?.is_some() => return Err(other().into()),
+            // Another node of this directory may have made it just now: a key is there
+            // before it is agreed on.
+            None if store.agreed(name).await?.is_some() => self.kept(file)?.ok_or_else(other)?,
             None => key::secret(&self.dir, file)?,
         };
         let told = told(&secret);

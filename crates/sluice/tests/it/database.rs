@@ -48,6 +48,30 @@ fn a_database_that_is_not_reached_is_refused_and_its_password_kept() {
 }
 
 #[test]
+fn nodes_that_start_at_once_have_one_key_and_one_token() {
+    for _ in 0..4 {
+        let world = world();
+        let start = || {
+            let mut node = world.command(&["serve", "--listen", "127.0.0.1:0"]);
+            node.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let nodes = [start(), start(), start()];
+        let told = nodes.map(|mut node| {
+            let mut line = String::new();
+            BufReader::new(node.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            (node, line)
+        });
+        let tokens = world.printed(&["tokens", "list"]);
+        for (mut node, line) in told {
+            node.kill().unwrap();
+            node.wait().unwrap();
+            assert!(line.contains("sluice serves at"), "a node was refused");
+        }
+        assert_eq!(tokens.matches("tok_").count(), 1, "{tokens}");
+    }
+}
+
+#[test]
 fn a_node_without_the_keys_of_the_database_is_refused() {
     let world = world();
     let _first = Server::start(&world, "127.0.0.1:0");
