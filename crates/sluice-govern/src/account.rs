@@ -11,7 +11,7 @@ mod period;
 mod settle;
 mod worst;
 
-pub use caps::{CapOn, RunCap, Spender, THRESHOLDS, caps_for, crossed};
+pub use caps::{RunCap, Spender, THRESHOLDS, caps_for, crossed};
 pub use name::{CounterName, Figure, Name};
 pub use period::Civil;
 pub use settle::{BadFigure, Settlement, settle};

@@ -4,6 +4,7 @@ use crate::action::Action;
 use crate::money::Money;
 use crate::registry::{Agent, Gateway, Health, Held, Phase, Posture, Role};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What is decided.
@@ -133,7 +134,7 @@ pub struct Cap<'a> {
     /// The gate that looks at it.
     pub whose: Whose,
     /// What people know it by: an envelope's name, `agent scribe, monthly`, …
-    pub name: std::borrow::Cow<'a, str>,
+    pub name: Cow<'a, str>,
     /// The account it bounds.
     pub account: Arc<str>,
     /// The cap.
@@ -157,7 +158,20 @@ pub enum Stop {
     Passed,
 }
 
-impl Cap<'_> {
+impl<'a> Cap<'a> {
+    /// A cap, before what is counted of its account is read.
+    pub(crate) fn new(whose: Whose, name: Cow<'a, str>, account: Arc<str>, amount: Money) -> Self {
+        let [held, over, accepted] = [Money::ZERO; 3];
+        Cap { whose, name, account, amount, held, over, accepted }
+    }
+
+    /// Notes what its counters `held` and `over` say.
+    pub fn count(&mut self, held: Money, over: Money) {
+        let open = over.micro_cents().saturating_sub(self.accepted.micro_cents());
+        self.held = held;
+        self.over = Money::from_micro_cents(open);
+    }
+
     /// Whether it stops a dispatch that costs at most so much.
     pub fn stops(&self, worst: Worst) -> Option<Stop> {
         if !self.over.is_zero() {

@@ -5,7 +5,6 @@ use crate::facts::{Cap, Whose};
 use crate::money::Money;
 use crate::registry::{Agent, Envelope, Fabric, Period, Role, Scope};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// Shares of a cap at which people are told, in percent.
 pub const THRESHOLDS: [u8; 3] = [50, 80, 100];
@@ -40,99 +39,51 @@ pub struct RunCap<'a> {
     pub amount: Money,
 }
 
-/// A cap that applies, before its counters are read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CapOn<'a> {
-    /// The gate that looks at it.
-    pub whose: Whose,
-    /// What people know it by.
-    pub name: Cow<'a, str>,
-    /// The account it bounds.
-    pub account: Arc<str>,
-    /// The cap.
-    pub amount: Money,
-    /// Overruns somebody has accepted.
-    pub accepted: Money,
-}
-
-impl<'a> CapOn<'a> {
-    /// With what its counters `held` and `over` say.
-    pub fn counted(self, held: Money, over: Money) -> Cap<'a> {
-        let open = over.micro_cents().saturating_sub(self.accepted.micro_cents());
-        Cap {
-            whose: self.whose,
-            name: self.name,
-            account: self.account,
-            amount: self.amount,
-            held,
-            over: Money::from_micro_cents(open),
-            accepted: self.accepted,
-        }
-    }
-}
-
 /// Every cap that applies: the role's in this run, the agent's month, the runs'
 /// own, and all enabled envelopes.
 ///
 /// An envelope of one run without a period takes the place of what that run's
 /// document says, so that an operator can raise it. With a period it is one more.
-pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<CapOn<'f>> {
+///
+/// What is counted of each is read by the caller: see [`Cap::count`].
+pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
     let mut caps = Vec::new();
     let (run, now_ms) = (spender.runs.first().copied().unwrap_or_default(), spender.now_ms);
     if let Some((name, role)) = spender.role
         && let Some(amount) = role.max_spend_cents
     {
-        caps.push(CapOn {
-            whose: Whose::Agent,
-            name: Cow::Owned(format!("role {name}, this run")),
-            account: of_role(run, name).into(),
-            amount,
-            accepted: Money::ZERO,
-        });
+        let known_as = Cow::Owned(format!("role {name}, this run"));
+        caps.push(Cap::new(Whose::Agent, known_as, of_role(run, name).into(), amount));
     }
     if let Some((name, agent)) = spender.agent
         && let Some(amount) = agent.budget_monthly_cents
     {
-        caps.push(CapOn {
-            whose: Whose::Agent,
-            name: Cow::Owned(format!("agent {name}, monthly")),
-            account: of_agent(name, now_ms).into(),
-            amount,
-            accepted: Money::ZERO,
-        });
+        let known_as = Cow::Owned(format!("agent {name}, monthly"));
+        caps.push(Cap::new(Whose::Agent, known_as, of_agent(name, now_ms).into(), amount));
     }
     let replaced = |run: &str| {
         let mut envelopes = fabric.envelopes.values();
         envelopes.any(|one| one.enabled && whole_run(one) == Some(run))
     };
     for cap in spender.run_caps.iter().filter(|cap| !replaced(cap.run)) {
-        caps.push(CapOn {
-            whose: Whose::Envelope,
-            name: Cow::Owned(cap.name.to_owned()),
-            account: of_run(cap.run).into(),
-            amount: cap.amount,
-            accepted: Money::ZERO,
-        });
+        let known_as = Cow::Owned(cap.name.to_owned());
+        caps.push(Cap::new(Whose::Envelope, known_as, of_run(cap.run).into(), cap.amount));
     }
     let mut text = String::new();
     for (name, envelope) in &fabric.envelopes {
         if !envelope.enabled || !applies(envelope, spender) {
             continue;
         }
-        caps.push(CapOn {
-            whose: Whose::Envelope,
-            name: Cow::Borrowed(name),
-            account: match whole_run(envelope) {
-                Some(run) => of_run(run).into(),
-                None => {
-                    text.clear();
-                    push_envelope(&mut text, name, envelope.period, now_ms);
-                    text.as_str().into()
-                }
-            },
-            amount: envelope.amount_cents,
-            accepted: envelope.accepted_overrun_cents,
-        });
+        let account = match whole_run(envelope) {
+            Some(run) => of_run(run).into(),
+            None => {
+                text.clear();
+                push_envelope(&mut text, name, envelope.period, now_ms);
+                text.as_str().into()
+            }
+        };
+        let cap = Cap::new(Whose::Envelope, Cow::Borrowed(name), account, envelope.amount_cents);
+        caps.push(Cap { accepted: envelope.accepted_overrun_cents, ..cap });
     }
     caps
 }

@@ -11,9 +11,19 @@ use std::sync::Arc;
 /// The name of a counter: what is counted, of what, and which part of that.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
-    kind: &'static str,
+    kind: Kind,
     of: &'a str,
     part: &'static str,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// What the rest of the name says.
+    Other,
+    Busy,
+    Rate,
+    Account(Figure),
 }
 
 /// What is counted of an account.
@@ -31,64 +41,78 @@ pub enum Figure {
 /// counters of the same.
 #[derive(Debug, Clone)]
 pub struct CounterName {
-    kind: &'static str,
+    kind: Kind,
     of: Arc<str>,
     part: &'static str,
+}
+
+impl Kind {
+    /// What a name begins with.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Other => "",
+            Kind::Busy => "busy:",
+            Kind::Rate => "rate:",
+            Kind::Account(Figure::Held) => "held:",
+            Kind::Account(Figure::Spent) => "spent:",
+            Kind::Account(Figure::Over) => "over:",
+        }
+    }
 }
 
 impl<'a> Name<'a> {
     /// Steps an agent has in flight.
     pub const fn busy(agent: &'a str) -> Name<'a> {
-        Name { kind: "busy:", of: agent, part: "" }
+        Name { kind: Kind::Busy, of: agent, part: "" }
     }
 
     /// Dispatches of an agent in its sliding window.
     pub const fn rate(agent: &'a str) -> Name<'a> {
-        Name { kind: "rate:", of: agent, part: "" }
+        Name { kind: Kind::Rate, of: agent, part: "" }
     }
 
     /// What is spent and reserved in an account.
     pub const fn held(account: &'a str) -> Name<'a> {
-        Name { kind: "held:", of: account, part: "" }
+        Name { kind: Kind::Account(Figure::Held), of: account, part: "" }
     }
 
     /// What is spent in an account.
     pub const fn spent(account: &'a str) -> Name<'a> {
-        Name { kind: "spent:", of: account, part: "" }
+        Name { kind: Kind::Account(Figure::Spent), of: account, part: "" }
     }
 
     /// Overruns booked in an account.
     pub const fn over(account: &'a str) -> Name<'a> {
-        Name { kind: "over:", of: account, part: "" }
+        Name { kind: Kind::Account(Figure::Over), of: account, part: "" }
     }
 
     /// A name that is whole already.
     pub const fn of(name: &'a str) -> Name<'a> {
-        Name { kind: "", of: name, part: "" }
+        Name { kind: Kind::Other, of: name, part: "" }
     }
 
     /// Which of the three counters of an account it is, and the account.
     pub fn of_account(self) -> Option<(Figure, &'a str)> {
-        let Name { kind, of, part } = self;
-        let figure = |word: &str| match word {
-            "held:" => Some(Figure::Held),
-            "spent:" => Some(Figure::Spent),
-            "over:" => Some(Figure::Over),
-            _ => None,
-        };
-        if !part.is_empty() {
-            return None;
+        match self.kind {
+            Kind::Account(figure) => Some((figure, self.of)),
+            Kind::Busy | Kind::Rate => None,
+            Kind::Other => {
+                let figures = [Figure::Held, Figure::Spent, Figure::Over];
+                figures.into_iter().find_map(|figure| {
+                    let account = self.of.strip_prefix(Kind::Account(figure).as_str())?;
+                    self.part.is_empty().then_some((figure, account))
+                })
+            }
         }
-        if !kind.is_empty() {
-            return Some((figure(kind)?, of));
-        }
-        let (kind, of) = of.split_at_checked(of.find(':')? + 1)?;
-        Some((figure(kind)?, of))
     }
 
     /// Whether this is the name.
     pub fn is(self, name: &str) -> bool {
         let Name { kind, of, part } = self;
+        if kind == Kind::Other && part.is_empty() {
+            return of == name;
+        }
+        let kind = kind.as_str();
         // Most names differ in length already.
         name.len() == kind.len() + of.len() + part.len()
             && name.as_bytes()[kind.len()..].starts_with(of.as_bytes())
@@ -98,7 +122,7 @@ impl<'a> Name<'a> {
 
     /// Put together.
     pub fn whole(self) -> String {
-        [self.kind, self.of, self.part].concat()
+        [self.kind.as_str(), self.of, self.part].concat()
     }
 
     /// To be kept.
@@ -108,15 +132,15 @@ impl<'a> Name<'a> {
 
     /// Its letters.
     fn bytes(self) -> impl Iterator<Item = u8> {
-        self.kind.bytes().chain(self.of.bytes()).chain(self.part.bytes())
+        self.kind.as_str().bytes().chain(self.of.bytes()).chain(self.part.bytes())
     }
 }
 
 /// Two names are the same if they read the same, wherever their parts begin.
 impl PartialEq for Name<'_> {
     fn eq(&self, other: &Name<'_>) -> bool {
-        if self.kind == other.kind && self.part == other.part {
-            return self.of == other.of;
+        if self.kind == other.kind && self.part.len() == other.part.len() {
+            return self.of == other.of && self.part == other.part;
         }
         self.bytes().eq(other.bytes())
     }
@@ -143,30 +167,30 @@ impl Ord for Name<'_> {
 impl CounterName {
     /// What is spent and reserved in an account.
     pub fn held(account: &Arc<str>) -> CounterName {
-        CounterName { kind: "held:", of: Arc::clone(account), part: "" }
+        CounterName { kind: Kind::Account(Figure::Held), of: Arc::clone(account), part: "" }
     }
 
     /// What is spent in an account.
     pub fn spent(account: &Arc<str>) -> CounterName {
-        CounterName { kind: "spent:", of: Arc::clone(account), part: "" }
+        CounterName { kind: Kind::Account(Figure::Spent), of: Arc::clone(account), part: "" }
     }
 
     /// Overruns booked in an account.
     pub fn over(account: &Arc<str>) -> CounterName {
-        CounterName { kind: "over:", of: Arc::clone(account), part: "" }
+        CounterName { kind: Kind::Account(Figure::Over), of: Arc::clone(account), part: "" }
     }
 
     /// A part of something: its name ends in that of the part.
     pub fn part(of: &Arc<str>, part: &'static str) -> CounterName {
-        CounterName { kind: "", of: Arc::clone(of), part }
+        CounterName { kind: Kind::Other, of: Arc::clone(of), part }
     }
 
     /// The agent whose steps in flight it counts.
     pub fn busy(&self) -> Option<&str> {
         match self.kind {
-            "busy:" => Some(&self.of),
-            "" => self.of.strip_prefix("busy:"),
-            _ => None,
+            Kind::Busy => Some(&self.of),
+            Kind::Other => self.of.strip_prefix(Kind::Busy.as_str()),
+            Kind::Rate | Kind::Account(_) => None,
         }
     }
 
@@ -182,7 +206,7 @@ impl CounterName {
 
     /// Whether it begins so.
     pub fn starts_with(&self, beginning: &str) -> bool {
-        if self.kind.is_empty() && beginning.len() <= self.of.len() {
+        if self.kind == Kind::Other && beginning.len() <= self.of.len() {
             return self.of.starts_with(beginning);
         }
         let mut bytes = self.name().bytes();
@@ -212,7 +236,7 @@ impl PartialEq<&str> for CounterName {
 
 impl fmt::Display for CounterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        [self.kind, &self.of, self.part].iter().try_for_each(|part| f.write_str(part))
+        [self.kind.as_str(), &self.of, self.part].iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -224,7 +248,7 @@ impl From<&str> for CounterName {
 
 impl From<String> for CounterName {
     fn from(name: String) -> CounterName {
-        CounterName { kind: "", of: name.into(), part: "" }
+        CounterName { kind: Kind::Other, of: name.into(), part: "" }
     }
 }
 

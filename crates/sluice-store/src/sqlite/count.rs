@@ -11,7 +11,7 @@ use crate::window::{Slice, Window};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::ledger::{Count, Counter};
 use sluice_core::port::store::{Appended, Guard};
-use sluice_govern::account::Name;
+use sluice_govern::account::{CounterName, Name};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub(super) struct Counters {
 /// One counter.
 struct Slot {
     name: Arc<str>,
+    /// The same, as guards have it.
+    parts: CounterName,
     /// What it is; for a window, what it is at `at_ms`.
     count: i64,
     window: Option<Kept>,
@@ -87,7 +89,7 @@ impl Counters {
 
     /// A plain counter. One that was never changed is zero.
     pub(super) fn count(&mut self, connection: &Connection, name: &str) -> Result<i64, Fault> {
-        let at = self.find(connection, name, None)?;
+        let at = self.find(connection, &name.into(), None)?;
         Ok(self.slots[at].count)
     }
 
@@ -98,7 +100,7 @@ impl Counters {
         name: &str,
         count: i64,
     ) -> Result<(), Fault> {
-        let at = self.find(connection, name, None)?;
+        let at = self.find(connection, &name.into(), None)?;
         self.slots[at].count = count;
         mark(&mut self.slots[at], at, &mut self.changed);
         Ok(())
@@ -141,7 +143,7 @@ impl Counters {
         if let Some(at) = place.filter(is_it) {
             return Ok(at);
         }
-        let at = self.find(connection, &guard.counter.whole(), guard.window_ms)?;
+        let at = self.find(connection, &guard.counter, guard.window_ms)?;
         self.places.truncate(number);
         self.places.push(at);
         Ok(at)
@@ -151,31 +153,40 @@ impl Counters {
     fn find(
         &mut self,
         connection: &Connection,
-        name: &str,
+        parts: &CounterName,
         window_ms: Option<u64>,
     ) -> Result<usize, Fault> {
+        let name = parts.whole();
         let Some(window_ms) = window_ms else {
-            if let Some(at) = self.plain.get(name) {
+            if let Some(at) = self.plain.get(&*name) {
                 return Ok(*at);
             }
-            let count = plain(connection, name)?;
-            let (name, at) = self.keep(name, count, None);
+            let count = plain(connection, &name)?;
+            let (name, at) = self.keep(parts, name, count, None);
             self.plain.insert(name, at);
             return Ok(at);
         };
-        let is_it = |at: &&usize| self.slots[**at].is(Name::of(name), Some(window_ms));
-        if let Some(at) = self.windows.get(name).and_then(|all| all.iter().find(is_it)) {
+        let is_it = |at: &&usize| self.slots[**at].is(parts.name(), Some(window_ms));
+        if let Some(at) = self.windows.get(&*name).and_then(|all| all.iter().find(is_it)) {
             return Ok(*at);
         }
-        let window = window(connection, name, window_ms)?;
-        let (name, at) = self.keep(name, 0, Some(Kept { window_ms, window, at_ms: None }));
+        let window = window(connection, &name, window_ms)?;
+        let window = Kept { window_ms, window, at_ms: None };
+        let (name, at) = self.keep(parts, name, 0, Some(window));
         self.windows.entry(name).or_default().push(at);
         Ok(at)
     }
 
-    fn keep(&mut self, name: &str, count: i64, window: Option<Kept>) -> (Arc<str>, usize) {
-        let name: Arc<str> = name.into();
-        self.slots.push(Slot { name: Arc::clone(&name), count, window, is_changed: false });
+    fn keep(
+        &mut self,
+        parts: &CounterName,
+        name: String,
+        count: i64,
+        window: Option<Kept>,
+    ) -> (Arc<str>, usize) {
+        let (name, parts): (Arc<str>, _) = (name.into(), parts.clone());
+        let slot = Slot { name: Arc::clone(&name), parts, count, window, is_changed: false };
+        self.slots.push(slot);
         (name, self.slots.len() - 1)
     }
 
@@ -193,7 +204,7 @@ impl Counters {
 
 impl Slot {
     fn is(&self, name: Name<'_>, window_ms: Option<u64>) -> bool {
-        self.window.as_ref().map(|kept| kept.window_ms) == window_ms && name.is(&self.name)
+        self.window.as_ref().map(|kept| kept.window_ms) == window_ms && self.parts.name() == name
     }
 
     /// What it is now.

@@ -26,7 +26,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the gates look at, gathered.
-pub(super) struct Dossier<'f> {
+pub(super) struct Dossier {
     pub(super) run: String,
     pub(super) name: String,
     pub(super) gateway: String,
@@ -39,13 +39,12 @@ pub(super) struct Dossier<'f> {
     /// What a member may use of the step's tools.
     pub(super) tools: Option<Vec<String>>,
     pub(super) estimate: Estimate,
-    pub(super) caps: Vec<Cap<'f>>,
     pub(super) grant: Option<(String, Constraints)>,
 }
 
 impl Turn<'_> {
     /// Gathers what the gates look at.
-    pub(super) fn dossier(&self, ready: &Ready, route: Option<&Route>, child: bool) -> Dossier<'_> {
+    pub(super) fn dossier(&self, ready: &Ready, route: Option<&Route>, child: bool) -> Dossier {
         let at = ready.at;
         let step = self.run.step(at);
         let (run, name) = (self.run.id.to_string(), self.run.name(at));
@@ -55,12 +54,6 @@ impl Turn<'_> {
         let role = self.role(at);
         let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
         let estimate = self.estimate(ready, model.as_deref(), &gateway, &name);
-        let caps = if child {
-            Vec::new()
-        } else {
-            let role = self.run.role_of(at.step).zip(role.as_ref());
-            self.caps(at, &run, role, agent_name, &gateway)
-        };
         let price = self.price(agent_name, &gateway, &name, model.as_deref()).cloned();
         Dossier {
             run,
@@ -73,7 +66,6 @@ impl Turn<'_> {
                 .then(|| layers::system_prompt(&ready.prepared.layers)),
             tools: self.run.member_of(at.step).map(|_| self.run.tools_of(at.step)),
             estimate,
-            caps,
             grant: self.grant(at),
         }
     }
@@ -81,7 +73,8 @@ impl Turn<'_> {
     pub(super) fn facts<'f>(
         &'f self,
         ready: &'f Ready,
-        dossier: &'f Dossier<'_>,
+        dossier: &'f Dossier,
+        caps: Vec<Cap<'f>>,
         child: bool,
     ) -> Facts<'f> {
         let (run, authority) = (&*self.run, self.given.authority);
@@ -110,8 +103,7 @@ impl Turn<'_> {
             held: authority.fabric().held,
             running: self.running_beside(ready.at, agent_name),
             in_window: self.in_window(agent_name),
-            // Moved in by the caller: they are large.
-            caps: Vec::new(),
+            caps,
             worst: dossier.estimate.worst,
             trust_ceiling: started.trust_ceiling.unwrap_or(u8::MAX),
             inputs: inputs(&ready.prepared, self.given.now_ms),
@@ -241,17 +233,16 @@ impl Turn<'_> {
         (authority.quote(agent, gateway, name) == Quote::Priced).then_some(price)
     }
 
-    /// Every cap that applies, with what is held in it.
-    fn caps(
-        &self,
-        at: StepAt,
-        id: &str,
-        role: Option<(&str, &Role)>,
-        agent: &str,
-        gateway: &str,
-    ) -> Vec<Cap<'_>> {
+    /// Every cap that applies, with what is held in it. A child run keeps to its
+    /// own when it begins its steps.
+    pub(super) fn caps(&self, at: StepAt, dossier: &Dossier, child: bool) -> Vec<Cap<'_>> {
+        if child {
+            return Vec::new();
+        }
         let authority = self.given.authority;
         let run = &*self.run;
+        let agent = run.agent_of(at.step).unwrap_or_default();
+        let role = run.role_of(at.step).zip(dossier.role.as_ref());
         let capped = run.family_caps();
         let row = authority.agent(agent);
         let bounded = !capped.is_empty()
@@ -264,7 +255,7 @@ impl Turn<'_> {
         let above = run.started.parent.iter().map(|(run, _)| *run).chain(run.started.root);
         let others = above.chain(capped.iter().map(|(run, _)| *run)).filter(|one| *one != run.id);
         let others: Vec<String> = others.map(|run| run.to_string()).collect();
-        let mut family = vec![id];
+        let mut family = vec![dossier.run.as_str()];
         for one in &others {
             if !family.contains(&one.as_str()) {
                 family.push(one);
@@ -285,14 +276,15 @@ impl Turn<'_> {
             runs: &family,
             run_caps: &run_caps,
             workflow: &run.started.workflow,
-            gateway: Some(gateway),
+            gateway: Some(&dossier.gateway),
         };
-        let caps = caps_for(authority.fabric(), &spender).into_iter().map(|cap| {
+        let mut caps = caps_for(authority.fabric(), &spender);
+        for cap in &mut caps {
             let tally = self.guards.tally(authority, &cap.account);
             let held = unsigned(self.held_by_others(at, &cap.account, tally.held));
-            cap.counted(held, unsigned(tally.over))
-        });
-        caps.collect()
+            cap.count(held, unsigned(tally.over));
+        }
+        caps
     }
 
     /// What others hold of what is held in an account: what is sent again after a
@@ -326,12 +318,7 @@ impl Turn<'_> {
         Some((approval.digest()?.to_owned(), constraints.unwrap_or_default()))
     }
 
-    fn action<'f>(
-        &'f self,
-        ready: &'f Ready,
-        agent: &'f str,
-        dossier: &'f Dossier<'_>,
-    ) -> Action<'f> {
+    fn action<'f>(&'f self, ready: &'f Ready, agent: &'f str, dossier: &'f Dossier) -> Action<'f> {
         let step = self.run.step(ready.at);
         let prepared = &ready.prepared;
         Action {

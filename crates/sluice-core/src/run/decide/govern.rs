@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use sluice_govern::account::Name;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
-use sluice_govern::facts::{Cap, Facts, Worst};
+use sluice_govern::facts::{Cap, Worst};
 use sluice_govern::registry::{Phase, Posture, Price};
 use std::sync::Arc;
 
@@ -93,9 +93,9 @@ impl Turn<'_> {
     fn judge(&self, ready: &Ready) -> Judged {
         let child = matches!(self.run.step(ready.at).work, Work::Workflow(_));
         let route = self.route(ready.at, child);
-        let mut dossier = self.dossier(ready, route.as_ref(), child);
-        let caps = std::mem::take(&mut dossier.caps);
-        let facts = Facts { caps, ..self.facts(ready, &dossier, child) };
+        let dossier = self.dossier(ready, route.as_ref(), child);
+        let caps = self.caps(ready.at, &dossier, child);
+        let facts = self.facts(ready, &dossier, caps, child);
         let authority = self.given.authority;
         #[cfg(feature = "sabotage")]
         if let Some(Unasked::Noted(decision, record)) = authority.unasked() {
@@ -263,7 +263,7 @@ fn bounds(caps: Vec<Cap<'_>>) -> Vec<Bound> {
     caps.into_iter().map(bound).collect()
 }
 
-fn judged(decision: Decision, record: Record, caps: Vec<Bound>, dossier: Dossier<'_>) -> Judged {
+fn judged(decision: Decision, record: Record, caps: Vec<Bound>, dossier: Dossier) -> Judged {
     Judged {
         decision,
         record,

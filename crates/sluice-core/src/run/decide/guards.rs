@@ -158,8 +158,8 @@ impl Guards {
         &mut self.counters[at].change
     }
 
-    /// As the store takes them: what is given back before what is taken, in an
-    /// order that the same changes always have.
+    /// As the store takes them: what is given back before what is taken, each in
+    /// the order in which the turn came to it.
     pub(super) fn into_list(mut self, authority: &dyn Authority) -> Vec<Guard> {
         let most = 1 + 2 * (3 * self.accounts.len() + self.counters.len());
         let mut list = Vec::with_capacity(most);
@@ -168,8 +168,6 @@ impl Guards {
             let counter = account::REGISTRY.into();
             list.push(Guard { counter, delta: 0, max: Some(epoch), window_ms: None });
         }
-        self.accounts.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        self.counters.sort_unstable_by(|a, b| a.counter.name().cmp(&b.counter.name()));
         for one in &mut self.accounts {
             [&mut one.held, &mut one.spent, &mut one.over].into_iter().for_each(Change::join);
         }

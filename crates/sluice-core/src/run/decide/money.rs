@@ -109,36 +109,25 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells of every share of a cap that is reached and was not told of.
+    /// Tells of every share of a cap that is reached and was not told of. What is
+    /// spent is believed to be below the next one: another process may have spent
+    /// more, and then it is decided again.
     fn tell_thresholds(&mut self, one: &Account) {
         let authority = self.given.authority;
-        let spent = self.guards.account(authority, &one.name).tally().spent;
-        let spent = u64::try_from(spent).unwrap_or(0);
-        let reached = account::crossed(one.cap, Money::ZERO, Money::from_micro_cents(spent));
-        for percent in reached {
+        let account = self.guards.account(authority, &one.name);
+        let spent = u64::try_from(account.tally().spent).unwrap_or(0);
+        account.spent.believe(below_next(one.cap, spent));
+        for percent in account::crossed(one.cap, Money::ZERO, Money::from_micro_cents(spent)) {
             let told = account::told(&one.name, percent);
             if self.guards.count(authority, Name::of(&told)) > 0 {
                 continue;
             }
             self.guards.take(Name::of(&told), 1, Some(1));
             self.alert(json!({
-                "kind": "threshold", "account": one.name, "percent": percent,
+                "kind": "threshold", "account": &*one.name, "percent": percent,
                 "spent": usd(Money::from_micro_cents(spent)), "cap": usd(one.cap),
             }));
         }
-        self.believe_below_next(one, spent);
-    }
-
-    /// What is spent is believed to be below the next share that is told of.
-    /// Another process may have spent more: then it is decided again.
-    fn believe_below_next(&mut self, one: &Account, spent: u64) {
-        let share = |percent: u8| {
-            let share = u128::from(one.cap.micro_cents()) * u128::from(percent);
-            u64::try_from(share.div_ceil(100)).unwrap_or(u64::MAX)
-        };
-        let next = THRESHOLDS.into_iter().map(share).find(|share| *share > spent);
-        let max = next.map(|next| i64::try_from(next - 1).unwrap_or(i64::MAX));
-        self.guards.account(self.given.authority, &one.name).spent.believe(max);
     }
 
     pub(super) fn alert(&mut self, figures: Value) {
@@ -183,6 +172,16 @@ fn charged(usage: Usage, price: Option<&Price>) -> Usage {
     };
     let cost = price.map_or(usage.cost, |price| account::bill(price, tokens));
     Usage { cost, unpriced: false, ..usage }
+}
+
+/// The most that can be spent without reaching the next share that is told of.
+fn below_next(cap: Money, spent: u64) -> Option<i64> {
+    let share = |percent: u8| {
+        let share = u128::from(cap.micro_cents()) * u128::from(percent);
+        u64::try_from(share.div_ceil(100)).unwrap_or(u64::MAX)
+    };
+    let next = THRESHOLDS.into_iter().map(share).find(|share| *share > spent)?;
+    Some(i64::try_from(next - 1).unwrap_or(i64::MAX))
 }
 
 /// As much of an amount as counters have room for.

@@ -240,7 +240,6 @@ impl Turn<'_> {
     fn judge_tool(&self, at: StepAt, wanted: &ToolUse) -> Decision {
         let ready = self.in_hand(at);
         let mut dossier = self.dossier(&ready, None, false);
-        dossier.caps = Vec::new();
         dossier.grant = None;
         dossier.gateway = self.run.state(at).gateway.clone().unwrap_or_default();
         let inputs = match &wanted.input {
@@ -248,7 +247,7 @@ impl Turn<'_> {
             other => Map::from_iter([("input".to_owned(), other.clone())]),
         };
         let tools = [wanted.tool.clone()];
-        let facts = self.facts(&ready, &dossier, false);
+        let facts = self.facts(&ready, &dossier, Vec::new(), false);
         let facts = Facts {
             verb: Verb::UseTool,
             object: Some(&wanted.tool),

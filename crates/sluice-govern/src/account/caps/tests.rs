@@ -49,7 +49,7 @@ fn spender() -> Spender<'static> {
     }
 }
 
-fn accounts(caps: &[CapOn<'_>]) -> Vec<String> {
+fn accounts(caps: &[Cap<'_>]) -> Vec<String> {
     caps.iter().map(|cap| format!("{} {}", cap.account, cap.amount.micro_cents())).collect()
 }
 
@@ -124,7 +124,10 @@ fn an_overrun_closes_a_cap_until_it_is_accepted() {
     let fabric = fabric(&[("a", body)]);
     let over = |over: u64| {
         let caps = caps_for(&fabric, &Spender { run_caps: &[], ..spender() });
-        let mut caps = caps.into_iter().map(|cap| cap.counted(money(1), money(over)));
+        let mut caps = caps.into_iter().map(|mut cap| {
+            cap.count(money(1), money(over));
+            cap
+        });
         caps.next().unwrap().over
     };
     assert_eq!(over(4), Money::ZERO);

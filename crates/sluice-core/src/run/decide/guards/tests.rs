@@ -13,7 +13,7 @@ fn listed(guards: Guards, desk: &Desk) -> Vec<String> {
 fn what_is_given_back_stands_before_what_is_taken_and_accounts_before_the_rest() {
     let desk = Desk::default();
     let mut guards = Guards::default();
-    for name in ["b", "a"] {
+    for name in ["a", "b"] {
         let one = guards.account(&desk, &name.into());
         one.held.add(-5);
         one.spent.add(3);
@@ -21,8 +21,9 @@ fn what_is_given_back_stands_before_what_is_taken_and_accounts_before_the_rest()
         one.held.take(2, Some(7));
         one.over.take(0, Some(0));
     }
-    guards.add(Name::of("spend|x"), 1);
     guards.add(Name::busy("scribe"), -1);
+    guards.note("spend|x".into(), 1);
+    guards.note("spend|x".into(), 1);
     guards.take(Name::of("told:50:a"), 1, Some(1));
     guards.dispatched();
     assert_eq!(
@@ -34,7 +35,7 @@ fn what_is_given_back_stands_before_what_is_taken_and_accounts_before_the_rest()
             "held:b -5",
             "spent:b +3 <= 9",
             "busy:scribe -1",
-            "spend|x +1",
+            "spend|x +2",
             "held:a +2 <= 7",
             "over:a +0 <= 0",
             "held:b +2 <= 7",
