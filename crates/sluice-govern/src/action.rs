@@ -70,7 +70,11 @@ impl Action<'_> {
         }
         text(&mut out, ",\"cwd\":", self.cwd);
         text(&mut out, ",\"definition\":", Some(self.definition));
-        list(&mut out, ",\"env\":", self.env);
+        if self.env.is_empty() {
+            out.push_str(",\"env\":[]");
+        } else {
+            value(&mut out, ",\"env\":", &self.env);
+        }
         text(&mut out, ",\"gateway\":", Some(self.gateway));
         if self.inputs.is_empty() {
             out.push_str(",\"inputs\":{}");
@@ -87,7 +91,8 @@ impl Action<'_> {
         if self.system_prompt.is_some() {
             text(&mut out, ",\"system_prompt\":", self.system_prompt);
         }
-        list(&mut out, ",\"tools\":", self.tools);
+        out.push_str(",\"tools\":");
+        canonical::push_list(&mut out, self.tools);
         text(&mut out, ",\"workflow\":", Some(self.workflow));
         out.push('}');
         out
@@ -122,16 +127,6 @@ fn constraints(out: &mut String, bounds: &Constraints) {
             out.push('}');
         }
         _ => value(out, ",\"constraints\":", bounds),
-    }
-}
-
-/// A field that is a list. Most are empty.
-fn list(out: &mut String, name: &str, list: &[impl Serialize]) {
-    if list.is_empty() {
-        out.push_str(name);
-        out.push_str("[]");
-    } else {
-        value(out, name, &list);
     }
 }
 

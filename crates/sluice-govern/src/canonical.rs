@@ -26,6 +26,18 @@ pub(crate) fn push_text(out: &mut String, text: &str) {
     }
 }
 
+/// Writes a list of texts behind what is written.
+pub(crate) fn push_list(out: &mut String, list: &[String]) {
+    out.push('[');
+    for (at, text) in list.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        push_text(out, text);
+    }
+    out.push(']');
+}
+
 /// Writes a number behind what is written.
 pub(crate) fn push_number(out: &mut String, mut number: u64) {
     // As many as the largest number has.
@@ -39,8 +51,7 @@ pub(crate) fn push_number(out: &mut String, mut number: u64) {
             break;
         }
     }
-    // One by one: that these bytes are text need not be looked at.
-    out.extend(digits[start..].iter().map(|digit| char::from(*digit)));
+    out.push_str(std::str::from_utf8(&digits[start..]).expect("digits are ASCII"));
 }
 
 /// `bytes` is a guess at the length, so that a long text grows in one place.
@@ -52,11 +63,13 @@ fn write(value: &impl Serialize, bytes: usize) -> String {
 
 /// SHA-256 of bytes, in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    // Without a table: so the digits of many bytes are found at once.
+    let digit = |four: u8| four + if four > 9 { b'a' - 10 } else { b'0' };
+    let hash: [u8; 32] = Sha256::digest(bytes).into();
     let mut hex = [0; 64];
-    for (pair, byte) in hex.chunks_exact_mut(2).zip(Sha256::digest(bytes)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(hash) {
+        pair[0] = digit(byte >> 4);
+        pair[1] = digit(byte & 15);
     }
     std::str::from_utf8(&hex).expect("digits are ASCII").to_owned()
 }
@@ -98,6 +111,16 @@ mod tests {
             let mut out = "x".to_owned();
             push_text(&mut out, text);
             assert_eq!(out, format!("x{}", json!(text)));
+        }
+    }
+
+    #[test]
+    fn a_list_is_written_as_json_writes_it() {
+        for list in [&[][..], &["a"], &["a", "b\"", ""]] {
+            let list: Vec<String> = list.iter().map(|&text| text.to_owned()).collect();
+            let mut out = "x".to_owned();
+            push_list(&mut out, &list);
+            assert_eq!(out, format!("x{}", json!(list)));
         }
     }
 

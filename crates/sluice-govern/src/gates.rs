@@ -87,16 +87,9 @@ impl Finding {
         Finding { outcome, message, hint, figures, retryable: false, paused: false }
     }
 
-    /// With a figure that was compared.
-    pub(crate) fn figure(mut self, name: &'static str, value: impl Into<Figure>) -> Finding {
-        self.figures.push(name, value.into());
-        self
-    }
-
-    /// With one of a few words that was compared.
-    pub(crate) fn word(mut self, name: &'static str, word: &'static str) -> Finding {
-        self.figures.push(name, Figure::Word(word));
-        self
+    /// With what was compared, all of it.
+    pub(crate) fn figures<const N: usize>(self, figures: [(&'static str, Figure); N]) -> Finding {
+        Finding { figures: figures.into(), ..self }
     }
 
     /// Worth trying again.

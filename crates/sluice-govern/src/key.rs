@@ -39,10 +39,10 @@ impl Key {
         self.text(text.unwrap_or_default());
     }
 
-    pub(crate) fn texts(&mut self, texts: &[String]) {
+    pub(crate) fn texts(&mut self, texts: &[impl AsRef<str>]) {
         self.number(texts.len() as u64);
         for text in texts {
-            self.text(text);
+            self.text(text.as_ref());
         }
     }
 

@@ -27,13 +27,15 @@ impl Figures {
         self.0.is_empty()
     }
 
-    pub(crate) fn push(&mut self, name: &'static str, figure: Figure) {
-        self.0.push((name, figure));
-    }
-
     /// All of them.
     pub(super) fn all(&self) -> &[(&'static str, Figure)] {
         &self.0
+    }
+}
+
+impl<const N: usize> From<[(&'static str, Figure); N]> for Figures {
+    fn from(figures: [(&'static str, Figure); N]) -> Figures {
+        Figures(figures.into())
     }
 }
 
