@@ -10,30 +10,34 @@ use sha2::{Digest, Sha256};
 
 /// The canonical JSON of a value.
 pub fn to_string(value: &impl Serialize) -> String {
-    write(value, 0)
+    write(value, 128)
 }
 
-/// Writes a text behind what is written. Most have nothing to escape.
-pub(crate) fn push_text(out: &mut String, text: &str) {
-    // All of it is looked at, whatever is found: many bytes at a time.
-    let plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
-    if text.bytes().fold(true, |all, byte| all & plain(byte)) {
-        out.push('"');
+/// Writes a text, quoted, behind what is written. `before` is whatever stands
+/// before it and its opening quote. Most have nothing to escape.
+pub(crate) fn push_text(out: &mut String, before: &str, text: &str) {
+    debug_assert!(before.ends_with('"'), "a text begins with a quote");
+    out.push_str(before);
+    if is_plain(text) {
         out.push_str(text);
         out.push('"');
     } else {
-        out.push_str(&to_string(&text));
+        out.push_str(&to_string(&text)[1..]);
     }
 }
 
+/// Whether nothing in a text needs escaping.
+fn is_plain(text: &str) -> bool {
+    // All of it is looked at, whatever is found: many bytes at a time.
+    let plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
+    text.bytes().fold(true, |all, byte| all & plain(byte))
+}
+
 /// Writes a list of texts behind what is written.
-pub(crate) fn push_list(out: &mut String, list: &[String]) {
+pub(crate) fn push_list(out: &mut String, list: &[impl AsRef<str>]) {
     out.push('[');
     for (at, text) in list.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        push_text(out, text);
+        push_text(out, if at == 0 { "\"" } else { ",\"" }, text.as_ref());
     }
     out.push(']');
 }
@@ -109,8 +113,8 @@ mod tests {
     fn a_text_is_written_as_json_writes_it() {
         for text in ["", "plain é", "a\"b", "a\\b", "a\nb", "\u{7f}\u{1}"] {
             let mut out = "x".to_owned();
-            push_text(&mut out, text);
-            assert_eq!(out, format!("x{}", json!(text)));
+            push_text(&mut out, ",\"", text);
+            assert_eq!(out, format!("x,{}", json!(text)));
         }
     }
 

@@ -57,13 +57,13 @@ pub struct Verdict {
     pub code: Option<&'static str>,
     /// For people. A plain pass says nothing: readers put it into words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub message: Option<Box<str>>,
     /// What was compared.
     #[serde(skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,
     /// What would unblock it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// Whether it only observes, because the agent is on trial.
     #[serde(skip_serializing_if = "is_false")]
     pub observe: bool,

@@ -77,12 +77,14 @@ fn ask_all(case: &mut Case<'_>) -> Said {
 fn decide(mut case: Case<'_>, brief: Option<&str>) -> Decision {
     let Said { disposition, gates, blocked_by } = ask_all(&mut case);
     let action = case.complete();
-    let action_digest = action.digest();
+    let text = action.text();
+    let action_digest = canonical::hex(text.as_bytes());
+    let facts_digest = digest(&case, brief, &action_digest, Key::instead_of(text));
     Decision {
         disposition,
         gates,
         blocked_by,
-        facts_digest: digest(case.facts, brief, case.seen, &action_digest),
+        facts_digest,
         action: (disposition == Disposition::Hold).then(|| action.value()),
         action_digest,
         constraints: action.constraints,
@@ -119,14 +121,15 @@ fn verdict(gate: &Gate, finding: Finding) -> Verdict {
 
 /// A block that only observes: it says what it would have done.
 fn observed(gate: &Gate, finding: Finding) -> Verdict {
-    let message = finding.message.map(|message| format!("observe: would have blocked: {message}"));
+    let message =
+        finding.message.map(|message| format!("observe: would have blocked: {message}").into());
     let finding = Finding { outcome: Outcome::Warn, message, ..finding };
     Verdict { observe: true, ..verdict(gate, finding) }
 }
 
 /// SHA-256 over everything a gate compares, and what the policies see.
-fn digest(facts: &Facts<'_>, brief: Option<&str>, seen: &PolicyFacts<'_>, action: &str) -> String {
-    let mut key = Key::with_capacity(1024);
+fn digest(case: &Case<'_>, brief: Option<&str>, action: &str, mut key: Key) -> String {
+    let Case { facts, seen, .. } = case;
     key.text(action);
     if let Subject::Agent(_, Some(row)) = facts.subject {
         key.maybe(row.max_concurrent_steps.map(u64::from));

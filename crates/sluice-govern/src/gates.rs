@@ -54,8 +54,8 @@ pub(crate) enum Trial {
 /// What a gate found, before it is known whether it only observes.
 pub(crate) struct Finding {
     pub outcome: Outcome,
-    pub message: Option<String>,
-    pub hint: Option<String>,
+    pub message: Option<Box<str>>,
+    pub hint: Option<Box<str>>,
     pub figures: Figures,
     pub retryable: bool,
     pub paused: bool,
@@ -71,18 +71,18 @@ impl Finding {
     }
 
     pub(crate) fn warn(message: String) -> Finding {
-        Finding::new(Outcome::Warn, Some(message), None)
+        Finding::new(Outcome::Warn, Some(message.into()), None)
     }
 
     pub(crate) fn block(message: String, hint: String) -> Finding {
-        Finding::new(Outcome::Block, Some(message), Some(hint))
+        Finding::new(Outcome::Block, Some(message.into()), Some(hint.into()))
     }
 
     pub(crate) fn hold(message: String, hint: String) -> Finding {
-        Finding::new(Outcome::Hold, Some(message), Some(hint))
+        Finding::new(Outcome::Hold, Some(message.into()), Some(hint.into()))
     }
 
-    fn new(outcome: Outcome, message: Option<String>, hint: Option<String>) -> Finding {
+    fn new(outcome: Outcome, message: Option<Box<str>>, hint: Option<Box<str>>) -> Finding {
         let figures = Figures::default();
         Finding { outcome, message, hint, figures, retryable: false, paused: false }
     }

@@ -8,7 +8,7 @@
 //! way the decision was written.
 
 use super::{Disposition, Evaluated, Outcome, Verdict};
-use crate::canonical;
+use crate::canonical::{push_list, push_number, push_text};
 use crate::decision::{Constraints, Figure};
 use crate::facts::Verb;
 use crate::gates::GATES;
@@ -84,12 +84,12 @@ pub(crate) fn seen(facts: &PolicyFacts<'_>) -> Option<String> {
     let mut text = String::with_capacity(384);
     text.push('{');
     if facts.verb != Verb::DispatchStep {
-        word(&mut text, "\"verb\":", facts.verb.as_str());
+        push_text(&mut text, "\"verb\":\"", facts.verb.as_str());
         text.push(',');
     }
     who(&mut text, &facts.who);
     what(&mut text, &facts.what);
-    word(&mut text, ",\"by\":", &facts.run.initiator);
+    push_text(&mut text, ",\"by\":\"", &facts.run.initiator);
     if let Some(version) = facts.run.version {
         number(&mut text, ",\"version\":", version);
     }
@@ -97,18 +97,16 @@ pub(crate) fn seen(facts: &PolicyFacts<'_>) -> Option<String> {
         number(&mut text, ",\"depth\":", facts.run.depth.into());
     }
     if step.kind != COMMAND {
-        word(&mut text, ",\"kind\":", &step.kind);
+        push_text(&mut text, ",\"kind\":\"", &step.kind);
     }
     number(&mut text, ",\"attempt\":", step.attempt.into());
     list(&mut text, ",\"capabilities\":", &step.capabilities);
-    if facts.inputs != InputsSeen::default() {
-        field(&mut text, ",\"inputs\":", &facts.inputs);
-    }
+    inputs(&mut text, &facts.inputs);
     if let Some(cost) = facts.cost {
         number(&mut text, ",\"cost\":", cost);
     }
     if facts.posture != Posture::BoundedAutonomous {
-        word(&mut text, ",\"posture\":", facts.posture.as_str());
+        push_text(&mut text, ",\"posture\":\"", facts.posture.as_str());
     }
     list(&mut text, ",\"tools\":", &facts.tools);
     text.push('}');
@@ -119,15 +117,15 @@ fn who(text: &mut String, who: &Principal<'_>) {
     let Principal::Agent { name, role, trust, phase, status, model, capabilities } = who else {
         return field(text, "\"who\":", who);
     };
-    word(text, "\"who\":{\"agent\":{\"name\":", name);
+    push_text(text, "\"who\":{\"agent\":{\"name\":\"", name);
     if let Some(role) = role {
-        word(text, ",\"role\":", role);
+        push_text(text, ",\"role\":\"", role);
     }
     number(text, ",\"trust\":", (*trust).into());
-    word(text, ",\"phase\":", phase);
-    word(text, ",\"status\":", status);
+    push_text(text, ",\"phase\":\"", phase);
+    push_text(text, ",\"status\":\"", status);
     if let Some(model) = model {
-        word(text, ",\"model\":", model);
+        push_text(text, ",\"model\":\"", model);
     }
     list(text, ",\"capabilities\":", capabilities);
     text.push_str("}}");
@@ -137,14 +135,36 @@ fn what(text: &mut String, what: &Resource<'_>) {
     let Resource::Gateway { name, provider, environment, min_trust, capabilities } = what else {
         return field(text, ",\"what\":", what);
     };
-    word(text, ",\"what\":{\"gateway\":{\"name\":", name);
+    push_text(text, ",\"what\":{\"gateway\":{\"name\":\"", name);
     if !provider.is_empty() {
-        word(text, ",\"provider\":", provider);
+        push_text(text, ",\"provider\":\"", provider);
     }
-    word(text, ",\"environment\":", environment);
+    push_text(text, ",\"environment\":\"", environment);
     number(text, ",\"min_trust\":", (*min_trust).into());
     list(text, ",\"capabilities\":", capabilities);
     text.push_str("}}");
+}
+
+/// What is known of anything was made by somebody, as a rule.
+fn inputs(text: &mut String, inputs: &InputsSeen<'_>) {
+    let InputsSeen { classes, untrusted, private, age_s } = inputs;
+    if classes.is_empty() {
+        if *inputs != InputsSeen::default() {
+            field(text, ",\"inputs\":", inputs);
+        }
+        return;
+    }
+    list(text, ",\"inputs\":{\"classes\":", classes);
+    if *untrusted {
+        text.push_str(",\"untrusted\":true");
+    }
+    if *private {
+        text.push_str(",\"private\":true");
+    }
+    if let Some(age_s) = age_s {
+        number(text, ",\"age_s\":", *age_s);
+    }
+    text.push('}');
 }
 
 /// A field, behind its name and whatever else stands before it: names are written
@@ -155,21 +175,16 @@ fn field(text: &mut String, name: &str, value: &impl Serialize) {
     text.push_str(&serde_json::to_string(value).expect("a decision is plain data"));
 }
 
-fn word(text: &mut String, name: &str, word: &str) {
-    text.push_str(name);
-    canonical::push_text(text, word);
-}
-
 fn number(text: &mut String, name: &str, number: u64) {
     text.push_str(name);
-    canonical::push_number(text, number);
+    push_number(text, number);
 }
 
 /// A list, if there is anything in it.
-fn list(text: &mut String, name: &str, list: &[String]) {
+fn list(text: &mut String, name: &str, list: &[impl AsRef<str>]) {
     if !list.is_empty() {
         text.push_str(name);
-        canonical::push_list(text, list);
+        push_list(text, list);
     }
 }
 
@@ -247,7 +262,7 @@ impl Evaluated<'_> {
         text.push_str(&self.brief);
         if let Some(route) = route {
             match route.layer_to(self.facts.what.name()) {
-                Some(layer) => word(&mut text, ",\"layer\":", layer.as_str()),
+                Some(layer) => push_text(&mut text, ",\"layer\":\"", layer.as_str()),
                 None => field(&mut text, ",\"route\":", route),
             }
         }
@@ -278,8 +293,8 @@ fn figures(text: &mut String, before: &str, verdict: &Verdict) {
         text.push_str(name);
         match figure {
             Figure::Number(figure) => number(text, "\":", *figure),
-            Figure::Word(figure) => word(text, "\":", figure),
-            Figure::Text(figure) => word(text, "\":", figure),
+            Figure::Word(figure) => push_text(text, "\":\"", figure),
+            Figure::Text(figure) => push_text(text, "\":\"", figure),
             Figure::List(figure) => field(text, "\":", figure),
         }
         before = ",\"";
@@ -399,4 +414,27 @@ fn gates(passed: &Map<String, Value>, facts: &PolicyFacts<'_>) -> Value {
         verdict
     };
     GATES.iter().map(gate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_written_as_json_writes_them() {
+        for kind in 0..16_u8 {
+            let has = |bit: u8| kind & bit != 0;
+            let seen = InputsSeen {
+                classes: if has(1) { vec!["agent".into(), "too\"l".into()] } else { Vec::new() },
+                untrusted: has(2),
+                private: has(4),
+                age_s: has(8).then_some(3),
+            };
+            let mut text = String::new();
+            inputs(&mut text, &seen);
+            let written = serde_json::to_string(&seen).unwrap();
+            let expected = if kind == 0 { String::new() } else { format!(",\"inputs\":{written}") };
+            assert_eq!(text, expected);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a gate compared, in the order it is told.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Figures(Vec<(&'static str, Figure)>);
+pub struct Figures(Box<[(&'static str, Figure)]>);
 
 /// One thing that was compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]

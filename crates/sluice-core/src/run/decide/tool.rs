@@ -287,6 +287,6 @@ fn digest(wanted: &ToolUse) -> String {
 
 /// Why the gates said no.
 fn why(decision: &Decision) -> String {
-    let said = decision.gates.iter().rev().find_map(|verdict| verdict.message.clone());
-    said.unwrap_or_else(|| "the gates said no".to_owned())
+    let said = decision.gates.iter().rev().find_map(|verdict| verdict.message.as_deref());
+    said.unwrap_or("the gates said no").to_owned()
 }
