@@ -48,7 +48,7 @@ fn caps(count: usize) -> Vec<Cap<'static>> {
     let cap = |number: usize| Cap {
         whose: if number == 0 { Whose::Agent } else { Whose::Envelope },
         name: format!("envelope-{number}").into(),
-        account: format!("envelope/envelope-{number}/2026-11-15"),
+        account: format!("envelope/envelope-{number}/2026-11-15").into(),
         amount: Money::from_micro_cents(1_000_000_000_000),
         held: Money::from_micro_cents(number as u64),
         over: Money::ZERO,

@@ -478,7 +478,7 @@ impl Inner {
 /// The counters that guards are about.
 fn counters(guards: &[Guard]) -> Vec<Counter> {
     let counter =
-        |guard: &Guard| Counter { name: guard.counter.clone(), window_ms: guard.window_ms };
+        |guard: &Guard| Counter { name: guard.counter.whole(), window_ms: guard.window_ms };
     guards.iter().map(counter).collect()
 }
 

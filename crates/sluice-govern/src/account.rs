@@ -12,7 +12,7 @@ mod settle;
 mod worst;
 
 pub use caps::{CapOn, RunCap, Spender, THRESHOLDS, caps_for, crossed};
-pub use name::Name;
+pub use name::{CounterName, Figure, Name};
 pub use period::Civil;
 pub use settle::{BadFigure, Settlement, settle};
 pub use worst::{Costing, Estimate, Tokens, bill, input_tokens, worst};
@@ -69,9 +69,14 @@ pub fn of_agent(agent: &str, now_ms: u64) -> String {
 /// The account of an envelope in the period of a time.
 pub fn of_envelope(name: &str, period: crate::registry::Period, now_ms: u64) -> String {
     let mut account = String::with_capacity("envelope//2026-11-15".len() + name.len());
-    account.push_str("envelope/");
-    account.push_str(name);
-    account.push('/');
-    period.push_key(&mut account, now_ms);
+    push_envelope(&mut account, name, period, now_ms);
     account
+}
+
+/// Writes that account behind a text.
+fn push_envelope(text: &mut String, name: &str, period: crate::registry::Period, now_ms: u64) {
+    text.push_str("envelope/");
+    text.push_str(name);
+    text.push('/');
+    period.push_key(text, now_ms);
 }

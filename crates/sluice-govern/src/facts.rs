@@ -4,6 +4,7 @@ use crate::action::Action;
 use crate::money::Money;
 use crate::registry::{Agent, Gateway, Health, Held, Phase, Posture, Role};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -134,7 +135,7 @@ pub struct Cap<'a> {
     /// What people know it by: an envelope's name, `agent scribe, monthly`, …
     pub name: std::borrow::Cow<'a, str>,
     /// The account it bounds.
-    pub account: String,
+    pub account: Arc<str>,
     /// The cap.
     pub amount: Money,
     /// What is spent and reserved, without this dispatch.

@@ -240,7 +240,7 @@ pub fn event_hash(run: RunId, event: u64) -> Hash {
 
 /// A guard on a plain counter.
 pub fn guard(counter: &str, delta: i64, max: Option<i64>) -> Guard {
-    Guard { counter: counter.to_owned(), delta, max, window_ms: None }
+    Guard { counter: counter.into(), delta, max, window_ms: None }
 }
 
 /// What an append is answered that a counter refuses, with what that is.

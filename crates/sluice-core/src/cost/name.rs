@@ -3,7 +3,9 @@
 //! The hour has a fixed width, so that the names of a span of time lie together.
 
 use super::HOUR_MS;
+use sluice_govern::account::CounterName;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What every such name begins with.
 const KIND: &str = "spend|";
@@ -49,14 +51,15 @@ impl Part {
 }
 
 /// The names of an hour's counters, one for each part.
-pub fn names(now_ms: u64, of: Of<'_>) -> [String; 4] {
+pub fn names(now_ms: u64, of: Of<'_>) -> [CounterName; 4] {
     let mut begin = hour(now_ms / HOUR_MS);
     for word in [of.agent, of.workflow, of.model] {
         begin.push('|');
         begin.push_str(&escaped(word));
     }
     begin.push('|');
-    Part::ALL.map(|part| [&begin, part.as_str()].concat())
+    let begin: Arc<str> = begin.into();
+    Part::ALL.map(|part| CounterName::part(&begin, part.as_str()))
 }
 
 /// Between which names the counters lie of every hour that has a part in a span
@@ -66,7 +69,7 @@ pub fn range(since_ms: u64, until_ms: u64) -> (String, String) {
 }
 
 /// Whether a counter is one of these.
-pub fn is_spend(counter: &str) -> bool {
+pub fn is_spend(counter: &CounterName) -> bool {
     counter.starts_with(KIND)
 }
 
@@ -132,6 +135,9 @@ mod tests {
             assert_eq!(Spend::parse(other), None, "{other}");
         }
         assert_eq!(Spend::parse(&format!("{cost}|more")), None);
+        assert!(
+            is_spend(&cost) && is_spend(&cost.whole().into()) && !is_spend(&"held:spend|".into())
+        );
     }
 
     #[test]
@@ -139,7 +145,10 @@ mod tests {
         let of = Of { agent: "~", workflow: "", model: "" };
         let lies = |now_ms: u64, since_ms: u64, until_ms: u64| {
             let (after, before) = range(since_ms, until_ms);
-            names(now_ms, of).iter().all(|name| after < *name && *name < before)
+            names(now_ms, of)
+                .iter()
+                .map(CounterName::whole)
+                .all(|name| after < name && name < before)
         };
         let two = 2 * HOUR_MS;
         assert!(lies(two, two, two + 1) && lies(two, two + 5, two + HOUR_MS));
@@ -152,6 +161,7 @@ mod tests {
         fn what_is_named_is_read_back(agent: String, workflow: String, model: String, now_ms in 0..u64::MAX / 4) {
             let of = Of { agent: &agent, workflow: &workflow, model: &model };
             for (name, part) in names(now_ms, of).into_iter().zip(Part::ALL) {
+                let name = name.whole();
                 let read = Spend::parse(&name).expect("it is one");
                 prop_assert_eq!((&*read.agent, &*read.workflow, &*read.model), (&*agent, &*workflow, &*model));
                 prop_assert_eq!((read.part, read.hour_ms), (part, now_ms / HOUR_MS * HOUR_MS));

@@ -157,7 +157,7 @@ mod tests {
     fn counters(now_ms: u64, agent: &str, model: &str, counts: [i64; 4]) -> Vec<Count> {
         let of = Of { agent, workflow: "review", model };
         let named = names(now_ms, of).into_iter().zip(counts);
-        named.map(|(name, count)| Count { name, count }).collect()
+        named.map(|(name, count)| Count { name: name.whole(), count }).collect()
     }
 
     fn rolled(bucket: Bucket, by: &[By], counters: &[Count]) -> Vec<String> {

@@ -18,6 +18,7 @@ use super::slots::Slots;
 use crate::evidence::hex;
 use crate::run::id::RunId;
 use crate::run::status::RunStatus;
+use sluice_govern::account::CounterName;
 use std::fmt;
 use std::sync::Arc;
 
@@ -286,7 +287,7 @@ pub struct Blob {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     /// The counter's name. One that was never changed is zero.
-    pub counter: String,
+    pub counter: CounterName,
     /// What is added.
     pub delta: i64,
     /// The counter may not pass this by the addition.

@@ -7,6 +7,7 @@ use super::held;
 use sluice_core::cost::is_spend;
 use sluice_core::port::authority::Tally;
 use sluice_core::port::store::Guard;
+use sluice_govern::account::{Figure, Name};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -58,15 +59,14 @@ enum Part {
 /// The name under which a counter is kept, and which of them it is.
 ///
 /// INVARIANT: no two counters have the same name and part.
-fn part_of(counter: &str) -> (Part, &str) {
-    // The first letter says which it can be at all.
-    let (kind, part) = match counter.as_bytes().first() {
-        Some(b'h') => ("held:", Part::Held),
-        Some(b's') => ("spent:", Part::Spent),
-        Some(b'o') => ("over:", Part::Over),
-        _ => return (Part::Own, counter),
+fn part_of(counter: Name<'_>) -> (Part, Name<'_>) {
+    let Some((figure, account)) = counter.of_account() else { return (Part::Own, counter) };
+    let part = match figure {
+        Figure::Held => Part::Held,
+        Figure::Spent => Part::Spent,
+        Figure::Over => Part::Over,
     };
-    counter.strip_prefix(kind).map_or((Part::Own, counter), |account| (part, account))
+    (part, Name::of(account))
 }
 
 impl Book {
@@ -75,22 +75,25 @@ impl Book {
     }
 
     fn get(&self, counter: &str) -> Option<Known> {
-        let (part, name) = part_of(counter);
-        self.find(name).map(|known| known[part as usize])
+        let (part, name) = part_of(Name::of(counter));
+        self.find(&name.whole()).map(|known| known[part as usize])
     }
 
     /// Notes what a counter is: at a place, if it is there. Answers where it was.
-    fn note(&mut self, counter: &str, known: Known, place: Option<usize>) -> usize {
+    fn note(&mut self, counter: Name<'_>, known: Known, place: Option<usize>) -> usize {
         let (part, name) = part_of(counter);
-        let is_it = |at: &usize| self.slots.get(*at).is_some_and(|slot| slot.name == name);
-        let at = place.filter(is_it).or_else(|| self.by_name.get(name).copied());
-        let at = at.unwrap_or_else(|| {
-            self.slots.push(Slot { name: name.to_owned(), known: Default::default() });
-            self.by_name.insert(name.to_owned(), self.slots.len() - 1);
-            self.slots.len() - 1
-        });
+        let is_it = |at: &usize| self.slots.get(*at).is_some_and(|slot| name.is(&slot.name));
+        let at = place.filter(is_it).unwrap_or_else(|| self.place(name.whole()));
         self.slots[at].known[part as usize] = known;
         at
+    }
+
+    /// Where a name is, from now on if it was not there.
+    fn place(&mut self, name: String) -> usize {
+        *self.by_name.entry(name).or_insert_with_key(|name| {
+            self.slots.push(Slot { name: name.clone(), known: Default::default() });
+            self.slots.len() - 1
+        })
     }
 
     fn make_room(&mut self) {
@@ -132,7 +135,7 @@ impl Counts {
         let mut book = held(&self.known);
         book.make_room();
         for (counter, count) in counts {
-            book.note(counter, Known { count, at_ms }, None);
+            book.note(Name::of(counter), Known { count, at_ms }, None);
         }
     }
 
@@ -145,7 +148,7 @@ impl Counts {
         let heard = guards.iter().zip(counts).filter(|(guard, _)| !is_spend(&guard.counter));
         for (number, (guard, count)) in heard.enumerate() {
             let known = Known { count: *count, at_ms };
-            let at = book.note(&guard.counter, known, places.get(number).copied());
+            let at = book.note(guard.counter.name(), known, places.get(number).copied());
             match places.get_mut(number) {
                 Some(place) => *place = at,
                 None => places.push(at),
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     fn guard(counter: &str) -> Guard {
-        Guard { counter: counter.to_owned(), delta: 1, max: None, window_ms: None }
+        Guard { counter: counter.into(), delta: 1, max: None, window_ms: None }
     }
 
     #[test]
@@ -193,7 +196,7 @@ mod tests {
             count += 10;
             counts.learn_guards(&guards, &said, 7);
             for (counter, said) in list.iter().zip(said) {
-                let heard = if is_spend(counter) { 0 } else { said };
+                let heard = if is_spend(&(*counter).into()) { 0 } else { said };
                 assert_eq!(counts.get(counter), heard, "{counter}");
             }
         }

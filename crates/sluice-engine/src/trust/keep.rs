@@ -111,7 +111,7 @@ impl Trust {
         self.counts.learn_guards(guards, counts, now_ms);
         let mut woken = Vec::new();
         for guard in guards.iter().filter(|guard| guard.delta < 0) {
-            if let Some(agent) = guard.counter.strip_prefix("busy:") {
+            if let Some(agent) = guard.counter.busy() {
                 let many = usize::try_from(guard.delta.unsigned_abs()).unwrap_or(usize::MAX);
                 woken.extend(self.waiters.take(agent, many));
             }

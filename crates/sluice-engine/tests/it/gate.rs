@@ -112,7 +112,7 @@ impl Gate {
             (&appended, self.watched.lock().expect("nobody panics while holding it").as_mut())
         {
             for (guard, count) in append.guards.iter().zip(counts) {
-                if guard.counter == *counter {
+                if guard.counter == **counter {
                     *most = (*most).max(*count);
                 }
             }

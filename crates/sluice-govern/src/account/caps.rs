@@ -1,10 +1,11 @@
 //! Which caps a dispatch must keep to, and when to tell of them.
 
-use super::{of_agent, of_envelope, of_role, of_run};
+use super::{of_agent, of_role, of_run, push_envelope};
 use crate::facts::{Cap, Whose};
 use crate::money::Money;
 use crate::registry::{Agent, Envelope, Fabric, Period, Role, Scope};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Shares of a cap at which people are told, in percent.
 pub const THRESHOLDS: [u8; 3] = [50, 80, 100];
@@ -47,7 +48,7 @@ pub struct CapOn<'a> {
     /// What people know it by.
     pub name: Cow<'a, str>,
     /// The account it bounds.
-    pub account: String,
+    pub account: Arc<str>,
     /// The cap.
     pub amount: Money,
     /// Overruns somebody has accepted.
@@ -84,7 +85,7 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<CapOn<'f>>
         caps.push(CapOn {
             whose: Whose::Agent,
             name: Cow::Owned(format!("role {name}, this run")),
-            account: of_role(run, name),
+            account: of_role(run, name).into(),
             amount,
             accepted: Money::ZERO,
         });
@@ -95,7 +96,7 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<CapOn<'f>>
         caps.push(CapOn {
             whose: Whose::Agent,
             name: Cow::Owned(format!("agent {name}, monthly")),
-            account: of_agent(name, now_ms),
+            account: of_agent(name, now_ms).into(),
             amount,
             accepted: Money::ZERO,
         });
@@ -108,11 +109,12 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<CapOn<'f>>
         caps.push(CapOn {
             whose: Whose::Envelope,
             name: Cow::Owned(cap.name.to_owned()),
-            account: of_run(cap.run),
+            account: of_run(cap.run).into(),
             amount: cap.amount,
             accepted: Money::ZERO,
         });
     }
+    let mut text = String::new();
     for (name, envelope) in &fabric.envelopes {
         if !envelope.enabled || !applies(envelope, spender) {
             continue;
@@ -121,8 +123,12 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<CapOn<'f>>
             whose: Whose::Envelope,
             name: Cow::Borrowed(name),
             account: match whole_run(envelope) {
-                Some(run) => of_run(run),
-                None => of_envelope(name, envelope.period, now_ms),
+                Some(run) => of_run(run).into(),
+                None => {
+                    text.clear();
+                    push_envelope(&mut text, name, envelope.period, now_ms);
+                    text.as_str().into()
+                }
             },
             amount: envelope.amount_cents,
             accepted: envelope.accepted_overrun_cents,

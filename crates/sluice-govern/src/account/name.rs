@@ -1,62 +1,230 @@
-//! Names of counters, put together only where they are kept.
+//! Names of counters, put together only where somebody reads them.
 //!
 //! A turn names the same few counters again and again, mostly to find them among
-//! those it has named before. For that the parts are enough.
+//! those it has named before. For that the parts are enough, and what several
+//! counters are of is kept once.
 
-/// The name of a counter: what is counted, and of what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of a counter: what is counted, of what, and which part of that.
+#[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
     kind: &'static str,
     of: &'a str,
+    part: &'static str,
+}
+
+/// What is counted of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// What is spent and reserved.
+    Held,
+    /// What is spent.
+    Spent,
+    /// Overruns booked.
+    Over,
+}
+
+/// The name of a counter, to be kept. What it is of is shared with the other
+/// counters of the same.
+#[derive(Debug, Clone)]
+pub struct CounterName {
+    kind: &'static str,
+    of: Arc<str>,
+    part: &'static str,
 }
 
 impl<'a> Name<'a> {
     /// Steps an agent has in flight.
     pub const fn busy(agent: &'a str) -> Name<'a> {
-        Name { kind: "busy:", of: agent }
+        Name { kind: "busy:", of: agent, part: "" }
     }
 
     /// Dispatches of an agent in its sliding window.
     pub const fn rate(agent: &'a str) -> Name<'a> {
-        Name { kind: "rate:", of: agent }
+        Name { kind: "rate:", of: agent, part: "" }
     }
 
     /// What is spent and reserved in an account.
     pub const fn held(account: &'a str) -> Name<'a> {
-        Name { kind: "held:", of: account }
+        Name { kind: "held:", of: account, part: "" }
     }
 
     /// What is spent in an account.
     pub const fn spent(account: &'a str) -> Name<'a> {
-        Name { kind: "spent:", of: account }
+        Name { kind: "spent:", of: account, part: "" }
     }
 
     /// Overruns booked in an account.
     pub const fn over(account: &'a str) -> Name<'a> {
-        Name { kind: "over:", of: account }
+        Name { kind: "over:", of: account, part: "" }
     }
 
     /// A name that is whole already.
     pub const fn of(name: &'a str) -> Name<'a> {
-        Name { kind: "", of: name }
+        Name { kind: "", of: name, part: "" }
     }
 
-    /// Whether it is one of the three of an account.
-    pub fn is_of_account(self) -> bool {
-        ["held:", "spent:", "over:"].contains(&self.kind)
+    /// Which of the three counters of an account it is, and the account.
+    pub fn of_account(self) -> Option<(Figure, &'a str)> {
+        let Name { kind, of, part } = self;
+        let figure = |word: &str| match word {
+            "held:" => Some(Figure::Held),
+            "spent:" => Some(Figure::Spent),
+            "over:" => Some(Figure::Over),
+            _ => None,
+        };
+        if !part.is_empty() {
+            return None;
+        }
+        if !kind.is_empty() {
+            return Some((figure(kind)?, of));
+        }
+        let (kind, of) = of.split_at_checked(of.find(':')? + 1)?;
+        Some((figure(kind)?, of))
     }
 
     /// Whether this is the name.
     pub fn is(self, name: &str) -> bool {
+        let Name { kind, of, part } = self;
         // Most names differ in length already.
-        name.len() == self.kind.len() + self.of.len()
-            && name.ends_with(self.of)
-            && name.starts_with(self.kind)
+        name.len() == kind.len() + of.len() + part.len()
+            && name.as_bytes()[kind.len()..].starts_with(of.as_bytes())
+            && name.starts_with(kind)
+            && name.ends_with(part)
     }
 
     /// Put together.
     pub fn whole(self) -> String {
-        [self.kind, self.of].concat()
+        [self.kind, self.of, self.part].concat()
+    }
+
+    /// To be kept.
+    pub fn keep(self) -> CounterName {
+        CounterName { kind: self.kind, of: self.of.into(), part: self.part }
+    }
+
+    /// Its letters.
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        self.kind.bytes().chain(self.of.bytes()).chain(self.part.bytes())
+    }
+}
+
+/// Two names are the same if they read the same, wherever their parts begin.
+impl PartialEq for Name<'_> {
+    fn eq(&self, other: &Name<'_>) -> bool {
+        if self.kind == other.kind && self.part == other.part {
+            return self.of == other.of;
+        }
+        self.bytes().eq(other.bytes())
+    }
+}
+
+impl Eq for Name<'_> {}
+
+impl PartialOrd for Name<'_> {
+    fn partial_cmp(&self, other: &Name<'_>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As they read.
+impl Ord for Name<'_> {
+    fn cmp(&self, other: &Name<'_>) -> Ordering {
+        if self.kind == other.kind && self.part.is_empty() && other.part.is_empty() {
+            return self.of.cmp(other.of);
+        }
+        self.bytes().cmp(other.bytes())
+    }
+}
+
+impl CounterName {
+    /// What is spent and reserved in an account.
+    pub fn held(account: &Arc<str>) -> CounterName {
+        CounterName { kind: "held:", of: Arc::clone(account), part: "" }
+    }
+
+    /// What is spent in an account.
+    pub fn spent(account: &Arc<str>) -> CounterName {
+        CounterName { kind: "spent:", of: Arc::clone(account), part: "" }
+    }
+
+    /// Overruns booked in an account.
+    pub fn over(account: &Arc<str>) -> CounterName {
+        CounterName { kind: "over:", of: Arc::clone(account), part: "" }
+    }
+
+    /// A part of something: its name ends in that of the part.
+    pub fn part(of: &Arc<str>, part: &'static str) -> CounterName {
+        CounterName { kind: "", of: Arc::clone(of), part }
+    }
+
+    /// The agent whose steps in flight it counts.
+    pub fn busy(&self) -> Option<&str> {
+        match self.kind {
+            "busy:" => Some(&self.of),
+            "" => self.of.strip_prefix("busy:"),
+            _ => None,
+        }
+    }
+
+    /// For one look.
+    pub fn name(&self) -> Name<'_> {
+        Name { kind: self.kind, of: &self.of, part: self.part }
+    }
+
+    /// Put together.
+    pub fn whole(&self) -> String {
+        self.name().whole()
+    }
+
+    /// Whether it begins so.
+    pub fn starts_with(&self, beginning: &str) -> bool {
+        if self.kind.is_empty() && beginning.len() <= self.of.len() {
+            return self.of.starts_with(beginning);
+        }
+        let mut bytes = self.name().bytes();
+        beginning.bytes().all(|byte| bytes.next() == Some(byte))
+    }
+}
+
+impl PartialEq for CounterName {
+    fn eq(&self, other: &CounterName) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for CounterName {}
+
+impl PartialEq<str> for CounterName {
+    fn eq(&self, other: &str) -> bool {
+        self.name().is(other)
+    }
+}
+
+impl PartialEq<&str> for CounterName {
+    fn eq(&self, other: &&str) -> bool {
+        self.name().is(other)
+    }
+}
+
+impl fmt::Display for CounterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        [self.kind, &self.of, self.part].iter().try_for_each(|part| f.write_str(part))
+    }
+}
+
+impl From<&str> for CounterName {
+    fn from(name: &str) -> CounterName {
+        Name::of(name).keep()
+    }
+}
+
+impl From<String> for CounterName {
+    fn from(name: String) -> CounterName {
+        CounterName { kind: "", of: name.into(), part: "" }
     }
 }
 
@@ -77,8 +245,42 @@ mod tests {
             }
             assert!(!name.is("a") && !name.is(""));
         }
-        let of_account = names.map(Name::is_of_account);
-        assert_eq!(of_account, [false, false, true, true, true]);
+        let figures = [None, None, Some(Figure::Held), Some(Figure::Spent), Some(Figure::Over)];
+        for ((name, text), figure) in names.into_iter().zip(&whole).zip(figures) {
+            assert_eq!(name.of_account(), figure.map(|figure| (figure, "a")));
+            assert_eq!(Name::of(text).of_account(), name.of_account());
+        }
+        assert_eq!(Name::of("held").of_account(), None);
+        assert_eq!(Name::held("a:b").of_account(), Some((Figure::Held, "a:b")));
         assert!(!Name::held("a").is("held:aa") && !Name::held("aa").is("held:a"));
+    }
+
+    #[test]
+    fn a_name_that_is_kept_reads_the_same_however_it_is_divided() {
+        let account: Arc<str> = "é/1".into();
+        let parts = [
+            CounterName::held(&account),
+            CounterName::over(&account),
+            CounterName::spent(&account),
+            CounterName::part(&"spend|x|".into(), "cost"),
+            Name::busy("a").keep(),
+        ];
+        for one in &parts {
+            let whole = CounterName::from(one.whole());
+            assert_eq!((one, one.to_string()), (&whole, one.whole()));
+            assert!(*one == *whole.whole() && one.name() == whole.name());
+            assert!(one.starts_with("") && one.starts_with(&one.whole()));
+            assert!(!one.starts_with(&format!("{one}x")) && !one.name().is(&format!("{one}x")));
+            for other in &parts {
+                assert_eq!(one == other, one.whole() == other.whole());
+                assert_eq!(one.name().cmp(&other.name()), one.whole().cmp(&other.whole()));
+                assert_eq!(one.name().is(&other.whole()), one == other);
+                assert_eq!(one.starts_with(&other.whole()), one == other);
+            }
+        }
+        let busy = parts.each_ref().map(CounterName::busy);
+        assert_eq!(busy, [None, None, None, None, Some("a")]);
+        assert_eq!(CounterName::from("busy:a").busy(), Some("a"));
+        assert!(parts[3].starts_with("spend|x|co") && !parts[3].starts_with("spend|y"));
     }
 }

@@ -78,7 +78,7 @@ mod tests {
             Cap {
                 whose: Whose::Envelope,
                 name: "cap".into(),
-                account: "envelope/cap/total".to_owned(),
+                account: "envelope/cap/total".into(),
                 amount: money(amount),
                 held: counted(self.held),
                 over: counted(self.over),

@@ -65,7 +65,7 @@ fn it_counts_for_the_length_of_a_page(bench: &Bench) {
 fn a_refused_append_leaves_nothing_beside(bench: &Bench) {
     bench.create(run(1));
     let spoken = Append { beside: b"never".to_vec(), ..plain(run(1), 1) };
-    let guards = vec![Guard { counter: "c".to_owned(), delta: 1, max: Some(0), window_ms: None }];
+    let guards = vec![Guard { counter: "c".into(), delta: 1, max: Some(0), window_ms: None }];
     assert_eq!(bench.append(Append { guards, ..spoken.clone() }), refused("c", 0));
     let stale = bench.append(Append { after: 0, ..spoken.clone() });
     let foreign = bench.append(Append { node: node(2), ..spoken });

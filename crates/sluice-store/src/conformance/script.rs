@@ -162,7 +162,7 @@ fn guards(dice: &mut Dice) -> Vec<Guard> {
         let delta = i64::try_from(dice.roll(4)).expect("it is small") - 1;
         let max = dice.once_in(2).then_some(4);
         let window_ms = dice.once_in(2).then(|| [7, 60, 300][place(dice.roll(3))]);
-        guards.push(Guard { counter: format!("c{}", dice.roll(2)), delta, max, window_ms });
+        guards.push(Guard { counter: format!("c{}", dice.roll(2)).into(), delta, max, window_ms });
     }
     if dice.once_in(3) {
         guards.push(guard("registry", 0, Some(i64::try_from(dice.roll(6)).expect("it is small"))));

@@ -5,20 +5,22 @@ use crate::limits::COUNTERS_MAX;
 use crate::window::Window;
 use sluice_core::port::ledger::{Count, Counter};
 use sluice_core::port::store::{Appended, Guard};
+use sluice_govern::account::Name;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 impl State {
     /// The first guard that refuses. Guards on one counter see each other.
     pub(super) fn refuse_guards(&self, guards: &[Guard], now_ms: u64) -> Option<Appended> {
-        let mut counted: BTreeMap<(&str, Option<u64>), i64> = BTreeMap::new();
+        let mut counted: BTreeMap<(Name<'_>, Option<u64>), i64> = BTreeMap::new();
         for guard in guards {
-            let stored = || self.counter(&guard.counter, guard.window_ms, now_ms);
-            let count = counted.entry((&guard.counter, guard.window_ms)).or_insert_with(stored);
+            let stored = || self.counter(&guard.counter.whole(), guard.window_ms, now_ms);
+            let count =
+                counted.entry((guard.counter.name(), guard.window_ms)).or_insert_with(stored);
             match crate::guarded(guard, *count) {
                 Some(changed) => *count = changed,
                 None => {
-                    let counter = guard.counter.clone();
+                    let counter = guard.counter.whole();
                     return Some(Appended::Refused { counter, count: stored() });
                 }
             }
@@ -31,11 +33,11 @@ impl State {
         for guard in guards.iter().filter(|guard| guard.delta != 0) {
             match guard.window_ms {
                 None => {
-                    let count = self.counters.entry(guard.counter.clone()).or_default();
+                    let count = self.counters.entry(guard.counter.whole()).or_default();
                     *count = count.saturating_add(guard.delta);
                 }
                 Some(window_ms) => {
-                    let key = (guard.counter.clone(), window_ms);
+                    let key = (guard.counter.whole(), window_ms);
                     let new = || Window::new(window_ms, []);
                     let window = self.windows.entry(key).or_insert_with(new);
                     window.add(now_ms, guard.delta);
@@ -43,8 +45,8 @@ impl State {
                 }
             }
         }
-        let counts = guards.iter().map(|guard| (&guard.counter, guard.window_ms));
-        counts.map(|(name, window_ms)| self.counter(name, window_ms, now_ms)).collect()
+        let count = |guard: &Guard| self.counter(&guard.counter.whole(), guard.window_ms, now_ms);
+        guards.iter().map(count).collect()
     }
 
     pub(super) fn counts(&self, counters: &[Counter], now_ms: u64) -> Vec<i64> {

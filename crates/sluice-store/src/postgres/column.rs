@@ -5,6 +5,7 @@ use sluice_core::choice;
 use sluice_core::port::store::{Hash, NodeId};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
+use sluice_govern::account::Name;
 use std::borrow::Cow;
 use std::error::Error;
 use tokio_postgres::Row;
@@ -114,6 +115,23 @@ impl ToSql for Text<'_> {
             return self.0.to_sql(kind, out);
         }
         self.0.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}").to_sql(kind, out)
+    }
+
+    accepts!(TEXT);
+    to_sql_checked!();
+}
+
+/// The name of a counter, as a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a>(pub(super) Name<'a>);
+
+impl ToSql for Named<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        Text(&self.0.whole()).to_sql(kind, out)
     }
 
     accepts!(TEXT);

@@ -3,26 +3,27 @@
 //! The rows are locked before they are read, so guards work on numbers in memory,
 //! and each counter that changed is written once, however many appends changed it.
 
-use super::column::{Text, get, int, most, text};
+use super::column::{Named, Text, get, int, most, text};
 use super::fault::Fault;
 use super::session::Session;
 use crate::limits::COUNTERS_MAX;
 use crate::window::{Slice, Window};
 use sluice_core::port::ledger::{Count, Counter};
 use sluice_core::port::store::{Appended, Guard};
-use std::collections::HashMap;
+use sluice_govern::account::Name;
+use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
 /// The counters of one batch.
 #[derive(Default)]
 pub(super) struct Counters<'a> {
-    places: HashMap<(&'a str, i64), usize>,
+    places: BTreeMap<(Name<'a>, i64), usize>,
     slots: Vec<Slot<'a>>,
 }
 
 /// One counter.
 pub(super) struct Slot<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Name<'a>,
     pub(super) span: i64,
     /// What a plain one is.
     pub(super) count: i64,
@@ -52,12 +53,12 @@ impl<'a> Counters<'a> {
     /// Makes room for the counters of guards.
     pub(super) fn want(&mut self, guards: &'a [Guard]) {
         for guard in guards {
-            let at = self.place(&guard.counter, span(guard.window_ms));
+            let at = self.place(guard.counter.name(), span(guard.window_ms));
             self.slots[at].is_wanted |= guard.delta != 0;
         }
     }
 
-    fn place(&mut self, name: &'a str, span: i64) -> usize {
+    fn place(&mut self, name: Name<'a>, span: i64) -> usize {
         let next = self.slots.len();
         let at = *self.places.entry((name, span)).or_insert(next);
         if at == next {
@@ -79,7 +80,7 @@ impl<'a> Counters<'a> {
     pub(super) fn read(&mut self, rows: &[Row]) -> Result<(), Fault> {
         for row in rows {
             let (name, span) = (text(row, 0)?, get(row, 1)?);
-            let place = self.places.get(&(&*name, span)).copied();
+            let place = self.places.get(&(Name::of(&name), span)).copied();
             let Some(at) = place else { continue };
             let slot = &mut self.slots[at];
             slot.count = get(row, 2)?;
@@ -96,8 +97,10 @@ impl<'a> Counters<'a> {
 
     /// Applies all guards, or none and says which refused.
     pub(super) fn guard(&mut self, guards: &'a [Guard], now_ms: u64) -> Result<Vec<i64>, Appended> {
-        let places: Vec<usize> =
-            guards.iter().map(|guard| self.place(&guard.counter, span(guard.window_ms))).collect();
+        let places: Vec<usize> = guards
+            .iter()
+            .map(|guard| self.place(guard.counter.name(), span(guard.window_ms)))
+            .collect();
         // Guards on one counter see each other. Few appends have more than a dozen.
         let mut seen: Vec<(usize, i64)> = Vec::with_capacity(guards.len());
         for (guard, at) in guards.iter().zip(&places) {
@@ -105,7 +108,7 @@ impl<'a> Counters<'a> {
             let count = known.map_or_else(|| self.slots[*at].at(now_ms), |(_, count)| *count);
             let Some(changed) = crate::guarded(guard, count) else {
                 let count = self.slots[*at].at(now_ms);
-                return Err(Appended::Refused { counter: guard.counter.clone(), count });
+                return Err(Appended::Refused { counter: guard.counter.whole(), count });
             };
             seen.push((*at, changed));
         }
@@ -147,9 +150,9 @@ pub(super) async fn counts(
 ) -> Result<Vec<i64>, Fault> {
     let mut held = Counters::default();
     let places: Vec<usize> =
-        counters.iter().map(|one| held.place(&one.name, span(one.window_ms))).collect();
-    let (names, spans): (Vec<Text<'_>>, Vec<i64>) =
-        held.slots.iter().map(|slot| (Text(slot.name), slot.span)).unzip();
+        counters.iter().map(|one| held.place(Name::of(&one.name), span(one.window_ms))).collect();
+    let (names, spans): (Vec<Named<'_>>, Vec<i64>) =
+        held.slots.iter().map(|slot| (Named(slot.name), slot.span)).unzip();
     let sql = "SELECT counter.name, counter.span, count, slices FROM counter
                JOIN unnest($1::text[], $2::bigint[]) AS wanted (name, span)
                ON counter.name = wanted.name AND counter.span = wanted.span";

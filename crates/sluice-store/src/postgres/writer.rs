@@ -17,7 +17,7 @@ mod batch;
 mod decide;
 mod write;
 
-use super::column::Text;
+use super::column::Named;
 use super::desk::Desk;
 use super::fault::Fault;
 use super::session::Session;
@@ -221,18 +221,17 @@ impl Turns {
     /// Makes the rows that are to be locked. By itself: nobody minds a counter of zero.
     async fn make_rows(&mut self, session: &Session, wanted: &Locked<'_>) -> Result<(), Fault> {
         let is_new = |slot: &&&super::count::Slot<'_>| {
-            !self.counters.contains(&(slot.name.to_owned(), slot.span))
+            !self.counters.contains(&(slot.name.whole(), slot.span))
         };
         let slots = wanted.counters.sorted();
-        let (names, spans): (Vec<&str>, Vec<i64>) =
-            slots.iter().filter(is_new).map(|slot| (slot.name, slot.span)).unzip();
+        let (names, spans): (Vec<Named<'_>>, Vec<i64>) =
+            slots.iter().filter(is_new).map(|slot| (Named(slot.name), slot.span)).unzip();
         if !names.is_empty() {
-            let texts: Vec<Text<'_>> = names.iter().copied().map(Text).collect();
-            session.execute(batch::NEW_COUNTERS, &[&texts, &spans]).await?;
+            session.execute(batch::NEW_COUNTERS, &[&names, &spans]).await?;
             if self.counters.len() + names.len() > REMEMBERED_MAX {
                 self.counters.clear();
             }
-            self.counters.extend(names.into_iter().map(str::to_owned).zip(spans));
+            self.counters.extend(names.into_iter().map(|one| one.0.whole()).zip(spans));
         }
         let chains: Vec<NodeId> =
             wanted.chains.keys().filter(|writer| !self.chains.contains(*writer)).copied().collect();

@@ -11,6 +11,7 @@ use crate::window::{Slice, Window};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::ledger::{Count, Counter};
 use sluice_core::port::store::{Appended, Guard};
+use sluice_govern::account::Name;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -69,7 +70,7 @@ impl Counters {
             let slot = &mut self.slots[at];
             let Some(count) = crate::guarded(guard, slot.at(now_ms)) else {
                 self.take_back();
-                let (counter, count) = (guard.counter.clone(), self.slots[at].count);
+                let (counter, count) = (guard.counter.whole(), self.slots[at].count);
                 return Ok(Err(Appended::Refused { counter, count }));
             };
             if guard.delta != 0 {
@@ -136,11 +137,11 @@ impl Counters {
         guard: &Guard,
     ) -> Result<usize, Fault> {
         let place = self.places.get(number).copied();
-        let is_it = |at: &usize| self.slots[*at].is(&guard.counter, guard.window_ms);
+        let is_it = |at: &usize| self.slots[*at].is(guard.counter.name(), guard.window_ms);
         if let Some(at) = place.filter(is_it) {
             return Ok(at);
         }
-        let at = self.find(connection, &guard.counter, guard.window_ms)?;
+        let at = self.find(connection, &guard.counter.whole(), guard.window_ms)?;
         self.places.truncate(number);
         self.places.push(at);
         Ok(at)
@@ -162,7 +163,7 @@ impl Counters {
             self.plain.insert(name, at);
             return Ok(at);
         };
-        let is_it = |at: &&usize| self.slots[**at].is(name, Some(window_ms));
+        let is_it = |at: &&usize| self.slots[**at].is(Name::of(name), Some(window_ms));
         if let Some(at) = self.windows.get(name).and_then(|all| all.iter().find(is_it)) {
             return Ok(*at);
         }
@@ -191,8 +192,8 @@ impl Counters {
 }
 
 impl Slot {
-    fn is(&self, name: &str, window_ms: Option<u64>) -> bool {
-        self.window.as_ref().map(|kept| kept.window_ms) == window_ms && *self.name == *name
+    fn is(&self, name: Name<'_>, window_ms: Option<u64>) -> bool {
+        self.window.as_ref().map(|kept| kept.window_ms) == window_ms && name.is(&self.name)
     }
 
     /// What it is now.

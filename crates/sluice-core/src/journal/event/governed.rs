@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// What the gates decided, as it is written: the text of a JSON object. It is
 /// made once and read by people and back-tests, never by the fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record(Arc<str>);
+pub struct Record(Arc<String>);
 
 impl Record {
     /// The text of an object.
-    pub fn new(text: impl Into<Arc<str>>) -> Record {
+    pub fn new(text: impl Into<String>) -> Record {
         let text = text.into();
         debug_assert!(text.starts_with('{') && text.ends_with('}'), "a record is an object");
-        Record(text)
+        Record(Arc::new(text))
     }
 
     /// The text.
@@ -61,7 +61,7 @@ pub struct Terms {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The cap on it when the money was reserved.
     pub cap: Money,
 }

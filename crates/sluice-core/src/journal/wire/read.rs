@@ -194,7 +194,10 @@ fn caps(fields: &Fields<'_>) -> Read<Vec<(RunId, Money)>> {
 
 fn terms(fields: &Fields<'_>) -> Read<Terms> {
     let accounts: Vec<(String, u64)> = fields.or_default("accounts")?;
-    let account = |(name, cap)| Account { name, cap: Money::from_micro_cents(cap) };
+    let account = |(name, cap): (String, u64)| Account {
+        name: name.into(),
+        cap: Money::from_micro_cents(cap),
+    };
     Ok(Terms {
         slot: fields.option("slot")?,
         reserved: fields.or_default("reserved")?,

@@ -196,7 +196,7 @@ fn terms(payload: &mut Payload<'_>, terms: &Terms) {
     payload.option("slot", terms.slot.as_ref());
     payload.unless_default("reserved", &terms.reserved);
     if !terms.accounts.is_empty() {
-        let accounts = terms.accounts.iter().map(|one| (&one.name, one.cap.micro_cents()));
+        let accounts = terms.accounts.iter().map(|one| (&*one.name, one.cap.micro_cents()));
         payload.field("accounts", &accounts.collect::<Vec<_>>());
     }
     payload.unless_default("constraints", &terms.constraints);

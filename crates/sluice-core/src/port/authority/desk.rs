@@ -52,10 +52,10 @@ impl Desk {
         let mut counts = self.counts.clone();
         counts.insert("registry".to_owned(), i64::try_from(self.fabric.epoch).unwrap());
         for guard in guards {
-            let count = counts.entry(guard.counter.clone()).or_default();
+            let count = counts.entry(guard.counter.whole()).or_default();
             let changed = *count + guard.delta;
             if guard.delta >= 0 && guard.max.is_some_and(|max| changed > max) {
-                return Err(guard.counter.clone());
+                return Err(guard.counter.whole());
             }
             *count = changed;
         }

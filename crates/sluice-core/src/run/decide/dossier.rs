@@ -300,7 +300,7 @@ impl Turn<'_> {
     fn held_by_others(&self, at: StepAt, account: &str, held: i64) -> i64 {
         let own = self
             .in_flight_terms(at)
-            .filter(|terms| terms.accounts.iter().any(|one| one.name == account));
+            .filter(|terms| terms.accounts.iter().any(|one| *one.name == *account));
         held.saturating_sub(own.map_or(0, |terms| signed(terms.reserved)))
     }
 

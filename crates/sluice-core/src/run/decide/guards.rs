@@ -12,7 +12,8 @@ mod tests;
 
 use crate::port::authority::{Authority, Tally};
 use crate::port::store::Guard;
-use sluice_govern::account::{self, Name};
+use sluice_govern::account::{self, CounterName, Name};
+use std::sync::Arc;
 
 /// Changes of counters, gathered over a turn.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub(super) struct Guards {
 /// What a turn does to one account.
 #[derive(Debug)]
 pub(super) struct Booked {
-    name: String,
+    name: Arc<str>,
     /// What was in it when the turn first looked.
     known: Tally,
     /// What is spent and reserved.
@@ -42,7 +43,7 @@ pub(super) struct Booked {
 /// What a turn does to one counter.
 #[derive(Debug)]
 struct Counted {
-    counter: String,
+    counter: CounterName,
     change: Change,
 }
 
@@ -67,11 +68,11 @@ struct Take {
 
 impl Guards {
     /// An account, to be changed.
-    pub(super) fn account(&mut self, authority: &dyn Authority, name: &str) -> &mut Booked {
-        let found = self.accounts.iter().position(|one| one.name == name);
+    pub(super) fn account(&mut self, authority: &dyn Authority, name: &Arc<str>) -> &mut Booked {
+        let found = self.accounts.iter().position(|one| one.name == *name);
         let at = found.unwrap_or_else(|| {
             self.accounts.push(Booked {
-                name: name.to_owned(),
+                name: Arc::clone(name),
                 known: authority.tally(name),
                 held: Change::default(),
                 spent: Change::default(),
@@ -84,13 +85,24 @@ impl Guards {
 
     /// An account with what this turn has done to it so far.
     pub(super) fn tally(&self, authority: &dyn Authority, name: &str) -> Tally {
-        let found = self.accounts.iter().find(|one| one.name == name);
+        let found = self.accounts.iter().find(|one| *one.name == *name);
         found.map_or_else(|| authority.tally(name), Booked::tally)
     }
 
     /// Adds to a counter without a bound.
     pub(super) fn add(&mut self, counter: Name<'_>, delta: i64) {
         self.at(counter).add(delta);
+    }
+
+    /// The same of a counter that nobody looks at.
+    pub(super) fn note(&mut self, counter: CounterName, delta: i64) {
+        match self.counters.iter_mut().find(|one| one.counter == counter) {
+            Some(one) => one.change.add(delta),
+            None => {
+                let change = Change { plain: delta, ..Change::default() };
+                self.counters.push(Counted { counter, change });
+            }
+        }
     }
 
     /// Takes from what a bound leaves.
@@ -116,10 +128,8 @@ impl Guards {
 
     /// A counter with what this turn has done to it so far.
     pub(super) fn count(&self, authority: &dyn Authority, counter: Name<'_>) -> i64 {
-        match self.find(counter) {
-            None => authority.count(&counter.whole()),
-            Some(counted) => authority.count(&counted.counter).saturating_add(counted.change.sum()),
-        }
+        let change = self.find(counter).map_or(0, |counted| counted.change.sum());
+        authority.count(&counter.whole()).saturating_add(change)
     }
 
     /// The same of a sum over a window.
@@ -134,31 +144,32 @@ impl Guards {
     }
 
     fn find(&self, counter: Name<'_>) -> Option<&Counted> {
-        self.counters.iter().find(|one| counter.is(&one.counter))
+        self.counters.iter().find(|one| one.counter.name() == counter)
     }
 
     fn at(&mut self, counter: Name<'_>) -> &mut Change {
-        debug_assert!(!counter.is_of_account(), "an account is changed as a whole");
-        let found = self.counters.iter().position(|one| counter.is(&one.counter));
+        debug_assert!(counter.of_account().is_none(), "an account is changed as a whole");
+        let found = self.counters.iter().position(|one| one.counter.name() == counter);
         let at = found.unwrap_or_else(|| {
-            let counter = counter.whole();
+            let counter = counter.keep();
             self.counters.push(Counted { counter, change: Change::default() });
             self.counters.len() - 1
         });
         &mut self.counters[at].change
     }
 
-    /// As the store takes them: what is given back before what is taken, each by
-    /// name.
+    /// As the store takes them: what is given back before what is taken, in an
+    /// order that the same changes always have.
     pub(super) fn into_list(mut self, authority: &dyn Authority) -> Vec<Guard> {
         let most = 1 + 2 * (3 * self.accounts.len() + self.counters.len());
         let mut list = Vec::with_capacity(most);
         if self.dispatches {
             let epoch = i64::try_from(authority.fabric().epoch).unwrap_or(i64::MAX);
-            let counter = account::REGISTRY.to_owned();
+            let counter = account::REGISTRY.into();
             list.push(Guard { counter, delta: 0, max: Some(epoch), window_ms: None });
         }
         self.accounts.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.counters.sort_unstable_by(|a, b| a.counter.name().cmp(&b.counter.name()));
         for one in &mut self.accounts {
             [&mut one.held, &mut one.spent, &mut one.over].into_iter().for_each(Change::join);
         }
@@ -168,36 +179,21 @@ impl Guards {
         list
     }
 
-    /// What `part` finds of each change, by name. Changes are looked at in the
-    /// order of most names, so that there is little to sort.
-    fn push(&mut self, list: &mut Vec<Guard>, part: fn(&Change) -> Option<Take>) {
-        let from = list.len();
-        let mut put = |take: Option<Take>, name: &mut dyn FnMut() -> String| {
-            if let Some(Take { delta, max, window_ms }) = take {
+    /// What `part` finds of each change: of accounts, then of all other counters.
+    fn push(&self, list: &mut Vec<Guard>, part: fn(&Change) -> Option<Take>) {
+        let mut put = |change: &Change, name: &dyn Fn() -> CounterName| {
+            if let Some(Take { delta, max, window_ms }) = part(change) {
                 list.push(Guard { counter: name(), delta, max, window_ms });
             }
         };
         for one in &self.accounts {
-            put(part(&one.held), &mut || Name::held(&one.name).whole());
+            put(&one.held, &|| CounterName::held(&one.name));
+            put(&one.spent, &|| CounterName::spent(&one.name));
+            put(&one.over, &|| CounterName::over(&one.name));
         }
-        for one in &self.accounts {
-            put(part(&one.over), &mut || Name::over(&one.name).whole());
+        for one in &self.counters {
+            put(&one.change, &|| one.counter.clone());
         }
-        for one in &mut self.counters {
-            put(part(&one.change), &mut || one.hand_out());
-        }
-        for one in &self.accounts {
-            put(part(&one.spent), &mut || Name::spent(&one.name).whole());
-        }
-        list[from..].sort_unstable_by(|a, b| a.counter.cmp(&b.counter));
-    }
-}
-
-impl Counted {
-    /// Its name, for a guard; for good, if there is no other that needs it.
-    fn hand_out(&mut self) -> String {
-        let both = self.change.given_back().is_some() && self.change.taken().is_some();
-        if both { self.counter.clone() } else { std::mem::take(&mut self.counter) }
     }
 }
 

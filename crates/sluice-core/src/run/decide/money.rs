@@ -79,9 +79,9 @@ impl Turn<'_> {
             model: usage.model.as_deref().or(terms.model.as_deref()).unwrap_or_default(),
         };
         let names = cost::names(self.given.now_ms, of);
-        for (name, count) in names.iter().zip(taken.into_iter().chain([1])) {
+        for (name, count) in names.into_iter().zip(taken.into_iter().chain([1])) {
             if count != 0 {
-                self.guards.add(Name::of(name), count);
+                self.guards.note(name, count);
             }
         }
     }
@@ -97,7 +97,7 @@ impl Turn<'_> {
             account.over.add(settled.over_delta);
         }
         if settled.over_delta > 0 && !terms.accounts.is_empty() {
-            let accounts: Vec<&str> = terms.accounts.iter().map(|one| one.name.as_str()).collect();
+            let accounts: Vec<&str> = terms.accounts.iter().map(|one| &*one.name).collect();
             self.alert(json!({
                 "kind": "budget_overrun", "node": self.run.name(at),
                 "dispatchNo": dispatch_no, "accounts": accounts,

@@ -130,6 +130,24 @@ macro_rules! plain {
 
 plain! { bool, u8, u32, u64, String, Map<String, Value>, Value, Constraints, }
 
+impl Part for Arc<str> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Into::into)
+    }
+
+    fn blank() -> Option<Self> {
+        Some("".into())
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
 /// As whole micro-cents: read, written, read again.
 impl Part for Price {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -327,7 +327,7 @@ fn taken_beside(desk: &Desk, run: Option<&Run>) -> BTreeMap<String, i64> {
     for terms in flying.chain(open) {
         for account in &terms.accounts {
             let reserved = i64::try_from(terms.reserved.micro_cents()).expect("a small sum");
-            *taken.entry(account.name.clone()).or_default() -= reserved;
+            *taken.entry(account.name.to_string()).or_default() -= reserved;
         }
     }
     taken.retain(|_, count| *count != 0);

@@ -105,7 +105,7 @@ fn money(ledger: &mut Ledger, one: &Admitted, agent: &str, now_ms: u64) -> Resul
         return Ok(());
     }
     for (name, amount, accepted) in caps(&ledger.fabric, one, agent, now_ms) {
-        let reserved_in = one.terms.accounts.iter().find(|account| account.name == name);
+        let reserved_in = one.terms.accounts.iter().find(|account| *account.name == *name);
         if reserved_in.is_none_or(|account| account.cap != amount) {
             return Err(format!("a dispatch reserves in every cap: not in {name}"));
         }

@@ -279,7 +279,7 @@ impl Ledger {
         self.limits.hold(&self.expected)?;
         // Of one account only the last settlement saw all that was spent.
         let settled: BTreeMap<String, Account> =
-            settled.into_iter().map(|one| (one.name.clone(), one)).collect();
+            settled.into_iter().map(|one| (one.name.to_string(), one)).collect();
         for one in settled.values() {
             self.thresholds(one)?;
         }
@@ -287,8 +287,8 @@ impl Ledger {
             // What work costs is held against the runs when all have ended.
             let kept = guard.counter == account::REGISTRY || is_spend(&guard.counter);
             if guard.window_ms.is_none() && !kept {
-                self.touched.insert(guard.counter.clone());
-                self.counted.insert(guard.counter.clone(), *count);
+                self.touched.insert(guard.counter.whole());
+                self.counted.insert(guard.counter.whole(), *count);
             }
         }
         for counter in std::mem::take(&mut self.touched) {
@@ -312,7 +312,7 @@ impl Ledger {
         let (spent, cap) = (i128::from(spent), i128::from(one.cap.micro_cents()));
         for percent in [50, 80, 100] {
             let reached = spent > 0 && spent * 100 >= cap * i128::from(percent);
-            if reached && !self.told.contains(&(one.name.clone(), percent)) {
+            if reached && !self.told.contains(&(one.name.to_string(), percent)) {
                 return Err(format!("a threshold is told: {percent} of {}", one.name));
             }
         }
@@ -330,7 +330,7 @@ impl Ledger {
             let open = self
                 .open
                 .values()
-                .filter(|terms| terms.accounts.iter().any(|account| account.name == name));
+                .filter(|terms| terms.accounts.iter().any(|account| *account.name == *name));
             let open: i64 = open.map(|terms| signed(terms.reserved)).sum();
             if *count != spent + open {
                 return Err(format!("what is not spent comes back: {counter} is {count}"));

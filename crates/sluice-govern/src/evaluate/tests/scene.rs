@@ -95,7 +95,7 @@ pub(crate) fn cap(whose: Whose, name: &'static str, amount: u64, held: u64) -> C
     Cap {
         whose,
         name: name.into(),
-        account: format!("envelope/{name}/total"),
+        account: format!("envelope/{name}/total").into(),
         amount: money(amount),
         held: money(held),
         over: Money::ZERO,

@@ -2,7 +2,7 @@
 
 use super::Write;
 use crate::REGISTRY;
-use crate::postgres::column::{Id, Text, get, hash, number, text};
+use crate::postgres::column::{Id, Named, Text, get, hash, number, text};
 use crate::postgres::count::{Counters, Slot};
 use crate::postgres::desk::{NOW, Time, now};
 use crate::postgres::entry::LOCK_CHAINS;
@@ -161,16 +161,16 @@ impl<'a> Locked<'a> {
 
 /// The registry's counter before all others, wherever its name would put it.
 fn lock_counters<'a>(pipeline: &mut Pipeline<'a>, slots: &[&Slot<'a>]) -> Vec<usize> {
-    let is_registry = |slot: &&&Slot<'_>| slot.name == REGISTRY && slot.span == 0;
+    let is_registry = |slot: &&&Slot<'_>| slot.name.is(REGISTRY) && slot.span == 0;
     let mut places = Vec::new();
     if let Some(registry) = slots.iter().find(is_registry) {
         let sql = if registry.is_wanted { LOCK_REGISTRY } else { LOOK_AT_REGISTRY };
         places.push(step!(pipeline, sql, REGISTRY));
     }
-    let (names, spans): (Vec<Text<'a>>, Vec<i64>) = slots
+    let (names, spans): (Vec<Named<'a>>, Vec<i64>) = slots
         .iter()
         .filter(|slot| !is_registry(slot))
-        .map(|slot| (Text(slot.name), slot.span))
+        .map(|slot| (Named(slot.name), slot.span))
         .unzip();
     if !names.is_empty() {
         places.push(step!(pipeline, LOCK_COUNTERS, names, spans));

@@ -5,7 +5,7 @@ mod beside;
 use super::Outcome;
 use super::batch::Known;
 use super::decide::Decided;
-use crate::postgres::column::{Id, Text, get, int, text};
+use crate::postgres::column::{Id, Named, Text, get, int, text};
 use crate::postgres::fault::Fault;
 use crate::postgres::session::{Pipeline, Session, step};
 use sluice_core::port::store::{Create, Posted};
@@ -133,7 +133,7 @@ impl<'a> Decided<'a> {
         step!(
             pipeline,
             COUNT,
-            slots.iter().map(|slot| Text(slot.name)).collect::<Vec<Text<'a>>>(),
+            slots.iter().map(|slot| Named(slot.name)).collect::<Vec<Named<'a>>>(),
             slots.iter().map(|slot| slot.span).collect::<Vec<i64>>(),
             slots.iter().map(|slot| slot.count).collect::<Vec<i64>>(),
             slots.iter().map(|slot| slot.slices()).collect::<Vec<Option<Vec<u8>>>>(),

@@ -137,7 +137,7 @@ fn constraints() -> BoxedStrategy<Constraints> {
 }
 
 fn terms() -> BoxedStrategy<Terms> {
-    let account = (text(), money()).prop_map(|(name, cap)| Account { name, cap });
+    let account = (text(), money()).prop_map(|(name, cap)| Account { name: name.into(), cap });
     let taken = (maybe(), money(), vec(account, 0..3));
     let price = (money(), money(), option::of(money())).prop_map(|(read, written, kept)| Price {
         input_cents_per_mtok: read,

@@ -125,7 +125,7 @@ fn dispatch() -> Dispatch {
         terms: Arc::new(Terms {
             slot: some("a"),
             reserved: Money::from_micro_cents(7),
-            accounts: vec![Account { name: text("run/x"), cap: Money::from_micro_cents(9) }],
+            accounts: vec![Account { name: "run/x".into(), cap: Money::from_micro_cents(9) }],
             constraints: constraints(),
             model: some("m"),
             max_output_tokens: Some(12),

@@ -10,11 +10,11 @@ fn listed(guards: Guards, desk: &Desk) -> Vec<String> {
 }
 
 #[test]
-fn what_is_given_back_stands_before_what_is_taken_and_each_by_name() {
+fn what_is_given_back_stands_before_what_is_taken_and_accounts_before_the_rest() {
     let desk = Desk::default();
     let mut guards = Guards::default();
     for name in ["b", "a"] {
-        let one = guards.account(&desk, name);
+        let one = guards.account(&desk, &name.into());
         one.held.add(-5);
         one.spent.add(3);
         one.spent.believe(Some(9));
@@ -29,15 +29,15 @@ fn what_is_given_back_stands_before_what_is_taken_and_each_by_name() {
         listed(guards, &desk),
         [
             "registry +0 <= 0",
-            "busy:scribe -1",
             "held:a -5",
-            "held:b -5",
-            "spend|x +1",
             "spent:a +3 <= 9",
+            "held:b -5",
             "spent:b +3 <= 9",
+            "busy:scribe -1",
+            "spend|x +1",
             "held:a +2 <= 7",
-            "held:b +2 <= 7",
             "over:a +0 <= 0",
+            "held:b +2 <= 7",
             "over:b +0 <= 0",
             "told:50:a +1 <= 1",
         ]
@@ -48,7 +48,7 @@ fn what_is_given_back_stands_before_what_is_taken_and_each_by_name() {
 fn a_change_that_goes_up_as_a_whole_is_one_and_keeps_its_bound() {
     let desk = Desk::default();
     let mut guards = Guards::default();
-    let one = guards.account(&desk, "a");
+    let one = guards.account(&desk, &"a".into());
     one.held.add(-5);
     one.held.take(5, Some(7));
     one.held.take(1, Some(6));
@@ -63,7 +63,7 @@ fn an_account_is_what_was_known_of_it_and_what_the_turn_did() {
     }
     let mut guards = Guards::default();
     assert_eq!(guards.tally(&desk, "a"), Tally { held: 10, spent: 4, over: 1 });
-    let one = guards.account(&desk, "a");
+    let one = guards.account(&desk, &"a".into());
     one.held.add(-3);
     one.held.take(2, None);
     one.spent.add(5);
