@@ -128,7 +128,7 @@ fn asked() -> Asked {
 
 /// A decision that allows.
 pub(crate) fn decision() -> anyhow::Result<Decision> {
-    Ok(evaluate(&facts(&asked(), Vec::new()), &policies(0)?))
+    Ok(evaluate(&facts(&asked(), Vec::new()), &policies(0)?).decision)
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
@@ -139,10 +139,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Value> {
     let mut written = 0;
     for _ in 0..options.decisions {
         let begun = Instant::now();
-        let decision = evaluate(&facts, &policies);
+        let evaluated = evaluate(&facts, &policies);
         times.push(begun.elapsed());
-        anyhow::ensure!(decision.disposition == Disposition::Allow, "{decision:?}");
-        written = decision.write(None, 0).len();
+        let allowed = evaluated.decision.disposition == Disposition::Allow;
+        anyhow::ensure!(allowed, "{evaluated:?}");
+        written = evaluated.write(None, 0).len();
     }
     times.sort_unstable();
     let micros = |share: f64| {

@@ -79,7 +79,7 @@ impl Inner {
         };
         let (gate, code) = verdict.unwrap_or(("policy_rules", "policy_blocked"));
         let one = said.gates.into_iter().find(|one| one.gate == gate);
-        let message = one.and_then(|one| one.message).unwrap_or_default();
+        let message = one.and_then(|one| one.message).unwrap_or_default().into();
         Some(Verdict { code, message, policy: authority.policies().hash().to_owned() })
     }
 }

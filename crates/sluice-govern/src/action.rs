@@ -4,7 +4,7 @@ mod diff;
 
 pub use diff::{Difference, diff};
 
-use crate::canonical;
+use crate::canonical::{self, push_list, push_number, push_text};
 use crate::decision::Constraints;
 use crate::money::Money;
 use serde::Serialize;
@@ -59,36 +59,41 @@ pub struct Action<'a> {
 impl Action<'_> {
     /// As canonical JSON.
     pub fn text(&self) -> String {
-        let mut out = String::with_capacity(512 + self.command.len());
-        text(&mut out, "{\"agent\":", Some(self.agent));
-        text(&mut out, ",\"command\":", Some(self.command));
+        let mut out = String::with_capacity(640 + self.command.len());
+        push_text(&mut out, "{\"agent\":\"", self.agent);
+        push_text(&mut out, ",\"command\":\"", self.command);
         constraints(&mut out, &self.constraints);
         out.push_str(",\"cost_ceiling\":");
         match self.cost_ceiling {
-            Some(ceiling) => canonical::push_number(&mut out, ceiling.micro_cents()),
+            Some(ceiling) => push_number(&mut out, ceiling.micro_cents()),
             None => out.push_str("null"),
         }
         text(&mut out, ",\"cwd\":", self.cwd);
-        text(&mut out, ",\"definition\":", Some(self.definition));
-        list(&mut out, ",\"env\":", self.env);
-        text(&mut out, ",\"gateway\":", Some(self.gateway));
+        push_text(&mut out, ",\"definition\":\"", self.definition);
+        if self.env.is_empty() {
+            out.push_str(",\"env\":[]");
+        } else {
+            value(&mut out, ",\"env\":", &self.env);
+        }
+        push_text(&mut out, ",\"gateway\":\"", self.gateway);
         if self.inputs.is_empty() {
             out.push_str(",\"inputs\":{}");
         } else {
             value(&mut out, ",\"inputs\":", self.inputs);
         }
-        if self.memory.is_some() {
-            text(&mut out, ",\"memory\":", self.memory);
+        if let Some(memory) = self.memory {
+            push_text(&mut out, ",\"memory\":\"", memory);
         }
         text(&mut out, ",\"model\":", self.model);
-        text(&mut out, ",\"policies\":", Some(&self.policies));
+        push_text(&mut out, ",\"policies\":\"", &self.policies);
         text(&mut out, ",\"stdin\":", self.stdin);
-        text(&mut out, ",\"step\":", Some(self.step));
-        if self.system_prompt.is_some() {
-            text(&mut out, ",\"system_prompt\":", self.system_prompt);
+        push_text(&mut out, ",\"step\":\"", self.step);
+        if let Some(prompt) = self.system_prompt {
+            push_text(&mut out, ",\"system_prompt\":\"", prompt);
         }
-        list(&mut out, ",\"tools\":", self.tools);
-        text(&mut out, ",\"workflow\":", Some(self.workflow));
+        out.push_str(",\"tools\":");
+        push_list(&mut out, self.tools);
+        push_text(&mut out, ",\"workflow\":\"", self.workflow);
         out.push('}');
         out
     }
@@ -109,7 +114,7 @@ fn text(out: &mut String, name: &str, value: Option<&str>) {
     out.push_str(name);
     match value {
         None => out.push_str("null"),
-        Some(text) => canonical::push_text(out, text),
+        Some(text) => push_text(out, "\"", text),
     }
 }
 
@@ -118,20 +123,10 @@ fn constraints(out: &mut String, bounds: &Constraints) {
     match bounds.max_cost {
         Some(max_cost) if bounds.bounds_only_cost() => {
             out.push_str(",\"constraints\":{\"max_cost\":");
-            canonical::push_number(out, max_cost.micro_cents());
+            push_number(out, max_cost.micro_cents());
             out.push('}');
         }
         _ => value(out, ",\"constraints\":", bounds),
-    }
-}
-
-/// A field that is a list. Most are empty.
-fn list(out: &mut String, name: &str, list: &[impl Serialize]) {
-    if list.is_empty() {
-        out.push_str(name);
-        out.push_str("[]");
-    } else {
-        value(out, name, &list);
     }
 }
 

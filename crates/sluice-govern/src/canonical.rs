@@ -10,20 +10,36 @@ use sha2::{Digest, Sha256};
 
 /// The canonical JSON of a value.
 pub fn to_string(value: &impl Serialize) -> String {
-    write(value, 0)
+    write(value, 128)
 }
 
-/// Writes a text behind what is written. Most have nothing to escape.
-pub(crate) fn push_text(out: &mut String, text: &str) {
-    // All of it is looked at, whatever is found: many bytes at a time.
-    let plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
-    if text.bytes().fold(true, |all, byte| all & plain(byte)) {
-        out.push('"');
+/// Writes a text, quoted, behind what is written. `before` is whatever stands
+/// before it and its opening quote. Most have nothing to escape.
+pub(crate) fn push_text(out: &mut String, before: &str, text: &str) {
+    debug_assert!(before.ends_with('"'), "a text begins with a quote");
+    out.push_str(before);
+    if is_plain(text) {
         out.push_str(text);
         out.push('"');
     } else {
-        out.push_str(&to_string(&text));
+        out.push_str(&to_string(&text)[1..]);
     }
+}
+
+/// Whether nothing in a text needs escaping.
+fn is_plain(text: &str) -> bool {
+    // All of it is looked at, whatever is found: many bytes at a time.
+    let plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
+    text.bytes().fold(true, |all, byte| all & plain(byte))
+}
+
+/// Writes a list of texts behind what is written.
+pub(crate) fn push_list(out: &mut String, list: &[impl AsRef<str>]) {
+    out.push('[');
+    for (at, text) in list.iter().enumerate() {
+        push_text(out, if at == 0 { "\"" } else { ",\"" }, text.as_ref());
+    }
+    out.push(']');
 }
 
 /// Writes a number behind what is written.
@@ -39,8 +55,7 @@ pub(crate) fn push_number(out: &mut String, mut number: u64) {
             break;
         }
     }
-    // One by one: that these bytes are text need not be looked at.
-    out.extend(digits[start..].iter().map(|digit| char::from(*digit)));
+    out.push_str(std::str::from_utf8(&digits[start..]).expect("digits are ASCII"));
 }
 
 /// `bytes` is a guess at the length, so that a long text grows in one place.
@@ -52,11 +67,13 @@ fn write(value: &impl Serialize, bytes: usize) -> String {
 
 /// SHA-256 of bytes, in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    // Without a table: so the digits of many bytes are found at once.
+    let digit = |four: u8| four + if four > 9 { b'a' - 10 } else { b'0' };
+    let hash: [u8; 32] = Sha256::digest(bytes).into();
     let mut hex = [0; 64];
-    for (pair, byte) in hex.chunks_exact_mut(2).zip(Sha256::digest(bytes)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+    for (pair, byte) in hex.chunks_exact_mut(2).zip(hash) {
+        pair[0] = digit(byte >> 4);
+        pair[1] = digit(byte & 15);
     }
     std::str::from_utf8(&hex).expect("digits are ASCII").to_owned()
 }
@@ -96,8 +113,18 @@ mod tests {
     fn a_text_is_written_as_json_writes_it() {
         for text in ["", "plain é", "a\"b", "a\\b", "a\nb", "\u{7f}\u{1}"] {
             let mut out = "x".to_owned();
-            push_text(&mut out, text);
-            assert_eq!(out, format!("x{}", json!(text)));
+            push_text(&mut out, ",\"", text);
+            assert_eq!(out, format!("x,{}", json!(text)));
+        }
+    }
+
+    #[test]
+    fn a_list_is_written_as_json_writes_it() {
+        for list in [&[][..], &["a"], &["a", "b\"", ""]] {
+            let list: Vec<String> = list.iter().map(|&text| text.to_owned()).collect();
+            let mut out = "x".to_owned();
+            push_list(&mut out, &list);
+            assert_eq!(out, format!("x{}", json!(list)));
         }
     }
 

@@ -16,8 +16,8 @@ const NO_POLICIES: &str = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f1
 /// One evaluation.
 pub(crate) struct Case<'c> {
     pub facts: &'c Facts<'c>,
-    policies: &'c Policies,
-    pub seen: PolicyFacts,
+    pub policies: &'c Policies,
+    pub seen: &'c PolicyFacts<'c>,
     matches: OnceCell<Matches<'c>>,
     holds: Vec<HoldBy>,
     held_for_money: bool,
@@ -37,11 +37,16 @@ pub(crate) enum Fit {
 }
 
 impl<'c> Case<'c> {
-    pub(crate) fn new(facts: &'c Facts<'c>, policies: &'c Policies) -> Case<'c> {
+    /// `seen` is what policies see of the facts.
+    pub(crate) fn new(
+        facts: &'c Facts<'c>,
+        seen: &'c PolicyFacts<'c>,
+        policies: &'c Policies,
+    ) -> Case<'c> {
         Case {
             facts,
             policies,
-            seen: facts.policy_facts(),
+            seen,
             matches: OnceCell::new(),
             holds: Vec::new(),
             held_for_money: false,
@@ -51,7 +56,7 @@ impl<'c> Case<'c> {
 
     /// What the policies say. They are asked once, when a gate first wants to know.
     pub(crate) fn matches(&self) -> &Matches<'c> {
-        self.matches.get_or_init(|| self.policies.matches(&self.seen))
+        self.matches.get_or_init(|| self.policies.matches(self.seen))
     }
 
     /// What the policies said, if they were asked.
@@ -80,9 +85,9 @@ impl<'c> Case<'c> {
         self.held_for_money
     }
 
-    /// What the policies saw, and who wants a person to agree.
-    pub(crate) fn into_parts(self) -> (PolicyFacts, Vec<HoldBy>) {
-        (self.seen, self.holds)
+    /// Who wants a person to agree.
+    pub(crate) fn into_holds(self) -> Vec<HoldBy> {
+        self.holds
     }
 
     /// Whether the grant is for the action as it is now.

@@ -57,13 +57,13 @@ pub struct Verdict {
     pub code: Option<&'static str>,
     /// For people. A plain pass says nothing: readers put it into words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub message: Option<Box<str>>,
     /// What was compared.
     #[serde(skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,
     /// What would unblock it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// Whether it only observes, because the agent is on trial.
     #[serde(skip_serializing_if = "is_false")]
     pub observe: bool,
@@ -110,7 +110,8 @@ pub struct Matched {
     pub enforcement: &'static str,
 }
 
-/// What was decided. Serialised it is what the event `governance.decided` holds.
+/// What was decided: all that is followed, which needs nothing that it was made
+/// from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
@@ -142,16 +143,25 @@ pub struct Decision {
     /// What a set in shadow would have decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
+}
+
+/// A decision, and what is written down with it. Serialised it is what the event
+/// `governance.decided` holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluated<'f> {
+    /// What was decided.
+    #[serde(flatten)]
+    pub decision: Decision,
     /// What the policies saw, so that others can be tried on it.
-    pub facts: PolicyFacts,
+    pub facts: PolicyFacts<'f>,
     /// The same as a brief record has it.
     #[serde(skip)]
     pub(crate) brief: String,
 }
 
-impl Decision {
+impl Evaluated<'_> {
     /// What the event `governance.decided` holds. On a hot path,
-    /// [`write`](Decision::write) the decision: that builds no map.
+    /// [`write`](Evaluated::write) it: that builds no map.
     pub fn to_json(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,

@@ -2,7 +2,9 @@
 
 use crate::canonical;
 use crate::case::Case;
-use crate::decision::{BlockedBy, Decision, Disposition, Outcome, Shadow, Verdict, brief};
+use crate::decision::{
+    BlockedBy, Decision, Disposition, Evaluated, Outcome, Shadow, Verdict, brief,
+};
 use crate::facts::{Facts, Subject};
 use crate::gates::{Finding, GATES, Gate, Trial};
 use crate::key::Key;
@@ -13,24 +15,18 @@ use crate::registry::Held;
 /// that nobody is asked about what would be blocked anyway.
 ///
 /// INVARIANT: the same facts and policies give the same decision.
-pub fn evaluate(facts: &Facts<'_>, policies: &Policies) -> Decision {
-    let mut decision = decide(facts, policies);
-    decision.shadow = policies.shadow().map(|shadow| {
-        let would = decide(facts, shadow);
-        Shadow {
-            disposition: would.disposition,
-            policy_hash: would.policy_hash,
-            matched: would.matched,
-        }
-    });
-    decision
+pub fn evaluate<'f>(facts: &Facts<'f>, policies: &Policies) -> Evaluated<'f> {
+    let seen = facts.policy_facts();
+    let brief = brief::seen(&seen);
+    let mut decision = decide(Case::new(facts, &seen, policies), brief.as_deref());
+    decision.shadow = policies.shadow().map(|shadow| in_shadow(facts, &seen, shadow));
+    Evaluated { decision, facts: seen, brief: brief.unwrap_or_default() }
 }
 
 /// What the ten gates say, and nothing that is only for a record of it: for what
 /// is recorded only where it is refused.
 pub fn ask(facts: &Facts<'_>, policies: &Policies) -> Said {
-    let mut case = Case::new(facts, policies);
-    ask_all(&mut case)
+    ask_all(&mut Case::new(facts, &facts.policy_facts(), policies))
 }
 
 /// What the gates say.
@@ -78,35 +74,35 @@ fn ask_all(case: &mut Case<'_>) -> Said {
     Said { disposition, gates, blocked_by }
 }
 
-fn decide(facts: &Facts<'_>, policies: &Policies) -> Decision {
-    let mut case = Case::new(facts, policies);
+fn decide(mut case: Case<'_>, brief: Option<&str>) -> Decision {
     let Said { disposition, gates, blocked_by } = ask_all(&mut case);
     let action = case.complete();
-    let action_digest = action.digest();
-    let seen = brief::seen(&case.seen);
-    let facts_digest = digest(facts, seen.as_deref(), &case.seen, &action_digest);
-    let matched = case.asked().map(Matches::matched).unwrap_or_default();
-    let constraints = action.constraints.clone();
-    let action = (disposition == Disposition::Hold).then(|| action.value());
-    let (facts, mut holds) = case.into_parts();
-    if disposition != Disposition::Hold {
-        // Nobody is asked about what is blocked.
-        holds.clear();
-    }
+    let text = action.text();
+    let action_digest = canonical::hex(text.as_bytes());
+    let facts_digest = digest(&case, brief, &action_digest, Key::instead_of(text));
     Decision {
         disposition,
         gates,
         blocked_by,
-        holds,
-        constraints,
-        matched,
-        policy_hash: policies.hash().to_owned(),
         facts_digest,
-        action,
+        action: (disposition == Disposition::Hold).then(|| action.value()),
         action_digest,
+        constraints: action.constraints,
+        matched: case.asked().map(Matches::matched).unwrap_or_default(),
+        policy_hash: case.policies.hash().to_owned(),
+        // Nobody is asked about what is blocked.
+        holds: if disposition == Disposition::Hold { case.into_holds() } else { Vec::new() },
         shadow: None,
-        facts,
-        brief: seen.unwrap_or_default(),
+    }
+}
+
+/// What a set would have decided that is not in force.
+fn in_shadow(facts: &Facts<'_>, seen: &PolicyFacts<'_>, policies: &Policies) -> Shadow {
+    let mut case = Case::new(facts, seen, policies);
+    Shadow {
+        disposition: ask_all(&mut case).disposition,
+        policy_hash: policies.hash().to_owned(),
+        matched: case.asked().map(Matches::matched).unwrap_or_default(),
     }
 }
 
@@ -125,14 +121,15 @@ fn verdict(gate: &Gate, finding: Finding) -> Verdict {
 
 /// A block that only observes: it says what it would have done.
 fn observed(gate: &Gate, finding: Finding) -> Verdict {
-    let message = finding.message.map(|message| format!("observe: would have blocked: {message}"));
+    let message =
+        finding.message.map(|message| format!("observe: would have blocked: {message}").into());
     let finding = Finding { outcome: Outcome::Warn, message, ..finding };
     Verdict { observe: true, ..verdict(gate, finding) }
 }
 
 /// SHA-256 over everything a gate compares, and what the policies see.
-fn digest(facts: &Facts<'_>, brief: Option<&str>, seen: &PolicyFacts, action: &str) -> String {
-    let mut key = Key::with_capacity(1024);
+fn digest(case: &Case<'_>, brief: Option<&str>, action: &str, mut key: Key) -> String {
+    let Case { facts, seen, .. } = case;
     key.text(action);
     if let Subject::Agent(_, Some(row)) = facts.subject {
         key.maybe(row.max_concurrent_steps.map(u64::from));
@@ -165,7 +162,7 @@ fn digest(facts: &Facts<'_>, brief: Option<&str>, seen: &PolicyFacts, action: &s
             key.number(seen.at);
             key.text(&seen.run.id);
             key.text(&seen.run.workflow);
-            key.maybe_text(seen.step.as_ref().map(|step| step.id.as_str()));
+            key.maybe_text(seen.step.as_ref().map(|step| &*step.id));
             key.text(brief);
         }
         None => key.text(&canonical::to_string(seen)),

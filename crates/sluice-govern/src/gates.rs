@@ -54,8 +54,8 @@ pub(crate) enum Trial {
 /// What a gate found, before it is known whether it only observes.
 pub(crate) struct Finding {
     pub outcome: Outcome,
-    pub message: Option<String>,
-    pub hint: Option<String>,
+    pub message: Option<Box<str>>,
+    pub hint: Option<Box<str>>,
     pub figures: Figures,
     pub retryable: bool,
     pub paused: bool,
@@ -71,32 +71,25 @@ impl Finding {
     }
 
     pub(crate) fn warn(message: String) -> Finding {
-        Finding::new(Outcome::Warn, Some(message), None)
+        Finding::new(Outcome::Warn, Some(message.into()), None)
     }
 
     pub(crate) fn block(message: String, hint: String) -> Finding {
-        Finding::new(Outcome::Block, Some(message), Some(hint))
+        Finding::new(Outcome::Block, Some(message.into()), Some(hint.into()))
     }
 
     pub(crate) fn hold(message: String, hint: String) -> Finding {
-        Finding::new(Outcome::Hold, Some(message), Some(hint))
+        Finding::new(Outcome::Hold, Some(message.into()), Some(hint.into()))
     }
 
-    fn new(outcome: Outcome, message: Option<String>, hint: Option<String>) -> Finding {
+    fn new(outcome: Outcome, message: Option<Box<str>>, hint: Option<Box<str>>) -> Finding {
         let figures = Figures::default();
         Finding { outcome, message, hint, figures, retryable: false, paused: false }
     }
 
-    /// With a figure that was compared.
-    pub(crate) fn figure(mut self, name: &'static str, value: impl Into<Figure>) -> Finding {
-        self.figures.push(name, value.into());
-        self
-    }
-
-    /// With one of a few words that was compared.
-    pub(crate) fn word(mut self, name: &'static str, word: &'static str) -> Finding {
-        self.figures.push(name, Figure::Word(word));
-        self
+    /// With what was compared, all of it.
+    pub(crate) fn figures<const N: usize>(self, figures: [(&'static str, Figure); N]) -> Finding {
+        Finding { figures: figures.into(), ..self }
     }
 
     /// Worth trying again.

@@ -13,12 +13,20 @@ impl Key {
         Key(Vec::with_capacity(bytes))
     }
 
+    /// In the place of a text that is not needed any more.
+    pub(crate) fn instead_of(text: String) -> Key {
+        let mut bytes = text.into_bytes();
+        bytes.clear();
+        Key(bytes)
+    }
+
     /// Seven bits in a byte, the lowest first; the highest bit of a byte says that
     /// more follow. So no number is the beginning of another.
+    #[inline]
     pub(crate) fn number(&mut self, mut number: u64) {
-        while let Some(more) = Some(number >> 7).filter(|more| *more > 0) {
+        while number > 127 {
             self.0.push(low(number) | 128);
-            number = more;
+            number >>= 7;
         }
         self.0.push(low(number));
     }
@@ -29,6 +37,7 @@ impl Key {
     }
 
     /// With its length, so that no two lists of texts have the same bytes.
+    #[inline]
     pub(crate) fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
@@ -39,10 +48,10 @@ impl Key {
         self.text(text.unwrap_or_default());
     }
 
-    pub(crate) fn texts(&mut self, texts: &[String]) {
+    pub(crate) fn texts(&mut self, texts: &[impl AsRef<str>]) {
         self.number(texts.len() as u64);
         for text in texts {
-            self.text(text);
+            self.text(text.as_ref());
         }
     }
 

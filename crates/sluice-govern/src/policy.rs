@@ -147,13 +147,14 @@ impl Policies {
     }
 
     /// Asks the policies that can apply, unless they were asked the same before.
-    pub fn matches(&self, facts: &PolicyFacts) -> Matches<'_> {
+    pub fn matches(&self, facts: &PolicyFacts<'_>) -> Matches<'_> {
         let bins = self.index.bins(facts);
-        let needs = bins.clone().fold(Needs::default(), |needs, bin| needs.and(bin.needs));
+        let all = bins.iter().flatten();
+        let needs = all.fold(Needs::default(), |needs, bin| needs.and(bin.needs));
         let key = memo::key(facts, needs);
         let known = key.as_ref().and_then(|key| self.memo.get(key));
         let answer = known.unwrap_or_else(|| {
-            let answer = Arc::new(self.ask(facts, needs, bins));
+            let answer = Arc::new(self.ask(facts, needs, &bins));
             if let Some(key) = key {
                 self.memo.keep(key, &answer);
             }
@@ -166,15 +167,10 @@ impl Policies {
         Matches { permitted: answer.permitted, rules, errors }
     }
 
-    fn ask<'b>(
-        &self,
-        facts: &PolicyFacts,
-        needs: Needs,
-        bins: impl Iterator<Item = &'b Bin>,
-    ) -> Answer {
+    fn ask(&self, facts: &PolicyFacts<'_>, needs: Needs, bins: &[Option<&Bin>]) -> Answer {
         let mut answer = Answer::default();
         let mut question = None;
-        for bin in bins {
+        for bin in bins.iter().flatten() {
             for &number in &bin.plain {
                 self.matched(&mut answer, number);
             }
@@ -249,7 +245,7 @@ impl Matches<'_> {
 }
 
 /// What a set would have done with a recorded decision, as far as policies go.
-pub fn replay(policies: &Policies, facts: &PolicyFacts) -> Replayed {
+pub fn replay(policies: &Policies, facts: &PolicyFacts<'_>) -> Replayed {
     let matches = policies.matches(facts);
     let asks = matches.rules.iter().any(|rule| rule.holds());
     let asks_about_money = matches.rules.iter().any(|rule| rule.asks_about_money());

@@ -3,6 +3,7 @@
 //! Values are written to one buffer. When a map ends, its entries are put in
 //! order in place; nothing is built twice.
 
+use super::is_plain;
 use serde::ser::{self, Serialize};
 use serde_json::Error;
 use std::borrow::Cow;
@@ -174,7 +175,13 @@ impl<'w> ser::Serializer for &'w mut Writer {
     }
 
     fn serialize_str(self, value: &str) -> Result<(), Error> {
-        self.scalar(value)
+        if !is_plain(value) {
+            return self.scalar(value);
+        }
+        self.out.push(b'"');
+        self.out.extend_from_slice(value.as_bytes());
+        self.out.push(b'"');
+        Ok(())
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {

@@ -4,11 +4,11 @@
 //! figures: what a reader knows anyway, and what follows from the rest, is left
 //! out, and put back when somebody looks. Every other decision is written whole.
 //!
-//! INVARIANT: [`expand`] gives back what [`Decision::to_json`] says, whichever
+//! INVARIANT: [`expand`] gives back what [`Evaluated::to_json`] says, whichever
 //! way the decision was written.
 
-use super::{Decision, Disposition, Outcome, Verdict};
-use crate::canonical;
+use super::{Disposition, Evaluated, Outcome, Verdict};
+use crate::canonical::{push_list, push_number, push_text};
 use crate::decision::{Constraints, Figure};
 use crate::facts::Verb;
 use crate::gates::GATES;
@@ -45,8 +45,8 @@ pub struct Known<'k> {
 struct Seen {
     #[serde(default = "dispatch_step")]
     verb: Verb,
-    who: Principal,
-    what: Resource,
+    who: Principal<'static>,
+    what: Resource<'static>,
     by: String,
     version: Option<u64>,
     #[serde(default)]
@@ -57,7 +57,7 @@ struct Seen {
     #[serde(default)]
     capabilities: Vec<String>,
     #[serde(default)]
-    inputs: InputsSeen,
+    inputs: InputsSeen<'static>,
     cost: Option<u64>,
     #[serde(default)]
     posture: Posture,
@@ -76,7 +76,7 @@ const fn command() -> Cow<'static, str> {
 /// What policies saw of a step, in short; none if it is about none, or if there
 /// is something to it that such a text has no word for. By hand: every dispatch
 /// has one.
-pub(crate) fn seen(facts: &PolicyFacts) -> Option<String> {
+pub(crate) fn seen(facts: &PolicyFacts<'_>) -> Option<String> {
     let step = facts.step.as_ref()?;
     if facts.short_of_money {
         return None;
@@ -84,175 +84,176 @@ pub(crate) fn seen(facts: &PolicyFacts) -> Option<String> {
     let mut text = String::with_capacity(384);
     text.push('{');
     if facts.verb != Verb::DispatchStep {
-        field(&mut text, "verb", &facts.verb);
+        push_text(&mut text, "\"verb\":\"", facts.verb.as_str());
+        text.push(',');
     }
     who(&mut text, &facts.who);
     what(&mut text, &facts.what);
-    word(&mut text, "by", &facts.run.initiator);
+    push_text(&mut text, ",\"by\":\"", &facts.run.initiator);
     if let Some(version) = facts.run.version {
-        number(&mut text, "version", version);
+        number(&mut text, ",\"version\":", version);
     }
     if facts.run.depth != 0 {
-        number(&mut text, "depth", facts.run.depth.into());
+        number(&mut text, ",\"depth\":", facts.run.depth.into());
     }
     if step.kind != COMMAND {
-        word(&mut text, "kind", &step.kind);
+        push_text(&mut text, ",\"kind\":\"", &step.kind);
     }
-    number(&mut text, "attempt", step.attempt.into());
-    list(&mut text, "capabilities", &step.capabilities);
-    if facts.inputs != InputsSeen::default() {
-        field(&mut text, "inputs", &facts.inputs);
-    }
+    number(&mut text, ",\"attempt\":", step.attempt.into());
+    list(&mut text, ",\"capabilities\":", &step.capabilities);
+    inputs(&mut text, &facts.inputs);
     if let Some(cost) = facts.cost {
-        number(&mut text, "cost", cost);
+        number(&mut text, ",\"cost\":", cost);
     }
     if facts.posture != Posture::BoundedAutonomous {
-        field(&mut text, "posture", &facts.posture);
+        push_text(&mut text, ",\"posture\":\"", facts.posture.as_str());
     }
-    list(&mut text, "tools", &facts.tools);
+    list(&mut text, ",\"tools\":", &facts.tools);
     text.push('}');
     Some(text)
 }
 
-fn who(text: &mut String, who: &Principal) {
+fn who(text: &mut String, who: &Principal<'_>) {
     let Principal::Agent { name, role, trust, phase, status, model, capabilities } = who else {
-        return field(text, "who", who);
+        return field(text, "\"who\":", who);
     };
-    open(text, "who");
-    text.push_str("{\"agent\":{");
-    word(text, "name", name);
+    push_text(text, "\"who\":{\"agent\":{\"name\":\"", name);
     if let Some(role) = role {
-        word(text, "role", role);
+        push_text(text, ",\"role\":\"", role);
     }
-    number(text, "trust", (*trust).into());
-    word(text, "phase", phase);
-    word(text, "status", status);
+    number(text, ",\"trust\":", (*trust).into());
+    push_text(text, ",\"phase\":\"", phase);
+    push_text(text, ",\"status\":\"", status);
     if let Some(model) = model {
-        word(text, "model", model);
+        push_text(text, ",\"model\":\"", model);
     }
-    list(text, "capabilities", capabilities);
+    list(text, ",\"capabilities\":", capabilities);
     text.push_str("}}");
 }
 
-fn what(text: &mut String, what: &Resource) {
+fn what(text: &mut String, what: &Resource<'_>) {
     let Resource::Gateway { name, provider, environment, min_trust, capabilities } = what else {
-        return field(text, "what", what);
+        return field(text, ",\"what\":", what);
     };
-    open(text, "what");
-    text.push_str("{\"gateway\":{");
-    word(text, "name", name);
+    push_text(text, ",\"what\":{\"gateway\":{\"name\":\"", name);
     if !provider.is_empty() {
-        word(text, "provider", provider);
+        push_text(text, ",\"provider\":\"", provider);
     }
-    word(text, "environment", environment);
-    number(text, "min_trust", (*min_trust).into());
-    list(text, "capabilities", capabilities);
+    push_text(text, ",\"environment\":\"", environment);
+    number(text, ",\"min_trust\":", (*min_trust).into());
+    list(text, ",\"capabilities\":", capabilities);
     text.push_str("}}");
 }
 
-/// The name of a field, and what stands between it and the one before.
-fn open(text: &mut String, name: &str) {
-    if text.as_bytes().last() != Some(&b'{') {
-        text.push(',');
+/// What is known of anything was made by somebody, as a rule.
+fn inputs(text: &mut String, inputs: &InputsSeen<'_>) {
+    let InputsSeen { classes, untrusted, private, age_s } = inputs;
+    if classes.is_empty() {
+        if *inputs != InputsSeen::default() {
+            field(text, ",\"inputs\":", inputs);
+        }
+        return;
     }
-    text.push('"');
-    text.push_str(name);
-    text.push_str("\":");
+    list(text, ",\"inputs\":{\"classes\":", classes);
+    if *untrusted {
+        text.push_str(",\"untrusted\":true");
+    }
+    if *private {
+        text.push_str(",\"private\":true");
+    }
+    if let Some(age_s) = age_s {
+        number(text, ",\"age_s\":", *age_s);
+    }
+    text.push('}');
 }
 
+/// A field, behind its name and whatever else stands before it: names are written
+/// with their quotes, so that each is one piece.
 fn field(text: &mut String, name: &str, value: &impl Serialize) {
-    open(text, name);
-    push(text, value);
-}
-
-fn word(text: &mut String, name: &str, word: &str) {
-    open(text, name);
-    canonical::push_text(text, word);
+    text.push_str(name);
+    // Short texts: nothing is gained by writing in place.
+    text.push_str(&serde_json::to_string(value).expect("a decision is plain data"));
 }
 
 fn number(text: &mut String, name: &str, number: u64) {
-    open(text, name);
-    canonical::push_number(text, number);
+    text.push_str(name);
+    push_number(text, number);
 }
 
 /// A list, if there is anything in it.
-fn list(text: &mut String, name: &str, list: &[String]) {
-    let Some((first, rest)) = list.split_first() else { return };
-    open(text, name);
-    text.push('[');
-    canonical::push_text(text, first);
-    for word in rest {
-        text.push(',');
-        canonical::push_text(text, word);
+fn list(text: &mut String, name: &str, list: &[impl AsRef<str>]) {
+    if !list.is_empty() {
+        text.push_str(name);
+        push_list(text, list);
     }
-    text.push(']');
 }
 
 impl Seen {
-    fn whole(self, known: &Known<'_>) -> PolicyFacts {
+    fn whole<'k>(self, known: &Known<'k>) -> PolicyFacts<'k> {
         PolicyFacts {
             at: known.at_ms,
             verb: self.verb,
             who: self.who,
             what: self.what,
             run: RunSeen {
-                id: known.run.to_owned(),
-                workflow: known.workflow.to_owned(),
+                id: known.run.into(),
+                workflow: known.workflow.into(),
                 version: self.version,
-                initiator: self.by,
+                initiator: self.by.into(),
                 depth: self.depth,
             },
             step: Some(StepSeen {
-                id: known.step.to_owned(),
+                id: known.step.into(),
                 kind: self.kind,
                 attempt: self.attempt,
-                capabilities: self.capabilities,
+                capabilities: self.capabilities.into(),
             }),
             inputs: self.inputs,
             cost: self.cost,
             posture: self.posture,
-            tools: self.tools,
+            tools: self.tools.into(),
             short_of_money: false,
         }
     }
 }
 
-impl Decision {
+impl Evaluated<'_> {
     /// The record of it, as the text of an object: with the way that was taken
     /// and the epoch of the registry it rests on.
     pub fn write(&self, route: Option<&Route>, registry: u64) -> String {
         let mut text = if self.is_plain() { self.in_brief(route) } else { self.in_full(route) };
-        number(&mut text, "registry", registry);
+        number(&mut text, ",\"registry\":", registry);
         text.push('}');
         text
     }
 
     /// Whether everything passed, and there is nothing more to say.
     fn is_plain(&self) -> bool {
-        self.disposition == Disposition::Allow
+        let decision = &self.decision;
+        decision.disposition == Disposition::Allow
             && !self.brief.is_empty()
-            && self.matched.is_empty()
-            && self.shadow.is_none()
-            && self.gates.iter().all(|one| one.outcome == Outcome::Pass && !one.observe)
+            && decision.matched.is_empty()
+            && decision.shadow.is_none()
+            && decision.gates.iter().all(|one| one.outcome == Outcome::Pass && !one.observe)
     }
 
     fn in_brief(&self, route: Option<&Route>) -> String {
+        let decision = &self.decision;
         let mut text = String::with_capacity(640 + self.brief.len());
         text.push_str("{\"disposition\":\"allow\",\"passed\":{");
-        for verdict in self.gates.iter().filter(|one| !follows(one, &self.facts)) {
-            figures(&mut text, verdict);
+        let said = decision.gates.iter().filter(|one| !follows(one, &self.facts));
+        for (at, verdict) in said.enumerate() {
+            figures(&mut text, if at == 0 { "\"" } else { ",\"" }, verdict);
         }
         text.push('}');
-        if !self.constraints.bounds_only_cost()
-            || self.constraints.max_cost != worst(self.facts.cost)
-        {
-            text.push_str(",\"constraints\":");
-            push(&mut text, &self.constraints);
+        let constraints = &decision.constraints;
+        if !constraints.bounds_only_cost() || constraints.max_cost != worst(self.facts.cost) {
+            field(&mut text, ",\"constraints\":", constraints);
         }
         for (name, digest) in [
-            (",\"policyHash\":\"", &self.policy_hash),
-            ("\",\"factsDigest\":\"", &self.facts_digest),
-            ("\",\"actionDigest\":\"", &self.action_digest),
+            (",\"policyHash\":\"", &decision.policy_hash),
+            ("\",\"factsDigest\":\"", &decision.facts_digest),
+            ("\",\"actionDigest\":\"", &decision.action_digest),
         ] {
             text.push_str(name);
             text.push_str(digest);
@@ -261,11 +262,8 @@ impl Decision {
         text.push_str(&self.brief);
         if let Some(route) = route {
             match route.layer_to(self.facts.what.name()) {
-                Some(layer) => word(&mut text, "layer", layer.as_str()),
-                None => {
-                    text.push_str(",\"route\":");
-                    push(&mut text, route);
-                }
+                Some(layer) => push_text(&mut text, ",\"layer\":\"", layer.as_str()),
+                None => field(&mut text, ",\"route\":", route),
             }
         }
         text
@@ -275,8 +273,7 @@ impl Decision {
         let mut text = serde_json::to_string(self).expect("a decision is plain data");
         text.pop();
         if let Some(route) = route {
-            text.push_str(",\"route\":");
-            push(&mut text, route);
+            field(&mut text, ",\"route\":", route);
         }
         if let Some(worst) = worst(self.facts.cost) {
             let _ = write!(text, ",\"worst\":{worst}");
@@ -285,23 +282,24 @@ impl Decision {
     }
 }
 
-fn figures(text: &mut String, verdict: &Verdict) {
-    open(text, verdict.gate);
-    text.push('{');
+/// What a gate compared. `before` stands before its name.
+fn figures(text: &mut String, before: &str, verdict: &Verdict) {
+    text.push_str(before);
+    text.push_str(verdict.gate);
+    text.push_str("\":");
+    let mut before = "{\"";
     for (name, figure) in verdict.figures.all() {
+        text.push_str(before);
+        text.push_str(name);
         match figure {
-            Figure::Number(figure) => number(text, name, *figure),
-            Figure::Word(figure) => word(text, name, figure),
-            Figure::Text(figure) => word(text, name, figure),
-            Figure::List(figure) => field(text, name, figure),
+            Figure::Number(figure) => number(text, "\":", *figure),
+            Figure::Word(figure) => push_text(text, "\":\"", figure),
+            Figure::Text(figure) => push_text(text, "\":\"", figure),
+            Figure::List(figure) => field(text, "\":", figure),
         }
+        before = ",\"";
     }
-    text.push('}');
-}
-
-fn push(text: &mut String, value: &impl Serialize) {
-    // Short texts: nothing is gained by writing in place.
-    text.push_str(&serde_json::to_string(value).expect("a decision is plain data"));
+    text.push_str(if verdict.figures.is_empty() { "{}" } else { "}" });
 }
 
 /// What it may cost, if that is anything.
@@ -315,7 +313,7 @@ fn usual(cost: Option<u64>) -> Constraints {
 }
 
 /// Whether what a gate compared follows from the facts.
-fn follows(verdict: &Verdict, facts: &PolicyFacts) -> bool {
+fn follows(verdict: &Verdict, facts: &PolicyFacts<'_>) -> bool {
     let found = verdict.figures.all();
     match (usually(verdict.gate, facts), found) {
         (None, []) => true,
@@ -340,7 +338,7 @@ enum Usual<'f> {
 }
 
 /// What a gate compares where everything is as the facts say; none if nothing.
-fn usually<'f>(gate: &str, facts: &'f PolicyFacts) -> Option<[(&'static str, Usual<'f>); 2]> {
+fn usually<'f>(gate: &str, facts: &'f PolicyFacts<'_>) -> Option<[(&'static str, Usual<'f>); 2]> {
     let Principal::Agent { trust, phase, status, .. } = &facts.who else { return None };
     let Resource::Gateway { name, min_trust, .. } = &facts.what else { return None };
     match gate {
@@ -395,7 +393,7 @@ pub fn expand(record: Map<String, Value>, known: &Known<'_>) -> Map<String, Valu
     whole
 }
 
-fn gates(passed: &Map<String, Value>, facts: &PolicyFacts) -> Value {
+fn gates(passed: &Map<String, Value>, facts: &PolicyFacts<'_>) -> Value {
     let gate = |gate: &crate::gates::Gate| {
         let mut verdict = json!({"gate": gate.name, "outcome": "pass"});
         let figures = passed.get(gate.name).cloned().or_else(|| {
@@ -416,4 +414,27 @@ fn gates(passed: &Map<String, Value>, facts: &PolicyFacts) -> Value {
         verdict
     };
     GATES.iter().map(gate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_written_as_json_writes_them() {
+        for kind in 0..16_u8 {
+            let has = |bit: u8| kind & bit != 0;
+            let seen = InputsSeen {
+                classes: if has(1) { vec!["agent".into(), "too\"l".into()] } else { Vec::new() },
+                untrusted: has(2),
+                private: has(4),
+                age_s: has(8).then_some(3),
+            };
+            let mut text = String::new();
+            inputs(&mut text, &seen);
+            let written = serde_json::to_string(&seen).unwrap();
+            let expected = if kind == 0 { String::new() } else { format!(",\"inputs\":{written}") };
+            assert_eq!(text, expected);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What a gate compared, in the order it is told.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Figures(Vec<(&'static str, Figure)>);
+pub struct Figures(Box<[(&'static str, Figure)]>);
 
 /// One thing that was compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,13 +27,15 @@ impl Figures {
         self.0.is_empty()
     }
 
-    pub(crate) fn push(&mut self, name: &'static str, figure: Figure) {
-        self.0.push((name, figure));
-    }
-
     /// All of them.
     pub(super) fn all(&self) -> &[(&'static str, Figure)] {
         &self.0
+    }
+}
+
+impl<const N: usize> From<[(&'static str, Figure); N]> for Figures {
+    fn from(figures: [(&'static str, Figure); N]) -> Figures {
+        Figures(figures.into())
     }
 }
 

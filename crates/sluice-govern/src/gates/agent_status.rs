@@ -2,6 +2,7 @@
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
+use crate::decision::Figure;
 use crate::facts::Subject;
 use crate::registry::{AgentStatus, Phase};
 
@@ -32,5 +33,8 @@ fn judge(case: &mut Case<'_>) -> Finding {
         }
         AgentStatus::Idle | AgentStatus::Running => Finding::pass(),
     };
-    finding.word("status", agent.status.as_str()).word("phase", phase.as_str())
+    finding.figures([
+        ("status", Figure::Word(agent.status.as_str())),
+        ("phase", Figure::Word(phase.as_str())),
+    ])
 }

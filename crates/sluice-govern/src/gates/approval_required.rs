@@ -22,7 +22,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
     let reasons: Vec<&str> = asking.iter().map(|hold| hold.reason.as_str()).collect();
     let reasons = reasons.join("; ");
     let finding = match case.fit() {
-        Fit::Same(digest) if !money => return Finding::pass().figure("grant", digest),
+        Fit::Same(digest) if !money => return Finding::pass().figures([("grant", digest.into())]),
         _ if money => {
             let reason = if reasons.is_empty() { "a budget stops it" } else { reasons.as_str() };
             let hint = "raise the cap first, then approve".to_owned();

@@ -33,22 +33,33 @@ pub(super) fn judge(case: &mut Case<'_>, whose: Whose) -> Finding {
         case.hold_for_money(asking.iter().map(|rule| hold(rule, &message)).collect());
         Finding::hold(message, before_approval(tight, *why))
     };
-    with_worst(finding.figure("caps", looked_at).figure("failing", failing), worst)
+    match worst {
+        Worst::Known(worst) => finding.figures([
+            ("caps", looked_at.into()),
+            ("failing", failing.into()),
+            ("worst", worst.micro_cents().into()),
+        ]),
+        Worst::Unknown => {
+            finding.figures([("caps", looked_at.into()), ("failing", failing.into())])
+        }
+    }
 }
 
 fn pass(tightest: &Cap<'_>, looked_at: usize, worst: Worst) -> Finding {
-    let finding = Finding::pass()
-        .figure("caps", looked_at)
-        .figure("tightest", tightest.name.as_ref())
-        .figure("amount", tightest.amount.micro_cents())
-        .figure("held", tightest.held.micro_cents());
-    with_worst(finding, worst)
+    Finding::pass().figures([
+        ("caps", looked_at.into()),
+        ("tightest", tightest.name.as_ref().into()),
+        ("amount", tightest.amount.micro_cents().into()),
+        ("held", tightest.held.micro_cents().into()),
+        ("worst", cost(worst).micro_cents().into()),
+    ])
 }
 
-fn with_worst(finding: Finding, worst: Worst) -> Finding {
+/// What it costs at most, where that was compared: never what nobody can say.
+fn cost(worst: Worst) -> Money {
     match worst {
-        Worst::Known(money) => finding.figure("worst", money.micro_cents()),
-        Worst::Unknown => finding,
+        Worst::Known(worst) => worst,
+        Worst::Unknown => Money::ZERO,
     }
 }
 
@@ -76,20 +87,15 @@ fn words(cap: &Cap<'_>, why: Stop, worst: Worst) -> (String, String) {
             format!("no price and no ceiling: nobody can say whether it keeps to cap {name}"),
             "set max_cost_cents on the step or its agent, or a price for the model".to_owned(),
         ),
-        Stop::Passed => {
-            let worst = match worst {
-                Worst::Known(worst) => worst,
-                Worst::Unknown => Money::ZERO,
-            };
-            (
-                format!(
-                    "cap {name} has {} left of {}, and it may cost {worst}",
-                    cap.left(),
-                    cap.amount
-                ),
-                format!("raise cap {name}, or lower max_cost_cents of the step"),
-            )
-        }
+        Stop::Passed => (
+            format!(
+                "cap {name} has {} left of {}, and it may cost {}",
+                cap.left(),
+                cap.amount,
+                cost(worst)
+            ),
+            format!("raise cap {name}, or lower max_cost_cents of the step"),
+        ),
     }
 }
 

@@ -23,5 +23,5 @@ fn judge(case: &mut Case<'_>) -> Finding {
     } else {
         Finding::pass()
     };
-    finding.figure("running", running).figure("max", max)
+    finding.figures([("running", running.into()), ("max", max.into())])
 }

@@ -22,7 +22,7 @@ fn judge(case: &mut Case<'_>) -> Finding {
                 list(&role.allowed_environments)
             );
             let hint = format!("route to another gateway, or allow {environment} for role {name}");
-            return Finding::block(message, hint).figure("environment", environment);
+            return Finding::block(message, hint).figures([("environment", environment.into())]);
         }
     }
     match role.trusted_context.as_ref() {
@@ -38,7 +38,7 @@ fn inputs(role: &str, trusted: &TrustedContext, inputs: &Inputs<'_>) -> Finding 
             list(&trusted.accepted_source_classes)
         );
         let hint = format!("let a person check it first, or accept {class} for role {role}");
-        return Finding::block(message, hint).figure("class", *class);
+        return Finding::block(message, hint).figures([("class", (*class).into())]);
     }
     let Some(max_age_s) = trusted.max_age_s else { return Finding::pass() };
     let Some(age_ms) = inputs.age_ms else {
@@ -47,7 +47,7 @@ fn inputs(role: &str, trusted: &TrustedContext, inputs: &Inputs<'_>) -> Finding 
         }
         let message = format!("nobody knows how old the inputs are, role {role} asks for it");
         return Finding::block(message, "run the steps that make them again".to_owned())
-            .figure("max_age_s", max_age_s);
+            .figures([("max_age_s", max_age_s.into())]);
     };
     let finding = if age_ms > max_age_s.saturating_mul(1000) {
         let message = format!(
@@ -59,7 +59,7 @@ fn inputs(role: &str, trusted: &TrustedContext, inputs: &Inputs<'_>) -> Finding 
     } else {
         Finding::pass()
     };
-    finding.figure("age_ms", age_ms).figure("max_age_s", max_age_s)
+    finding.figures([("age_ms", age_ms.into()), ("max_age_s", max_age_s.into())])
 }
 
 fn list(names: &[String]) -> String {

@@ -2,6 +2,7 @@
 
 use super::{Finding, Gate, Trial};
 use crate::case::Case;
+use crate::decision::Figure;
 use crate::facts::Subject;
 use crate::registry::{Health, Held};
 
@@ -39,5 +40,5 @@ fn judge(case: &mut Case<'_>) -> Finding {
             Finding::block(format!("gateway {name} is offline"), hint).retryable()
         }
     };
-    finding.figure("gateway", name).word("health", place.health.as_str())
+    finding.figures([("gateway", name.into()), ("health", Figure::Word(place.health.as_str()))])
 }

@@ -37,7 +37,10 @@ fn judge(case: &mut Case<'_>) -> Finding {
             Finding::warn(format!("warned of by {}", warning.join(", ")))
         }
     };
-    if matches.rules.is_empty() { finding } else { finding.figure("matched", matches.rules.len()) }
+    match matches.rules.len() {
+        0 => finding,
+        matched => finding.figures([("matched", matched.into())]),
+    }
 }
 
 /// The tools that are asked for, the one that is called included.

@@ -21,5 +21,9 @@ fn judge(case: &mut Case<'_>) -> Finding {
     } else {
         Finding::pass()
     };
-    finding.figure("sent", sent).figure("limit", rate.limit).figure("window_s", rate.window_s)
+    finding.figures([
+        ("sent", sent.into()),
+        ("limit", rate.limit.into()),
+        ("window_s", rate.window_s.into()),
+    ])
 }

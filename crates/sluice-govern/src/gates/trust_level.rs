@@ -13,7 +13,9 @@ fn judge(case: &mut Case<'_>) -> Finding {
     let own = agent.map_or(0, |agent| agent.trust_level);
     let trust = own.min(facts.trust_ceiling);
     let place = facts.place.and_then(|place| Some((place.name, place.gateway?)));
-    let Some((at, gateway)) = place else { return Finding::pass().figure("trust", trust) };
+    let Some((at, gateway)) = place else {
+        return Finding::pass().figures([("trust", trust.into())]);
+    };
     let minimum = gateway.min_trust_level;
     let finding = if trust < minimum {
         let capped = if trust < own { ", capped by the deployment" } else { "" };
@@ -29,5 +31,5 @@ fn judge(case: &mut Case<'_>) -> Finding {
     } else {
         Finding::pass()
     };
-    finding.figure("trust", trust).figure("minimum", minimum)
+    finding.figures([("trust", trust.into()), ("minimum", minimum.into())])
 }

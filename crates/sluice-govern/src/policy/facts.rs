@@ -1,6 +1,9 @@
 //! What policies see of a decision: plain data that is recorded with it, so
 //! that a changed set can be tried on what happened.
 //!
+//! All text is borrowed from what a decision is made from, since every decision
+//! has one of these; what is read back from a record owns it.
+//!
 //! INVARIANT: a set answers from this alone. What is read back from a record
 //! gets the same answer as what was recorded.
 
@@ -11,23 +14,23 @@ use std::borrow::Cow;
 
 /// What policies see of a decision. Written short: every decision carries it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyFacts {
+pub struct PolicyFacts<'a> {
     /// The time, milliseconds since 1970.
     pub at: u64,
     /// What is decided.
     pub verb: Verb,
     /// Who acts.
-    pub who: Principal,
+    pub who: Principal<'a>,
     /// What it is done to.
-    pub what: Resource,
+    pub what: Resource<'a>,
     /// The run.
-    pub run: RunSeen,
+    pub run: RunSeen<'a>,
     /// The step, where it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<StepSeen>,
+    pub step: Option<StepSeen<'a>>,
     /// What is known of the inputs.
     #[serde(default, skip_serializing_if = "InputsSeen::is_default")]
-    pub inputs: InputsSeen,
+    pub inputs: InputsSeen<'a>,
     /// Most it may cost, in micro-cents; absent where nobody can say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
@@ -35,8 +38,8 @@ pub struct PolicyFacts {
     #[serde(default, skip_serializing_if = "is_bounded")]
     pub posture: Posture,
     /// Tools that are asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<String>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub tools: Cow<'a, [String]>,
     /// Whether a budget stops it. Cedar does not see this; whether a question
     /// about money is asked depends on it.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -61,73 +64,73 @@ fn is_zero(number: &u32) -> bool {
 /// Who acts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Principal {
+pub enum Principal<'a> {
     /// An agent, in a role.
     Agent {
         /// Its name.
-        name: String,
+        name: Cow<'a, str>,
         /// The role.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<String>,
+        role: Option<Cow<'a, str>>,
         /// How far it is trusted here.
         trust: u8,
         /// How far it has come.
-        phase: Cow<'static, str>,
+        phase: Cow<'a, str>,
         /// Whether it may work.
-        status: Cow<'static, str>,
+        status: Cow<'a, str>,
         /// Its model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
+        model: Option<Cow<'a, str>>,
         /// What its gateway must offer.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        capabilities: Vec<String>,
+        #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+        capabilities: Cow<'a, [String]>,
     },
     /// A person or program.
     User {
         /// Its name.
-        name: String,
+        name: Cow<'a, str>,
     },
 }
 
 /// What something is done to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Resource {
+pub enum Resource<'a> {
     /// Where a step is sent or an agent is put.
     Gateway {
         /// Its name.
-        name: String,
+        name: Cow<'a, str>,
         /// What it speaks to.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        provider: String,
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        provider: Cow<'a, str>,
         /// The environment it stands in.
-        environment: String,
+        environment: Cow<'a, str>,
         /// Agents below this trust level may not use it.
         min_trust: u8,
         /// What it offers.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        capabilities: Vec<String>,
+        #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+        capabilities: Cow<'a, [String]>,
     },
     /// A workflow that begins.
-    Workflow(String),
+    Workflow(Cow<'a, str>),
     /// A tool that is called.
-    Tool(String),
+    Tool(Cow<'a, str>),
     /// A row that changes: `kind/name`.
-    Row(String),
+    Row(Cow<'a, str>),
 }
 
 /// The run, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunSeen {
+pub struct RunSeen<'a> {
     /// Its id.
-    pub id: String,
+    pub id: Cow<'a, str>,
     /// The workflow.
-    pub workflow: String,
+    pub workflow: Cow<'a, str>,
     /// Its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// Who started it.
-    pub initiator: String,
+    pub initiator: Cow<'a, str>,
     /// How many runs are above it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
@@ -135,25 +138,25 @@ pub struct RunSeen {
 
 /// The step, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepSeen {
+pub struct StepSeen<'a> {
     /// Its id.
-    pub id: String,
+    pub id: Cow<'a, str>,
     /// `command`, `lens`, `workflow`, `approval`.
-    pub kind: Cow<'static, str>,
+    pub kind: Cow<'a, str>,
     /// The attempt that would be made.
     pub attempt: u32,
     /// What its gateway must offer.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub capabilities: Vec<String>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub capabilities: Cow<'a, [String]>,
 }
 
 /// The inputs, as policies see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct InputsSeen {
+pub struct InputsSeen<'a> {
     /// Who made them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub classes: Vec<String>,
+    pub classes: Vec<Cow<'a, str>>,
     /// Something came from outside and was checked by nobody.
     #[serde(skip_serializing_if = "is_false")]
     pub untrusted: bool,
@@ -165,13 +168,13 @@ pub struct InputsSeen {
     pub age_s: Option<u64>,
 }
 
-impl InputsSeen {
+impl InputsSeen<'_> {
     fn is_default(&self) -> bool {
         *self == InputsSeen::default()
     }
 }
 
-impl Resource {
+impl Resource<'_> {
     /// The kind of resource an action is done to, as Cedar names it.
     pub(super) const fn kind_for(verb: Verb) -> &'static str {
         match verb {
@@ -193,29 +196,29 @@ impl Resource {
     }
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
     /// What policies see of it.
-    pub fn policy_facts(&self) -> PolicyFacts {
+    pub fn policy_facts(&self) -> PolicyFacts<'a> {
         PolicyFacts {
             at: self.now_ms,
             verb: self.verb,
             who: principal(self),
             what: resource(self),
             run: RunSeen {
-                id: self.run.id.to_owned(),
-                workflow: self.run.workflow.to_owned(),
+                id: self.run.id.into(),
+                workflow: self.run.workflow.into(),
                 version: self.run.version,
-                initiator: self.run.initiator.to_owned(),
+                initiator: self.run.initiator.into(),
                 depth: self.run.depth,
             },
             step: self.step.map(|step| StepSeen {
-                id: step.id.to_owned(),
-                kind: Cow::Borrowed(step.kind),
+                id: step.id.into(),
+                kind: step.kind.into(),
                 attempt: step.attempt,
-                capabilities: step.capabilities.to_vec(),
+                capabilities: step.capabilities.into(),
             }),
             inputs: InputsSeen {
-                classes: self.inputs.classes.iter().map(|&class| class.to_owned()).collect(),
+                classes: self.inputs.classes.iter().map(|&class| class.into()).collect(),
                 untrusted: self.inputs.untrusted,
                 private: self.inputs.private,
                 age_s: self.inputs.age_ms.map(|age_ms| age_ms.div_ceil(1000)),
@@ -225,46 +228,44 @@ impl Facts<'_> {
                 Worst::Unknown => None,
             },
             posture: self.posture,
-            tools: self.action.tools.to_vec(),
+            tools: self.action.tools.into(),
             short_of_money: self.short_of_money(),
         }
     }
 }
 
-fn principal(facts: &Facts<'_>) -> Principal {
+fn principal<'a>(facts: &Facts<'a>) -> Principal<'a> {
     let (name, row) = match facts.subject {
-        Subject::User(name) => return Principal::User { name: name.to_owned() },
+        Subject::User(name) => return Principal::User { name: name.into() },
         Subject::Agent(name, row) => (name, row),
     };
     Principal::Agent {
-        name: name.to_owned(),
-        role: facts.role.map(|(role, _)| role.to_owned()),
+        name: name.into(),
+        role: facts.role.map(|(role, _)| role.into()),
         trust: row.map_or(0, |agent| agent.trust_level.min(facts.trust_ceiling)),
         phase: row.map_or("sunset", |agent| agent.phase_at(facts.now_ms).as_str()).into(),
         status: row.map_or("terminated", |agent| agent.status.as_str()).into(),
-        model: facts.action.model.map(str::to_owned),
-        capabilities: row.map(|agent| agent.capabilities.clone()).unwrap_or_default(),
+        model: facts.action.model.map(Cow::Borrowed),
+        capabilities: row.map_or(&[][..], |agent| &agent.capabilities).into(),
     }
 }
 
-fn resource(facts: &Facts<'_>) -> Resource {
+fn resource<'a>(facts: &Facts<'a>) -> Resource<'a> {
     match facts.verb {
         Verb::DispatchStep | Verb::DeployAgent => gateway(facts.place),
-        Verb::StartRun => {
-            Resource::Workflow(facts.object.unwrap_or(facts.action.workflow).to_owned())
-        }
-        Verb::UseTool => Resource::Tool(facts.object.unwrap_or_default().to_owned()),
-        Verb::ChangeConfig => Resource::Row(facts.object.unwrap_or_default().to_owned()),
+        Verb::StartRun => Resource::Workflow(facts.object.unwrap_or(facts.action.workflow).into()),
+        Verb::UseTool => Resource::Tool(facts.object.unwrap_or_default().into()),
+        Verb::ChangeConfig => Resource::Row(facts.object.unwrap_or_default().into()),
     }
 }
 
-fn gateway(place: Option<Place<'_>>) -> Resource {
+fn gateway(place: Option<Place<'_>>) -> Resource<'_> {
     let row = place.and_then(|place| place.gateway);
     Resource::Gateway {
-        name: place.map(|place| place.name.to_owned()).unwrap_or_default(),
-        provider: row.map(|row| row.provider.clone()).unwrap_or_default(),
-        environment: row.map(|row| row.environment.clone()).unwrap_or_default(),
+        name: place.map_or("", |place| place.name).into(),
+        provider: row.map_or("", |row| &row.provider).into(),
+        environment: row.map_or("", |row| &row.environment).into(),
         min_trust: row.map_or(1, |row| row.min_trust_level),
-        capabilities: row.map(|row| row.capabilities.clone()).unwrap_or_default(),
+        capabilities: row.map_or(&[][..], |row| &row.capabilities).into(),
     }
 }

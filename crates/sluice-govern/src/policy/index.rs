@@ -78,23 +78,23 @@ impl Index {
     }
 
     /// The bins whose policies can match. A policy is in at most one of them.
-    pub(super) fn bins<'i>(
-        &'i self,
-        seen: &PolicyFacts,
-    ) -> impl Iterator<Item = &'i Bin> + Clone + use<'i> {
-        let desk = self.desks.get(&seen.verb);
-        let shelves = desk.map(|desk| match &seen.who {
+    pub(super) fn bins(&self, seen: &PolicyFacts<'_>) -> [Option<&Bin>; 6] {
+        let Some(desk) = self.desks.get(&seen.verb) else { return [None; 6] };
+        let shelves = match &seen.who {
             Principal::Agent { name, role, .. } => [
                 Some(&desk.agents),
-                desk.agent.get(name),
-                role.as_ref().and_then(|role| desk.role.get(role)),
+                desk.agent.get(&**name),
+                role.as_ref().and_then(|role| desk.role.get(&**role)),
             ],
-            Principal::User { name } => [Some(&desk.users), desk.user.get(name), None],
-        });
+            Principal::User { name } => [Some(&desk.users), desk.user.get(&**name), None],
+        };
         let name = seen.what.name();
-        let bins = |shelf: &'i Shelf| [Some(&shelf.all), shelf.one.get(name)];
-        let shelves = shelves.unwrap_or_default();
-        shelves.map(|shelf| shelf.map(bins).unwrap_or_default()).into_iter().flatten().flatten()
+        let mut bins = [None; 6];
+        for (pair, shelf) in bins.chunks_exact_mut(2).zip(shelves) {
+            pair[0] = shelf.map(|shelf| &shelf.all);
+            pair[1] = shelf.and_then(|shelf| shelf.one.get(name));
+        }
+        bins
     }
 }
 

@@ -45,7 +45,7 @@ impl Memo {
 }
 
 /// What an answer depends on; none if it will hardly be asked for again.
-pub(super) fn key(facts: &PolicyFacts, needs: Needs) -> Option<Vec<u8>> {
+pub(super) fn key(facts: &PolicyFacts<'_>, needs: Needs) -> Option<Vec<u8>> {
     if needs.has(Part::TimeMs) || needs.has(Part::RunId) {
         return None;
     }
@@ -95,7 +95,7 @@ impl Needed {
     }
 
     /// Names and roles always count: the scopes of policies speak of them.
-    fn principal(&mut self, who: &Principal) {
+    fn principal(&mut self, who: &Principal<'_>) {
         match who {
             Principal::User { name } => {
                 self.key.number(0);
@@ -116,7 +116,7 @@ impl Needed {
         }
     }
 
-    fn resource(&mut self, what: &Resource) {
+    fn resource(&mut self, what: &Resource<'_>) {
         match what {
             Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
                 self.key.number(0);

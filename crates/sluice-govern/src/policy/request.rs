@@ -49,7 +49,11 @@ impl Names {
     }
 
     /// Puts the facts into Cedar's words, as far as they are needed.
-    pub(super) fn question(&self, facts: &PolicyFacts, needs: Needs) -> Result<Question, Unasked> {
+    pub(super) fn question(
+        &self,
+        facts: &PolicyFacts<'_>,
+        needs: Needs,
+    ) -> Result<Question, Unasked> {
         let principal = self.principal(&facts.who, needs)?;
         let resource = self.resource(&facts.what, needs)?;
         let action = self.actions[facts.verb as usize].clone();
@@ -65,7 +69,7 @@ impl Names {
         Ok(Question { request, entities: entities.map_err(|error| error.to_string())? })
     }
 
-    fn principal(&self, who: &Principal, needs: Needs) -> Result<Entity, Unasked> {
+    fn principal(&self, who: &Principal<'_>, needs: Needs) -> Result<Entity, Unasked> {
         let (name, role, fields) = match who {
             Principal::User { name } => return Ok(Entity::with_uid(uid(&self.user, name))),
             Principal::Agent { name, role, trust, phase, status, model, capabilities } => {
@@ -84,7 +88,7 @@ impl Names {
             .map_err(|error| error.to_string())
     }
 
-    fn resource(&self, what: &Resource, needs: Needs) -> Result<Entity, Unasked> {
+    fn resource(&self, what: &Resource<'_>, needs: Needs) -> Result<Entity, Unasked> {
         let mut fields = Fields::new(needs);
         let uid = match what {
             Resource::Gateway { name, provider, environment, min_trust, capabilities } => {
@@ -152,7 +156,7 @@ fn uid(kind: &EntityTypeName, name: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(name))
 }
 
-fn context(facts: &PolicyFacts, needs: Needs) -> Result<Context, Unasked> {
+fn context(facts: &PolicyFacts<'_>, needs: Needs) -> Result<Context, Unasked> {
     let mut all = Fields::new(needs);
     all.nest("run", run(facts, needs))?;
     all.nest("inputs", inputs(facts, needs))?;
@@ -172,7 +176,7 @@ fn context(facts: &PolicyFacts, needs: Needs) -> Result<Context, Unasked> {
     Context::from_pairs(all.all).map_err(|error| error.to_string())
 }
 
-fn run(facts: &PolicyFacts, needs: Needs) -> Fields {
+fn run(facts: &PolicyFacts<'_>, needs: Needs) -> Fields {
     let run = &facts.run;
     let mut fields = Fields::new(needs);
     fields.put(Part::RunId, "id", || text(&run.id));
@@ -183,7 +187,7 @@ fn run(facts: &PolicyFacts, needs: Needs) -> Fields {
     fields
 }
 
-fn inputs(facts: &PolicyFacts, needs: Needs) -> Fields {
+fn inputs(facts: &PolicyFacts<'_>, needs: Needs) -> Fields {
     let inputs = &facts.inputs;
     let mut fields = Fields::new(needs);
     let flag = RestrictedExpression::new_bool;
@@ -194,7 +198,7 @@ fn inputs(facts: &PolicyFacts, needs: Needs) -> Fields {
     fields
 }
 
-fn time(facts: &PolicyFacts, needs: Needs) -> Fields {
+fn time(facts: &PolicyFacts<'_>, needs: Needs) -> Fields {
     let civil = Civil::at(facts.at);
     let mut fields = Fields::new(needs);
     fields.put(Part::TimeMs, "ms", || long(facts.at));
@@ -207,8 +211,8 @@ fn text(value: &str) -> RestrictedExpression {
     RestrictedExpression::new_string(value.to_owned())
 }
 
-fn texts(values: &[String]) -> RestrictedExpression {
-    RestrictedExpression::new_set(values.iter().map(|value| text(value)))
+fn texts(values: &[impl AsRef<str>]) -> RestrictedExpression {
+    RestrictedExpression::new_set(values.iter().map(|value| text(value.as_ref())))
 }
 
 /// Cedar counts to 2^63; what is more is as much as it can count.

@@ -19,44 +19,44 @@ fn with_default(text: &str) -> Policies {
     set(&[text, DEFAULT.1]).unwrap()
 }
 
-fn facts() -> PolicyFacts {
+fn facts() -> PolicyFacts<'static> {
     PolicyFacts {
         // 2026-11-15, a Sunday, at 07:00.
         at: 1_794_700_800_000 + 7 * 3_600_000,
         verb: Verb::DispatchStep,
         who: Principal::Agent {
-            name: "scribe".to_owned(),
-            role: Some("writer".to_owned()),
+            name: "scribe".into(),
+            role: Some("writer".into()),
             trust: 5,
             phase: "production".into(),
             status: "idle".into(),
             model: None,
-            capabilities: vec!["web".to_owned()],
+            capabilities: vec!["web".to_owned()].into(),
         },
         what: Resource::Gateway {
-            name: "local".to_owned(),
-            provider: "mock".to_owned(),
-            environment: "dev".to_owned(),
+            name: "local".into(),
+            provider: "mock".into(),
+            environment: "dev".into(),
             min_trust: 1,
-            capabilities: Vec::new(),
+            capabilities: [][..].into(),
         },
         run: RunSeen {
-            id: "run_1".to_owned(),
-            workflow: "report".to_owned(),
+            id: "run_1".into(),
+            workflow: "report".into(),
             version: Some(2),
-            initiator: "ada".to_owned(),
+            initiator: "ada".into(),
             depth: 0,
         },
         step: Some(StepSeen {
-            id: "write".to_owned(),
+            id: "write".into(),
             kind: "command".into(),
             attempt: 1,
-            capabilities: Vec::new(),
+            capabilities: [][..].into(),
         }),
         inputs: InputsSeen::default(),
         cost: Some(500),
         posture: Posture::BoundedAutonomous,
-        tools: vec!["search".to_owned()],
+        tools: vec!["search".to_owned()].into(),
         short_of_money: false,
     }
 }

@@ -37,7 +37,7 @@ pub struct Decided {
     /// The set that was in force.
     pub hash: String,
     /// What policies saw.
-    pub facts: PolicyFacts,
+    pub facts: PolicyFacts<'static>,
 }
 
 /// Goes through decisions of the past, run by run, newest run first.

@@ -243,24 +243,24 @@ async fn permitted(
 }
 
 /// What policies see of a change by a person.
-fn facts(at: u64, who: &str, what: &str) -> PolicyFacts {
+fn facts<'a>(at: u64, who: &'a str, what: &'a str) -> PolicyFacts<'a> {
     PolicyFacts {
         at,
         verb: Verb::ChangeConfig,
-        who: Principal::User { name: who.to_owned() },
-        what: Resource::Row(what.to_owned()),
+        who: Principal::User { name: who.into() },
+        what: Resource::Row(what.into()),
         run: RunSeen {
-            id: String::new(),
-            workflow: String::new(),
+            id: "".into(),
+            workflow: "".into(),
             version: None,
-            initiator: who.to_owned(),
+            initiator: who.into(),
             depth: 0,
         },
         step: None,
         inputs: InputsSeen::default(),
         cost: None,
         posture: Posture::default(),
-        tools: Vec::new(),
+        tools: [][..].into(),
         short_of_money: false,
     }
 }

@@ -19,8 +19,8 @@ impl Turn<'_> {
     pub(super) fn refused(&mut self, at: StepAt, gateway: &str, decision: &Decision) {
         let Some(by) = &decision.blocked_by else { return };
         let verdict = decision.gates.iter().find(|verdict| verdict.gate == by.gate);
-        let message = verdict.and_then(|verdict| verdict.message.clone()).unwrap_or_default();
-        let hint = verdict.and_then(|verdict| verdict.hint.clone());
+        let message = verdict.and_then(|verdict| verdict.message.as_deref()).unwrap_or_default();
+        let hint = verdict.and_then(|verdict| verdict.hint.as_deref());
         if by.retryable
             && let Some(until_ms) = self.next_look_ms(at, by)
         {
@@ -33,7 +33,7 @@ impl Turn<'_> {
                 delay_ms: if until_ms == 0 { 0 } else { delay_ms },
                 until_ms,
                 code: Some(by.code.to_owned()),
-                hint,
+                hint: hint.map(str::to_owned),
             };
             return self.node(at, NodeEvent::Waiting(Box::new(wait)));
         }
@@ -41,7 +41,7 @@ impl Turn<'_> {
         let code = code.unwrap_or(Code::PolicyBlocked);
         let message = match hint {
             Some(hint) => format!("{message} ({hint})"),
-            None => message,
+            None => message.to_owned(),
         };
         self.fail(at, Failure::new(code, message));
     }

@@ -103,8 +103,9 @@ impl Turn<'_> {
             let caps = bounds(facts.caps);
             return judged(decision, record, caps, dossier);
         }
-        let decision = evaluate(&facts, authority.policies());
-        let record = Record::new(decision.write(route.as_ref(), authority.fabric().epoch));
+        let evaluated = evaluate(&facts, authority.policies());
+        let record = Record::new(evaluated.write(route.as_ref(), authority.fabric().epoch));
+        let decision = evaluated.decision;
         let caps = bounds(facts.caps);
         judged(decision, record, caps, dossier)
     }

@@ -105,9 +105,8 @@ impl Turn<'_> {
 
     /// Asks the gates, and people where they want it.
     fn rule(&mut self, at: StepAt, wanted: &ToolUse, digest: &str) -> Ruling {
-        let decision = self.judge_tool(at, wanted);
-        let epoch = self.given.authority.fabric().epoch;
-        self.node(at, NodeEvent::GovernanceDecided(Record::new(decision.write(None, epoch))));
+        let (decision, record) = self.judge_tool(at, wanted);
+        self.node(at, NodeEvent::GovernanceDecided(record));
         match decision.disposition {
             Disposition::Allow => {
                 // Under the rows that are in force when it becomes durable.
@@ -190,7 +189,7 @@ impl Turn<'_> {
             let mut ruling = self.rule(at, &wanted, &digest);
             // One consent is for one call: whoever else waited for it asks anew.
             if number > 0 && ruling == Ruling::Allowed(Some(approval)) {
-                let decision = self.judge_tool(at, &wanted);
+                let (decision, _) = self.judge_tool(at, &wanted);
                 ruling = self.ask_about(at, &wanted, &decision);
             }
             self.ruled(at, dispatch_no, wanted, digest, ruling);
@@ -237,7 +236,7 @@ impl Turn<'_> {
         Ready { at, attempt: state.attempt, prepared, known: true }
     }
 
-    fn judge_tool(&self, at: StepAt, wanted: &ToolUse) -> Decision {
+    fn judge_tool(&self, at: StepAt, wanted: &ToolUse) -> (Decision, Record) {
         let ready = self.in_hand(at);
         let mut dossier = self.dossier(&ready, None, false);
         dossier.grant = None;
@@ -273,7 +272,10 @@ impl Turn<'_> {
             },
             ..facts
         };
-        evaluate(&facts, self.given.authority.policies())
+        let authority = self.given.authority;
+        let evaluated = evaluate(&facts, authority.policies());
+        let record = Record::new(evaluated.write(None, authority.fabric().epoch));
+        (evaluated.decision, record)
     }
 }
 
@@ -284,6 +286,6 @@ fn digest(wanted: &ToolUse) -> String {
 
 /// Why the gates said no.
 fn why(decision: &Decision) -> String {
-    let said = decision.gates.iter().rev().find_map(|verdict| verdict.message.clone());
-    said.unwrap_or_else(|| "the gates said no".to_owned())
+    let said = decision.gates.iter().rev().find_map(|verdict| verdict.message.as_deref());
+    said.unwrap_or("the gates said no").to_owned()
 }

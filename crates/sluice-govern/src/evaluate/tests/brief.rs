@@ -2,7 +2,8 @@
 //! back whole is among the properties.
 
 use super::scene::{NOW_MS, Scene, cap, list};
-use crate::decision::{Decision, Known, expand};
+use crate::decision::{Evaluated, Known, expand};
+use crate::evaluate;
 use crate::facts::{Whose, Worst};
 use crate::route::{Candidate, Layer, Route};
 use expect_test::{Expect, expect};
@@ -10,8 +11,9 @@ use serde_json::{Value, json};
 
 const KNOWN: Known<'_> = Known { at_ms: NOW_MS, run: "run_1", workflow: "report", step: "write" };
 
-fn written(decision: &Decision, route: Option<&Route>) -> String {
-    let mut text = decision.write(route, 3);
+fn written(evaluated: &Evaluated<'_>, route: Option<&Route>) -> String {
+    let mut text = evaluated.write(route, 3);
+    let decision = &evaluated.decision;
     for digest in [&decision.policy_hash, &decision.facts_digest, &decision.action_digest] {
         text = text.replace(digest.as_str(), "…");
     }
@@ -19,14 +21,14 @@ fn written(decision: &Decision, route: Option<&Route>) -> String {
 }
 
 fn check(scene: &Scene, layer: Layer, expected: &Expect) {
-    let decision = scene.decide();
+    let evaluated = evaluate(&scene.facts(), &scene.set());
     let route = Route { gateway: Some("local".to_owned()), layer, candidates: Vec::new() };
-    expected.assert_eq(&written(&decision, Some(&route)));
-    let text = decision.write(Some(&route), 3);
+    expected.assert_eq(&written(&evaluated, Some(&route)));
+    let text = evaluated.write(Some(&route), 3);
     let whole = expand(serde_json::from_str(&text).unwrap(), &KNOWN);
     assert_eq!(whole["route"], json!(route));
-    assert_eq!(whole["gates"], json!(decision.gates));
-    assert_eq!(whole["facts"], json!(decision.facts));
+    assert_eq!(whole["gates"], json!(evaluated.decision.gates));
+    assert_eq!(whole["facts"], json!(evaluated.facts));
     assert_eq!(whole["registry"], 3);
 }
 
@@ -59,11 +61,11 @@ fn what_does_not_follow_from_the_facts_is_written() {
 
 #[test]
 fn a_route_that_compared_gateways_is_written_whole() {
-    let decision = Scene::default().decide();
+    let scene = Scene::default();
     let lost = Candidate { gateway: "far".to_owned(), lost: Some("cost".to_owned()) };
     let route =
         Route { gateway: Some("local".to_owned()), layer: Layer::Cost, candidates: vec![lost] };
-    let text = decision.write(Some(&route), 3);
+    let text = evaluate(&scene.facts(), &scene.set()).write(Some(&route), 3);
     let whole = expand(serde_json::from_str(&text).unwrap(), &KNOWN);
     assert_eq!(whole["route"], json!(route));
 }
@@ -77,8 +79,31 @@ fn what_was_erased_stays_as_it_is() {
 
 #[test]
 fn what_is_not_brief_stays_as_it_is() {
-    let decision = Scene { worst: Worst::Unknown, ..Scene::default() };
-    let mut decision = decision.decide().to_json();
+    let scene = Scene { worst: Worst::Unknown, ..Scene::default() };
+    let mut decision = evaluate(&scene.facts(), &scene.set()).to_json();
     decision.insert("more".to_owned(), json!(1));
     assert_eq!(expand(decision.clone(), &KNOWN), decision);
+}
+
+/// Digests in old records must come out of the same facts for ever.
+#[test]
+fn digests_are_those_that_were_always_written() {
+    let mut scene = Scene { running: 2, in_window: 3, ..Scene::default() };
+    scene.agent().max_concurrent_steps = Some(4);
+    scene.caps = vec![cap(Whose::Envelope, "daily", 100, 20), cap(Whose::Agent, "own", 90, 1)];
+    scene.tools = list(&["read", "wri\"te"]);
+    scene.classes = vec!["caller", "agent"];
+    scene.role().allowed_environments = list(&["local"]);
+    let brief = scene.decide();
+    scene.caps = vec![cap(Whose::Envelope, "daily", 100, 200)];
+    let short = scene.decide();
+    assert_eq!(
+        [brief.facts_digest, brief.action_digest, short.facts_digest, short.action_digest],
+        [
+            "9f12422981c0821a1931a841af0f4194b78aa81d76908b9c93d5458f0ca62345",
+            "aae5f15b6448e4002c14e24923a20c062b640abc6227047707734ea263b97e5d",
+            "3bb1583b484d23990bf3b7dbed84d4e6371448085a6ec64ec3d3003c125d200c",
+            "aae5f15b6448e4002c14e24923a20c062b640abc6227047707734ea263b97e5d",
+        ]
+    );
 }

@@ -157,7 +157,7 @@ fn a_set_in_shadow_is_recorded_and_enforces_nothing() {
     let scene = Scene::default();
     let shadow = Scene { policies: ASK.to_owned(), ..Scene::default() }.set();
     let hash = shadow.hash().to_owned();
-    let decision = evaluate(&scene.facts(), &scene.set().with_shadow(shadow));
+    let decision = evaluate(&scene.facts(), &scene.set().with_shadow(shadow)).decision;
     assert_eq!(decision.disposition, Disposition::Allow);
     let shadow = decision.shadow.unwrap();
     assert_eq!((shadow.disposition, shadow.policy_hash), (Disposition::Hold, hash));
@@ -166,8 +166,10 @@ fn a_set_in_shadow_is_recorded_and_enforces_nothing() {
 
 #[test]
 fn an_allow_is_written_short() {
-    let decision = evaluate(&Scene::default().facts(), &Policies::permit_all());
-    let mut map = decision.to_json();
+    let scene = Scene::default();
+    let evaluated = evaluate(&scene.facts(), &Policies::permit_all());
+    let mut map = evaluated.to_json();
+    let decision = evaluated.decision;
     for (key, value) in [
         ("policyHash", &decision.policy_hash),
         ("factsDigest", &decision.facts_digest),
@@ -182,7 +184,7 @@ fn an_allow_is_written_short() {
 fn a_block_is_written_with_its_cause() {
     let mut scene = Scene::default();
     scene.gateway().paused = true;
-    let map = scene.decide().to_json();
+    let map = evaluate(&scene.facts(), &scene.set()).to_json();
     assert_eq!(
         map["blockedBy"],
         json!({

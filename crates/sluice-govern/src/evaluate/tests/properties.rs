@@ -125,8 +125,9 @@ proptest! {
         scene in any_scene(),
         set in 0..5_usize,
     ) {
-        let decision = evaluate(&scene.facts(), &SETS[set]);
-        let outcomes = outcomes(&decision);
+        let evaluated = evaluate(&scene.facts(), &SETS[set]);
+        let decision = &evaluated.decision;
+        let outcomes = outcomes(decision);
         prop_assert_eq!(outcomes.len(), 10);
         let block = outcomes.iter().position(|outcome| *outcome == Outcome::Block);
         let expected = match block {
@@ -147,10 +148,10 @@ proptest! {
             prop_assert_eq!(&canonical::sha256_hex(action, 512), &decision.action_digest);
         }
         let known = Known { at_ms: NOW_MS, run: "run_1", workflow: "report", step: "write" };
-        let written = decision.write(None, 7);
+        let written = evaluated.write(None, 7);
         let whole = expand(serde_json::from_str(&written).unwrap(), &known);
-        let mut expected = decision.to_json();
-        if let Some(cost) = decision.facts.cost.filter(|cost| *cost > 0) {
+        let mut expected = evaluated.to_json();
+        if let Some(cost) = evaluated.facts.cost.filter(|cost| *cost > 0) {
             let dollars = Money::from_micro_cents(cost).to_string();
             expected.insert("worst".to_owned(), serde_json::from_str(&dollars).unwrap());
         }
@@ -160,12 +161,12 @@ proptest! {
             serde_json::to_string(&expected).unwrap(),
             "{}", written
         );
-        prop_assert_eq!(&evaluate(&scene.facts(), &SETS[set]), &decision);
+        prop_assert_eq!(&evaluate(&scene.facts(), &SETS[set]), &evaluated);
     }
 
     #[test]
     fn troubles_are_explained_and_passes_are_silent(scene in any_scene(), set in 0..5_usize) {
-        for verdict in evaluate(&scene.facts(), &SETS[set]).gates {
+        for verdict in evaluate(&scene.facts(), &SETS[set]).decision.gates {
             let trouble = !matches!(verdict.outcome, Outcome::Pass | Outcome::Skip);
             prop_assert_eq!(verdict.message.is_some(), trouble, "{:?}", verdict);
             prop_assert_eq!(verdict.code.is_some(), trouble, "{:?}", verdict);
@@ -180,7 +181,7 @@ proptest! {
         set in 0..5_usize,
     ) {
         let facts = scene.facts();
-        let decision = evaluate(&facts, &SETS[set]);
+        let decision = evaluate(&facts, &SETS[set]).decision;
         for verdict in &decision.gates[4..8] {
             let stops = matches!(verdict.outcome, Outcome::Block | Outcome::Hold);
             prop_assert!(!(facts.on_trial() && stops), "{:?}", verdict);
@@ -191,13 +192,13 @@ proptest! {
     #[test]
     fn a_grant_for_another_digest_never_passes(scene in any_scene()) {
         let scene = Scene { asks: Some(Vec::new()), ..scene };
-        prop_assert_ne!(evaluate(&scene.facts(), &SETS[0]).disposition, Disposition::Allow);
+        prop_assert_ne!(evaluate(&scene.facts(), &SETS[0]).decision.disposition, Disposition::Allow);
     }
 
     #[test]
     fn nothing_is_allowed_past_a_cap(scene in any_scene(), set in 0..5_usize) {
         let facts = scene.facts();
-        let decision = evaluate(&facts, &SETS[set]);
+        let decision = evaluate(&facts, &SETS[set]).decision;
         if decision.disposition == Disposition::Allow && !facts.on_trial() {
             prop_assert!(!facts.short_of_money());
         }
@@ -208,7 +209,7 @@ proptest! {
         let scene = Scene { held: Held::Yes, verb: Verb::DispatchStep, ..scene };
         let facts = scene.facts();
         if facts.place.is_some() || matches!(scene.who, Who::Agent(..)) {
-            let decision = evaluate(&facts, &SETS[0]);
+            let decision = evaluate(&facts, &SETS[0]).decision;
             prop_assert_eq!(decision.blocked_by.unwrap().gate, "gateway_health");
         }
     }

@@ -126,7 +126,7 @@ impl Scene {
     }
 
     pub(crate) fn decide(&self) -> Decision {
-        evaluate(&self.facts(), &self.set())
+        evaluate(&self.facts(), &self.set()).decision
     }
 
     pub(crate) fn facts(&self) -> Facts<'_> {

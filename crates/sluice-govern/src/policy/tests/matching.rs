@@ -2,7 +2,7 @@ use super::*;
 use crate::policy::word::Word as _;
 use proptest::prelude::*;
 
-fn names(policies: &Policies, facts: &PolicyFacts) -> Vec<String> {
+fn names(policies: &Policies, facts: &PolicyFacts<'_>) -> Vec<String> {
     let matches = policies.matches(facts);
     assert!(matches.errors.is_empty(), "{:?}", matches.errors);
     matches.rules.iter().map(|rule| rule.name.replace("a.cedar/", "")).collect()
@@ -43,14 +43,14 @@ fn policies_match_by_scope_and_condition() {
             "early", "unless", "tool", "web"
         ]
     );
-    let user = Principal::User { name: "ada".to_owned() };
+    let user = Principal::User { name: "ada".into() };
     let runs = PolicyFacts {
         verb: Verb::StartRun,
         who: user,
-        what: Resource::Workflow("report".to_owned()),
+        what: Resource::Workflow("report".into()),
         cost: None,
         step: None,
-        tools: Vec::new(),
+        tools: [][..].into(),
         at: 0,
         ..facts()
     };
@@ -68,11 +68,11 @@ fn a_row_has_its_kind_and_a_tool_its_name() {
         "#,
     );
     let on = |verb, what| PolicyFacts { verb, what, ..facts() };
-    let row = on(Verb::ChangeConfig, Resource::Row("policy/mine".to_owned()));
+    let row = on(Verb::ChangeConfig, Resource::Row("policy/mine".into()));
     assert_eq!(names(&policies, &row), ["rows", "one"]);
-    let other = on(Verb::ChangeConfig, Resource::Row("agent/scribe".to_owned()));
+    let other = on(Verb::ChangeConfig, Resource::Row("agent/scribe".into()));
     assert_eq!(names(&policies, &other), [""; 0]);
-    let tool = on(Verb::UseTool, Resource::Tool("mail".to_owned()));
+    let tool = on(Verb::UseTool, Resource::Tool("mail".into()));
     assert_eq!(names(&policies, &tool), ["mail"]);
 }
 
@@ -157,13 +157,13 @@ fn policies_are_listed_by_category() {
 fn recorded_facts_are_short_and_read_back() {
     let text = serde_json::to_string(&facts()).unwrap();
     expect_test::expect![[r#"{"at":1794726000000,"verb":"dispatch_step","who":{"agent":{"name":"scribe","role":"writer","trust":5,"phase":"production","status":"idle","capabilities":["web"]}},"what":{"gateway":{"name":"local","provider":"mock","environment":"dev","min_trust":1}},"run":{"id":"run_1","workflow":"report","version":2,"initiator":"ada"},"step":{"id":"write","kind":"command","attempt":1},"cost":500,"tools":["search"]}"#]].assert_eq(&text);
-    assert_eq!(serde_json::from_str::<PolicyFacts>(&text).unwrap(), facts());
+    assert_eq!(serde_json::from_str::<PolicyFacts<'_>>(&text).unwrap(), facts());
     let full = PolicyFacts {
-        who: Principal::User { name: "ada".to_owned() },
-        what: Resource::Row("agent/scribe".to_owned()),
+        who: Principal::User { name: "ada".into() },
+        what: Resource::Row("agent/scribe".into()),
         step: None,
         inputs: InputsSeen {
-            classes: vec!["human".to_owned()],
+            classes: vec!["human".into()],
             untrusted: true,
             private: true,
             age_s: Some(3),
@@ -174,7 +174,7 @@ fn recorded_facts_are_short_and_read_back() {
         ..facts()
     };
     let text = serde_json::to_string(&full).unwrap();
-    assert_eq!(serde_json::from_str::<PolicyFacts>(&text).unwrap(), full);
+    assert_eq!(serde_json::from_str::<PolicyFacts<'_>>(&text).unwrap(), full);
 }
 
 /// Every scope a policy can have here, and conditions that hold or do not.
@@ -221,7 +221,7 @@ fn any_policy() -> impl Strategy<Value = String> {
         .prop_map(|(e, p, a, r, c)| format!("{e} ({p}, {a}, {r}) {c};"))
 }
 
-fn any_facts() -> impl Strategy<Value = PolicyFacts> {
+fn any_facts() -> impl Strategy<Value = PolicyFacts<'static>> {
     let who = prop_oneof![
         (
             prop::sample::select(vec!["scribe", "clerk"]),
@@ -230,8 +230,8 @@ fn any_facts() -> impl Strategy<Value = PolicyFacts> {
             .prop_map(|(name, role)| match facts().who {
                 Principal::Agent { trust, phase, status, model, capabilities, .. } =>
                     Principal::Agent {
-                        name: name.to_owned(),
-                        role: role.map(str::to_owned),
+                        name: name.into(),
+                        role: role.map(Into::into),
                         trust,
                         phase,
                         status,
@@ -241,18 +241,18 @@ fn any_facts() -> impl Strategy<Value = PolicyFacts> {
                 user @ Principal::User { .. } => user,
             }),
         prop::sample::select(vec!["scribe", "ada"])
-            .prop_map(|name| Principal::User { name: name.to_owned() }),
+            .prop_map(|name| Principal::User { name: name.into() }),
     ];
     let gateway = prop::sample::select(vec!["local", "cloud", "moon"]);
     let verb = prop::sample::select(vec![Verb::DispatchStep, Verb::DeployAgent]);
     (who, gateway, verb, any::<bool>(), 1..3_u32).prop_map(
         |(who, name, verb, untrusted, attempt)| {
             let what = Resource::Gateway {
-                name: name.to_owned(),
-                provider: "mock".to_owned(),
-                environment: "dev".to_owned(),
+                name: name.into(),
+                provider: "mock".into(),
+                environment: "dev".into(),
                 min_trust: 1,
-                capabilities: Vec::new(),
+                capabilities: [][..].into(),
             };
             let mut facts = PolicyFacts { who, what, verb, ..facts() };
             facts.inputs.untrusted = untrusted;
