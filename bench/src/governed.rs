@@ -109,30 +109,43 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<Value> {
         round(plant, &stored, options.concurrency, options.concurrency).await?;
     }
     let per_round = options.runs.div_ceil(options.rounds);
-    let mut best = [Duration::MAX; 3];
-    let mut all = [Duration::ZERO; 3];
+    let mut took = [const { Vec::new() }; 3];
     let mut cpu = [0.0; 3];
     for at in 0..options.rounds {
         for turn in 0..plants.len() {
             let which = options.only.unwrap_or((at + turn) % plants.len());
             let before = cpu_s();
-            let took = round(&plants[which], &stored, per_round, options.concurrency).await?.took;
+            let round = round(&plants[which], &stored, per_round, options.concurrency).await?;
             cpu[which] += cpu_s() - before;
-            best[which] = best[which].min(took);
-            all[which] += took;
+            took[which].push(round.took);
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    let steps = (per_round * options.rounds * options.steps) as f64;
-    let speed = |which: usize| brief(steps / all[which].as_secs_f64());
-    let share = |base: usize| brief(all[base].as_secs_f64() / all[0].as_secs_f64());
-    let best_share = |base: usize| brief(best[base].as_secs_f64() / best[0].as_secs_f64());
+    let steps = (per_round * options.steps) as f64;
+    let of = |base: usize| share(&took[base], &took[0]);
+    let all_of = |base: usize| brief(seconds(&took[base]) / seconds(&took[0]));
+    let speed = took.each_ref().map(|took| brief(steps * took.len() as f64 / seconds(took)));
+    let cpu_us =
+        [0, 1, 2].map(|which| brief(cpu[which] / (steps * took[which].len() as f64) * 1e6));
     Ok(json!({
         "bench": "governed", "decision_bytes": bytes,
-        "steps_per_s": {"full": speed(0), "same_rows": speed(1), "no_rows": speed(2)},
-        "of_same_rows": share(1), "of_no_rows": share(2),
-        "cpu_us_per_step": cpu.map(|s| brief(s / steps * 1e6)),
+        "steps_per_s": {"full": speed[0], "same_rows": speed[1], "no_rows": speed[2]},
+        "of_same_rows": of(1), "of_no_rows": of(2),
+        "all_of_same_rows": all_of(1), "all_of_no_rows": all_of(2),
+        "cpu_us_per_step": cpu_us,
         "cpu_of_same_rows": brief(cpu[1] / cpu[0]), "cpu_of_no_rows": brief(cpu[2] / cpu[0]),
-        "best_of_same_rows": best_share(1), "best_of_no_rows": best_share(2),
     }))
+}
+
+fn seconds(took: &[Duration]) -> f64 {
+    took.iter().sum::<Duration>().as_secs_f64()
+}
+
+/// How fast one kind is beside another: the median of the rounds. A round in which
+/// the machine did something else says nothing of either.
+fn share(base: &[Duration], took: &[Duration]) -> f64 {
+    let ratio = |(base, took): (&Duration, &Duration)| base.as_secs_f64() / took.as_secs_f64();
+    let mut ratios: Vec<f64> = base.iter().zip(took).map(ratio).collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).map_or(0.0, |ratio| brief(*ratio))
 }

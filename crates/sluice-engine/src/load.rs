@@ -4,7 +4,7 @@ use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
 use sluice_core::evidence::event::{self, HASH_BYTES};
 use sluice_core::journal::event::RunStarted;
-use sluice_core::journal::wire::{self, WireError};
+use sluice_core::journal::wire::{self, Decoded, WireError};
 use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
 use sluice_core::run::id::RunId;
 use sluice_core::run::snapshot;
@@ -89,11 +89,14 @@ async fn begin(
     let poison = |reason: String| LoadError::Poison { run: id, reason };
     let first = frames.first().ok_or_else(|| poison("its journal is empty".to_owned()))?;
     let blobs = blobs(store, id, &first.body).await?;
-    let started = wire::started(&first.body, &blobs).map_err(|error| poison(error.to_string()))?;
+    let mut opened = wire::open(&first.body).map_err(|error| poison(error.to_string()))?;
+    let started = opened.started(&blobs).map_err(|error| poison(error.to_string()))?;
     let stored = definition(store, definitions, id, &started).await?;
     let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
-    let folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 };
-    fold(store, folded, frames, upto).await
+    let mut folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 };
+    let decoded = opened.decode(Some(&stored.definition.plan), &blobs);
+    folded.add(first, &decoded.map_err(|error| poison(error.to_string()))?, upto)?;
+    fold(store, folded, &frames[1..], upto).await
 }
 
 /// Folds frames into a run, up to and with the event `upto`.
@@ -104,34 +107,41 @@ async fn fold(
     upto: u64,
 ) -> Result<Folded, LoadError> {
     let id = folded.run.id;
-    let poison = |reason: String| LoadError::Poison { run: id, reason };
     for frame in frames {
-        let expected = folded.run.version + 1;
-        if frame.first != expected {
-            let reason = format!("event {expected} is missing, {} follows", frame.first);
-            return Err(poison(reason));
-        }
         let blobs = blobs(store, id, &frame.body).await?;
         let plan = Arc::clone(&folded.run.definition);
         let decoded = wire::decode(&frame.body, Some(&plan.plan), &blobs)
-            .map_err(|error| poison(error.to_string()))?;
+            .map_err(|error| LoadError::Poison { run: id, reason: error.to_string() })?;
+        folded.add(frame, &decoded, upto)?;
+    }
+    Ok(folded)
+}
+
+impl Folded {
+    /// Folds a frame in, up to and with the event `upto`.
+    fn add(&mut self, frame: &Frame, decoded: &Decoded, upto: u64) -> Result<(), LoadError> {
+        let poison = |reason: String| Err(LoadError::Poison { run: self.run.id, reason });
+        let expected = self.run.version + 1;
+        if frame.first != expected {
+            return poison(format!("event {expected} is missing, {} follows", frame.first));
+        }
         let count = frame.count as usize;
         let hashed = [0, count * HASH_BYTES].contains(&frame.chain.len());
         if decoded.events.len() != count || !hashed {
-            return Err(poison(format!("frame {} is not whole", frame.first)));
+            return poison(format!("frame {} is not whole", frame.first));
         }
         let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
         for event in decoded.events.iter().take(wanted) {
-            folded.run.evolve(event, decoded.at_ms);
+            self.run.evolve(event, decoded.at_ms);
         }
         let held = wanted.min(count) * HASH_BYTES;
         if let Some(tip) = event::tip(frame.chain.get(..held).unwrap_or_default()) {
-            folded.run.tip = tip;
+            self.run.tip = tip;
         }
-        folded.tail_events += u64::from(frame.count);
-        folded.tail_bytes += frame.body.len();
+        self.tail_events += u64::from(frame.count);
+        self.tail_bytes += frame.body.len();
+        Ok(())
     }
-    Ok(folded)
 }
 
 /// What cannot be read today cannot be read tomorrow: the run is left alone.

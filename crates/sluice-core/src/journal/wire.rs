@@ -177,15 +177,7 @@ pub fn blobs(body: &[u8]) -> Result<Vec<Hash>, WireError> {
 
 /// The first event of a run: through it the plan is found that the others need.
 pub fn started(body: &[u8], blobs: &BTreeMap<Hash, Vec<u8>>) -> Result<RunStarted, WireError> {
-    let mut frame = frame(body)?;
-    let Some(first) = frame.events.first_mut() else {
-        return Err(malformed("it holds no event"));
-    };
-    first.restore(blobs)?;
-    match read::event(first, None)? {
-        Event::RunStarted(started) => Ok(*started),
-        other => Err(malformed(format!("the first event is {}, not run.started", other.name()))),
-    }
+    open(body)?.started(blobs)
 }
 
 /// Reads a frame, without what stands beside it. Without a plan only events that name no step can be read.
@@ -195,13 +187,46 @@ pub fn decode(
     plan: Option<&Plan>,
     blobs: &BTreeMap<Hash, Vec<u8>>,
 ) -> Result<Decoded, WireError> {
-    let frame = frame(body)?;
-    let mut events = Vec::with_capacity(frame.events.len());
-    for mut event in frame.events {
-        event.restore(blobs)?;
-        events.push(read::event(&event, plan)?);
+    open(body)?.decode(plan, blobs)
+}
+
+/// A frame whose events can be read.
+pub struct Opened<'a>(fields::Frame<'a>);
+
+/// Opens a frame: for who reads its first event before the others.
+pub fn open(body: &[u8]) -> Result<Opened<'_>, WireError> {
+    frame(body).map(Opened)
+}
+
+impl<'a> Opened<'a> {
+    /// See [`started`].
+    pub fn started(&mut self, blobs: &'a BTreeMap<Hash, Vec<u8>>) -> Result<RunStarted, WireError> {
+        let Some(first) = self.0.events.first_mut() else {
+            return Err(malformed("it holds no event"));
+        };
+        first.restore(blobs)?;
+        match read::event(first, None)? {
+            Event::RunStarted(started) => Ok(*started),
+            other => {
+                Err(malformed(format!("the first event is {}, not run.started", other.name())))
+            }
+        }
     }
-    Ok(Decoded { at_ms: frame.at_ms, events })
+
+    /// See [`decode`].
+    pub fn decode(
+        self,
+        plan: Option<&Plan>,
+        blobs: &'a BTreeMap<Hash, Vec<u8>>,
+    ) -> Result<Decoded, WireError> {
+        let Opened(frame) = self;
+        let mut events = Vec::with_capacity(frame.events.len());
+        for mut event in frame.events {
+            event.restore(blobs)?;
+            events.push(read::event(&event, plan)?);
+        }
+        Ok(Decoded { at_ms: frame.at_ms, events })
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands errors over by value")]

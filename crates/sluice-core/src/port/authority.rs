@@ -10,7 +10,7 @@ pub(crate) mod desk;
 
 use crate::port::adapter::Quote;
 use crate::port::memo::Memo;
-use sluice_govern::account;
+use sluice_govern::account::Name;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
@@ -33,19 +33,19 @@ pub trait Authority: Send + Sync {
     fn health(&self, gateway: &str) -> Health;
 
     /// What a counter was when this process last heard of it.
-    fn count(&self, counter: &str) -> i64;
+    fn count(&self, counter: Name<'_>) -> i64;
 
     /// What was in an account: all of its counters at once.
     fn tally(&self, account: &str) -> Tally {
         Tally {
-            held: self.count(&account::held(account)),
-            spent: self.count(&account::spent(account)),
-            over: self.count(&account::over(account)),
+            held: self.count(Name::held(account)),
+            spent: self.count(Name::spent(account)),
+            over: self.count(Name::over(account)),
         }
     }
 
     /// The sum of a counter over a window, as this process last heard of it.
-    fn in_window(&self, counter: &str, window_ms: u64) -> i64;
+    fn in_window(&self, counter: Name<'_>, window_ms: u64) -> i64;
 
     /// What an agent answered last, newest first, as this process knows it.
     fn memos(&self, agent: &str) -> Arc<[Memo]> {

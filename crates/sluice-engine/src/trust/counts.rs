@@ -17,6 +17,9 @@ const REMEMBERED_MAX: usize = 65_536;
 /// Slices that a window is counted in, as the store does.
 const SLICES: u64 = 60;
 
+/// Lists of guards that are told apart by their length. Longer ones are rare.
+const SHAPES: usize = 32;
+
 /// Counters by name.
 #[derive(Default)]
 pub(super) struct Counts {
@@ -28,16 +31,17 @@ pub(super) struct Counts {
 struct Book {
     slots: Vec<Slot>,
     by_name: HashMap<String, usize>,
-    /// Where the counters of the last append were, one for each of its guards.
-    /// Those of the next are mostly on the same, in the same order.
-    places: Vec<usize>,
+    /// Where the counters of an append were, one for each of its guards, by how
+    /// many guards there were. Those of the next with as many are mostly on the
+    /// same, in the same order.
+    places: [Vec<usize>; SHAPES],
 }
 
-/// What is known under one name: of an account or of a counter of its own.
+/// What is known under one name: of an account, an agent, or a counter of its own.
 struct Slot {
     name: String,
     /// By [`Part`].
-    known: [Known; 4],
+    known: [Known; PARTS],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -52,14 +56,22 @@ enum Part {
     Held,
     Spent,
     Over,
-    /// It is no account's.
+    /// Steps an agent has in flight.
+    Busy,
+    /// It is no account's and no agent's.
     Own,
 }
+
+/// How many parts there are.
+const PARTS: usize = 5;
 
 /// The name under which a counter is kept, and which of them it is.
 ///
 /// INVARIANT: no two counters have the same name and part.
 fn part_of(counter: Name<'_>) -> (Part, Name<'_>) {
+    if let Some(agent) = counter.busy_agent() {
+        return (Part::Busy, Name::of(agent));
+    }
     let Some((figure, account)) = counter.of_account() else { return (Part::Own, counter) };
     let part = match figure {
         Figure::Held => Part::Held,
@@ -70,13 +82,13 @@ fn part_of(counter: Name<'_>) -> (Part, Name<'_>) {
 }
 
 impl Book {
-    fn find(&self, name: &str) -> Option<&[Known; 4]> {
+    fn find(&self, name: &str) -> Option<&[Known; PARTS]> {
         self.by_name.get(name).map(|at| &self.slots[*at].known)
     }
 
-    fn get(&self, counter: &str) -> Option<Known> {
-        let (part, name) = part_of(Name::of(counter));
-        self.find(&name.whole()).map(|known| known[part as usize])
+    fn get(&self, counter: Name<'_>) -> Option<Known> {
+        let (part, name) = part_of(counter);
+        self.find(&name.text()).map(|known| known[part as usize])
     }
 
     /// Notes what a counter is: at a place, if it is there. Answers where it was.
@@ -105,20 +117,20 @@ impl Book {
 
 impl Counts {
     /// What a counter was; nothing if it is not known.
-    pub(super) fn get(&self, counter: &str) -> i64 {
+    pub(super) fn get(&self, counter: Name<'_>) -> i64 {
         held(&self.known).get(counter).map_or(0, |known| known.count)
     }
 
     /// What was in an account; nothing if it is not known.
     pub(super) fn tally(&self, account: &str) -> Tally {
         let book = held(&self.known);
-        let Some([held, spent, over, _]) = book.find(account) else { return Tally::default() };
+        let Some([held, spent, over, ..]) = book.find(account) else { return Tally::default() };
         Tally { held: held.count, spent: spent.count, over: over.count }
     }
 
     /// A sum over a window. What was heard longer ago than a slice may have
     /// become less, so one more try is worth it.
-    pub(super) fn in_window(&self, counter: &str, window_ms: u64, now_ms: u64) -> i64 {
+    pub(super) fn in_window(&self, counter: Name<'_>, window_ms: u64, now_ms: u64) -> i64 {
         let Some(known) = held(&self.known).get(counter) else { return 0 };
         let age_ms = now_ms.saturating_sub(known.at_ms);
         if age_ms >= window_ms {
@@ -144,7 +156,8 @@ impl Counts {
     pub(super) fn learn_guards(&self, guards: &[Guard], counts: &[i64], at_ms: u64) {
         let mut book = held(&self.known);
         book.make_room();
-        let mut places = std::mem::take(&mut book.places);
+        let shape = guards.len() % SHAPES;
+        let mut places = std::mem::take(&mut book.places[shape]);
         let heard = guards.iter().zip(counts).filter(|(guard, _)| !is_spend(&guard.counter));
         for (number, (guard, count)) in heard.enumerate() {
             let known = Known { count: *count, at_ms };
@@ -154,7 +167,7 @@ impl Counts {
                 None => places.push(at),
             }
         }
-        book.places = places;
+        book.places[shape] = places;
     }
 }
 
@@ -175,9 +188,9 @@ mod tests {
         assert_eq!(counts.tally("a"), Tally { held: 1, spent: 2, over: 3 });
         assert_eq!(counts.tally("b"), Tally { held: 5, ..Tally::default() });
         for (counter, count) in said {
-            assert_eq!(counts.get(counter), count, "{counter}");
+            assert_eq!(counts.get(Name::of(counter)), count, "{counter}");
         }
-        assert_eq!(counts.get("b"), 0);
+        assert_eq!(counts.get(Name::of("b")), 0);
     }
 
     #[test]
@@ -197,7 +210,7 @@ mod tests {
             counts.learn_guards(&guards, &said, 7);
             for (counter, said) in list.iter().zip(said) {
                 let heard = if is_spend(&(*counter).into()) { 0 } else { said };
-                assert_eq!(counts.get(counter), heard, "{counter}");
+                assert_eq!(counts.get(Name::of(counter)), heard, "{counter}");
             }
         }
         assert_eq!(counts.tally("b"), Tally { held: 12, spent: 0, over: 14 });
@@ -210,6 +223,6 @@ mod tests {
             (0..REMEMBERED_MAX).map(|number| format!("held:{number}")).collect();
         counts.learn(names.iter().map(|name| (name.as_str(), 1)), 0);
         counts.learn_guards(&[guard("held:1")], &[2], 0);
-        assert_eq!((counts.get("held:0"), counts.get("held:1")), (0, 2));
+        assert_eq!((counts.get(Name::of("held:0")), counts.get(Name::of("held:1"))), (0, 2));
     }
 }

@@ -11,7 +11,7 @@ use sluice_core::port::ledger::{Change, Counter, Entry};
 use sluice_core::port::store::{Guard, Store, StoreError};
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
-use sluice_govern::account;
+use sluice_govern::account::{self, Name};
 use sluice_govern::registry::{Health, Kind, Phase, Row};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -111,7 +111,7 @@ impl Trust {
         self.counts.learn_guards(guards, counts, now_ms);
         let mut woken = Vec::new();
         for guard in guards.iter().filter(|guard| guard.delta < 0) {
-            if let Some(agent) = guard.counter.busy() {
+            if let Some(agent) = guard.counter.name().busy_agent() {
                 let many = usize::try_from(guard.delta.unsigned_abs()).unwrap_or(usize::MAX);
                 woken.extend(self.waiters.take(agent, many));
             }
@@ -210,7 +210,7 @@ impl Inner {
         let rules = self.trust.rules();
         for agent in &agents {
             let max = rules.fabric.agents.get(agent).and_then(|row| row.max_concurrent_steps);
-            let running = self.trust.counts.get(&account::busy(agent));
+            let running = self.trust.counts.get(Name::busy(agent));
             let free = max.map_or(1, |max| i64::from(max).saturating_sub(running));
             let many = usize::try_from(free).unwrap_or(0);
             self.wake(self.trust.waiters.take(agent, many));

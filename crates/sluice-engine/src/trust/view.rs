@@ -6,6 +6,7 @@ use crate::agents::Agents;
 use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience, Tally};
 use sluice_core::port::memo::Memo;
+use sluice_govern::account::Name;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health, Posture};
 use std::sync::Arc;
@@ -75,7 +76,7 @@ impl Authority for View<'_> {
         self.trust.pulse.health(gateway)
     }
 
-    fn count(&self, counter: &str) -> i64 {
+    fn count(&self, counter: Name<'_>) -> i64 {
         self.trust.counts.get(counter)
     }
 
@@ -83,7 +84,7 @@ impl Authority for View<'_> {
         self.trust.counts.tally(account)
     }
 
-    fn in_window(&self, counter: &str, window_ms: u64) -> i64 {
+    fn in_window(&self, counter: Name<'_>, window_ms: u64) -> i64 {
         self.trust.counts.in_window(counter, window_ms, self.now_ms)
     }
 

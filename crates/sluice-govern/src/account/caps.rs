@@ -69,7 +69,7 @@ pub fn caps_for<'f>(fabric: &'f Fabric, spender: &Spender<'_>) -> Vec<Cap<'f>> {
         let known_as = Cow::Owned(cap.name.to_owned());
         caps.push(Cap::new(Whose::Envelope, known_as, of_run(cap.run).into(), cap.amount));
     }
-    let mut text = String::new();
+    let mut text = String::with_capacity(64);
     for (name, envelope) in &fabric.envelopes {
         if !envelope.enabled || !applies(envelope, spender) {
             continue;

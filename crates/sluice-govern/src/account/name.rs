@@ -4,6 +4,7 @@
 //! those it has named before. For that the parts are enough, and what several
 //! counters are of is kept once.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -106,6 +107,15 @@ impl<'a> Name<'a> {
         }
     }
 
+    /// The agent whose steps in flight it counts.
+    pub fn busy_agent(self) -> Option<&'a str> {
+        match self.kind {
+            Kind::Busy => Some(self.of),
+            Kind::Other => self.of.strip_prefix(Kind::Busy.as_str()),
+            Kind::Rate | Kind::Account(_) => None,
+        }
+    }
+
     /// Whether this is the name.
     pub fn is(self, name: &str) -> bool {
         let Name { kind, of, part } = self;
@@ -123,6 +133,14 @@ impl<'a> Name<'a> {
     /// Put together.
     pub fn whole(self) -> String {
         [self.kind.as_str(), self.of, self.part].concat()
+    }
+
+    /// The same, put together only where it is in parts.
+    pub fn text(self) -> Cow<'a, str> {
+        if self.kind == Kind::Other && self.part.is_empty() {
+            return Cow::Borrowed(self.of);
+        }
+        Cow::Owned(self.whole())
     }
 
     /// To be kept.
@@ -183,15 +201,6 @@ impl CounterName {
     /// A part of something: its name ends in that of the part.
     pub fn part(of: &Arc<str>, part: &'static str) -> CounterName {
         CounterName { kind: Kind::Other, of: Arc::clone(of), part }
-    }
-
-    /// The agent whose steps in flight it counts.
-    pub fn busy(&self) -> Option<&str> {
-        match self.kind {
-            Kind::Busy => Some(&self.of),
-            Kind::Other => self.of.strip_prefix(Kind::Busy.as_str()),
-            Kind::Rate | Kind::Account(_) => None,
-        }
     }
 
     /// For one look.
@@ -293,6 +302,10 @@ mod tests {
             let whole = CounterName::from(one.whole());
             assert_eq!((one, one.to_string()), (&whole, one.whole()));
             assert!(*one == *whole.whole() && one.name() == whole.name());
+            assert_eq!(
+                (one.name().text(), whole.name().text()),
+                (one.whole().into(), one.whole().into())
+            );
             assert!(one.starts_with("") && one.starts_with(&one.whole()));
             assert!(!one.starts_with(&format!("{one}x")) && !one.name().is(&format!("{one}x")));
             for other in &parts {
@@ -302,9 +315,9 @@ mod tests {
                 assert_eq!(one.starts_with(&other.whole()), one == other);
             }
         }
-        let busy = parts.each_ref().map(CounterName::busy);
+        let busy = parts.each_ref().map(|one| one.name().busy_agent());
         assert_eq!(busy, [None, None, None, None, Some("a")]);
-        assert_eq!(CounterName::from("busy:a").busy(), Some("a"));
+        assert_eq!(Name::of("busy:a").busy_agent(), Some("a"));
         assert!(parts[3].starts_with("spend|x|co") && !parts[3].starts_with("spend|y"));
     }
 }

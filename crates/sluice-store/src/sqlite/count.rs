@@ -15,6 +15,9 @@ use sluice_govern::account::{CounterName, Name};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Lists of guards that are told apart by their length. Longer ones are rare.
+const SHAPES: usize = 32;
+
 /// The counters that are remembered.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -25,9 +28,10 @@ pub(super) struct Counters {
     windows: HashMap<Arc<str>, Vec<usize>>,
     /// Slots that were changed and are not written yet.
     changed: Vec<usize>,
-    /// Where the counters of the guards under way are, one for each. Kept for the
-    /// next append: its guards mostly are on the same counters in the same order.
-    places: Vec<usize>,
+    /// Where the counters of guards were, by how many guards there were: the next
+    /// append with as many is mostly of the same kind, on the same counters in the
+    /// same order.
+    places: [Vec<usize>; SHAPES],
     /// What the guards under way have changed, oldest first.
     undo: Vec<Before>,
 }
@@ -67,8 +71,9 @@ impl Counters {
         now_ms: u64,
     ) -> Result<Result<Vec<i64>, Appended>, Fault> {
         self.undo.clear();
+        let shape = guards.len() % SHAPES;
         for (number, guard) in guards.iter().enumerate() {
-            let at = self.look(connection, number, guard)?;
+            let at = self.look(connection, (shape, number), guard)?;
             let slot = &mut self.slots[at];
             let Some(count) = crate::guarded(guard, slot.at(now_ms)) else {
                 self.take_back();
@@ -83,7 +88,7 @@ impl Counters {
         for Before { at, .. } in &self.undo {
             mark(&mut self.slots[*at], *at, &mut self.changed);
         }
-        let places = self.places.iter().take(guards.len());
+        let places = self.places[shape].iter().take(guards.len());
         Ok(Ok(places.map(|at| self.slots[*at].count).collect()))
     }
 
@@ -130,22 +135,24 @@ impl Counters {
         Ok(())
     }
 
-    /// Where the counter of a guard is: where that of the last append's guard was,
+    /// Where the counter of a guard is: where that of another append's guard was,
     /// or found by its name.
     fn look(
         &mut self,
         connection: &Connection,
-        number: usize,
+        (shape, number): (usize, usize),
         guard: &Guard,
     ) -> Result<usize, Fault> {
-        let place = self.places.get(number).copied();
+        let place = self.places[shape].get(number).copied();
         let is_it = |at: &usize| self.slots[*at].is(guard.counter.name(), guard.window_ms);
         if let Some(at) = place.filter(is_it) {
             return Ok(at);
         }
         let at = self.find(connection, &guard.counter, guard.window_ms)?;
-        self.places.truncate(number);
-        self.places.push(at);
+        match self.places[shape].get_mut(number) {
+            Some(place) => *place = at,
+            None => self.places[shape].push(at),
+        }
         Ok(at)
     }
 

@@ -24,6 +24,7 @@ use crate::violation::{Reason, Violation};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sluice_govern::registry::{Posture, Price};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 type Read<T> = Result<T, WireError>;
@@ -552,12 +553,18 @@ fn coercions(fields: &Fields<'_>) -> Read<Vec<Coercion>> {
 /// the envelope.
 fn record(fields: &Fields<'_>) -> Record {
     let kept = fields.0.iter().filter(|(name, _)| !matches!(&**name, "runId" | "nodeId"));
-    let mut text = String::from("{");
+    let bytes: usize = fields.0.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
+    let mut text = String::with_capacity(2 + bytes);
+    text.push('{');
     for (name, raw) in kept {
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&Value::from(&**name).to_string());
+        match name {
+            // As it stands in the frame, so there is nothing to escape.
+            Cow::Borrowed(name) => text.extend(["\"", name, "\""]),
+            Cow::Owned(name) => text.push_str(&Value::from(&**name).to_string()),
+        }
         text.push(':');
         text.push_str(raw.get());
     }
@@ -568,7 +575,7 @@ fn record(fields: &Fields<'_>) -> Record {
 /// Fields that become a map, without those that mean something to the envelope.
 fn entries(fields: &Fields<'_>, without: &[&str]) -> Read<Map<String, Value>> {
     let kept = fields.0.iter().filter(|(name, _)| !without.contains(&&**name));
-    let entry = |(name, raw): &(std::borrow::Cow<'_, str>, &serde_json::value::RawValue)| {
+    let entry = |(name, raw): &(Cow<'_, str>, &serde_json::value::RawValue)| {
         let value = serde_json::from_str(raw.get())
             .map_err(|error| malformed(format_args!("{name}: {error}")))?;
         Ok((name.to_string(), value))

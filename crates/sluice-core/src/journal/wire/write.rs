@@ -4,9 +4,9 @@ use super::beside::DELTA;
 use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::evidence::event::Salt;
 use crate::journal::event::{
-    ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending, Event,
-    Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling, RunStarted, Skip, SkipCause,
-    StepAt, Terms, ToolAsked, Wait, Whom,
+    Account, ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending,
+    Event, Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling, RunStarted, Skip,
+    SkipCause, StepAt, Terms, ToolAsked, Wait, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
@@ -196,8 +196,7 @@ fn terms(payload: &mut Payload<'_>, terms: &Terms) {
     payload.option("slot", terms.slot.as_ref());
     payload.unless_default("reserved", &terms.reserved);
     if !terms.accounts.is_empty() {
-        let accounts = terms.accounts.iter().map(|one| (&*one.name, one.cap.micro_cents()));
-        payload.field("accounts", &accounts.collect::<Vec<_>>());
+        payload.field("accounts", &Accounts(&terms.accounts));
     }
     payload.unless_default("constraints", &terms.constraints);
     payload.option("termsModel", terms.model.as_ref());
@@ -208,6 +207,15 @@ fn terms(payload: &mut Payload<'_>, terms: &Terms) {
         (read, price.output_cents_per_mtok.micro_cents(), kept)
     });
     payload.option("price", price.as_ref());
+}
+
+/// Accounts, each with its cap.
+struct Accounts<'a>(&'a [Account]);
+
+impl Serialize for Accounts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|one| (&*one.name, one.cap.micro_cents())))
+    }
 }
 
 /// The prompt is written even if empty: where it is, something was prepared.

@@ -6,6 +6,7 @@ use crate::money::Money;
 use crate::port::adapter::Quote;
 use crate::port::memo::Memo;
 use crate::port::store::Guard;
+use sluice_govern::account::Name;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::{Agent, Fabric, Gateway, Health};
 use std::collections::BTreeMap;
@@ -86,11 +87,11 @@ impl Authority for Desk {
         self.health.get(gateway).copied().unwrap_or_default()
     }
 
-    fn count(&self, counter: &str) -> i64 {
-        self.counts.get(counter).copied().unwrap_or_default()
+    fn count(&self, counter: Name<'_>) -> i64 {
+        self.counts.get(&*counter.text()).copied().unwrap_or_default()
     }
 
-    fn in_window(&self, counter: &str, _window_ms: u64) -> i64 {
+    fn in_window(&self, counter: Name<'_>, _window_ms: u64) -> i64 {
         self.count(counter)
     }
 

@@ -129,7 +129,7 @@ impl Guards {
     /// A counter with what this turn has done to it so far.
     pub(super) fn count(&self, authority: &dyn Authority, counter: Name<'_>) -> i64 {
         let change = self.find(counter).map_or(0, |counted| counted.change.sum());
-        authority.count(&counter.whole()).saturating_add(change)
+        authority.count(counter).saturating_add(change)
     }
 
     /// The same of a sum over a window.
@@ -140,7 +140,7 @@ impl Guards {
         window_ms: u64,
     ) -> i64 {
         let change = self.find(counter).map_or(0, |counted| counted.change.sum());
-        authority.in_window(&counter.whole(), window_ms).saturating_add(change)
+        authority.in_window(counter, window_ms).saturating_add(change)
     }
 
     fn find(&self, counter: Name<'_>) -> Option<&Counted> {
