@@ -6,7 +6,7 @@ use sluice_core::port::store::Guard;
 use sluice_core::run::command::Command;
 use sluice_core::run::decide::Decided;
 use sluice_core::run::state::{Grant, Run};
-use sluice_govern::account::CounterName;
+use sluice_govern::account::{CounterName, Figure};
 
 impl Inner {
     /// A result counts, whichever dispatch it is of.
@@ -41,7 +41,7 @@ impl Inner {
         let accounts = terms.flat_map(|terms| {
             let delta = i64::try_from(terms.reserved.micro_cents()).unwrap_or(i64::MAX);
             terms.accounts.iter().map(move |one| Guard {
-                counter: CounterName::held(&one.name),
+                counter: CounterName::of_account(Figure::Held, &one.name, 0),
                 delta,
                 max: None,
                 window_ms: None,

@@ -41,6 +41,7 @@ pub trait Authority: Send + Sync {
             held: self.count(Name::held(account)),
             spent: self.count(Name::spent(account)),
             over: self.count(Name::over(account)),
+            number: 0,
         }
     }
 
@@ -83,6 +84,8 @@ pub struct Tally {
     pub spent: i64,
     /// Overruns booked.
     pub over: i64,
+    /// Stands for the account and no other; 0 if no number does.
+    pub number: u64,
 }
 
 /// What is written down of a dispatch that nobody was asked about.

@@ -7,15 +7,19 @@ use super::held;
 use sluice_core::cost::is_spend;
 use sluice_core::port::authority::Tally;
 use sluice_core::port::store::Guard;
-use sluice_govern::account::{Figure, Name};
+use sluice_govern::account::{CounterName, Figure, Name};
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most names that are remembered. Beyond that all are forgotten: one that
 /// is not known counts as nothing, and the store says what it is.
 const REMEMBERED_MAX: usize = 65_536;
 /// Slices that a window is counted in, as the store does.
 const SLICES: u64 = 60;
+
+/// The next number that stands for a name.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Lists of guards that are told apart by their length. Longer ones are rare.
 const SHAPES: usize = 32;
@@ -40,6 +44,8 @@ struct Book {
 /// What is known under one name: of an account, an agent, or a counter of its own.
 struct Slot {
     name: String,
+    /// Stands for the name, in this process and never for another.
+    number: u64,
     /// By [`Part`].
     known: [Known; PARTS],
 }
@@ -82,19 +88,30 @@ fn part_of(counter: Name<'_>) -> (Part, Name<'_>) {
 }
 
 impl Book {
-    fn find(&self, name: &str) -> Option<&[Known; PARTS]> {
-        self.by_name.get(name).map(|at| &self.slots[*at].known)
+    fn find(&self, name: &str) -> Option<&Slot> {
+        self.by_name.get(name).map(|at| &self.slots[*at])
     }
 
     fn get(&self, counter: Name<'_>) -> Option<Known> {
         let (part, name) = part_of(counter);
-        self.find(&name.text()).map(|known| known[part as usize])
+        self.find(&name.text()).map(|slot| slot.known[part as usize])
     }
 
-    /// Notes what a counter is: at a place, if it is there. Answers where it was.
-    fn note(&mut self, counter: Name<'_>, known: Known, place: Option<usize>) -> usize {
+    /// Notes what a counter is.
+    fn note(&mut self, counter: Name<'_>, known: Known) {
         let (part, name) = part_of(counter);
-        let is_it = |at: &usize| self.slots.get(*at).is_some_and(|slot| name.is(&slot.name));
+        let at = self.place(name.whole());
+        self.slots[at].known[part as usize] = known;
+    }
+
+    /// Notes what the counter of a guard is: at a place, if it is there. Answers
+    /// where it was.
+    fn note_at(&mut self, counter: &CounterName, known: Known, place: Option<usize>) -> usize {
+        let (part, name) = part_of(counter.name());
+        let is_it = |at: &usize| {
+            let slot = self.slots.get(*at);
+            slot.is_some_and(|slot| counter.number() == Some(slot.number) || name.is(&slot.name))
+        };
         let at = place.filter(is_it).unwrap_or_else(|| self.place(name.whole()));
         self.slots[at].known[part as usize] = known;
         at
@@ -103,7 +120,8 @@ impl Book {
     /// Where a name is, from now on if it was not there.
     fn place(&mut self, name: String) -> usize {
         *self.by_name.entry(name).or_insert_with_key(|name| {
-            self.slots.push(Slot { name: name.clone(), known: Default::default() });
+            let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+            self.slots.push(Slot { name: name.clone(), number, known: Default::default() });
             self.slots.len() - 1
         })
     }
@@ -124,8 +142,9 @@ impl Counts {
     /// What was in an account; nothing if it is not known.
     pub(super) fn tally(&self, account: &str) -> Tally {
         let book = held(&self.known);
-        let Some([held, spent, over, ..]) = book.find(account) else { return Tally::default() };
-        Tally { held: held.count, spent: spent.count, over: over.count }
+        let Some(Slot { known, number, .. }) = book.find(account) else { return Tally::default() };
+        let [held, spent, over, ..] = known.map(|known| known.count);
+        Tally { held, spent, over, number: *number }
     }
 
     /// A sum over a window. What was heard longer ago than a slice may have
@@ -147,7 +166,7 @@ impl Counts {
         let mut book = held(&self.known);
         book.make_room();
         for (counter, count) in counts {
-            book.note(Name::of(counter), Known { count, at_ms }, None);
+            book.note(Name::of(counter), Known { count, at_ms });
         }
     }
 
@@ -161,7 +180,7 @@ impl Counts {
         let heard = guards.iter().zip(counts).filter(|(guard, _)| !is_spend(&guard.counter));
         for (number, (guard, count)) in heard.enumerate() {
             let known = Known { count: *count, at_ms };
-            let at = book.note(guard.counter.name(), known, places.get(number).copied());
+            let at = book.note_at(&guard.counter, known, places.get(number).copied());
             match places.get_mut(number) {
                 Some(place) => *place = at,
                 None => places.push(at),
@@ -179,14 +198,42 @@ mod tests {
         Guard { counter: counter.into(), delta: 1, max: None, window_ms: None }
     }
 
+    fn figures(counts: &Counts, account: &str) -> [i64; 3] {
+        let Tally { held, spent, over, .. } = counts.tally(account);
+        [held, spent, over]
+    }
+
+    #[test]
+    fn a_number_stands_for_one_account() {
+        let [one, other] = [Counts::default(), Counts::default()];
+        for counts in [&one, &other] {
+            counts.learn([("held:a", 1), ("held:b", 2)].into_iter(), 0);
+        }
+        let numbers = [one.tally("a"), one.tally("b"), other.tally("a")].map(|tally| tally.number);
+        let different: std::collections::BTreeSet<u64> = numbers.into_iter().collect();
+        assert_eq!((different.len(), different.contains(&0)), (3, false));
+        assert_eq!(one.tally("c").number, 0);
+        // What comes with a number is heard, wherever the last list was.
+        let [a, _, _] = numbers;
+        let guard = |number: u64| Guard {
+            counter: CounterName::of_account(Figure::Spent, &"a".into(), number),
+            ..guard("")
+        };
+        for (count, number) in [(5, 0), (6, a), (7, a), (8, numbers[2]), (9, a)] {
+            one.learn_guards(&[guard(number)], &[count], 0);
+            assert_eq!(figures(&one, "a"), [1, count, 0]);
+        }
+        assert_eq!(figures(&one, "b"), [2, 0, 0]);
+    }
+
     #[test]
     fn an_account_is_all_of_its_counters_and_nothing_of_others() {
         let counts = Counts::default();
         assert_eq!(counts.tally("a"), Tally::default());
         let said = [("held:a", 1), ("spent:a", 2), ("over:a", 3), ("a", 4), ("held:b", 5)];
         counts.learn(said.into_iter(), 0);
-        assert_eq!(counts.tally("a"), Tally { held: 1, spent: 2, over: 3 });
-        assert_eq!(counts.tally("b"), Tally { held: 5, ..Tally::default() });
+        assert_eq!(figures(&counts, "a"), [1, 2, 3]);
+        assert_eq!(figures(&counts, "b"), [5, 0, 0]);
         for (counter, count) in said {
             assert_eq!(counts.get(Name::of(counter)), count, "{counter}");
         }
@@ -213,7 +260,7 @@ mod tests {
                 assert_eq!(counts.get(Name::of(counter)), heard, "{counter}");
             }
         }
-        assert_eq!(counts.tally("b"), Tally { held: 12, spent: 0, over: 14 });
+        assert_eq!(figures(&counts, "b"), [12, 0, 14]);
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct CounterName {
     kind: Kind,
     of: Arc<str>,
     part: &'static str,
+    /// Stands for what it is of; 0 if no number does.
+    number: u64,
 }
 
 impl Kind {
@@ -145,7 +147,7 @@ impl<'a> Name<'a> {
 
     /// To be kept.
     pub fn keep(self) -> CounterName {
-        CounterName { kind: self.kind, of: self.of.into(), part: self.part }
+        CounterName { kind: self.kind, of: self.of.into(), part: self.part, number: 0 }
     }
 
     /// Its letters.
@@ -183,24 +185,26 @@ impl Ord for Name<'_> {
 }
 
 impl CounterName {
-    /// What is spent and reserved in an account.
-    pub fn held(account: &Arc<str>) -> CounterName {
-        CounterName { kind: Kind::Account(Figure::Held), of: Arc::clone(account), part: "" }
-    }
-
-    /// What is spent in an account.
-    pub fn spent(account: &Arc<str>) -> CounterName {
-        CounterName { kind: Kind::Account(Figure::Spent), of: Arc::clone(account), part: "" }
-    }
-
-    /// Overruns booked in an account.
-    pub fn over(account: &Arc<str>) -> CounterName {
-        CounterName { kind: Kind::Account(Figure::Over), of: Arc::clone(account), part: "" }
+    /// What is counted of an account. `number` stands for the account, for who
+    /// looks the same one up again: see [`is_surely`](CounterName::is_surely).
+    pub fn of_account(figure: Figure, account: &Arc<str>, number: u64) -> CounterName {
+        CounterName { kind: Kind::Account(figure), of: Arc::clone(account), part: "", number }
     }
 
     /// A part of something: its name ends in that of the part.
     pub fn part(of: &Arc<str>, part: &'static str) -> CounterName {
-        CounterName { kind: Kind::Other, of: Arc::clone(of), part }
+        CounterName { kind: Kind::Other, of: Arc::clone(of), part, number: 0 }
+    }
+
+    /// What stands for the account, if a number does.
+    pub fn number(&self) -> Option<u64> {
+        (self.number != 0).then_some(self.number)
+    }
+
+    /// Whether it is the same by its number, without a look at a letter: what was
+    /// made by another thread is far away. Two accounts never have one number.
+    pub fn is_surely(&self, other: &CounterName) -> bool {
+        self.number != 0 && self.number == other.number && self.kind == other.kind
     }
 
     /// For one look.
@@ -257,7 +261,7 @@ impl From<&str> for CounterName {
 
 impl From<String> for CounterName {
     fn from(name: String) -> CounterName {
-        CounterName { kind: Kind::Other, of: name.into(), part: "" }
+        CounterName { kind: Kind::Other, of: name.into(), part: "", number: 0 }
     }
 }
 
@@ -292,9 +296,9 @@ mod tests {
     fn a_name_that_is_kept_reads_the_same_however_it_is_divided() {
         let account: Arc<str> = "é/1".into();
         let parts = [
-            CounterName::held(&account),
-            CounterName::over(&account),
-            CounterName::spent(&account),
+            CounterName::of_account(Figure::Held, &account, 7),
+            CounterName::of_account(Figure::Over, &account, 7),
+            CounterName::of_account(Figure::Spent, &account, 0),
             CounterName::part(&"spend|x|".into(), "cost"),
             Name::busy("a").keep(),
         ];
@@ -310,6 +314,7 @@ mod tests {
             assert!(!one.starts_with(&format!("{one}x")) && !one.name().is(&format!("{one}x")));
             for other in &parts {
                 assert_eq!(one == other, one.whole() == other.whole());
+                assert_eq!(one.is_surely(other), one == other && one.number().is_some());
                 assert_eq!(one.name().cmp(&other.name()), one.whole().cmp(&other.whole()));
                 assert_eq!(one.name().is(&other.whole()), one == other);
                 assert_eq!(one.starts_with(&other.whole()), one == other);

@@ -3,6 +3,7 @@
 use super::{Bench, cases, first, guard, plain, refused, run};
 use sluice_core::port::ledger::Counter;
 use sluice_core::port::store::{Append, Appended, Guard};
+use sluice_govern::account::{CounterName, Figure};
 
 cases![
     a_counter_stops_at_its_bound,
@@ -13,6 +14,7 @@ cases![
     one_append_may_change_a_counter_twice,
     a_refusal_counts_nothing,
     counts_are_answered_in_the_order_of_guards,
+    a_counter_is_its_name_whatever_number_stands_for_it,
     a_run_whose_creation_is_refused_is_not_there,
     a_stale_append_changes_no_counter,
     counters_do_not_overflow,
@@ -30,6 +32,28 @@ fn guarded(bench: &Bench, guards: &[Guard]) -> Appended {
     }
     let after = bench.journal(run(1)).len() as u64;
     bench.append(Append { guards: guards.to_vec(), ..plain(run(1), after) })
+}
+
+fn a_counter_is_its_name_whatever_number_stands_for_it(bench: &Bench) {
+    let of = |figure: Figure, account: &str, number: u64| Guard {
+        counter: CounterName::of_account(figure, &account.into(), number),
+        ..guard("", 1, Some(9))
+    };
+    let numbers = [0, 7, 7, 8, 0, 7];
+    for (count, number) in (1..).zip(numbers) {
+        let guards = [
+            of(Figure::Held, "a", number),
+            of(Figure::Spent, "a", number),
+            of(Figure::Held, "b", number * 10),
+        ];
+        assert_eq!(guarded(bench, &guards), done([count; 3]));
+    }
+    // As they are read, and in another order.
+    let guards = [guard("held:b", 1, None), of(Figure::Held, "a", 7), guard("spent:a", 1, None)];
+    assert_eq!(guarded(bench, &guards), done([7; 3]));
+    let full = [of(Figure::Held, "b", 70), Guard { max: Some(7), ..of(Figure::Spent, "a", 7) }];
+    assert_eq!(guarded(bench, &full), refused("spent:a", 7));
+    assert_eq!(guarded(bench, &[of(Figure::Held, "b", 70)]), done([8]));
 }
 
 fn a_counter_stops_at_its_bound(bench: &Bench) {

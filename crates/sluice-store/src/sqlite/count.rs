@@ -144,11 +144,22 @@ impl Counters {
         guard: &Guard,
     ) -> Result<usize, Fault> {
         let place = self.places[shape].get(number).copied();
-        let is_it = |at: &usize| self.slots[*at].is(guard.counter.name(), guard.window_ms);
-        if let Some(at) = place.filter(is_it) {
+        let is_surely = |at: &usize| {
+            let slot = &self.slots[*at];
+            slot.window_ms() == guard.window_ms && slot.parts.is_surely(&guard.counter)
+        };
+        if let Some(at) = place.filter(is_surely) {
             return Ok(at);
         }
-        let at = self.find(connection, &guard.counter, guard.window_ms)?;
+        let is_it = |at: &usize| self.slots[*at].is(guard.counter.name(), guard.window_ms);
+        let at = match place.filter(is_it) {
+            Some(at) => at,
+            None => self.find(connection, &guard.counter, guard.window_ms)?,
+        };
+        if guard.counter.number().is_some() {
+            // The next one is found by its number.
+            self.slots[at].parts = guard.counter.clone();
+        }
         match self.places[shape].get_mut(number) {
             Some(place) => *place = at,
             None => self.places[shape].push(at),
@@ -211,7 +222,11 @@ impl Counters {
 
 impl Slot {
     fn is(&self, name: Name<'_>, window_ms: Option<u64>) -> bool {
-        self.window.as_ref().map(|kept| kept.window_ms) == window_ms && self.parts.name() == name
+        self.window_ms() == window_ms && self.parts.name() == name
+    }
+
+    fn window_ms(&self) -> Option<u64> {
+        self.window.as_ref().map(|kept| kept.window_ms)
     }
 
     /// What it is now.

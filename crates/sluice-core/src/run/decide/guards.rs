@@ -12,7 +12,7 @@ mod tests;
 
 use crate::port::authority::{Authority, Tally};
 use crate::port::store::Guard;
-use sluice_govern::account::{self, CounterName, Name};
+use sluice_govern::account::{self, CounterName, Figure, Name};
 use std::sync::Arc;
 
 /// Changes of counters, gathered over a turn.
@@ -179,18 +179,19 @@ impl Guards {
 
     /// What `part` finds of each change: of accounts, then of all other counters.
     fn push(&self, list: &mut Vec<Guard>, part: fn(&Change) -> Option<Take>) {
-        let mut put = |change: &Change, name: &dyn Fn() -> CounterName| {
-            if let Some(Take { delta, max, window_ms }) = part(change) {
-                list.push(Guard { counter: name(), delta, max, window_ms });
-            }
-        };
+        let guard =
+            |counter, Take { delta, max, window_ms }| Guard { counter, delta, max, window_ms };
         for one in &self.accounts {
-            put(&one.held, &|| CounterName::held(&one.name));
-            put(&one.spent, &|| CounterName::spent(&one.name));
-            put(&one.over, &|| CounterName::over(&one.name));
+            let figures =
+                [(Figure::Held, &one.held), (Figure::Spent, &one.spent), (Figure::Over, &one.over)];
+            list.extend(figures.into_iter().filter_map(|(figure, change)| {
+                let take = part(change)?;
+                let counter = CounterName::of_account(figure, &one.name, one.known.number);
+                Some(guard(counter, take))
+            }));
         }
         for one in &self.counters {
-            put(&one.change, &|| one.counter.clone());
+            list.extend(part(&one.change).map(|take| guard(one.counter.clone(), take)));
         }
     }
 }
@@ -202,6 +203,7 @@ impl Booked {
             held: self.known.held.saturating_add(self.held.sum()),
             spent: self.known.spent.saturating_add(self.spent.sum()),
             over: self.known.over.saturating_add(self.over.sum()),
+            number: self.known.number,
         }
     }
 }

@@ -63,13 +63,13 @@ fn an_account_is_what_was_known_of_it_and_what_the_turn_did() {
         desk.counts.insert(counter.to_owned(), count);
     }
     let mut guards = Guards::default();
-    assert_eq!(guards.tally(&desk, "a"), Tally { held: 10, spent: 4, over: 1 });
+    assert_eq!(guards.tally(&desk, "a"), Tally { held: 10, spent: 4, over: 1, number: 0 });
     let one = guards.account(&desk, &"a".into());
     one.held.add(-3);
     one.held.take(2, None);
     one.spent.add(5);
     one.over.add(6);
-    let changed = Tally { held: 9, spent: 9, over: 7 };
+    let changed = Tally { held: 9, spent: 9, over: 7, number: 0 };
     assert_eq!(one.tally(), changed);
     assert_eq!(guards.tally(&desk, "a"), changed);
     assert_eq!(guards.tally(&desk, "aa"), Tally::default());
