@@ -19,8 +19,9 @@ pub(crate) const MOCK: &str = "'*': {text: done, cost: 0.0001}";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// How many runs in all, of each kind.
-    #[arg(long, default_value_t = 2000)]
+    /// How many runs in all, of each kind. A round of a thousand is long enough for
+    /// the log to be folded in every one, as often as that kind has to.
+    #[arg(long, default_value_t = 20_000)]
     runs: usize,
     /// Steps of each.
     #[arg(long, default_value_t = 10)]
@@ -29,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
     /// How often the kinds take turns.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 20)]
     rounds: usize,
     /// Only one kind, for a profiler: 0 full, 1 the same rows, 2 no rows.
     #[arg(long)]
