@@ -1,7 +1,9 @@
 //! What is known of a value beside the value: where it came from, how old it
 //! is, whether it can be trusted. Labels flow along every edge.
 
+use super::state::Run;
 use crate::choice::choices;
+use crate::journal::event::StepAt;
 
 choices! {
     /// Who made a value.
@@ -36,6 +38,12 @@ impl Labels {
         Labels { classes: bit(class), since_ms: Some(now_ms), ..Labels::default() }
     }
 
+    /// Of what tools answer: it comes from outside, and nobody has checked it.
+    pub fn of_tools() -> Labels {
+        let tools: Labels = [SourceClass::Tool].into_iter().collect();
+        Labels { untrusted: true, ..tools }
+    }
+
     /// Of two values together: the worst of both.
     #[must_use]
     pub fn with(self, other: Labels) -> Labels {
@@ -60,6 +68,17 @@ impl Labels {
     /// Whether something in it came from there.
     pub fn has(self, class: SourceClass) -> bool {
         self.classes & bit(class) != 0
+    }
+}
+
+impl Run {
+    /// The labels of everything that the attempt of a step may have read by now: its
+    /// inputs, and the answers of its tools. A tool counts from the moment its call is
+    /// allowed: when an agent on another machine reads the answer, the engine cannot know.
+    pub fn labels_read(&self, at: StepAt) -> Labels {
+        let state = self.state(at);
+        let inputs = state.prepared.as_ref().map(|prepared| prepared.labels).unwrap_or_default();
+        if state.used_tools { inputs.with(Labels::of_tools()) } else { inputs }
     }
 }
 

@@ -278,3 +278,31 @@ async fn a_tool_is_asked_for_by_both_tokens_and_answered_alike_every_time() {
     assert_eq!(send, json!({"verdict": "allowed"}));
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_called_a_tool_may_not_use_what_untrusted_data_forbids() {
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, _] = gateways(&world, alfa).await;
+    let rule = "@id(\"outside\") forbid (principal, action == Action::\"use_tool\", \
+                resource == Tool::\"mail.send\") when { context.inputs.untrusted };";
+    let put = Ask::new("PUT", "/api/v1/policies/tools.cedar").json(&json!({"text": rule}));
+    world.done(200, &put.bearer(alfa.admin())).await;
+    let run = away(&world, alfa).await;
+    let right = token(alfa, near.name, &run, "one", 1);
+    let use_tool = |call: &str, tool: &str| {
+        let body = json!({"run_id": run, "step_id": "one", "dispatch_no": 1, "call_id": call,
+            "tool": tool, "input": {}});
+        Ask::post("/api/workflow/tool-use", &body)
+            .header("x-gateway-token", &near.token)
+            .header("x-dispatch-token", &right)
+    };
+    let allowed = json!({"verdict": "allowed"});
+    assert_eq!(world.done(200, &use_tool("1", "mail.send")).await, allowed);
+    assert_eq!(world.done(200, &use_tool("2", "files.read")).await, allowed);
+    let mail = world.done(200, &use_tool("3", "mail.send")).await;
+    assert_eq!(mail["verdict"], "denied", "{mail}");
+    // Asked again, the answers are the same.
+    assert_eq!(world.done(200, &use_tool("1", "mail.send")).await, allowed);
+    world.stop().await;
+}

@@ -18,6 +18,7 @@ mod error_pages;
 mod eval;
 mod gateways;
 mod guide;
+mod injection;
 mod kill;
 mod lenses;
 mod markdown;

@@ -14,6 +14,7 @@ use crate::limits::INPUT_BYTES_MAX;
 use crate::outputs::Settled;
 use crate::plan::policy::OnParentFailure;
 use crate::plan::step::{Edge, LensWork, Step, Work, WorkflowWork};
+use crate::run::label::Labels;
 use crate::run::scope::RunScope;
 use crate::run::status::StepStatus;
 use crate::scope::{Found, resolve};
@@ -70,6 +71,10 @@ impl Turn<'_> {
             prepared.prompt = format!("{}\n\n{note}: {}", prepared.prompt, ending.message);
         }
         prepared.labels = origins.labels;
+        // What was wrong with an answer repeats parts of it, and so of what tools said.
+        if self.run.state(at).reask && self.run.state(at).used_tools {
+            prepared.labels = prepared.labels.with(Labels::of_tools());
+        }
         self.add_layers(at, &mut prepared)?;
         Ok((prepared, origins.found))
     }

@@ -4,13 +4,13 @@
 use super::Turn;
 use super::govern::Ready;
 use super::money::signed;
-use crate::journal::event::{Prepared, StepAt, Terms};
+use crate::journal::event::{StepAt, Terms};
 use crate::layers;
 use crate::limits::TOOL_TURNS_RESERVED;
 use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::Quote;
-use crate::run::label::SourceClass;
+use crate::run::label::{Labels, SourceClass};
 use crate::run::state::Grant;
 use sluice_govern::account::{
     Costing, Estimate, Name, RunCap, Spender, caps_for, input_tokens, worst,
@@ -106,7 +106,7 @@ impl Turn<'_> {
             caps,
             worst: dossier.estimate.worst,
             trust_ceiling: started.trust_ceiling.unwrap_or(u8::MAX),
-            inputs: inputs(&ready.prepared, self.given.now_ms),
+            inputs: self.inputs(ready.prepared.labels),
             posture: authority.judged_by(started.posture),
             run: RunFacts {
                 id: &dossier.run,
@@ -127,6 +127,17 @@ impl Turn<'_> {
                 Granted { digest, constraints }
             }),
             action: self.action(ready, agent_name, dossier),
+        }
+    }
+
+    /// What the gates see of the values that an action rests on.
+    pub(super) fn inputs(&self, labels: Labels) -> Inputs<'static> {
+        let age = |since_ms| self.given.now_ms.saturating_sub(since_ms);
+        Inputs {
+            classes: labels.classes().map(SourceClass::as_str).collect(),
+            untrusted: labels.untrusted,
+            private: labels.private,
+            age_ms: labels.since_ms.map(age),
         }
     }
 
@@ -343,15 +354,6 @@ impl Turn<'_> {
     }
 }
 
-fn inputs(prepared: &Prepared, now_ms: u64) -> Inputs<'static> {
-    let labels = prepared.labels;
-    Inputs {
-        classes: labels.classes().map(SourceClass::as_str).collect(),
-        untrusted: labels.untrusted,
-        private: labels.private,
-        age_ms: labels.since_ms.map(|since_ms| now_ms.saturating_sub(since_ms)),
-    }
-}
 
 /// A model with tools is asked again with what they answer. Enough is reserved
 /// for some turns; whoever asks it stops when another one could pass that.

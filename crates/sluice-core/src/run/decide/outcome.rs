@@ -82,15 +82,7 @@ impl Turn<'_> {
 
     /// What a step makes is as old, as private and as doubtful as what it read.
     fn labels_of(&self, at: StepAt, class: SourceClass) -> Labels {
-        let read = self.run.state(at).prepared.as_ref().map(|prepared| prepared.labels);
-        let own = Labels::of(class, self.given.now_ms).with(read.unwrap_or_default());
-        if !self.run.state(at).used_tools {
-            return own;
-        }
-        // What tools answer comes from outside, and nobody has checked it.
-        let mut tools: Labels = [SourceClass::Tool].into_iter().collect();
-        tools.untrusted = true;
-        own.with(tools)
+        Labels::of(class, self.given.now_ms).with(self.run.labels_read(at))
     }
 
     fn lens_outcome(

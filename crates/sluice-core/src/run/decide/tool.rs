@@ -5,6 +5,9 @@
 //! now. Where they want a person to agree, the step goes on waiting for its tool
 //! while somebody decides; the answer is followed by asking the gates again.
 //!
+//! Each call is judged with the labels of everything the attempt has read by then:
+//! once a tool was called, that is untrusted data too.
+//!
 //! INVARIANT: a call is allowed by a decision of its own, for one tool and one
 //! input. Consent counts for one call, within the attempt it was asked in.
 
@@ -249,6 +252,8 @@ impl Turn<'_> {
         let facts = self.facts(&ready, &dossier, Vec::new(), false);
         let facts = Facts {
             verb: Verb::UseTool,
+            // With what the tools before it answered.
+            inputs: self.inputs(self.run.labels_read(at)),
             object: Some(&wanted.tool),
             // It has its slot, and its money is reserved.
             running: 0,

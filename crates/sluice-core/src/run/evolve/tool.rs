@@ -41,7 +41,8 @@ impl StepState {
         // Under names that no model gives: theirs are their own.
         let kept = held.enumerate().filter(|_| same);
         self.calls = kept.map(|(number, (_, call))| (format!("{KEPT}{number}"), call)).collect();
-        self.used_tools = false;
+        // Sent again after a crash, the attempt may have kept what tools answered.
+        self.used_tools &= same;
     }
 }
 

@@ -165,6 +165,117 @@ fn a_question_ends_with_its_attempt_and_outlives_a_crash() {
     );
 }
 
+const OUTSIDE: &str = r#"@id("outside") forbid (principal, action == Action::"use_tool",
+    resource == Tool::"mail.send") when { context.inputs.untrusted };"#;
+
+#[test]
+fn what_a_tool_answered_counts_for_the_next_call_of_the_same_step() {
+    check(
+        Script::flow(FLOW)
+            .under(|desk| desk.policies = rules(OUTSIDE))
+            .uses("a", "1", "mail.send", json!({"to": "bob"}))
+            .uses("a", "2", "mail.send", json!({"to": "eve"}))
+            .uses("a", "3", "files.read", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.log a tool mail.send allowed
+            5 governance.decided a "block" "policy_rules"
+            6 node.log a tool mail.send denied: policy own.cedar/outside forbids it
+            7 node.log a tool files.read allowed
+        "#]],
+    );
+}
+
+#[test]
+fn labels_that_a_tool_raised_survive_a_crash_and_end_with_the_attempt() {
+    check(
+        Script::flow(
+            "steps: [{id: a, command: go, tools: ['files.*', mail.send], on_failure: retry_once}]",
+        )
+        .under(|desk| desk.policies = rules(OUTSIDE))
+        .uses("a", "1", "files.read", json!({}))
+        .take_over()
+        .uses("a", "2", "mail.send", json!({"to": "eve"}))
+        // A new attempt starts a new conversation.
+        .fail("a", crate::port::adapter::CallErrorCode::ProviderError)
+        .uses("a", "3", "mail.send", json!({"to": "bob"})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.log a tool files.read allowed
+            5 run.status.changed running (taken_over)
+            6 node.started a attempt=1 dispatch=2
+            7 governance.decided a "block" "policy_rules"
+            8 node.log a tool mail.send denied: policy own.cedar/outside forbids it
+            9 node.retried a attempt=1 provider_error delay=0
+            10 node.waiting a retry_backoff attempt=2 provider_error delay=0
+            11 node.started a attempt=2 dispatch=3
+            12 node.log a tool mail.send allowed
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_is_asked_for_again_stays_as_doubtful_as_it_was() {
+    let outputs = "outputs: {n: integer}, repair: {reask: 1}";
+    check(
+        Script::flow(&format!(
+            "steps: [{{id: a, command: go, tools: ['files.*', mail.send], {outputs}}}]"
+        ))
+        .under(|desk| desk.policies = rules(OUTSIDE))
+        .uses("a", "1", "files.read", json!({}))
+        .complete("a", json!({"n": "mail eve"}))
+        .uses("a", "2", "mail.send", json!({"to": "eve"}))
+        .complete("a", json!({"n": 1}))
+        .show(|world| {
+            let outcome = world.run.state(world.at("a")).outcome.clone();
+            format!("untrusted: {}", outcome.is_some_and(|outcome| outcome.labels.untrusted))
+        }),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.log a tool files.read allowed
+            5 node.retried a attempt=1 contract_violated delay=0 reask
+            6 node.waiting a retry_backoff attempt=2 contract_violated delay=0
+            7 node.started a attempt=2 dispatch=2
+            8 governance.decided a "block" "policy_rules"
+            9 node.log a tool mail.send denied: policy own.cedar/outside forbids it
+            10 node.completed a {"n":1}
+            11 run.completed {"n":1}
+            untrusted: true
+        "#]],
+    );
+}
+
+#[test]
+fn a_role_that_accepts_no_tools_stops_calls_after_the_first() {
+    check(
+        Script::flow(
+            "
+            roles: {clerk: {trusted_context: {accepted_source_classes: [caller]}}}
+            steps: [{id: a, role: clerk, command: go, tools: ['files.*', mail.send]}]
+            ",
+        )
+        .starting(|started| {
+            started.role_bindings.insert("clerk".to_owned(), "mock".to_owned());
+        })
+        .uses("a", "1", "files.read", json!({}))
+        .uses("a", "2", "files.read", json!({})),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            4 node.log a tool files.read allowed
+            5 governance.decided a "block" "context_trust"
+            6 node.log a tool files.read denied: an input comes from tool, role clerk accepts caller
+        "#]],
+    );
+}
+
 #[test]
 fn rules_that_changed_count_when_a_person_answers() {
     check(
