@@ -123,7 +123,7 @@ impl Progress {
         match next {
             Some(most) if most < least => Err(format!(
                 "another turn of the model could pass the ceiling of ${ceiling}, of which ${spent} \
-                 is spent: raise `max_cost_cents`"
+                 is spent: declare a higher `max_cost_cents` on the step"
             )),
             next => Ok(next),
         }

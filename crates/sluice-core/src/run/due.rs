@@ -5,8 +5,9 @@ use super::id::RunId;
 use super::state::Run;
 use super::status::{RunStatus, Waiting};
 use crate::canonical;
-use crate::journal::event::{Path, StepAt};
+use crate::journal::event::{Path, StepAt, Terms};
 use crate::layers::{self, Layer};
+use crate::money::Money;
 use crate::plan::step::Work;
 use crate::port::adapter::{OutputStrategy, Process, Request};
 use crate::trace::{self, TraceParent};
@@ -134,7 +135,7 @@ impl Run {
                 .and_then(|terms| terms.max_output_tokens)
                 .or(step.max_output_tokens),
             price: terms.and_then(|terms| terms.price.clone()),
-            ceiling: terms.filter(|terms| !terms.reserved.is_zero()).map(|terms| terms.reserved),
+            ceiling: terms.and_then(ceiling),
             timeout_ms: step.timeout_ms,
             constraints: terms.map(|terms| terms.constraints.clone()).unwrap_or_default(),
             action_digest: state.digest.clone().unwrap_or_default(),
@@ -184,4 +185,10 @@ impl Run {
         let version = work.version.map(|version| format!("@{version}"));
         Some(format!("{}{}", work.name, version.unwrap_or_default()))
     }
+}
+
+/// What a dispatch may cost: what is reserved for it, or less if an approver said so.
+fn ceiling(terms: &Terms) -> Option<Money> {
+    let reserved = Some(terms.reserved).filter(|money| !money.is_zero())?;
+    Some(terms.constraints.max_cost.map_or(reserved, |most| most.min(reserved)))
 }

@@ -41,7 +41,7 @@ async fn a_turn_that_could_pass_the_ceiling_is_not_asked_for() {
         let (code, message) = trouble_of(&done);
         assert_eq!(code, CallErrorCode::InvalidRequest, "{provider}");
         assert!(message.contains("could pass the ceiling of $0.0004"), "{message}");
-        assert!(message.ends_with("raise `max_cost_cents`"), "{message}");
+        assert!(message.ends_with("declare a higher `max_cost_cents` on the step"), "{message}");
         assert_eq!(stage.times(), 1, "{provider}");
         assert_eq!(done.usage.input_tokens, 100, "{provider}");
         assert!(!done.usage.unknown, "{provider}");

@@ -227,11 +227,10 @@ impl Turn<'_> {
                     input_tokens: input_tokens(texts),
                     max_output_tokens: step.max_output_tokens,
                 });
-                let once = worst(costing, declared, fallback);
                 if price.is_none() || self.run.tools_of(ready.at.step).is_empty() {
-                    return once;
+                    return worst(costing, declared, fallback);
                 }
-                several(once, declared)
+                of_turns(costing, declared.or(fallback))
             }
         }
     }
@@ -355,12 +354,15 @@ impl Turn<'_> {
 }
 
 
-/// A model with tools is asked again with what they answer. Enough is reserved
-/// for some turns; whoever asks it stops when another one could pass that.
-fn several(once: Estimate, declared: Option<Money>) -> Estimate {
+/// What a model with tools costs: it is asked again with what they answer. All of
+/// the ceiling is reserved; where none is declared, enough for some turns. The adapter
+/// stops when another turn could pass what is reserved.
+fn of_turns(costing: Costing<'_>, ceiling: Option<Money>) -> Estimate {
+    let once = worst(costing, ceiling, None);
     let Worst::Known(one) = once.worst else { return once };
-    let all = Money::from_micro_cents(one.micro_cents().saturating_mul(TOOL_TURNS_RESERVED));
-    let all = declared.map_or(all, |declared| declared.min(all)).max(one);
+    let turns = Money::from_micro_cents(one.micro_cents().saturating_mul(TOOL_TURNS_RESERVED));
+    // Reading alone may cost more than the ceiling; then the dispatch is not affordable.
+    let all = ceiling.map_or(turns, |ceiling| ceiling.max(one));
     Estimate { worst: Worst::Known(all), ..once }
 }
 

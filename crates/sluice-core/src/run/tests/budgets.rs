@@ -335,6 +335,43 @@ fn under_a_cap_nothing_is_sent_whose_cost_nobody_knows() {
     );
 }
 
+/// What is reserved for a step with a priced model, and what the adapter may spend.
+fn reserved(fields: &str, agent: Option<u64>) -> String {
+    let price = Price {
+        input_cents_per_mtok: cents(0),
+        output_cents_per_mtok: cents(1_000_000),
+        cached_input_cents_per_mtok: None,
+        max_output_tokens: Some(10),
+    };
+    let world = Script::flow(&format!(
+        "budget: {{max_cost_cents: 5000}}\nsteps: [{{id: a, command: go, model: m{fields}}}]"
+    ))
+    .under(|desk| {
+        desk.otherwise = Quote::Priced;
+        desk.fabric.prices.insert("m".to_owned(), price);
+        desk.agent_row("mock", |row| row.max_cost_cents = agent.map(cents));
+    })
+    .world();
+    let request = world.run.request(world.at("a"));
+    let ceiling = request.ceiling.map(|money| money.to_string()).unwrap_or_default();
+    format!("{ceiling} {:?}", request.max_output_tokens)
+}
+
+#[test]
+fn a_declared_ceiling_pays_for_a_whole_loop_of_tools() {
+    // One turn costs at most 10 cents.
+    assert_eq!(reserved("", None), "0.10 Some(10)");
+    assert_eq!(reserved(", tools: [t.x]", None), "0.40 Some(10)", "four turns");
+    assert_eq!(reserved(", tools: [t.x], max_cost_cents: 300", None), "3.00 Some(10)");
+    assert_eq!(reserved(", tools: [t.x], max_cost_cents: 25", None), "0.25 Some(10)");
+    assert_eq!(reserved(", tools: [t.x], max_cost_cents: 5", None), "0.05 Some(5)");
+    assert_eq!(reserved(", tools: [t.x]", Some(200)), "2.00 Some(10)", "the agent's");
+    assert_eq!(reserved(", tools: [t.x], max_cost_cents: 300", Some(200)), "3.00 Some(10)");
+    // A step without tools has one turn: what that costs is known.
+    assert_eq!(reserved(", max_cost_cents: 300", None), "0.10 Some(10)");
+    assert_eq!(reserved("", Some(200)), "0.10 Some(10)");
+}
+
 #[test]
 fn a_declared_ceiling_bounds_the_answer_to_match() {
     let price = || Price {
