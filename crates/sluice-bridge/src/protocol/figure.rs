@@ -1,4 +1,4 @@
-//! Figures that somebody else reports: tokens and money, from their digits.
+//! Figures that somebody else reports: tokens, money and times, from their digits.
 //!
 //! A figure is read from its text, never through a float. One that is none, or is
 //! negative, or is too large to count becomes the largest there is, which the core
@@ -7,10 +7,15 @@
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 use serde::ser::{Error as _, Serialize as _, Serializer};
 use serde_json::value::RawValue;
+use sluice_core::journal::envelope::timestamp;
 use sluice_core::money::Money;
 
 /// What nobody believes.
 const UNBELIEVABLE: u64 = u64::MAX;
+/// Seconds are fewer: as seconds this is the year 5138, as milliseconds 1973.
+const EPOCH_SECONDS_MAX: u64 = 100_000_000_000;
+/// The end of the year 9999.
+const EPOCH_MS_MAX: u64 = 253_402_300_799_999;
 
 /// Reads a count of tokens.
 pub(super) fn tokens<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -37,6 +42,28 @@ pub(super) fn usd<S: Serializer>(money: &Option<Money>, to: S) -> Result<S::Ok, 
 pub(super) fn exact_usd<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Money>, D::Error> {
     let Some(raw) = Option::<Box<RawValue>>::deserialize(from)? else { return Ok(None) };
     Money::from_usd_text(raw.get()).map(Some).map_err(D::Error::custom)
+}
+
+/// Reads a time. A text stays as it is. A number is milliseconds since 1970, or seconds
+/// where it is too small for that. What is no time is left out: the result counts
+/// without it.
+pub(super) fn instant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let raw = Option::<Box<RawValue>>::deserialize(from)?;
+    Ok(raw.and_then(|raw| match raw.get() {
+        text if text.starts_with('"') => serde_json::from_str(text).ok(),
+        number => epoch_ms(number).map(timestamp),
+    }))
+}
+
+/// The milliseconds since 1970 that a number stands for.
+fn epoch_ms(number: &str) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = count(whole)?;
+    if whole >= EPOCH_SECONDS_MAX {
+        return Some(whole).filter(|ms| *ms <= EPOCH_MS_MAX);
+    }
+    let thousandths = format!("{fraction:0<3}");
+    Some(whole * 1000 + count(thousandths.get(..3)?)?)
 }
 
 /// The digits of a number, also of one that was sent as a text.

@@ -199,6 +199,29 @@ fn figures_are_read_from_their_digits() {
 }
 
 #[test]
+fn times_are_texts_or_numbers_and_what_is_no_time_loses_no_result() {
+    let read = |time: &str| {
+        let body = format!(
+            r#"{{"run_id": "{}", "step_id": "a", "status": "completed", "started_at": {time},
+                "completed_at": {time}}}"#,
+            RunId(7)
+        );
+        let body = CallbackBody::read(body.as_bytes()).expect(time);
+        assert_eq!(body.started_at, body.completed_at);
+        body.started_at
+    };
+    let at = Some("2026-09-21T14:13:20.123Z".to_owned());
+    assert_eq!(read("\"2026-09-21T14:13:20.123Z\""), at);
+    assert_eq!(read("1790000000123"), at);
+    assert_eq!(read("1790000000123.75"), at);
+    assert_eq!(read("1790000000.1234"), at);
+    assert_eq!(read("1790000000"), Some("2026-09-21T14:13:20.000Z".to_owned()));
+    for odd in ["null", "-1", "1e400", "true", "[]", "{}", "99999999999999999999"] {
+        assert_eq!(read(odd), None, "{odd}");
+    }
+}
+
+#[test]
 fn a_status_says_how_it_ended() {
     let read = |status: &str, code: Value| {
         let body = json!({

@@ -40,7 +40,8 @@ fn token(side: &Side, gateway: &str, run: &str, step: &str, dispatch_no: u32) ->
 
 fn result(run: &str, step: &str, dispatch_no: u32) -> Value {
     json!({"run_id": run, "step_id": step, "dispatch_no": dispatch_no, "status": "completed",
-        "stdout": "done", "input_tokens": 10, "output_tokens": 5, "cost": 0.25})
+        "stdout": "done", "input_tokens": 10, "output_tokens": 5, "cost": 0.25,
+        "started_at": 1_790_000_000_123_u64, "completed_at": 1_790_000_000.5})
 }
 
 fn ask(body: &Value, gateway: Option<&str>, dispatch: Option<&str>) -> Ask {
