@@ -27,3 +27,16 @@ test("each beginning has its end", () => {
 test("an end without a beginning is nothing", () => {
   expect(attemptsOf([event("node.cancelled", "01")])).toEqual([]);
 });
+
+test("a failed attempt shows what it answered", () => {
+  const all = attemptsOf([
+    event("node.started", "01", { attempt: 1 }),
+    event("node.retried", "02", { attempt: 1, cause: "contract_violated", answer: { text: "maybe" } }),
+    event("node.started", "03", { attempt: 2 }),
+    event("node.skipped", "04", { errorCode: "output_validation_failed", errorMessage: "no", answer: { text: "no" } }),
+  ]);
+  expect(all.map(({ end, answer }) => [end, answer])).toEqual([
+    ["failed", { text: "maybe" }],
+    ["failed", { text: "no" }],
+  ]);
+});

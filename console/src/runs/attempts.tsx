@@ -2,7 +2,7 @@
 import type { Event } from "../api/follow";
 import { clock, duration, money } from "../parts/figures";
 import { Badge } from "../parts/status";
-import { visible } from "../parts/value";
+import { isNothing, Value, visible } from "../parts/value";
 import { word } from "./feed";
 
 export interface Attempt {
@@ -14,6 +14,8 @@ export interface Attempt {
   /** How it ended; null while it goes on. */
   end: string | null;
   why: string | null;
+  /** What it answered, where it failed all the same. */
+  answer: Record<string, unknown> | null;
   tookMs: number | null;
   tokens: number | null;
   cost: number | null;
@@ -25,11 +27,18 @@ const ENDS: Readonly<Record<string, string>> = {
   "node.failed": "failed",
   "node.timed_out": "timed_out",
   "node.cancelled": "cancelled",
+  "node.skipped": "failed",
+  "approval.requested": "failed",
 };
 
 const figure = (event: Event, name: string): number | null => {
   const value = event.payload[name];
   return typeof value === "number" ? value : null;
+};
+
+const answered = (event: Event): Record<string, unknown> | null => {
+  const value = event.payload["answer"];
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
 };
 
 /** Beginnings and ends, put together. */
@@ -39,7 +48,7 @@ export function attemptsOf(events: readonly Event[]): Attempt[] {
     if (event.type === "node.started") {
       const number = figure(event, "attempt") ?? all.length + 1;
       const gateway = word(event, "gateway");
-      const open = { end: null, why: null, tookMs: null, tokens: null, cost: null };
+      const open = { end: null, why: null, answer: null, tookMs: null, tokens: null, cost: null };
       all.push({ id: event.eventId, number, began: event.timestamp, gateway, ...open });
       continue;
     }
@@ -47,6 +56,7 @@ export function attemptsOf(events: readonly Event[]): Attempt[] {
     if (!last || !end || last.end !== null) continue;
     last.end = end;
     last.why = word(event, "errorMessage") ?? word(event, "cause");
+    last.answer = answered(event);
     last.tookMs = Date.parse(event.timestamp) - Date.parse(last.began);
     const [read, wrote] = [figure(event, "inputTokens"), figure(event, "outputTokens")];
     last.tokens = read === null && wrote === null ? null : (read ?? 0) + (wrote ?? 0);
@@ -76,9 +86,22 @@ export function Attempts({ events }: { events: readonly Event[] }) {
               </span>
             </div>
             {one.why !== null && <p className="ink-bad">{visible(one.why)}</p>}
+            {one.answer !== null && <Answer number={one.number} of={one.answer} />}
           </li>
         ))}
       </ol>
+    </details>
+  );
+}
+
+/** What a failed attempt answered: its text, and whatever else there was. */
+function Answer({ number, of }: { number: number; of: Record<string, unknown> }) {
+  const { text, conversation: _, ...rest } = of;
+  return (
+    <details open>
+      <summary>Answer</summary>
+      {typeof text === "string" && <Value of={text} label={`Answer of attempt ${number}`} />}
+      {!isNothing(rest) && <Value of={rest} label={`Rest of the answer of attempt ${number}`} />}
     </details>
   );
 }

@@ -63,9 +63,7 @@ impl HttpAdapter {
                 Answer { usage: Usage::unknown(), ..answer }
             }
             Outcome::Result(bytes) => result(&bytes, request),
-            Outcome::Again(message, reached) => {
-                reached.paid(Answer::failed(CallErrorCode::ProviderError, message))
-            }
+            Outcome::Again(answer, reached) => reached.paid(*answer),
             Outcome::Failed(answer) => *answer,
         };
         Execution::Done(Box::new(answer))

@@ -225,6 +225,8 @@ pub const FOLLOW_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const FOLLOW_EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How much of what somebody says went wrong is repeated, in bytes.
 pub const TITLE_BYTES_MAX: usize = 200;
+/// How much of an answer with an error status is recorded, in bytes.
+pub const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// Longest line of a stream of events, in bytes: a picture may stand in one.
 pub const EVENT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest event of a stream, in bytes.

@@ -217,16 +217,15 @@ impl RemoteAdapter {
         let mut pauses = self.patience.pauses.iter();
         for number in 1.. {
             let sent = exchange.post(place(request, number), &url, body.clone(), patience).await;
-            let (message, reached) = match sent {
+            let (answer, reached) = match sent {
                 Outcome::Result(bytes) if path == SYNC_PATH => return Ok(Some(bytes)),
                 Outcome::Result(_) | Outcome::Accepted => return Ok(None),
                 Outcome::Failed(answer) => return Err(answer),
-                Outcome::Again(message, reached) => (message, reached),
+                Outcome::Again(answer, reached) => (answer, reached),
             };
             arrived = arrived.max(reached);
             let Some(pause) = pauses.next() else {
-                let answer = Answer::failed(CallErrorCode::ProviderError, message);
-                return Err(Box::new(arrived.paid(answer)));
+                return Err(Box::new(arrived.paid(*answer)));
             };
             sleep(*pause).await;
         }
@@ -288,7 +287,9 @@ pub(crate) fn result(bytes: &[u8], request: &Request) -> Answer {
         Err(bad) => {
             let message = format!("what was answered is no result: {bad}");
             let answer = Answer::failed(CallErrorCode::ProviderError, message);
-            Answer { usage: Usage::unknown(), ..answer }
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let text = Some(text).filter(|text| !text.is_empty());
+            Answer { text, usage: Usage::unknown(), ..answer }
         }
     }
 }

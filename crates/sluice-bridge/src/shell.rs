@@ -120,7 +120,7 @@ impl ShellAdapter {
                     }
                     Stop::Closed | Stop::TooLong { .. } | Stop::Broken(_) => group.kill().await,
                 }
-                outcome::stopped(&stop)
+                outcome::stopped(&stop, pipes.stdout.into_text())
             }
         }
     }

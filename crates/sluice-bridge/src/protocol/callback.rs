@@ -56,10 +56,18 @@ pub struct CallbackBody {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::tokens")]
     pub retry_after_ms: Option<u64>,
     /// When it was begun.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::instant")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "figure::instant"
+    )]
     pub started_at: Option<String>,
     /// When it was over.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "figure::instant")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "figure::instant"
+    )]
     pub completed_at: Option<String>,
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! One request to somebody who does work elsewhere, and what came of it.
 
-use crate::limits::{CALLBACK_BYTES_MAX, TITLE_BYTES_MAX};
+use crate::limits::{CALLBACK_BYTES_MAX, REFUSAL_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::outbound::error::OutboundError;
 use crate::outbound::{Redirects, Request};
 use crate::secret::Secret;
@@ -45,8 +45,8 @@ pub(crate) enum Outcome {
     Result(Vec<u8>),
     /// The work is taken on.
     Accepted,
-    /// Nothing; it may be asked again.
-    Again(String, Reached),
+    /// A failure, with what was answered; it may be asked again.
+    Again(Box<Answer>, Reached),
     /// Something that asking again does not help against.
     Failed(Box<Answer>),
 }
@@ -82,7 +82,7 @@ impl Exchange<'_> {
                 let answer = Answer::failed(CallErrorCode::ProviderError, message);
                 Outcome::Failed(Box::new(Reached::Maybe.paid(answer)))
             }
-            Err(error) => Outcome::Again(format!("{} {error}", self.who), Reached::Maybe),
+            Err(error) => again(format!("{} {error}", self.who), Reached::Maybe),
         }
     }
 
@@ -133,9 +133,9 @@ impl Exchange<'_> {
                 let answer = Answer::failed(CallErrorCode::InvalidRequest, message);
                 Outcome::Failed(Box::new(answer))
             }
-            OutboundError::Unreachable => Outcome::Again(message, Reached::No),
+            OutboundError::Unreachable => again(message, Reached::No),
             OutboundError::Late | OutboundError::Broken | OutboundError::TooLong(_) => {
-                Outcome::Again(message, Reached::Maybe)
+                again(message, Reached::Maybe)
             }
         }
     }
@@ -144,7 +144,7 @@ impl Exchange<'_> {
         let code = match status {
             202 => return Outcome::Accepted,
             200..300 => return Outcome::Result(bytes),
-            500.. => return Outcome::Again(self.told(status, &bytes), Reached::Maybe),
+            500.. => CallErrorCode::ProviderError,
             401 | 403 => CallErrorCode::Auth,
             429 => CallErrorCode::RateLimit,
             400..500 => CallErrorCode::InvalidRequest,
@@ -152,7 +152,20 @@ impl Exchange<'_> {
         };
         let retry_after_ms = retry_after_ms(headers).filter(|_| status == 429);
         let error = CallError { code, message: self.told(status, &bytes), retry_after_ms };
-        Outcome::Failed(Box::new(Answer { error: Some(error), ..Answer::default() }))
+        let text = self.body(&bytes);
+        let answer = Box::new(Answer { error: Some(error), text, ..Answer::default() });
+        if status >= 500 {
+            return Outcome::Again(answer, Reached::Maybe);
+        }
+        Outcome::Failed(answer)
+    }
+
+    /// What was answered beside a status that is no success, for the record; none if
+    /// it is empty or might repeat the key.
+    fn body(&self, bytes: &[u8]) -> Option<String> {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REFUSAL_BYTES_MAX)]);
+        let scrub = Scrub::new(self.key).ok()?;
+        Some(scrub.text(&text).into_owned()).filter(|text| !text.is_empty())
     }
 
     /// What was answered, as far as it says so itself. It may repeat what it was shown.
@@ -168,6 +181,10 @@ impl Exchange<'_> {
         let colon = if title.is_empty() { "" } else { ": " };
         format!("{} answered {status}{colon}{title}", self.who)
     }
+}
+
+fn again(message: String, reached: Reached) -> Outcome {
+    Outcome::Again(Box::new(Answer::failed(CallErrorCode::ProviderError, message)), reached)
 }
 
 async fn read(mut reply: Box<dyn Incoming>) -> Result<Vec<u8>, OutboundError> {

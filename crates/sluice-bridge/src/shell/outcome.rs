@@ -48,9 +48,9 @@ fn failure(status: ExitStatus) -> Option<(CallErrorCode, String)> {
     })
 }
 
-/// The answer of a command that was stopped.
-pub(super) fn stopped(stop: &Stop) -> Answer {
-    match stop {
+/// The answer of a command that was stopped, with what it had written by then.
+pub(super) fn stopped(stop: &Stop, stdout: String) -> Answer {
+    let answer = match stop {
         Stop::Cancelled | Stop::Closed => Answer::failed(CallErrorCode::Cancelled, "cancelled"),
         Stop::TooLong { what, bytes_max } => {
             let message = format!("{what} is over {}", size(*bytes_max));
@@ -59,7 +59,8 @@ pub(super) fn stopped(stop: &Stop) -> Answer {
         Stop::Broken(error) => {
             Answer::failed(CallErrorCode::AdapterCrash, format!("lost the command: {error}"))
         }
-    }
+    };
+    Answer { text: Some(stdout).filter(|text| !text.is_empty()), ..answer }
 }
 
 /// Why a command could not be started. What a later try could cure is no fault

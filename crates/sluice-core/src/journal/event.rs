@@ -419,6 +419,10 @@ pub struct Retried {
     pub reask: bool,
     /// What the attempt cost.
     pub usage: Usage,
+    /// What the attempt answered, as [`Answer::into_record`] writes it.
+    ///
+    /// [`Answer::into_record`]: crate::port::adapter::Answer::into_record
+    pub answer: Option<Arc<Value>>,
 }
 
 /// A step's result.
@@ -489,6 +493,8 @@ pub struct Ending {
     pub attempts: u32,
     /// What the last attempt cost.
     pub usage: Usage,
+    /// What the last attempt answered. The journal has it; the fold drops it.
+    pub answer: Option<Arc<Value>>,
 }
 
 /// Why a step was not done.
@@ -504,6 +510,8 @@ pub struct Skip {
     pub violations: Arc<Vec<Violation>>,
     /// What the failed attempt cost.
     pub usage: Usage,
+    /// What the failed attempt answered. The journal has it; the fold drops it.
+    pub answer: Option<Arc<Value>>,
     /// The run it was taken over from.
     pub carried: Option<RunId>,
 }
@@ -511,8 +519,15 @@ pub struct Skip {
 impl Skip {
     /// A skip that cost nothing.
     pub fn new(cause: SkipCause, reason: impl Into<String>) -> Skip {
-        let (error, usage, carried) = (None, Usage::default(), None);
-        Skip { cause, reason: reason.into(), error, violations: Arc::default(), usage, carried }
+        Skip {
+            cause,
+            reason: reason.into(),
+            error: None,
+            violations: Arc::default(),
+            usage: Usage::default(),
+            answer: None,
+            carried: None,
+        }
     }
 }
 

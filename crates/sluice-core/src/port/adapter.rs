@@ -2,6 +2,7 @@
 
 use super::Later;
 use crate::choice::choices;
+use crate::limits::ANSWER_BYTES_MAX;
 use crate::money::Money;
 use crate::run::id::RunId;
 use crate::trace::TraceParent;
@@ -351,6 +352,32 @@ impl Answer {
     pub fn failed(code: CallErrorCode, message: impl Into<String>) -> Answer {
         let error = CallError { code, message: message.into(), retry_after_ms: None };
         Answer { error: Some(error), ..Answer::default() }
+    }
+
+    /// What was answered, as the journal keeps it of an attempt that failed; none if
+    /// nothing was. A text over [`ANSWER_BYTES_MAX`] is cut, and `text_bytes` says
+    /// how long it was.
+    pub fn into_record(self) -> Option<Arc<Value>> {
+        let mut record = Map::new();
+        if let Some(mut text) = self.text.filter(|text| !text.is_empty()) {
+            if text.len() > ANSWER_BYTES_MAX {
+                record.insert("text_bytes".to_owned(), text.len().into());
+                text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
+            }
+            record.insert("text".to_owned(), text.into());
+        }
+        let parts = [
+            ("outputs", self.outputs.map(Value::Object)),
+            ("kind", self.kind.map(Value::String)),
+            ("artifact_kind", self.artifact_kind.map(Value::String)),
+            ("media", self.media),
+            ("metadata", self.metadata.map(Value::Object)),
+            ("conversation", (!self.conversation.is_empty()).then(|| self.conversation.into())),
+            ("artefacts", (!self.artefacts.is_empty()).then(|| self.artefacts.into())),
+        ];
+        let parts = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?)));
+        record.extend(parts);
+        (!record.is_empty()).then(|| Arc::new(Value::Object(record)))
     }
 }
 

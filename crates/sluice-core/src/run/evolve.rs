@@ -96,6 +96,7 @@ impl Run {
                     violations: Arc::default(),
                     attempts: self.state(at).attempt,
                     usage: Usage::default(),
+                    answer: None,
                 };
                 self.state_mut(at).ending = Some(Arc::new(ending));
                 self.settle(at, StepStatus::Cancelled, at_ms);
@@ -111,6 +112,7 @@ impl Run {
                     violations: Arc::default(),
                     attempts: state.attempt,
                     usage: Usage::default(),
+                    answer: None,
                 }));
                 if *waits {
                     self.awaits_somebody(at);
@@ -369,6 +371,7 @@ impl Run {
             violations: Arc::default(),
             attempts: retried.attempt,
             usage: Usage::default(),
+            answer: None,
         }));
     }
 
@@ -390,7 +393,8 @@ impl Run {
 
     fn failed(&mut self, at: StepAt, status: StepStatus, ending: &Ending, at_ms: u64) {
         let state = self.state_mut(at);
-        state.ending = Some(Arc::new(ending.clone()));
+        // No decision reads a refused answer, so it does not stay in memory.
+        state.ending = Some(Arc::new(Ending { answer: None, ..ending.clone() }));
         add(&mut state.usage, &ending.usage);
         self.settle(at, status, at_ms);
         self.halt_by(at);
@@ -406,7 +410,7 @@ impl Run {
     fn skipped(&mut self, at: StepAt, skip: &Skip, at_ms: u64) {
         let state = self.state_mut(at);
         add(&mut state.usage, &skip.usage);
-        state.skip = Some(Box::new(skip.clone()));
+        state.skip = Some(Box::new(Skip { answer: None, ..skip.clone() }));
         self.settle(at, StepStatus::Skipped, at_ms);
         if skip.cause == crate::journal::event::SkipCause::Condition {
             self.state_mut(at).waiting = Some(Waiting::ConditionFalse);

@@ -5,6 +5,7 @@
 //! run must equal the live one, the kept index the one made anew, and the
 //! journal must keep to the order of events.
 
+mod answers;
 mod approvals;
 mod budgets;
 mod cancel;

@@ -302,23 +302,32 @@ pub async fn step(service: &Service, run: &Run, name: &str) -> Done<Value> {
     let mut lists: [Vec<Value>; 4] = Default::default();
     each(service, run, 0, |seen| {
         let Seen::Event(event) = seen else { return };
+        if event.kind == "node.stream.delta" {
+            return;
+        }
+        let envelope: Value = serde_json::from_str(&event.json).unwrap_or_default();
+        let payload = &envelope["payload"];
         let place = match event.kind.as_str() {
-            "node.stream.delta" => return,
             "node.started" | "node.retried" | "node.completed" | "node.failed"
             | "node.timed_out" | "node.cancelled" => 0,
+            // A failure that is skipped, or that a person is asked about, ends an attempt.
+            "node.skipped" | "approval.requested" if payload.get("errorCode").is_some() => 0,
             "governance.decided" => 1,
             "node.log" => 2,
             _ => 3,
         };
-        let envelope: Value = serde_json::from_str(&event.json).unwrap_or_default();
-        if envelope["payload"]["nodeId"] == name {
+        if payload["nodeId"] == name {
             lists[place].push(envelope);
         }
     })
     .await?;
     let [attempts, decisions, logs, others] = lists;
-    let newest = attempts.iter().rev().find_map(|one| one["payload"].get("conversation"));
-    let conversation = newest.cloned().unwrap_or_else(|| json!([]));
+    let said = |one: &'_ Value| {
+        let own = one.pointer("/payload/conversation");
+        own.or_else(|| one.pointer("/payload/answer/conversation")).cloned()
+    };
+    let newest = attempts.iter().rev().find_map(said);
+    let conversation = newest.unwrap_or_else(|| json!([]));
     Ok(json!({
         "run_id": run.id.to_string(),
         "node": node,

@@ -83,3 +83,35 @@ async fn a_journal_that_went_bad_harms_no_other() {
     assert!(seen.contains(&world.alfa.place.ended), "{seen:?}");
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_step_answered_can_be_read_until_it_is_erased() {
+    let world = World::new().await;
+    let admin = world.alfa.admin();
+    let flow = "name: unfit\nsteps: [{id: a, command: b, outputs: {n: integer}, \
+                retry: {attempts: 2, backoff_ms: 1, retry_on: [contract_violated]}}]\n";
+    let run = world.start(&world.alfa, flow).await;
+    world.until(&world.alfa, &run, "failed").await;
+    let answers = async || {
+        let ask = Ask::get(&format!("/api/v1/runs/{run}/steps/a")).bearer(admin);
+        let step = world.done(200, &ask).await;
+        let attempts = step["attempts"].as_array().unwrap().iter();
+        let answer = |one: &serde_json::Value| {
+            let text = one.pointer("/payload/answer/text")?.as_str()?.to_owned();
+            Some((one["type"].as_str()?.to_owned(), text))
+        };
+        attempts.filter_map(answer).collect::<Vec<_>>()
+    };
+    let said = |kind: &str| (kind.to_owned(), "MARK-alfa was said".to_owned());
+    assert_eq!(answers().await, [said("node.retried"), said("node.failed")]);
+    let export = Ask::get(&format!("/api/v1/runs/{run}/export")).bearer(admin);
+    let exported = world.done(200, &export).await.to_string();
+    assert_eq!(exported.matches("MARK-alfa was said").count(), 2, "{exported}");
+    let erase = Ask::post(
+        &format!("/api/v1/runs/{run}/erase"),
+        &serde_json::json!({"reason": "asked for"}),
+    );
+    world.done(200, &erase.bearer(admin)).await;
+    assert_eq!(answers().await, []);
+    world.stop().await;
+}

@@ -26,6 +26,8 @@ pub struct ApprovalRequested {
     pub prepared: Option<Arc<Prepared>>,
     /// What the failed attempt cost, for an escalation.
     pub usage: Usage,
+    /// What the failed attempt answered, for an escalation.
+    pub answer: Option<Arc<Value>>,
     /// Of each group at least one must agree.
     pub groups: Vec<Vec<String>>,
     /// How many must agree.

@@ -352,6 +352,7 @@ fn retried(fields: &Fields<'_>) -> Read<Retried> {
         delay_ms: fields.need("delayMs")?,
         reask: fields.or_default("reask")?,
         usage: usage(fields)?,
+        answer: fields.option("answer")?.map(Arc::new),
     })
 }
 
@@ -399,6 +400,7 @@ fn ending(fields: &Fields<'_>) -> Read<Ending> {
         violations: violations(fields)?,
         attempts: fields.need("attempts")?,
         usage: usage(fields)?,
+        answer: fields.option("answer")?.map(Arc::new),
     })
 }
 
@@ -409,6 +411,7 @@ fn skipped(fields: &Fields<'_>) -> Read<Skip> {
         error: error_behind(fields)?,
         violations: violations(fields)?,
         usage: usage(fields)?,
+        answer: fields.option("answer")?.map(Arc::new),
         carried: fields.parsed("carriedFrom", RunId::parse)?,
     })
 }
@@ -433,6 +436,7 @@ fn approval_requested(fields: &Fields<'_>) -> Read<ApprovalRequested> {
         error: error_behind(fields)?,
         prepared: prepared(fields)?,
         usage: usage(fields)?,
+        answer: fields.option("answer")?.map(Arc::new),
         groups: fields.or_default("groups")?,
         quorum: fields.option("quorum")?.unwrap_or(1),
         not_initiator: fields.or_default("notInitiator")?,

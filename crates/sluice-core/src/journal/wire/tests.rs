@@ -201,6 +201,22 @@ fn what_the_log_says_of_the_moderator() {
 }
 
 #[test]
+fn what_a_failed_attempt_answered_is_written_read_back_and_erased() {
+    let events = every::refused();
+    let encoded = encode(&events, AT_MS, &plan());
+    let written = String::from_utf8(encoded.body.clone()).unwrap();
+    assert_eq!(
+        written.matches(r#""answer":{"text":"a \"b\"\n","outputs":{"z":1,"a":null}}"#).count(),
+        5
+    );
+    let decoded = decode(&encoded.body, Some(&plan()), &BTreeMap::new()).unwrap();
+    assert_eq!(decoded.events, events);
+    let erased = erase(&framed(&encoded, &events), |_| true, &BTreeMap::new()).unwrap();
+    let left = String::from_utf8(erased.body).unwrap();
+    assert!(!left.contains("answer"), "{left}");
+}
+
+#[test]
 fn the_samples_are_of_every_event_there_is() {
     let names = |events: Vec<Event>| events.iter().map(Event::name).collect::<BTreeSet<_>>();
     assert_eq!(names(every::full()), names(every::bare()));

@@ -324,6 +324,7 @@ fn retried(payload: &mut Payload<'_>, retried: &Retried) {
     payload.field("delayMs", &retried.delay_ms);
     payload.unless_default("reask", &retried.reask);
     usage(payload, &retried.usage);
+    payload.option("answer", retried.answer.as_deref());
 }
 
 fn completed(payload: &mut Payload<'_>, done: &Completed) {
@@ -349,6 +350,7 @@ fn ending(payload: &mut Payload<'_>, ending: &Ending) {
     payload.unless_default("errors", &*ending.violations);
     payload.field("attempts", &ending.attempts);
     usage(payload, &ending.usage);
+    payload.option("answer", ending.answer.as_deref());
 }
 
 fn skipped(payload: &mut Payload<'_>, skip: &Skip) {
@@ -362,6 +364,7 @@ fn skipped(payload: &mut Payload<'_>, skip: &Skip) {
     }
     payload.unless_default("errors", &*skip.violations);
     usage(payload, &skip.usage);
+    payload.option("answer", skip.answer.as_deref());
     payload.option("carriedFrom", skip.carried.map(Text).as_ref());
 }
 
@@ -386,6 +389,7 @@ fn approval_requested(payload: &mut Payload<'_>, request: &ApprovalRequested) {
         self::prepared(payload, prepared);
     }
     usage(payload, &request.usage);
+    payload.option("answer", request.answer.as_deref());
     payload.unless_default("groups", &request.groups);
     if request.quorum > 1 {
         payload.field("quorum", &request.quorum);

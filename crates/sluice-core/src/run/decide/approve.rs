@@ -124,6 +124,7 @@ impl Turn<'_> {
                 ApprovalSource::Tool => Usage::default(),
                 _ => self.given_up(at),
             },
+            answer: None,
             groups,
             quorum: approval.map_or(1, |asked| asked.quorum),
             not_initiator: approval.is_some_and(|asked| asked.not_initiator),
@@ -329,6 +330,7 @@ impl Turn<'_> {
             cause: None,
             retry_after_ms: None,
             usage: Usage::default(),
+            answer: None,
         };
         self.give_up(at, trouble);
     }

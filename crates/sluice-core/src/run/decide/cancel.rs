@@ -105,6 +105,7 @@ impl Turn<'_> {
             violations: Arc::default(),
             attempts: self.run.state(at).attempt,
             usage: Usage::default(),
+            answer: None,
         };
         self.node(at, NodeEvent::Failed(Box::new(ending)));
     }

@@ -98,6 +98,7 @@ impl Turn<'_> {
                     cause: Some(RetryCause::ContractViolated),
                     retry_after_ms: None,
                     usage: Usage::default(),
+                    answer: None,
                 };
                 self.fail_attempt(at, trouble);
             }
@@ -113,6 +114,7 @@ impl Turn<'_> {
             cause: None,
             retry_after_ms: None,
             usage: Usage::default(),
+            answer: None,
         };
         self.give_up(at, trouble);
     }
@@ -127,6 +129,7 @@ impl Turn<'_> {
             cause: (!permanent).then_some(RetryCause::ProviderError),
             retry_after_ms: None,
             usage: Usage::default(),
+            answer: None,
         };
         if permanent { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
     }

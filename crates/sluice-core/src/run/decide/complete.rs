@@ -8,7 +8,7 @@ use crate::journal::event::{
 };
 use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::plan::policy::RetryCause;
-use crate::port::adapter::{Answer, CallErrorCode, Process, Usage};
+use crate::port::adapter::{Answer, CallErrorCode, Process};
 use crate::port::moderator::Phase;
 use crate::run::command::{Dispatching, Refusal};
 use crate::run::status::{RunStatus, Waiting};
@@ -46,27 +46,27 @@ impl Turn<'_> {
             self.stop_with(at, Code::Cancelled, &reason, answer.usage);
             return Ok(());
         }
+        // What the moderator has not cleared is not recorded either.
+        let cleared = self.is_cleared(at);
         if let Some(verdict) = self.objection(at, &answer) {
             self.flagged(at, Phase::Output, &verdict, answer.usage);
             return Ok(());
         }
-        if let Some(error) = answer.error {
+        let mut answer = answer;
+        if let Some(error) = answer.error.take() {
             let trouble = Trouble {
                 code: error.code.to_string(),
                 message: error.message,
                 violations: Vec::new(),
                 cause: cause(error.code),
                 retry_after_ms: error.retry_after_ms,
-                usage: answer.usage,
+                usage: answer.usage.clone(),
+                answer: answer.into_record().filter(|_| cleared),
             };
             self.fail_attempt(at, trouble);
             return Ok(());
         }
-        let mut answer = answer;
-        let (usage, session) = (answer.usage.clone(), answer.session.take());
-        let conversation = std::mem::take(&mut answer.conversation);
-        let artefacts = std::mem::take(&mut answer.artefacts);
-        match self.outcome(at, answer) {
+        match self.outcome(at, &mut answer) {
             Ok((outcome, coercions)) => {
                 let state = self.run.state(at);
                 let begun = state.attempt_at_ms.unwrap_or(self.given.now_ms);
@@ -74,22 +74,22 @@ impl Turn<'_> {
                     outcome: Arc::new(outcome),
                     attempts: state.attempt,
                     duration_ms: self.given.now_ms.saturating_sub(begun),
-                    usage,
+                    usage: answer.usage,
                     coercions,
-                    session,
-                    conversation,
-                    artefacts,
+                    session: answer.session,
+                    conversation: answer.conversation,
+                    artefacts: answer.artefacts,
                     carried: None,
                 };
                 self.node(at, NodeEvent::Completed(Box::new(completed)));
             }
-            Err(failure) => self.answer_unfit(at, failure, usage),
+            Err(failure) => self.answer_unfit(at, failure, answer),
         }
         Ok(())
     }
 
-    /// The answer does not fit what the step declares.
-    fn answer_unfit(&mut self, at: StepAt, failure: crate::failure::Failure, usage: Usage) {
+    /// The answer does not fit what the step declares. It is recorded all the same.
+    fn answer_unfit(&mut self, at: StepAt, failure: crate::failure::Failure, answer: Answer) {
         let contract = failure.code == Code::OutputContractViolation;
         if contract {
             let errors = Arc::new(failure.violations.clone());
@@ -108,7 +108,8 @@ impl Turn<'_> {
             violations: failure.violations,
             cause: (!never).then_some(RetryCause::ContractViolated),
             retry_after_ms: None,
-            usage,
+            usage: answer.usage.clone(),
+            answer: answer.into_record(),
         };
         if never { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
     }
@@ -211,6 +212,7 @@ impl Turn<'_> {
             cause: None,
             retry_after_ms: None,
             usage: self.given_up(at),
+            answer: None,
         };
         if self.run.state(at).escalated || self.is_cut_off(at) {
             return self.give_up(at, trouble);

@@ -353,7 +353,6 @@ impl Turn<'_> {
     }
 }
 
-
 /// What a model with tools costs: it is asked again with what they answer. All of
 /// the ceiling is reserved; where none is declared, enough for some turns. The adapter
 /// stops when another turn could pass what is reserved.

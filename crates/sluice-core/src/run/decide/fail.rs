@@ -14,6 +14,7 @@ use crate::port::adapter::Usage;
 use crate::run::id::ApprovalId;
 use crate::run::status::Waiting;
 use crate::violation::Violation;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A failed attempt.
@@ -25,6 +26,8 @@ pub(super) struct Trouble {
     pub(super) cause: Option<RetryCause>,
     pub(super) retry_after_ms: Option<u64>,
     pub(super) usage: Usage,
+    /// What was answered; none if nothing was.
+    pub(super) answer: Option<Arc<Value>>,
 }
 
 /// Another attempt.
@@ -77,6 +80,7 @@ impl Turn<'_> {
                 cause: None,
                 retry_after_ms: None,
                 usage: self.given_up(at),
+                answer: None,
             },
         );
     }
@@ -136,6 +140,7 @@ impl Turn<'_> {
                 delay_ms: again.delay_ms,
                 reask: again.reask,
                 usage: trouble.usage,
+                answer: trouble.answer,
             })),
         );
         let limited = trouble.cause == Some(RetryCause::RateLimit);
@@ -172,6 +177,7 @@ impl Turn<'_> {
             error: Some((trouble.code, trouble.message)),
             prepared: None,
             usage: trouble.usage,
+            answer: trouble.answer,
             groups: Vec::new(),
             quorum: 1,
             not_initiator: false,
@@ -190,6 +196,7 @@ impl Turn<'_> {
                 error: Some((trouble.code, trouble.message)),
                 violations: Arc::new(trouble.violations),
                 usage: trouble.usage,
+                answer: trouble.answer,
                 carried: None,
             };
             return self.node(at, NodeEvent::Skipped(skip));
@@ -201,6 +208,7 @@ impl Turn<'_> {
             violations: Arc::new(trouble.violations),
             attempts: self.run.state(at).attempt,
             usage: trouble.usage,
+            answer: trouble.answer,
         });
         let event = if timed_out { NodeEvent::TimedOut(ending) } else { NodeEvent::Failed(ending) };
         self.node(at, event);

@@ -103,6 +103,7 @@ impl Turn<'_> {
                 violations: cause.map(|ending| Arc::clone(&ending.violations)).unwrap_or_default(),
                 attempts: 1,
                 usage: Usage::default(),
+                answer: None,
             };
             let timed_out = one.status == StepStatus::TimedOut;
             let ending = Box::new(ending);

@@ -81,6 +81,12 @@ impl Turn<'_> {
         }
     }
 
+    /// Whether the result at hand may be shown: the moderator has cleared it, or need
+    /// not be asked.
+    pub(super) fn is_cleared(&self, at: StepAt) -> bool {
+        !self.run.step(at).moderation.covers(Phase::Output) || self.verdict == Some(Verdict::Clear)
+    }
+
     fn clear(&mut self, at: StepAt, phase: Phase, digest: String) {
         let dispatch_no = self.run.state(at).dispatch_no;
         self.node(at, NodeEvent::Log { dispatch_no, line: Line::Cleared { phase, digest } });
@@ -99,6 +105,7 @@ impl Turn<'_> {
             cause: None,
             retry_after_ms: None,
             usage,
+            answer: None,
         };
         self.give_up(at, trouble);
     }

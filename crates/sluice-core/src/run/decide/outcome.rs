@@ -18,11 +18,12 @@ use crate::run::status::StepStatus;
 use serde_json::{Map, Value};
 
 impl Turn<'_> {
-    /// Coerced, validated, judged: what an answer comes to.
+    /// Coerced, validated, judged: what an answer comes to. Takes out of the answer
+    /// what became the outcome; an answer that is refused stays as it came.
     pub(super) fn outcome(
         &self,
         at: StepAt,
-        answer: Answer,
+        answer: &mut Answer,
     ) -> Result<(Outcome, Vec<Coercion>), Failure> {
         let bytes = answer.text.as_ref().map_or(0, String::len);
         if bytes > ANSWER_BYTES_MAX {
@@ -32,8 +33,13 @@ impl Turn<'_> {
         match &self.run.step(at).work {
             Work::Lens(work) => self.lens_outcome(at, work, answer),
             _ => {
-                let outputs = answer.outputs.unwrap_or_default();
-                self.work_outcome(at, outputs, answer.text)
+                let step = self.run.step(at);
+                let judged = !step.outputs.is_empty() || !step.success_criteria.is_empty();
+                let outputs = if judged { answer.outputs.clone() } else { answer.outputs.take() };
+                let (mut outcome, coercions) =
+                    self.work_outcome(at, outputs.unwrap_or_default(), None)?;
+                outcome.stdout = answer.text.take();
+                Ok((outcome, coercions))
             }
         }
     }
@@ -89,27 +95,13 @@ impl Turn<'_> {
         &self,
         at: StepAt,
         work: &LensWork,
-        answer: Answer,
+        answer: &mut Answer,
     ) -> Result<(Outcome, Vec<Coercion>), Failure> {
         let contract = work.output_contract.as_ref();
-        let data = answer.outputs.map(Value::Object);
-        let kind = answer.kind.unwrap_or_else(|| work.lens_kind.to_string());
-        let expected = contract.and_then(|contract| contract.artifact_kind.clone());
-        let output = match (answer.text, &data) {
-            (Some(text), _) => Value::String(text),
-            (None, Some(data)) => Value::String(data.to_string()),
-            (None, None) => Value::Null,
-        };
-        let envelope = Envelope {
-            kind: Some(kind),
-            artifact_kind: answer.artifact_kind.or(expected),
-            output,
-            data,
-            media: answer.media,
-            metadata: answer.metadata.map(Value::Object),
-        };
+        let (envelope, said) = envelope(work, answer);
         let violations = check_output(contract, &envelope);
         if let Some(failure) = Failure::of(Code::OutputContractViolation, violations) {
+            give_back(envelope, said, answer);
             return Err(failure);
         }
         let outcome = Outcome::of(envelope, self.labels_of(at, SourceClass::Agent));
@@ -163,4 +155,47 @@ impl Turn<'_> {
         }
         origins.found
     }
+}
+
+/// Whether an answer of a lens node had a text of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Text,
+    DataAlone,
+}
+
+/// The envelope of a lens node, out of its answer.
+fn envelope(work: &LensWork, answer: &mut Answer) -> (Envelope, Said) {
+    let expected = work.output_contract.as_ref().and_then(|one| one.artifact_kind.clone());
+    let data = answer.outputs.take().map(Value::Object);
+    let said = if answer.text.is_some() { Said::Text } else { Said::DataAlone };
+    let output = match (answer.text.take(), &data) {
+        (Some(text), _) => Value::String(text),
+        (None, Some(data)) => Value::String(data.to_string()),
+        (None, None) => Value::Null,
+    };
+    let envelope = Envelope {
+        kind: Some(answer.kind.clone().unwrap_or_else(|| work.lens_kind.to_string())),
+        artifact_kind: answer.artifact_kind.clone().or(expected),
+        output,
+        data,
+        media: answer.media.take(),
+        metadata: answer.metadata.take().map(Value::Object),
+    };
+    (envelope, said)
+}
+
+/// Puts back what an envelope that is refused was made of.
+fn give_back(envelope: Envelope, said: Said, answer: &mut Answer) {
+    let object = |value: Option<Value>| match value {
+        Some(Value::Object(fields)) => Some(fields),
+        _ => None,
+    };
+    answer.text = match envelope.output {
+        Value::String(text) if said == Said::Text => Some(text),
+        _ => None,
+    };
+    answer.outputs = object(envelope.data);
+    answer.media = envelope.media;
+    answer.metadata = object(envelope.metadata);
 }

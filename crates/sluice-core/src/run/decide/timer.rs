@@ -62,6 +62,7 @@ impl Turn<'_> {
             cause: Some(RetryCause::Timeout),
             retry_after_ms: None,
             usage: self.given_up(at),
+            answer: None,
         };
         self.fail_attempt(at, trouble);
     }

@@ -64,6 +64,7 @@ impl Run {
                 violations: Arc::default(),
                 attempts: state.attempt,
                 usage: Usage::default(),
+                answer: None,
             }));
         }
     }

@@ -124,9 +124,24 @@ parts! {
         media = "m",
         metadata = "x",
     }
-    Ending { code = "c", message = "m", violations = "v", attempts = "n", usage = "u", }
+    Ending {
+        code = "c",
+        message = "m",
+        violations = "v",
+        attempts = "n",
+        usage = "u",
+        answer = "a",
+    }
     Violation { field = "f", reason = "r", message = "m", }
-    Skip { cause = "c", reason = "r", error = "e", violations = "v", usage = "u", carried = "x", }
+    Skip {
+        cause = "c",
+        reason = "r",
+        error = "e",
+        violations = "v",
+        usage = "u",
+        answer = "a",
+        carried = "x",
+    }
     Process { group = "g", started = "s", }
     Approval {
         at = "at",

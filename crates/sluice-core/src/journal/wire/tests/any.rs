@@ -346,14 +346,15 @@ fn work() -> BoxedStrategy<NodeEvent> {
             Line::Cleared { phase, digest }
         }),
     ];
-    let retried = (any::<(u32, u64, bool)>(), text(), text(), usage()).prop_map(
-        |((attempt, delay_ms, reask), cause, message, usage)| Retried {
+    let retried = (any::<(u32, u64, bool)>(), text(), text(), usage(), answer()).prop_map(
+        |((attempt, delay_ms, reask), cause, message, usage, answer)| Retried {
             attempt,
             cause,
             message,
             delay_ms,
             reask,
             usage,
+            answer,
         },
     );
     prop_oneof![
@@ -366,6 +367,12 @@ fn work() -> BoxedStrategy<NodeEvent> {
         retried.prop_map(|retried| NodeEvent::Retried(Box::new(retried))),
     ]
     .boxed()
+}
+
+/// A refused answer. Null is none.
+fn answer() -> BoxedStrategy<Option<Arc<Value>>> {
+    option::of(value().prop_filter("null is none", |value| !value.is_null()).prop_map(Arc::new))
+        .boxed()
 }
 
 fn outcome() -> BoxedStrategy<Outcome> {
@@ -415,9 +422,9 @@ fn completed() -> BoxedStrategy<Completed> {
 
 fn end() -> BoxedStrategy<NodeEvent> {
     let ending = || {
-        (text(), text(), violations(), any::<u32>(), usage()).prop_map(
-            |(code, message, violations, attempts, usage)| {
-                Box::new(Ending { code, message, violations, attempts, usage })
+        (text(), text(), violations(), any::<u32>(), usage(), answer()).prop_map(
+            |(code, message, violations, attempts, usage, answer)| {
+                Box::new(Ending { code, message, violations, attempts, usage, answer })
             },
         )
     };
@@ -428,15 +435,18 @@ fn end() -> BoxedStrategy<NodeEvent> {
         SkipCause::Failure,
         SkipCause::Decision,
     ];
-    let skip = (select(causes), text(), error(), violations(), usage(), option::of(run()))
-        .prop_map(|(cause, reason, error, violations, usage, carried)| Skip {
+    let cost = (usage(), answer());
+    let skip = (select(causes), text(), error(), violations(), cost, option::of(run())).prop_map(
+        |(cause, reason, error, violations, (usage, answer), carried)| Skip {
             cause,
             reason,
             error,
             violations,
             usage,
+            answer,
             carried,
-        });
+        },
+    );
     prop_oneof![
         completed().prop_map(|completed| NodeEvent::Completed(Box::new(completed))),
         ending().prop_map(NodeEvent::Failed),
@@ -501,8 +511,9 @@ fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
         |(action, digest, reasons, changes)| Arc::new(Asked { action, digest, reasons, changes }),
     );
     let bound = (who, option::of(action));
-    (any::<u128>(), select(sources.to_vec()), asked, error(), prepared(), usage(), bound)
-        .prop_map(|(id, source, asked, error, prepared, usage, (who, action))| {
+    let cost = (usage(), answer());
+    (any::<u128>(), select(sources.to_vec()), asked, error(), prepared(), cost, bound)
+        .prop_map(|(id, source, asked, error, prepared, (usage, answer), (who, action))| {
             let (summary, approvers, expires_at_ms) = asked;
             let (groups, quorum, not_initiator, reminders) = who;
             ApprovalRequested {
@@ -514,6 +525,7 @@ fn approval_requested() -> BoxedStrategy<ApprovalRequested> {
                 error,
                 prepared,
                 usage,
+                answer,
                 groups,
                 quorum,
                 not_initiator,

@@ -79,6 +79,7 @@ fn ending() -> Box<Ending> {
         violations: violations(),
         attempts: 2,
         usage: usage(),
+        answer: None,
     })
 }
 
@@ -168,6 +169,7 @@ fn approval_requested() -> ApprovalRequested {
         error: Some((text("timeout"), text("too long"))),
         prepared: Some(prepared()),
         usage: usage(),
+        answer: None,
         groups: vec![vec![text("ada"), text("legal")]],
         quorum: 2,
         not_initiator: true,
@@ -210,6 +212,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         error: Some((text("timeout"), text("too long"))),
         violations: Arc::default(),
         usage: usage(),
+        answer: None,
         carried: Some(RUN),
     };
     let provenance = Provenance {
@@ -226,6 +229,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         delay_ms: 5,
         reask: true,
         usage: usage(),
+        answer: None,
     };
     let media = DeltaPart::Media { url: text("u"), mime: text("image/png") };
     let process = Line::Process(Process { group: 7, started: text("123") });
@@ -337,6 +341,7 @@ fn bare_work() -> Vec<NodeEvent> {
         delay_ms: 0,
         reask: false,
         usage: Usage::default(),
+        answer: None,
     };
     vec![
         NodeEvent::Queued { items: None },
@@ -375,6 +380,34 @@ pub(super) fn moderated() -> Vec<Event> {
     lines.into_iter().map(log).collect()
 }
 
+/// Attempts that failed, with what they answered. Apart from the others: the hash
+/// of those is known.
+pub(super) fn refused() -> Vec<Event> {
+    let answer = Some(Arc::new(json!({"text": "a \"b\"\n", "outputs": {"z": 1, "a": null}})));
+    let ending = Box::new(Ending { answer: answer.clone(), ..*ending() });
+    let failure = Some((text("timeout"), text("too long")));
+    let skip =
+        Skip { error: failure, answer: answer.clone(), ..Skip::new(SkipCause::Failure, "x") };
+    let retried = Retried {
+        attempt: 1,
+        cause: text("contract_violated"),
+        message: text("does not fit"),
+        delay_ms: 0,
+        reask: false,
+        usage: Usage::default(),
+        answer: answer.clone(),
+    };
+    let request = ApprovalRequested { answer, ..approval_requested() };
+    let events = [
+        NodeEvent::Retried(Box::new(retried)),
+        NodeEvent::Failed(ending.clone()),
+        NodeEvent::TimedOut(ending),
+        NodeEvent::Skipped(skip),
+        NodeEvent::ApprovalRequested(Box::new(request)),
+    ];
+    events.into_iter().map(|event| Event::Node(StepAt::whole(0), event)).collect()
+}
+
 fn bare_ends() -> Vec<NodeEvent> {
     let completed = Completed {
         outcome: Arc::default(),
@@ -393,6 +426,7 @@ fn bare_ends() -> Vec<NodeEvent> {
         violations: Arc::default(),
         attempts: 1,
         usage: Usage::default(),
+        answer: None,
     };
     let provenance = Provenance {
         source_run: None,
@@ -410,6 +444,7 @@ fn bare_ends() -> Vec<NodeEvent> {
         error: None,
         prepared: None,
         usage: Usage::default(),
+        answer: None,
         groups: Vec::new(),
         quorum: 1,
         not_initiator: false,
