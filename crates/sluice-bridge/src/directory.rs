@@ -120,6 +120,15 @@ impl Directory {
 }
 
 impl Gateways for Directory {
+    fn speaks_to(&self, row: &Gateway) -> bool {
+        match row.provider.as_str() {
+            _ if row.url.is_some() => true,
+            "openai" | "anthropic" | "google" | "mcp" => true,
+            "http" => row.base_url.is_some(),
+            _ => false,
+        }
+    }
+
     fn adapter(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
         if let Some((of, adapter)) = self.made().get(name)
             && of == row
@@ -129,5 +138,32 @@ impl Gateways for Directory {
         let adapter = self.make(name, row);
         self.made().insert(name.to_owned(), (row.clone(), adapter.clone()));
         adapter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbound::Outbound;
+    use crate::outbound::allow::AllowList;
+    use sluice_govern::registry::PROVIDERS;
+
+    #[test]
+    fn what_is_said_to_be_spoken_to_is() {
+        let wire: Arc<dyn Wire> = Arc::new(Outbound::new(AllowList::none()));
+        let kit = Kit { wire, tool_servers: BTreeMap::new(), callbacks: None };
+        let directory = Directory::new(kit);
+        for provider in PROVIDERS.into_iter().chain(["", "claude"]) {
+            for (url, base_url) in [(None, None), (None, Some("x")), (Some("x"), None)] {
+                let row = Gateway {
+                    provider: provider.to_owned(),
+                    url: url.map(str::to_owned),
+                    base_url: base_url.map(str::to_owned),
+                    ..Gateway::default()
+                };
+                let spoken = directory.adapter("g", &row).is_some();
+                assert_eq!(directory.speaks_to(&row), spoken, "{provider} {url:?} {base_url:?}");
+            }
+        }
     }
 }

@@ -129,7 +129,8 @@ impl Engine {
         let mut entropy = (ground.entropy)();
         let node = NodeId(RunId::new(ground.clock.now_ms(), &mut *entropy).0);
         let patience = config.patience.clone();
-        let trust = Trust::open(&*ground.store, ground.policies, patience).await??;
+        let implied = ground.agents.implied_gateway();
+        let trust = Trust::open(&*ground.store, ground.policies, implied, patience).await??;
         ground.store.renew(node, config.lease_ms).await?;
         let judge = Judge::new(ground.moderator, config.moderation.clone());
         #[cfg(feature = "sabotage")]

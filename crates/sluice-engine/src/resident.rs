@@ -438,7 +438,10 @@ impl Resident {
         let row = rules.fabric.gateways.get(&request.gateway);
         let gateway = row.map(|row| (request.gateway.as_str(), row));
         let Some(adapter) = self.engine.agents.at(&request.agent, gateway) else {
-            let message = format!("there is no agent `{}` here", request.agent);
+            let message = format!(
+                "gateway `{}` cannot do the work of agent `{}`",
+                request.gateway, request.agent
+            );
             let answer = Box::new(Answer::failed(CallErrorCode::InvalidRequest, message));
             let execution = Execution::Done(answer);
             self.results.push(Done { at, dispatch_no, execution, verdict: None });

@@ -22,7 +22,9 @@ use recall::Recall;
 use rules::Rules;
 use sluice_core::port::authority::Patience;
 use sluice_govern::policy::Policies;
+use sluice_govern::registry::Gateway;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Notify;
 use waiters::Waiters;
 
 /// What this process knows of governance.
@@ -33,6 +35,10 @@ pub(crate) struct Trust {
     waiters: Waiters,
     recall: Recall,
     source: PolicySource,
+    /// The gateway of this process where no row says what it is.
+    implied: Gateway,
+    /// Gateways are to be looked at now.
+    doubt: Notify,
     /// The newest rows whose rules cannot be read, and why: they are not read
     /// again and again.
     refused: Mutex<Option<(u64, RulesError)>>,

@@ -126,6 +126,8 @@ pub struct Place<'a> {
     pub gateway: Option<&'a Gateway>,
     /// Whether it can do work.
     pub health: Health,
+    /// Whether something there can do the agent's work at all.
+    pub serves: bool,
 }
 
 /// A cap that applies.

@@ -24,7 +24,7 @@ pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
 pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};
-pub use gateway::{ANYTHING, Gateway, Health};
+pub use gateway::{ANYTHING, Gateway, Health, PROVIDERS};
 pub use instruction::{Instruction, MemoryUse, Whose};
 pub use memory::{LastOutputs, MemoryProfile, Note};
 pub use policy::{PolicyFile, PolicySet, policy_files};

@@ -7,7 +7,9 @@
 //! 0. Pinned: by the deployment, else by the agent. Nothing else is looked at,
 //!    not even health: a pin to a gateway that is gone is refused by the gates.
 //! 1. Capabilities: a gateway that does not offer what the step asks for (or its
-//!    agent, where the step asks for nothing) is out.
+//!    agent, where the step asks for nothing) is out, and so is one that cannot do
+//!    the work of this agent: nothing there speaks for its provider, or it has a URL
+//!    and the agent works in the engine's process alone.
 //! 2. Cost and preference: an earlier provider of the agent's preferences comes
 //!    first, then a lower cost rank.
 //! 3. Deployed on: a gateway that names its agents, but not this one, is out.
@@ -16,6 +18,11 @@
 //!    equals of layer 2 the healthier comes first.
 //!
 //! Ties go to the run's gateway, then to the first by name.
+//!
+//! A step whose run's gateway is offline fails over to a healthy one that stands in
+//! for it: set up by an operator, of the same provider, in an environment the role
+//! names (else in the same one), and open to agents of this trust. Where there is
+//! none, the step waits for its own.
 //!
 //! INVARIANT: a route never leads to a gateway that is out. Where all are out it
 //! leads nowhere, and the first gate says so.
@@ -37,8 +44,23 @@ pub struct Want<'a> {
     pub capabilities: &'a [String],
     /// The run's gateway.
     pub run_gateway: Option<&'a str>,
+    /// The environments its role allows; none named means that no role says.
+    pub environments: &'a [String],
+    /// No agent counts as more trusted than this in the run.
+    pub trust_ceiling: u8,
     /// What is switched on.
     pub features: Features,
+}
+
+/// What is known of gateways beside their rows.
+#[derive(Clone, Copy)]
+pub struct Sight<'a> {
+    /// Whether a gateway can do work.
+    pub health: &'a dyn Fn(&str) -> Health,
+    /// Whether something at a gateway can do the work of the step's agent.
+    pub serves: &'a dyn Fn(&str) -> bool,
+    /// Whether a gateway is only there because every process has it.
+    pub implied: &'a dyn Fn(&str) -> bool,
 }
 
 /// What is switched on.
@@ -125,7 +147,7 @@ pub struct Candidate {
 }
 
 /// Picks a gateway.
-pub fn route(fabric: &Fabric, health: &dyn Fn(&str) -> Health, want: &Want<'_>) -> Route {
+pub fn route(fabric: &Fabric, sight: &Sight<'_>, want: &Want<'_>) -> Route {
     let pin = want.pin.or_else(|| want.row.and_then(|row| row.gateway.as_deref()));
     if let Some(pin) = pin {
         return straight(pin, Layer::Pinned);
@@ -133,15 +155,25 @@ pub fn route(fabric: &Fabric, health: &dyn Fn(&str) -> Health, want: &Want<'_>) 
     let default = want.run_gateway.or_else(|| organisations(fabric));
     if let Some(name) = default
         && indifferent(want)
-        && out(want, fabric.gateways.get(name)).is_none()
     {
-        return straight(name, Layer::Default);
+        let row = fabric.gateways.get(name);
+        if row.is_none_or(|row| out(sight, want, name, row).is_none()) {
+            return match row {
+                Some(row) if (sight.health)(name) == Health::Offline => {
+                    fail_over(fabric, sight, want, (name, row))
+                }
+                // One without a row is not out: the gates say that it is gone.
+                _ => straight(name, Layer::Default),
+            };
+        }
     }
     let (mut lost, mut fit) = (Vec::new(), Vec::new());
     for (name, gateway) in &fabric.gateways {
-        match out(want, Some(gateway)) {
+        match out(sight, want, name, gateway) {
             Some((layer, why)) => lost.push((layer, name.as_str(), why)),
-            None => fit.push(Standing::new(want, name, gateway, health(name), default)),
+            None => {
+                fit.push(Standing::new(want, name, gateway, (sight.health)(name), default));
+            }
         }
     }
     fit.sort_by(|a, b| a.key().cmp(&b.key()));
@@ -152,6 +184,62 @@ pub fn route(fabric: &Fabric, health: &dyn Fn(&str) -> Health, want: &Want<'_>) 
         }));
     }
     told(fit.first().map(|winner| winner.name), lost)
+}
+
+/// Where a step goes whose gateway is offline: to the best of those that stand in
+/// for it, else nowhere but there.
+fn fail_over(
+    fabric: &Fabric,
+    sight: &Sight<'_>,
+    want: &Want<'_>,
+    (own, row): (&str, &Gateway),
+) -> Route {
+    let (mut lost, mut fit) = (Vec::new(), Vec::new());
+    let others = fabric.gateways.iter().filter(|(name, _)| *name != own && !(sight.implied)(name));
+    for (name, gateway) in others {
+        let health = (sight.health)(name);
+        let reason = out(sight, want, name, gateway).map(|(_, why)| why);
+        match reason.or_else(|| no_stand_in(want, row, gateway, health)) {
+            Some(why) => lost.push((Layer::Health, name.as_str(), why)),
+            None => fit.push(Standing::new(want, name, gateway, health, None)),
+        }
+    }
+    fit.sort_by(|a, b| a.key().cmp(&b.key()));
+    let Some((winner, others)) = fit.split_first() else {
+        let route = told(Some(own), lost);
+        return Route { layer: Layer::Default, ..route };
+    };
+    lost.push((Layer::Health, own, "it is offline".to_owned()));
+    lost.extend(others.iter().map(|other| {
+        let (_, why) = winner.beats(other);
+        (Layer::Health, other.name, why)
+    }));
+    told(Some(winner.name), lost)
+}
+
+/// Why a gateway does not stand in for one that is offline.
+fn no_stand_in(want: &Want<'_>, own: &Gateway, other: &Gateway, health: Health) -> Option<String> {
+    if other.paused || health == Health::Offline {
+        return Some("it is offline or paused".to_owned());
+    }
+    if other.provider != own.provider {
+        let (other, own) = (shown(&other.provider), shown(&own.provider));
+        return Some(format!("its provider is {other}, not {own}"));
+    }
+    let allowed = match want.environments {
+        [] => other.environment == own.environment,
+        named => named.contains(&other.environment),
+    };
+    if !allowed {
+        return Some(format!("the step does not move to the environment {}", other.environment));
+    }
+    let trust = want.row.map_or(0, |row| row.trust_level).min(want.trust_ceiling);
+    (trust < other.min_trust_level)
+        .then(|| format!("it takes trust level {}, not {trust}", other.min_trust_level))
+}
+
+fn shown(provider: &str) -> &str {
+    if provider.is_empty() { "none" } else { provider }
 }
 
 fn straight(name: &str, layer: Layer) -> Route {
@@ -184,9 +272,13 @@ fn preferences<'a>(want: &Want<'a>) -> &'a [String] {
     want.row.map_or(&[], |row| row.provider_preferences.as_slice())
 }
 
-/// Why a gateway is out. One without a row is not: the gates say that it is gone.
-fn out(want: &Want<'_>, gateway: Option<&Gateway>) -> Option<(Layer, String)> {
-    let gateway = gateway?;
+/// Why a gateway is out.
+fn out(
+    sight: &Sight<'_>,
+    want: &Want<'_>,
+    name: &str,
+    gateway: &Gateway,
+) -> Option<(Layer, String)> {
     let offers = |one: &&String| {
         gateway.capabilities.iter().any(|offered| offered == *one || offered == ANYTHING)
     };
@@ -194,12 +286,25 @@ fn out(want: &Want<'_>, gateway: Option<&Gateway>) -> Option<(Layer, String)> {
     if let Some(missing) = missing {
         return Some((Layer::Capabilities, format!("it does not offer {missing}")));
     }
+    if want.row.is_some_and(|row| is_elsewhere(row, gateway)) {
+        let why = format!("agent {} works in the engine's process, and it has a URL", want.agent);
+        return Some((Layer::Capabilities, why));
+    }
+    if !(sight.serves)(name) {
+        let why = format!("it cannot do the work of agent {}", want.agent);
+        return Some((Layer::Capabilities, why));
+    }
     let asked = want.features.deployed_on == DeployedOn::Asked;
     let named = gateway.agents.is_empty() || gateway.agents.iter().any(|one| one == want.agent);
     if asked && !named {
         return Some((Layer::Deployed, format!("agent {} is not deployed on it", want.agent)));
     }
     None
+}
+
+/// Whether an agent that works in the engine's process alone would be sent away.
+pub fn is_elsewhere(agent: &Agent, gateway: &Gateway) -> bool {
+    agent.is_native() && gateway.url.is_some()
 }
 
 /// How a gateway stands among those that fit.

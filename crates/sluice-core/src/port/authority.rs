@@ -32,6 +32,19 @@ pub trait Authority: Send + Sync {
     /// Whether a gateway can do work.
     fn health(&self, gateway: &str) -> Health;
 
+    /// Whether something at a gateway can do the work of an agent: its provider is
+    /// spoken to from here, or the agent is of this process.
+    fn serves(&self, agent: &str, gateway: &str) -> bool {
+        let _ = (agent, gateway);
+        true
+    }
+
+    /// Whether a gateway is only there because every process has it, without a row.
+    fn is_implied(&self, gateway: &str) -> bool {
+        let _ = gateway;
+        false
+    }
+
     /// What a counter was when this process last heard of it.
     fn count(&self, counter: Name<'_>) -> i64;
 

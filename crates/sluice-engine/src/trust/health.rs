@@ -22,6 +22,8 @@ pub(super) struct Pulse {
 struct Beat {
     health: Health,
     misses: u32,
+    /// Whether it ever answered a check.
+    answered: bool,
     history: VecDeque<(u64, Health)>,
     /// When it last said itself how it is, and what it said.
     heard: Option<(u64, Health)>,
@@ -46,11 +48,17 @@ impl Pulse {
         let health = match found {
             Some(health) => {
                 beat.misses = 0;
+                beat.answered = true;
                 health
             }
             None => {
                 beat.misses = beat.misses.saturating_add(1);
-                if beat.misses >= MISSES_MAX { Health::Offline } else { beat.health }
+                match beat.health {
+                    _ if beat.misses >= MISSES_MAX => Health::Offline,
+                    // Nothing has shown yet that it is there.
+                    Health::Healthy if !beat.answered => Health::Degraded,
+                    health => health,
+                }
             }
         };
         let before = std::mem::replace(&mut beat.health, health);
@@ -64,6 +72,17 @@ impl Pulse {
         Some((before, health))
     }
 
+    /// Forgets what was found out about gateways that are others now, or gone.
+    pub(super) fn forget(&self, changed: &[String]) {
+        let mut gateways = held(&self.gateways);
+        for gateway in changed {
+            if let Some(beat) = gateways.get_mut(gateway) {
+                beat.answered = false;
+                beat.misses = 0;
+            }
+        }
+    }
+
     /// Notes what a gateway says of itself.
     pub(super) fn hear(&self, gateway: &str, health: Health, at_ms: u64) {
         held(&self.gateways).entry(gateway.to_owned()).or_default().heard = Some((at_ms, health));
@@ -73,6 +92,11 @@ impl Pulse {
     pub(super) fn heard(&self, gateway: &str, now_ms: u64) -> Option<Health> {
         let (at_ms, health) = held(&self.gateways).get(gateway)?.heard?;
         (now_ms.abs_diff(at_ms) <= HEARD_MS).then_some(health)
+    }
+
+    /// Whether a gateway did not answer lately, and is not offline yet.
+    pub(super) fn is_doubtful(&self) -> bool {
+        held(&self.gateways).values().any(|beat| (1..MISSES_MAX).contains(&beat.misses))
     }
 
     /// How many checks in a row got no answer.
@@ -95,6 +119,7 @@ mod tests {
     #[test]
     fn three_misses_make_a_gateway_offline_and_one_answer_brings_it_back() {
         let pulse = Pulse::default();
+        assert_eq!(pulse.note("g", Some(Health::Healthy), 0), None);
         assert_eq!(pulse.health("g"), Health::Healthy);
         assert_eq!(pulse.note("g", None, 1), None);
         assert_eq!(pulse.note("g", None, 2), None);
@@ -106,6 +131,25 @@ mod tests {
             Some((Health::Offline, Health::Degraded))
         );
         assert_eq!(pulse.history("g"), [(3, Health::Offline), (5, Health::Degraded)]);
+    }
+
+    #[test]
+    fn a_gateway_that_never_answered_is_not_healthy_after_the_first_miss() {
+        let pulse = Pulse::default();
+        assert_eq!(pulse.note("g", None, 1), Some((Health::Healthy, Health::Degraded)));
+        assert!(pulse.is_doubtful());
+        assert_eq!(pulse.note("g", None, 2), None);
+        assert_eq!(pulse.note("g", None, 3), Some((Health::Degraded, Health::Offline)));
+        assert!(!pulse.is_doubtful());
+        assert_eq!(
+            pulse.note("g", Some(Health::Healthy), 4),
+            Some((Health::Offline, Health::Healthy))
+        );
+        assert_eq!(pulse.note("g", None, 5), None);
+        // One that is another now has to show again that it is there.
+        pulse.forget(&["g".to_owned(), "other".to_owned()]);
+        assert_eq!(pulse.health("g"), Health::Healthy);
+        assert_eq!(pulse.note("g", None, 6), Some((Health::Healthy, Health::Degraded)));
     }
 
     #[test]

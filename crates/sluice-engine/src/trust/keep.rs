@@ -4,6 +4,7 @@ use super::rules::{Rules, RulesError};
 use super::{PolicySource, Trust, View, held};
 use crate::engine::Inner;
 use crate::mail::Mail;
+use futures_util::future::join_all;
 use serde_json::json;
 use sluice_core::port::adapter::Health as Answered;
 use sluice_core::port::authority::Patience;
@@ -12,13 +13,16 @@ use sluice_core::port::store::{Guard, Store, StoreError};
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_govern::account::{self, Name};
-use sluice_govern::registry::{Health, Kind, Phase, Row};
+use sluice_govern::registry::{Gateway, Health, Kind, Phase, Row};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// How often gateways are looked at.
 const PULSE_MS: u64 = 60_000;
+/// The same while one does not answer: whether it is gone is soon known.
+const DOUBT_MS: u64 = 5000;
 /// How long a gateway may take to say how it is.
 const PULSE_PATIENCE_MS: u64 = 5000;
 
@@ -27,10 +31,11 @@ impl Trust {
     pub(crate) async fn open(
         store: &dyn Store,
         source: PolicySource,
+        implied: Gateway,
         patience: Patience,
     ) -> Result<Result<Trust, RulesError>, StoreError> {
         let rows = store.registry(None).await?;
-        let rules = match Rules::read(&rows, &source, None) {
+        let rules = match Rules::read(&rows, &source, &implied, None) {
             Ok(rules) => rules,
             Err(error) => return Ok(Err(error)),
         };
@@ -41,6 +46,8 @@ impl Trust {
             waiters: super::Waiters::default(),
             recall: super::Recall::default(),
             source,
+            implied,
+            doubt: Notify::new(),
             refused: Mutex::default(),
             patience,
         };
@@ -153,11 +160,12 @@ impl Inner {
         let known = held(&self.trust.refused).clone().filter(|(epoch, _)| *epoch == rows.epoch);
         let read = match known {
             Some((_, error)) => Err(error),
-            None => Rules::read(&rows, &self.trust.source, Some(&before)),
+            None => Rules::read(&rows, &self.trust.source, &self.trust.implied, Some(&before)),
         };
         match read {
             Ok(rules) => {
                 *held(&self.trust.rules) = Arc::new(rules);
+                self.look_at_changed(&before);
                 let now_ms = self.clock.now_ms();
                 let counters = self.trust.standing_counters();
                 self.trust.refresh(&*self.store, counters, now_ms).await?;
@@ -222,20 +230,28 @@ impl Inner {
     pub(crate) async fn take_pulses(self: Arc<Self>) {
         loop {
             self.take_pulse().await;
+            let pause_ms = if self.trust.pulse.is_doubtful() { DOUBT_MS } else { PULSE_MS };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
-                () = tokio::time::sleep(Duration::from_millis(PULSE_MS)) => {}
+                () = self.trust.doubt.notified() => {}
+                () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
             }
         }
     }
 
     async fn take_pulse(self: &Arc<Self>) {
-        let rules = self.trust.rules();
+        let names = self.trust.rules().fabric.gateways.keys().cloned().collect();
+        self.look_at(names).await;
+    }
+
+    /// Looks at gateways, all at once: one that is gone holds up no other.
+    async fn look_at(self: &Arc<Self>, names: Vec<String>) {
+        let answers = join_all(names.iter().map(|name| self.pulse_of(name))).await;
         let mut changed = Vec::new();
-        for name in rules.fabric.gateways.keys() {
+        for (name, answer) in names.iter().zip(answers) {
             let now_ms = self.clock.now_ms();
-            let found = match self.pulse_of(name).await {
+            let found = match answer {
                 Some(found) => found,
                 None => match self.trust.pulse.heard(name, now_ms) {
                     Some(heard) => Some(heard),
@@ -251,15 +267,27 @@ impl Inner {
         self.tell_of_health(changed).await;
     }
 
+    /// Lets all gateways be looked at if some are new, or others than they were.
+    fn look_at_changed(self: &Arc<Self>, before: &Rules) {
+        let rules = self.trust.rules();
+        let gateways = rules.fabric.gateways.iter();
+        let changed = gateways.filter(|(name, row)| before.fabric.gateways.get(*name) != Some(row));
+        let changed: Vec<String> = changed.map(|(name, _)| name.clone()).collect();
+        if changed.is_empty() {
+            return;
+        }
+        self.trust.pulse.forget(&changed);
+        self.trust.doubt.notify_one();
+    }
+
     /// A gateway said how it is.
     pub(crate) async fn heard(self: &Arc<Self>, name: &str, health: Health) {
         let now_ms = self.clock.now_ms();
         self.trust.pulse.hear(name, health, now_ms);
         // One that can be asked is asked: what it says of itself comes second.
-        if self.pulse_of(name).await.is_none() {
-            let changed = self.note_health(name, Some(health), now_ms);
-            self.tell_of_health(changed.into_iter().collect()).await;
-        }
+        let found = self.pulse_of(name).await.unwrap_or(Some(health));
+        let changed = self.note_health(name, found, now_ms);
+        self.tell_of_health(changed.into_iter().collect()).await;
     }
 
     /// Notes how a gateway is; an entry for the audit if that is news.
@@ -294,7 +322,8 @@ impl Inner {
         let rules = self.trust.rules();
         let row = rules.fabric.gateways.get(name);
         let provider = row.map(|row| row.provider.as_str()).unwrap_or_default();
-        if provider.is_empty() {
+        // What is in this process and speaks to nothing is as well as the process.
+        if provider.is_empty() && row.is_none_or(|row| row.url.is_none()) {
             return Some(Some(Health::Healthy));
         }
         let adapter = self.agents.at(provider, row.map(|row| (name, row)))?;

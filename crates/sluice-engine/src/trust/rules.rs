@@ -3,7 +3,8 @@
 use crate::agents::LOCAL_GATEWAY;
 use sluice_core::port::ledger::Rows;
 use sluice_govern::policy::{DEFAULT, Policies};
-use sluice_govern::registry::{ANYTHING, Agent, Fabric, Gateway, PolicySet, policy_files};
+use sluice_govern::registry::{Agent, Fabric, Gateway, PolicySet, policy_files};
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// Where the rules come from.
@@ -27,14 +28,27 @@ pub(crate) struct Rules {
     pub(crate) policies: Arc<Policies>,
     /// What agents are that every setup has.
     pub(crate) plain: Agent,
+    /// Whether the gateway of this process is there without a row.
+    pub(crate) local: Local,
+}
+
+/// Whether the gateway of this process is there without a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Local {
+    /// It is.
+    Implied,
+    /// An operator set it up.
+    Registered,
 }
 
 impl Rules {
     /// Reads the rows. Rules that cannot be read are an error; `before` keeps
-    /// those that did not change.
+    /// those that did not change. `implied` is the gateway of this process where
+    /// no row says what it is.
     pub(crate) fn read(
         rows: &Rows,
         source: &PolicySource,
+        implied: &Gateway,
         before: Option<&Rules>,
     ) -> Result<Rules, RulesError> {
         let policies = match source {
@@ -42,14 +56,17 @@ impl Rules {
             PolicySource::Registry => from_rows(rows, before)?,
         };
         let mut fabric = Fabric::read(rows.epoch, &rows.rows);
-        // The gateway of this process is there without a row, and offers whatever
-        // its agents can do.
-        let local = Gateway { capabilities: vec![ANYTHING.to_owned()], ..Gateway::default() };
-        fabric.gateways.entry(LOCAL_GATEWAY.to_owned()).or_insert(local);
+        let local = match fabric.gateways.entry(LOCAL_GATEWAY.to_owned()) {
+            Entry::Occupied(_) => Local::Registered,
+            Entry::Vacant(entry) => {
+                entry.insert(implied.clone());
+                Local::Implied
+            }
+        };
         for (kind, name, why) in &fabric.broken {
             tracing::error!(kind = kind.as_str(), name, why, "a row cannot be read");
         }
-        Ok(Rules { fabric, policies, plain: Agent::default() })
+        Ok(Rules { fabric, policies, plain: Agent::default(), local })
     }
 }
 

@@ -1,8 +1,8 @@
 //! What one turn sees of it all.
 
 use super::Trust;
-use super::rules::Rules;
-use crate::agents::Agents;
+use super::rules::{Local, Rules};
+use crate::agents::{Agents, LOCAL_GATEWAY};
 use sluice_core::port::adapter::Quote;
 use sluice_core::port::authority::{Authority, Patience, Tally};
 use sluice_core::port::memo::Memo;
@@ -74,6 +74,16 @@ impl Authority for View<'_> {
 
     fn health(&self, gateway: &str) -> Health {
         self.trust.pulse.health(gateway)
+    }
+
+    fn serves(&self, agent: &str, gateway: &str) -> bool {
+        // An agent that is not there is refused as such, wherever it would work.
+        self.agent(agent).is_none()
+            || self.gateway(gateway).is_some_and(|row| self.agents.serves(agent, row))
+    }
+
+    fn is_implied(&self, gateway: &str) -> bool {
+        self.rules.local == Local::Implied && gateway == LOCAL_GATEWAY
     }
 
     fn count(&self, counter: Name<'_>) -> i64 {

@@ -4,7 +4,8 @@ use super::{Finding, Gate, Trial};
 use crate::case::Case;
 use crate::decision::Figure;
 use crate::facts::Subject;
-use crate::registry::{Health, Held};
+use crate::registry::{Gateway, Health, Held};
+use crate::route::is_elsewhere;
 
 pub(super) const GATE: Gate =
     Gate { name: "gateway_health", code: "gateway_unreachable", trial: Trial::Enforced, judge };
@@ -28,6 +29,9 @@ fn judge(case: &mut Case<'_>) -> Finding {
         let message = format!("there is no gateway {name}");
         return Finding::block(message, format!("register gateway {name}, or route elsewhere"));
     };
+    if let Some((message, hint)) = unfit(case, name, gateway) {
+        return Finding::block(message, hint);
+    }
     if gateway.paused {
         let message = format!("gateway {name} is paused");
         return Finding::block(message, format!("resume gateway {name}")).paused();
@@ -36,9 +40,31 @@ fn judge(case: &mut Case<'_>) -> Finding {
         Health::Healthy => Finding::pass(),
         Health::Degraded => Finding::warn(format!("gateway {name} is degraded")),
         Health::Offline => {
-            let hint = format!("bring gateway {name} back; the step waits for it");
+            let hint = format!("bring gateway {name} back; `sluice doctor` says what is wrong");
             Finding::block(format!("gateway {name} is offline"), hint).retryable()
         }
     };
     finding.figures([("gateway", name.into()), ("health", Figure::Word(place.health.as_str()))])
+}
+
+/// Why a gateway can never do the step's work, healthy or not, and what would help.
+/// Found before a person is asked to agree to it.
+fn unfit(case: &Case<'_>, name: &str, gateway: &Gateway) -> Option<(String, String)> {
+    let facts = case.facts;
+    // An agent that is not there is for the next gate to say.
+    let Subject::Agent(agent, Some(row)) = facts.subject else { return None };
+    if is_elsewhere(row, gateway) {
+        let message = format!("agent {agent} is native, and gateway {name} has a URL");
+        let hint = format!("route {agent} to a gateway without a URL, or make it `cloud`");
+        return Some((message, hint));
+    }
+    if facts.place.is_none_or(|place| place.serves) {
+        return None;
+    }
+    let message = format!("gateway {name} cannot do the work of agent {agent}");
+    let hint = match gateway.provider.as_str() {
+        "" => format!("set `provider` or `url` of gateway {name}, or route {agent} elsewhere"),
+        provider => format!("nothing here speaks to {provider}; route {agent} to another gateway"),
+    };
+    Some((message, hint))
 }

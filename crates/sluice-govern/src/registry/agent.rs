@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// How long a trial lasts unless it is extended: sixty days.
 pub const POC_MS: u64 = 60 * 24 * 60 * 60 * 1000;
 
+/// The execution target of agents that work in the engine's process alone.
+const NATIVE: &str = "native";
+
 /// Who does work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -37,7 +40,7 @@ pub struct Agent {
     /// What its gateway must offer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// `native` or `cloud`.
+    /// `native`: only gateways without a URL do its work. `cloud`: any may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_target: Option<String>,
     /// The gateway it is pinned to.
@@ -93,6 +96,12 @@ impl Default for Agent {
 }
 
 impl Agent {
+    /// Whether it works in the engine's process alone: no gateway with a URL does
+    /// its work.
+    pub fn is_native(&self) -> bool {
+        self.execution_target.as_deref() == Some(NATIVE)
+    }
+
     /// The phase at a time: a trial that has run out is over.
     pub fn phase_at(&self, now_ms: u64) -> Phase {
         match (self.phase, self.phase_since_ms) {

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 /// A capability that stands for all of them.
 pub const ANYTHING: &str = "*";
 
+/// What a gateway in this process can speak to. What one with a URL does is its
+/// bridge's to say: adapters there have names of their own.
+pub const PROVIDERS: [&str; 7] = ["anthropic", "google", "http", "mcp", "mock", "openai", "shell"];
+
 /// Where work is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

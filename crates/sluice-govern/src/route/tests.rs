@@ -31,15 +31,25 @@ fn want() -> Want<'static> {
         pin: None,
         capabilities: &[],
         run_gateway: None,
+        environments: &[],
+        trust_ceiling: u8::MAX,
         features: Features::default(),
     }
+}
+
+/// Everybody is served everywhere, and what is ill is said.
+fn sight<'a>(health: &'a dyn Fn(&str) -> Health) -> Sight<'a> {
+    Sight { health, serves: &|_| true, implied: &|_| false }
 }
 
 fn check(want: &Want<'_>, ill: &[(&str, Health)], expected: &Expect) {
     let health = |name: &str| {
         ill.iter().find(|(one, _)| *one == name).map_or(Health::Healthy, |(_, health)| *health)
     };
-    let route = route(&fabric(), &health, want);
+    shown_as(&route(&fabric(), &sight(&health), want), expected);
+}
+
+fn shown_as(route: &Route, expected: &Expect) {
     let mut text = format!("{:?} by {:?}\n", route.gateway.as_deref(), route.layer);
     for candidate in &route.candidates {
         let why = candidate.lost.as_deref().unwrap_or("taken");
@@ -79,11 +89,173 @@ fn a_step_that_needs_nothing_goes_to_its_runs_gateway() {
     );
     check(
         &want(),
-        &[("local", Health::Offline)],
+        &[],
         &expect![[r#"
         Some("local") by Default
     "#]],
     );
+}
+
+/// Two gateways of one provider, and others that do not stand in for them.
+fn pair() -> Fabric {
+    let gateway = |provider: &str, environment: &str, cost_rank| Gateway {
+        provider: provider.to_owned(),
+        environment: environment.to_owned(),
+        cost_rank,
+        ..Gateway::default()
+    };
+    let strict = Gateway { min_trust_level: 9, ..gateway("anthropic", "production", 0) };
+    let idle = Gateway { paused: true, ..gateway("anthropic", "production", 0) };
+    let gateways = [
+        ("main", gateway("anthropic", "production", 5)),
+        ("spare", gateway("anthropic", "production", 7)),
+        ("third", gateway("anthropic", "production", 9)),
+        ("bench", gateway("anthropic", "staging", 0)),
+        ("other", gateway("openai", "production", 0)),
+        ("strict", strict),
+        ("idle", idle),
+        ("local", gateway("anthropic", "production", 0)),
+    ];
+    let gateways = gateways.map(|(name, gateway)| (name.to_owned(), gateway)).into();
+    Fabric { gateways, ..Fabric::default() }
+}
+
+fn check_pair(want: &Want<'_>, offline: &[&str], expected: &Expect) {
+    let health =
+        |name: &str| if offline.contains(&name) { Health::Offline } else { Health::Healthy };
+    let sight = Sight {
+        health: &health,
+        serves: &|name| name != "third",
+        implied: &|name| name == "local",
+    };
+    shown_as(&route(&pair(), &sight, want), expected);
+}
+
+#[test]
+fn a_step_whose_gateway_is_offline_goes_to_one_that_stands_in_for_it() {
+    let agent = Agent::default();
+    let want = Want { row: Some(&agent), run_gateway: Some("main"), ..want() };
+    check_pair(
+        &want,
+        &["main"],
+        &expect![[r#"
+            Some("spare") by Health
+              spare: taken
+              bench: the step does not move to the environment staging
+              idle: it is offline or paused
+              other: its provider is openai, not anthropic
+              strict: it takes trust level 9, not 5
+              third: it cannot do the work of agent scribe
+              main: it is offline
+        "#]],
+    );
+    // Where nothing stands in, the step waits for its own.
+    check_pair(
+        &want,
+        &["main", "spare"],
+        &expect![[r#"
+            Some("main") by Default
+              main: taken
+              bench: the step does not move to the environment staging
+              idle: it is offline or paused
+              other: its provider is openai, not anthropic
+              spare: it is offline or paused
+              strict: it takes trust level 9, not 5
+              third: it cannot do the work of agent scribe
+        "#]],
+    );
+    // A role may name where its steps go.
+    let environments = list(&["production", "staging"]);
+    check_pair(
+        &Want { environments: &environments, ..want },
+        &["main"],
+        &expect![[r#"
+            Some("bench") by Health
+              bench: taken
+              idle: it is offline or paused
+              other: its provider is openai, not anthropic
+              strict: it takes trust level 9, not 5
+              third: it cannot do the work of agent scribe
+              main: it is offline
+              spare: cost rank 7 is above 0
+        "#]],
+    );
+    // A pin is a pin.
+    check_pair(
+        &Want { pin: Some("main"), ..want },
+        &["main"],
+        &expect![[r#"
+            Some("main") by Pinned
+        "#]],
+    );
+}
+
+#[test]
+fn a_gateway_that_cannot_do_the_agents_work_is_out() {
+    let fabric = fabric();
+    let served = |able: &'static [&'static str], want: &Want<'_>| {
+        let sight = Sight {
+            health: &|_| Health::Healthy,
+            serves: &|name| able.contains(&name),
+            implied: &|_| false,
+        };
+        route(&fabric, &sight, want)
+    };
+    let gpu = list(&["gpu"]);
+    shown_as(
+        &served(&["dear"], &Want { capabilities: &gpu, ..want() }),
+        &expect![[r#"
+            Some("dear") by Capabilities
+              dear: taken
+              cheap: it cannot do the work of agent scribe
+              local: it does not offer gpu
+              other: it cannot do the work of agent scribe
+        "#]],
+    );
+    // The default is no exception.
+    shown_as(
+        &served(&["dear"], &want()),
+        &expect![[r#"
+            Some("dear") by Capabilities
+              dear: taken
+              cheap: it cannot do the work of agent scribe
+              local: it cannot do the work of agent scribe
+              other: it cannot do the work of agent scribe
+        "#]],
+    );
+    shown_as(
+        &served(&[], &want()),
+        &expect![[r#"
+            None by Capabilities
+              cheap: it cannot do the work of agent scribe
+              dear: it cannot do the work of agent scribe
+              local: it cannot do the work of agent scribe
+              other: it cannot do the work of agent scribe
+        "#]],
+    );
+}
+
+#[test]
+fn a_native_agent_never_goes_to_a_gateway_with_a_url() {
+    let mut fabric = fabric();
+    let local = fabric.gateways.get_mut("local").expect("it is there");
+    local.url = Some("http://bridge.example".to_owned());
+    let agent = Agent { execution_target: Some("native".to_owned()), ..Agent::default() };
+    let healthy = |_: &str| Health::Healthy;
+    let native = Want { row: Some(&agent), ..want() };
+    shown_as(
+        &route(&fabric, &sight(&healthy), &native),
+        &expect![[r#"
+            Some("cheap") by Tie
+              cheap: taken
+              local: agent scribe works in the engine's process, and it has a URL
+              other: cheap comes first by name
+              dear: cost rank 5 is above 1
+        "#]],
+    );
+    let cloud = Agent { execution_target: Some("cloud".to_owned()), ..Agent::default() };
+    let cloud = Want { row: Some(&cloud), ..want() };
+    assert_eq!(route(&fabric, &sight(&healthy), &cloud).gateway.as_deref(), Some("local"));
 }
 
 #[test]
@@ -221,7 +393,8 @@ fn where_nothing_fits_the_route_leads_nowhere() {
 #[test]
 fn a_route_is_written_for_the_audit() {
     let gpu = list(&["gpu"]);
-    let route = route(&fabric(), &|_| Health::Healthy, &Want { capabilities: &gpu, ..want() });
+    let healthy = |_: &str| Health::Healthy;
+    let route = route(&fabric(), &sight(&healthy), &Want { capabilities: &gpu, ..want() });
     expect![[r#"{"gateway":"cheap","layer":"tie","candidates":[{"gateway":"cheap"},{"gateway":"local","lost":"it does not offer gpu"},{"gateway":"other","lost":"cheap comes first by name"},{"gateway":"dear","lost":"cost rank 5 is above 1"}]}"#]].assert_eq(&serde_json::to_string(&route).unwrap());
 }
 
@@ -243,7 +416,7 @@ proptest! {
         };
         let (gpu, run) = (list(&["gpu"]), default.map(|at| format!("g{at}")));
         let want = Want { capabilities: &gpu, run_gateway: run.as_deref(), ..want() };
-        let route = route(&fabric, &health, &want);
+        let route = route(&fabric, &sight(&health), &want);
         match &route.gateway {
             Some(name) => prop_assert!(fabric.gateways[name].capabilities == gpu),
             None => prop_assert!(offers.iter().all(|(able, ..)| !able)),

@@ -21,7 +21,7 @@ use sluice_govern::facts::{
     Asks, Cap, Facts, Granted, Inputs, Place, RunFacts, StepFacts, Subject, Verb, Worst,
 };
 use sluice_govern::registry::{Price, Role, TrustedContext};
-use sluice_govern::route::{DeployedOn, Features, Layer, Route, Want, route};
+use sluice_govern::route::{DeployedOn, Features, Layer, Route, Sight, Want, route};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -44,14 +44,19 @@ pub(super) struct Dossier {
 
 impl Turn<'_> {
     /// Gathers what the gates look at.
-    pub(super) fn dossier(&self, ready: &Ready, route: Option<&Route>, child: bool) -> Dossier {
+    pub(super) fn dossier(
+        &self,
+        ready: &Ready,
+        role: Option<Role>,
+        route: Option<&Route>,
+        child: bool,
+    ) -> Dossier {
         let at = ready.at;
         let step = self.run.step(at);
         let (run, name) = (self.run.id.to_string(), self.run.name(at));
         let agent_name = self.run.agent_of(at.step).unwrap_or_default();
         let agent = self.given.authority.agent(agent_name).filter(|_| !child);
         let gateway = route.and_then(|route| route.gateway.clone()).unwrap_or_default();
-        let role = self.role(at);
         let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
         let estimate = self.estimate(ready, model.as_deref(), &gateway, &name);
         let price = self.price(agent_name, &gateway, &name, model.as_deref()).cloned();
@@ -95,6 +100,7 @@ impl Turn<'_> {
                 name: &dossier.gateway,
                 gateway: authority.gateway(&dossier.gateway),
                 health: authority.health(&dossier.gateway),
+                serves: authority.serves(agent_name, &dossier.gateway),
             }),
             object: match &step.work {
                 Work::Workflow(work) => Some(&work.name),
@@ -151,7 +157,7 @@ impl Turn<'_> {
     }
 
     /// Where the step would go; none for a child run, which goes nowhere itself.
-    pub(super) fn route(&self, at: StepAt, child: bool) -> Option<Route> {
+    pub(super) fn route(&self, at: StepAt, role: Option<&Role>, child: bool) -> Option<Route> {
         if child {
             return None;
         }
@@ -172,9 +178,16 @@ impl Turn<'_> {
             pin: run.started.pins.get(name).map(String::as_str),
             capabilities: &run.step(at).capabilities,
             run_gateway: Some(&run.started.gateway),
+            environments: role.map_or(&[], |role| &role.allowed_environments),
+            trust_ceiling: run.started.trust_ceiling.unwrap_or(u8::MAX),
             features: Features { deployed_on: DeployedOn::Asked },
         };
-        Some(route(authority.fabric(), &|gateway| authority.health(gateway), &want))
+        let sight = Sight {
+            health: &|gateway| authority.health(gateway),
+            serves: &|gateway| authority.serves(name, gateway),
+            implied: &|gateway| authority.is_implied(gateway),
+        };
+        Some(route(authority.fabric(), &sight, &want))
     }
 
     fn granted_gateway(&self, at: StepAt) -> Option<String> {
@@ -185,7 +198,7 @@ impl Turn<'_> {
     }
 
     /// The bounds of the step's role: the workflow's and the registry's together.
-    fn role(&self, at: StepAt) -> Option<Role> {
+    pub(super) fn role(&self, at: StepAt) -> Option<Role> {
         let name = self.run.role_of(at.step)?;
         let written = self.run.definition.plan.roles.get(name).map(|role| Role {
             max_spend_cents: role.max_spend,

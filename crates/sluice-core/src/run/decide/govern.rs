@@ -27,8 +27,6 @@ use sluice_govern::facts::{Cap, Worst};
 use sluice_govern::registry::{Phase, Posture, Price};
 use std::sync::Arc;
 
-/// Agents whose work is done in this process, wherever their gateway is.
-const NATIVE: &str = "native";
 /// What a gateway offers that holds a request until it has the result.
 const SYNC: &str = "sync";
 
@@ -92,8 +90,9 @@ impl Turn<'_> {
 
     fn judge(&self, ready: &Ready) -> Judged {
         let child = matches!(self.run.step(ready.at).work, Work::Workflow(_));
-        let route = self.route(ready.at, child);
-        let dossier = self.dossier(ready, route.as_ref(), child);
+        let role = self.role(ready.at);
+        let route = self.route(ready.at, role.as_ref(), child);
+        let dossier = self.dossier(ready, role, route.as_ref(), child);
         let caps = self.caps(ready.at, &dossier, child);
         let facts = self.facts(ready, &dossier, caps, child);
         let authority = self.given.authority;
@@ -156,11 +155,6 @@ impl Turn<'_> {
         let Some(row) = authority.gateway(gateway).filter(|row| row.url.is_some()) else {
             return Path::Edge;
         };
-        let agent = self.run.agent_of(at.step).and_then(|name| authority.agent(name));
-        let target = agent.and_then(|agent| agent.execution_target.as_deref());
-        if target == Some(NATIVE) {
-            return Path::Edge;
-        }
         let soon = self.run.step(at).timeout_ms <= SYNC_MS_MAX;
         if soon && row.capabilities.iter().any(|one| one == SYNC) {
             Path::Sync

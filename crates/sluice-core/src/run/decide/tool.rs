@@ -241,7 +241,7 @@ impl Turn<'_> {
 
     fn judge_tool(&self, at: StepAt, wanted: &ToolUse) -> (Decision, Record) {
         let ready = self.in_hand(at);
-        let mut dossier = self.dossier(&ready, None, false);
+        let mut dossier = self.dossier(&ready, self.role(ready.at), None, false);
         dossier.grant = None;
         dossier.gateway = self.run.state(at).gateway.clone().unwrap_or_default();
         let inputs = match &wanted.input {

@@ -3,7 +3,7 @@
 use super::{Script, check};
 use crate::port::authority::desk::Desk;
 use expect_test::expect;
-use sluice_govern::registry::Gateway;
+use sluice_govern::registry::{Gateway, Health};
 
 fn elsewhere(capabilities: &'static [&'static str]) -> impl Fn(&mut Desk) {
     move |desk| {
@@ -72,14 +72,72 @@ fn a_gateway_that_answers_at_once_is_asked_to_where_there_is_time() {
             7 node.completed a {}
         "#]],
     );
+}
+
+#[test]
+fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
+    let native = |desk: &mut Desk| {
+        desk.agent_row("mock", |agent| agent.execution_target = Some("native".to_owned()));
+    };
     check(
-        Script::flow("steps: [{id: a, command: go}]").under(elsewhere(&["sync"])).under(|desk| {
-            desk.agent_row("mock", |agent| agent.execution_target = Some("native".to_owned()));
-        }),
+        Script::flow("steps: [{id: a, command: go}]").under(elsewhere(&["sync"])).under(native),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "block" "gateway_health"
+            4 node.failed a gateway_unreachable: no gateway offers what the step needs (look at the routing decision: it says why each gateway lost)
+            5 run.failed gateway_unreachable: `a` failed: no gateway offers what the step needs (look at the routing decision: it says why each gateway lost)
+        "#]],
+    );
+    // One without a URL does its work, in this process.
+    check(
+        Script::flow("steps: [{id: a, command: go}]")
+            .under(elsewhere(&["sync"]))
+            .under(native)
+            .under(|desk| {
+                desk.fabric.gateways.insert("near".to_owned(), Gateway::default());
+            })
+            .show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway)),
         expect![[r#"
             1 run.started
             2 node.queued a
             3 node.started a attempt=1 dispatch=1
+            goes to Some("near")
+        "#]],
+    );
+}
+
+#[test]
+fn a_step_whose_gateway_is_offline_goes_to_another_one() {
+    let two = |desk: &mut Desk| {
+        for name in ["local", "spare"] {
+            desk.fabric.gateways.insert(name.to_owned(), Gateway::default());
+        }
+        desk.health.insert("local".to_owned(), Health::Offline);
+    };
+    let goes = |script: Script| {
+        script.show(|world| format!("goes to {:?}", world.run.state(world.at("a")).gateway))
+    };
+    check(
+        goes(Script::flow("steps: [{id: a, command: go}]").under(two)),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            goes to Some("spare")
+        "#]],
+    );
+    // A step that is pinned waits for its gateway.
+    check(
+        goes(Script::flow("steps: [{id: a, command: go}]").under(two).under(|desk| {
+            desk.agent_row("mock", |agent| agent.gateway = Some("local".to_owned()));
+        })),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 governance.decided a "block" "gateway_health"
+            4 node.waiting a gate attempt=1 local gateway_unreachable delay=1026
+            goes to None
         "#]],
     );
 }

@@ -77,7 +77,7 @@ fn a_wait_ends_with_the_code_of_its_gate() {
             2 node.queued a
             3 governance.decided a "block" "gateway_health"
             4 node.waiting a gate attempt=1 local gateway_unreachable delay=1026
-            a is queued and waits for gate: gateway_unreachable: bring gateway local back; the step waits for it
+            a is queued and waits for gate: gateway_unreachable: bring gateway local back; `sluice doctor` says what is wrong
             after 1026ms
             5 governance.decided a "block" "gateway_health"
             6 node.waiting a gate attempt=1 local gateway_unreachable delay=2196
@@ -87,12 +87,12 @@ fn a_wait_ends_with_the_code_of_its_gate() {
             after 7975ms
             9 governance.decided a "block" "gateway_health"
             10 node.waiting a gate attempt=1 local gateway_unreachable delay=3592025
-            a is queued and waits for gate: gateway_unreachable: bring gateway local back; the step waits for it
+            a is queued and waits for gate: gateway_unreachable: bring gateway local back; `sluice doctor` says what is wrong
             after 1h
             11 governance.decided a "block" "gateway_health"
-            12 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; the step waits for it)
+            12 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
             13 node.failed b upstream_failure: Blocked by upstream failure
-            14 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; the step waits for it)
+            14 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
         "#]],
     );
     check(
@@ -157,8 +157,8 @@ fn patience_is_the_agents_own_if_it_has_one() {
             8 node.waiting a gate attempt=1 local gateway_unreachable delay=4753
             after 7975ms
             9 governance.decided a "block" "gateway_health"
-            10 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; the step waits for it)
-            11 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; the step waits for it)
+            10 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
+            11 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
         "#]],
         ),
         (
@@ -173,8 +173,8 @@ fn patience_is_the_agents_own_if_it_has_one() {
             6 node.waiting a gate attempt=1 local gateway_unreachable delay=1974
             after 3s
             7 governance.decided a "block" "gateway_health"
-            8 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; the step waits for it)
-            9 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; the step waits for it)
+            8 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
+            9 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
         "#]],
         ),
         (
@@ -195,8 +195,8 @@ fn patience_is_the_agents_own_if_it_has_one() {
             10 node.waiting a gate attempt=1 local gateway_unreachable delay=12025
             after 20s
             11 governance.decided a "block" "gateway_health"
-            12 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; the step waits for it)
-            13 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; the step waits for it)
+            12 node.failed a gateway_unreachable: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
+            13 run.failed gateway_unreachable: `a` failed: gateway local is offline (bring gateway local back; `sluice doctor` says what is wrong)
         "#]],
         ),
     ] {

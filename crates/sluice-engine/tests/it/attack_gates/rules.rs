@@ -137,6 +137,8 @@ async fn an_agent_that_is_gone_does_nothing() {
     let engine = metered(Arc::clone(&store), &meter, config()).await;
     let missing = engine.start(start(&ONE.replace("command", "agent: ghost, command"))).await;
     assert!(matches!(missing, Err(StartError::Agent(_))), "{missing:?}");
+    let house = json!({"provider": "mock", "default": true});
+    put(&*store, &[(Kind::Gateway, "house", house)]).await;
     put(&*store, &[(Kind::Agent, "ghost", json!({"status": "paused"}))]).await;
     a_while().await;
     let id = engine.start(start(&ONE.replace("command", "agent: ghost, command"))).await;

@@ -29,6 +29,15 @@ const CASES: &[(&str, &str, Change)] = &[
     ("gateway_health", "paused", |s| s.gateway().paused = true),
     ("gateway_health", "no such gateway", |s| s.gateway = Some(("moon".to_owned(), None))),
     ("gateway_health", "no route", |s| s.gateway = Some((String::new(), None))),
+    ("gateway_health", "a gateway of no provider", |s| s.serves = false),
+    ("gateway_health", "a gateway of a provider nobody here speaks to", |s| {
+        s.gateway().provider = "claude".to_owned();
+        s.serves = false;
+    }),
+    ("gateway_health", "a native agent and a gateway with a URL", |s| {
+        s.gateway().url = Some("http://bridge.example".to_owned());
+        on_row(s, |a| a.execution_target = Some("native".to_owned()));
+    }),
     ("gateway_health", "everything is stopped", |s| s.held = Held::Yes),
     ("gateway_health", "nowhere", |s| s.gateway = None),
     ("gateway_health", "nowhere, everything is stopped", |s| {
