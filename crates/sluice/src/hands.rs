@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// The agent that answers from a script.
 pub(crate) const MOCK: &str = "mock";
 
-/// The agents there are. A script answers instead of whoever gateways speak to.
+/// The agents of a run that is worked on here. A script replaces every model and
+/// gateway, and the shell in the steps it names: a test run calls nobody.
 pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
     let shell = ShellAdapter::new(Config::new(workspaces(data)));
     let Some(script) = script else {
@@ -32,17 +33,19 @@ pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
         .with_fallback(mock)
 }
 
-/// The agents of a server: the shell is there only if the operator says so.
+/// The agents of a server: the shell is there only if the operator says so. A script
+/// answers for gateways of the provider `mock` and for the agent `mock`; all other
+/// gateways are real.
 pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell, kit: Kit) -> Agents {
-    match (shell, script) {
-        (Shell::On, script) => agents(data, script, kit),
-        (Shell::Off, None) => gateways(Agents::new(), kit),
-        (Shell::Off, Some(script)) => {
-            let mock = Arc::new(MockAdapter::new(script));
-            let named = Agents::new().with(MOCK, Arc::clone(&mock) as Arc<dyn Adapter>);
-            named.with_fallback(mock)
-        }
+    let mut agents = Agents::new();
+    if shell == Shell::On {
+        let shell = ShellAdapter::new(Config::new(workspaces(data)));
+        agents = agents.with("shell", Arc::new(shell));
     }
+    if let Some(script) = script {
+        agents = agents.with(MOCK, Arc::new(MockAdapter::new(script)));
+    }
+    gateways(agents, kit)
 }
 
 /// Lets gateways be spoken to as their rows say.

@@ -9,7 +9,7 @@ pub(crate) struct Mcp {
     /// Do the work of runs here too, as `sluice serve` does; else they are only noted down
     #[arg(long)]
     pub(crate) work: bool,
-    /// Let a script answer instead of agents
+    /// Let a script answer for gateways with `provider: mock`, and for steps that name no agent
     #[arg(long, value_name = "FILE", requires = "work")]
     pub(crate) mock: Option<OsString>,
     /// Let steps run commands on this machine

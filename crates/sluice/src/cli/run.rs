@@ -74,7 +74,7 @@ impl Given {
 /// What every command that works on a run in this process takes.
 #[derive(Debug, Args)]
 pub(crate) struct Here {
-    /// Let a script answer instead of agents
+    /// Let a script answer for every agent and gateway: nothing is called
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
     /// Policies to run under, a file or a directory, instead of the registry's

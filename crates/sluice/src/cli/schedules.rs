@@ -59,7 +59,7 @@ pub(crate) struct Tick {
     /// Who does steps that name neither an agent nor a bound role
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Let a script answer instead of agents
+    /// Let a script answer for every agent and gateway: nothing is called
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
     /// Policies to run under, a file or a directory, instead of the registry's

@@ -13,7 +13,7 @@ pub(crate) struct Serve {
     /// Listen also where others reach it; have something in front that speaks TLS
     #[arg(long)]
     pub(crate) allow_remote: bool,
-    /// Let a script answer instead of agents
+    /// Let a script answer for gateways with `provider: mock`, and for steps that name no agent
     #[arg(long, value_name = "FILE")]
     pub(crate) mock: Option<OsString>,
     /// Let steps run commands on this machine
