@@ -1,7 +1,14 @@
-//! What the audit shows of a run's journal: one table.
+//! What the audit shows of a run's journal: one table, and what decisions imply.
 //!
 //! Facts of runs are not written twice. Who reads the audit reads entries, and
-//! beside them the events named here, each under a category and a type.
+//! beside them the events named here, each under a category and a type. A decision
+//! is up to three facts: that it was made, where it sent the step if there was a
+//! choice, and that it rejected the step for good.
+
+use serde_json::{Value, json};
+
+/// The event of a decision.
+const DECIDED: &str = "governance.decided";
 
 /// Events that are facts of the audit: category and type.
 const FACTS: &[(&str, &str, &str)] = &[
@@ -22,7 +29,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("node.blocked", "execution", "step_blocked"),
     ("node.invalidated", "execution", "step_invalidated"),
     ("budget.alert", "governance", "budget_alert"),
-    ("governance.decided", "governance", "dispatch_decided"),
+    (DECIDED, "governance", "dispatch_decided"),
     ("moderation.flagged", "governance", "content_flagged"),
     ("contract.violated", "governance", "contract_violated"),
     ("approval.requested", "governance", "approval_requested"),
@@ -45,6 +52,66 @@ pub fn fact(kind: &str) -> Option<(&'static str, &'static str)> {
     Some((category, what))
 }
 
+/// An event of a journal, as it was written.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'a> {
+    /// What it is.
+    pub kind: &'a str,
+    /// What it says.
+    pub payload: &'a Value,
+}
+
+/// A fact that follows from a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Implied {
+    /// Its category.
+    pub category: &'static str,
+    /// Its type.
+    pub what: &'static str,
+    /// What of the decision it rests on.
+    pub detail: Value,
+}
+
+/// What follows from a decision. `next` is what came of it: the next event of the
+/// same step in the same append.
+pub fn implied(event: Written<'_>, next: Option<Written<'_>>) -> Vec<Implied> {
+    if event.kind != DECIDED {
+        return Vec::new();
+    }
+    routed(event.payload).into_iter().chain(rejected(event.payload, next)).collect()
+}
+
+/// Where a step was sent, unless it went the usual way and nothing was compared.
+fn routed(decision: &Value) -> Option<Implied> {
+    let brief = || {
+        // In brief, the gateway stands among the facts alone.
+        let gateway = decision.pointer("/facts/what/gateway/name");
+        decision.get("layer").map(|layer| json!({"gateway": gateway, "layer": layer}))
+    };
+    let route = decision.get("route").cloned().or_else(brief)?;
+    let compared = route["candidates"].as_array().is_some_and(|all| !all.is_empty());
+    let usual = route["layer"] == "default" && !compared;
+    let (category, what) = ("routing", "step_routed");
+    (!usual).then_some(Implied { category, what, detail: route })
+}
+
+/// That a gate rejected something for good: nothing waits for it to change, and it
+/// is not only a dry run.
+fn rejected(decision: &Value, next: Option<Written<'_>>) -> Option<Implied> {
+    if decision["disposition"] != "block" {
+        return None;
+    }
+    let goes_on = next.is_some_and(|next| match next.kind {
+        "node.waiting" => true,
+        "node.skipped" => next.payload["cause"] == "advisory",
+        _ => false,
+    });
+    let by = &decision["blockedBy"];
+    let detail = json!({"gate": by["gate"], "code": by["code"], "retryable": by["retryable"]});
+    let (category, what) = ("governance", "safety_gate_rejected");
+    (!goes_on).then_some(Implied { category, what, detail })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +127,46 @@ mod tests {
         assert!(FACTS.iter().all(|(_, category, _)| CATEGORIES.contains(category)));
         assert_eq!(fact("node.log"), None);
         assert_eq!(fact("node.started"), Some(("execution", "step_dispatched")));
+    }
+
+    fn of(decision: &Value, next: Option<(&str, Value)>) -> Vec<(&'static str, &'static str)> {
+        let next = next.as_ref().map(|(kind, payload)| Written { kind, payload });
+        let found = implied(Written { kind: DECIDED, payload: decision }, next);
+        found.iter().map(|one| (one.category, one.what)).collect()
+    }
+
+    #[test]
+    fn a_route_that_was_chosen_is_a_fact_and_the_usual_way_is_none() {
+        let routed = [("routing", "step_routed")];
+        let plain = json!({"disposition": "allow", "layer": "default"});
+        assert_eq!(of(&plain, None), []);
+        let whole = json!({"disposition": "hold", "route": {"gateway": "a", "layer": "default"}});
+        assert_eq!(of(&whole, None), []);
+        let facts = json!({"what": {"gateway": {"name": "a"}}});
+        let pinned = json!({"disposition": "allow", "layer": "pinned", "facts": facts});
+        assert_eq!(of(&pinned, None), routed);
+        let found = implied(Written { kind: DECIDED, payload: &pinned }, None);
+        assert_eq!(found[0].detail, json!({"gateway": "a", "layer": "pinned"}));
+        // A step that waits for its own gateway was compared with others.
+        let candidates = json!([{"gateway": "a"}, {"gateway": "b", "lost": "it is offline"}]);
+        let route = json!({"gateway": "a", "layer": "default", "candidates": candidates});
+        assert_eq!(of(&json!({"disposition": "allow", "route": route}), None), routed);
+        assert_eq!(implied(Written { kind: "node.started", payload: &pinned }, None), []);
+    }
+
+    #[test]
+    fn a_gate_that_rejects_for_good_is_a_fact_and_one_that_is_waited_at_is_none() {
+        let by = json!({"gate": "policy_rules", "code": "policy_blocked", "retryable": false});
+        let block = json!({"disposition": "block", "blockedBy": by});
+        let rejected = [("governance", "safety_gate_rejected")];
+        assert_eq!(of(&block, Some(("node.failed", json!({})))), rejected);
+        assert_eq!(of(&block, Some(("node.skipped", json!({"cause": "failure"})))), rejected);
+        assert_eq!(of(&block, Some(("node.retried", json!({})))), rejected);
+        // A call of a tool is rejected on its own.
+        assert_eq!(of(&block, None), rejected);
+        assert_eq!(of(&block, Some(("node.waiting", json!({})))), []);
+        assert_eq!(of(&block, Some(("node.skipped", json!({"cause": "advisory"})))), []);
+        let found = implied(Written { kind: DECIDED, payload: &block }, None);
+        assert_eq!(found[0].detail, by);
     }
 }

@@ -4,16 +4,18 @@ use super::Difference;
 use crate::port::ledger::Entry;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use sluice_govern::registry::Kind;
 
 /// Longest text that is told whole, in bytes. Of a longer one the hash is told;
 /// the row itself stays in the history of the registry.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// An entry for each row that changes.
+/// An entry for each row that changes. What runs where, and who does it, is a
+/// category of its own.
 pub fn entries(differences: &[Difference], actor: &str, at_ms: u64) -> Vec<Entry> {
     let entry = |one: &Difference| Entry {
         at_ms,
-        category: "configuration",
+        category: if one.kind == Kind::Deployment { "deploy" } else { "configuration" },
         what: format!("{}_changed", one.kind.as_str()),
         actor: actor.to_owned(),
         resource_type: one.kind.as_str().to_owned(),

@@ -1,7 +1,7 @@
 //! What the audit shows: entries, and events that are facts of it.
 
 use serde_json::{Value, json};
-use sluice_core::evidence::audit;
+use sluice_core::evidence::audit::{self, Written};
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::journal::wire;
 use sluice_core::port::ledger::Recorded;
@@ -52,12 +52,15 @@ impl Fact {
     pub fn of_frame(run: RunId, frame: &Frame, after: u64) -> Vec<Fact> {
         let Ok(raw) = wire::raw(&frame.body) else { return Vec::new() };
         let (hashes, _) = frame.chain.as_chunks::<32>();
-        let events = (frame.first..).zip(&raw.events).enumerate();
-        let fact = |(place, (id, event)): (usize, (u64, &wire::RawEvent<'_>))| {
-            let (category, what) = audit::fact(event.kind)?;
-            let payload: Value = serde_json::from_str(event.payload).unwrap_or_default();
+        let mut facts = Vec::new();
+        for (place, (id, event)) in (frame.first..).zip(&raw.events).enumerate() {
+            let Some((category, what)) = audit::fact(event.kind) else { continue };
+            if id <= after {
+                continue;
+            }
+            let payload = read(event);
             let by = payload.get("by").or_else(|| payload.get("initiator"));
-            Some(Fact {
+            let fact = Fact {
                 at_ms: raw.at_ms,
                 category: category.to_owned(),
                 what: what.to_owned(),
@@ -66,10 +69,19 @@ impl Fact {
                 event: Some((id, hashes.get(place).map(|hash| Hash(*hash)))),
                 step: payload.get("nodeId").and_then(Value::as_str).map(str::to_owned),
                 detail: Value::Null,
-            })
-            .filter(|_| id > after)
-        };
-        events.filter_map(fact).collect()
+            };
+            let implied = implied(event, &payload, &raw.events[place + 1..]);
+            let also = implied.into_iter().map(|one| Fact {
+                category: one.category.to_owned(),
+                what: one.what.to_owned(),
+                detail: one.detail,
+                ..fact.clone()
+            });
+            let also: Vec<Fact> = also.collect();
+            facts.push(fact);
+            facts.extend(also);
+        }
+        facts
     }
 
     /// Whether it is of one of these categories; of any, if none is named.
@@ -94,4 +106,25 @@ impl Fact {
             "detail": self.detail,
         })
     }
+}
+
+/// What an event says. One whose payload was erased says nothing.
+fn read(event: &wire::RawEvent<'_>) -> Value {
+    serde_json::from_str(event.payload).unwrap_or_default()
+}
+
+/// What follows from a decision, given what came of it.
+fn implied(
+    event: &wire::RawEvent<'_>,
+    payload: &Value,
+    later: &[wire::RawEvent<'_>],
+) -> Vec<audit::Implied> {
+    if payload["disposition"].is_null() {
+        return Vec::new();
+    }
+    let same_step =
+        |(_, other): &(&wire::RawEvent<'_>, Value)| other["nodeId"] == payload["nodeId"];
+    let next = later.iter().map(|event| (event, read(event))).find(same_step);
+    let next = next.as_ref().map(|(event, payload)| Written { kind: event.kind, payload });
+    audit::implied(Written { kind: event.kind, payload }, next)
 }
