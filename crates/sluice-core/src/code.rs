@@ -150,6 +150,8 @@ codes! {
         UnknownRow = "unknown_row",
         /// Two rows of a setup claim what only one can have.
         ConflictingRows = "conflicting_rows",
+        /// A gateway in this process names a provider that there is not.
+        UnknownProvider = "unknown_provider",
 
         /// The arguments of a run do not fit their declarations.
         InvalidArgs = "invalid_args",
@@ -163,6 +165,8 @@ codes! {
         InputAlsoOutput = "input_also_output",
         /// A condition reads an output that its step does not declare.
         UndeclaredOutput = "undeclared_output",
+        /// An agent of a setup whose work no gateway could do.
+        AgentWithoutGateway = "agent_without_gateway",
         /// A declared role that no step uses.
         UnusedRole = "unused_role",
         /// A step without `on_failure` on the only path to a side effect.

@@ -2,12 +2,13 @@
 //!
 //! A file, a command or a request says what rows there should be. Here that
 //! becomes what is written: `settle` fills in what the author does not write,
-//! `faults` says what rows claim of each other that is not so, `diff` says what
-//! changes, and `entries` what the audit is told of it.
+//! `faults` says what rows claim of each other that is not so, `cautions` what is
+//! seldom meant, `diff` says what changes, and `entries` what the audit is told of it.
 //!
 //! INVARIANT: settling what was settled changes nothing, so that applying the
 //! same file twice writes nothing the second time.
 
+mod caution;
 mod diff;
 mod entry;
 mod fault;
@@ -16,6 +17,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+pub use caution::cautions;
 pub use diff::{Difference, FieldChange, diff};
 pub use entry::entries;
 pub use fault::{ALWAYS_THERE, RowFault, faults};

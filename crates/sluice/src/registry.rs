@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use sluice_core::rows::{Difference, FieldChange};
 use sluice_core::visible;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
-use sluice_server::service::registry::{self, Mode, Outcome, Wish};
+use sluice_server::service::registry::{self, Mode, Outcome, Warnings, Wish};
 
 /// The rows of a data directory that nobody may have made yet.
 pub(crate) async fn at_rest(data: &Data) -> anyhow::Result<Vec<Row>> {
@@ -69,7 +69,9 @@ pub(crate) async fn change_there(
     let tried = registry::change(&local, who, Mode::Look, wish).await;
     local.close().await;
     let tried = tried?;
-    let Outcome::Done { differences, .. } = &tried else { return tell(&tried, reader, out) };
+    let Outcome::Done { differences, warnings, .. } = &tried else {
+        return tell(&tried, reader, out);
+    };
     let (workflows, rest): (Vec<_>, Vec<_>) =
         differences.iter().partition(|one| one.kind == Kind::Workflow);
     let mut told: Vec<Value> = Vec::new();
@@ -100,7 +102,9 @@ pub(crate) async fn change_there(
         let gone = workflows.iter().filter(|one| one.after.is_none());
         told.extend(gone.map(|one| object(one)));
     }
-    say(&told, &done["epoch"], mode, reader, out)
+    warn(warnings, reader, out)?;
+    let epoch = &done["epoch"];
+    say(&Said { changes: &told, epoch, mode, warnings: warnings.shown() }, reader, out)
 }
 
 /// A version that is new, as it is handed over.
@@ -117,8 +121,10 @@ fn document(one: &Difference) -> Option<Value> {
 
 /// Tells what became of a change.
 pub(crate) fn tell(outcome: &Outcome, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
-    let (differences, epoch, mode) = match outcome {
-        Outcome::Done { differences, epoch, mode } => (differences, epoch, mode),
+    let (differences, epoch, mode, warnings) = match outcome {
+        Outcome::Done { differences, epoch, mode, warnings } => {
+            (differences, epoch, mode, warnings)
+        }
         Outcome::Refused(findings) => {
             for found in findings {
                 match reader {
@@ -129,31 +135,56 @@ pub(crate) fn tell(outcome: &Outcome, reader: Reader, out: &mut Out) -> anyhow::
             return Ok(Exit::Refused);
         }
     };
+    warn(warnings, reader, out)?;
     let changes: Vec<Value> = differences.iter().map(object).collect();
-    say(&changes, &json!(epoch), *mode, reader, out)
+    let epoch = json!(epoch);
+    let warnings = warnings.shown();
+    say(&Said { changes: &changes, epoch: &epoch, mode: *mode, warnings }, reader, out)
 }
 
 /// Tells what a server says became of a change.
 pub(crate) fn tell_there(done: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
     let changes = done["changes"].as_array().cloned().unwrap_or_default();
-    say(&changes, &done["epoch"], Mode::Write, reader, out)
+    let warnings = done["warnings"].as_array().cloned().unwrap_or_default();
+    let (epoch, mode) = (&done["epoch"], Mode::Write);
+    say(&Said { changes: &changes, epoch, mode, warnings }, reader, out)
+}
+
+/// Tells people what is allowed and seldom meant. Programs find it in the answer.
+fn warn(warnings: &Warnings, reader: Reader, out: &mut Out) -> anyhow::Result<()> {
+    if reader == Reader::Program {
+        return Ok(());
+    }
+    for found in &warnings.placed {
+        tell_people(&found.input, &found.diagnostics, out)?;
+    }
+    for one in &warnings.others {
+        let hint = one.hint.as_deref().unwrap_or_default();
+        out.note(&visible::line(&format!("warning[{}]: {} ({hint})", one.code, one.message)))?;
+    }
+    Ok(())
+}
+
+/// What became of a change.
+struct Said<'a> {
+    changes: &'a [Value],
+    epoch: &'a Value,
+    mode: Mode,
+    warnings: Vec<Value>,
 }
 
 /// Says what changed, or would.
-fn say(
-    changes: &[Value],
-    epoch: &Value,
-    mode: Mode,
-    reader: Reader,
-    out: &mut Out,
-) -> anyhow::Result<Exit> {
+fn say(said: &Said<'_>, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+    let Said { changes, epoch, mode, warnings } = said;
     if reader == Reader::Program {
-        let dry_run = mode == Mode::Look;
-        let answer = json!({"changes": changes, "epoch": epoch, "dry_run": dry_run});
+        let dry_run = *mode == Mode::Look;
+        let answer = json!({
+            "changes": changes, "epoch": epoch, "dry_run": dry_run, "warnings": warnings,
+        });
         out.json(Layout::Line, &answer)?;
         return Ok(Exit::Done);
     }
-    for one in changes {
+    for one in *changes {
         out.print(&format!("{}\n", visible::line(&line(one))))?;
     }
     match (changes.is_empty(), mode) {

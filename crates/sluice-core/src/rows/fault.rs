@@ -1,18 +1,33 @@
 //! What rows say of each other that is not so.
 
-use super::names;
+use super::{find, names};
 use crate::code::Code;
 use crate::doc::team;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
 use sluice_govern::registry::{
-    Agent, Deployment, Envelope, Gateway, Hook, Instruction, Kind, MemoryProfile, Row, Schedule,
-    Scope, Webhook, WorkflowVersion,
+    Agent, Deployment, Envelope, Gateway, Hook, Instruction, Kind, MemoryProfile, PROVIDERS, Row,
+    Schedule, Scope, Webhook, WorkflowVersion,
 };
+use sluice_govern::route::is_elsewhere;
 use std::collections::BTreeMap;
 
 /// Agents that need no row: every process has them.
 pub const ALWAYS_THERE: [&str; 2] = ["mock", "shell"];
+
+/// What people call providers who mean their models or their products.
+const PROVIDER_NICKNAMES: [(&str, &str); 10] = [
+    ("claude", "anthropic"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+    ("ollama", "openai"),
+    ("vllm", "openai"),
+    ("openrouter", "openai"),
+    ("gemini", "google"),
+    ("vertex", "google"),
+    ("webhook", "http"),
+    ("bash", "shell"),
+];
 
 /// Something a row says that is not so, whole as the rows are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +85,7 @@ impl Look<'_> {
         let Some(agent) = read::<Agent>(row) else { return };
         if let Some(gateway) = &agent.gateway {
             self.known(row, &["gateway"], Kind::Gateway, gateway);
+            self.near(row, &["execution_target"], (&row.name, &agent), gateway);
         }
         if let Some(memory) = &agent.memory {
             self.known(row, &["memory"], Kind::Memory, memory);
@@ -98,6 +114,50 @@ impl Look<'_> {
         for (at, agent) in gateway.agents.iter().enumerate() {
             self.known(row, &["agents", &at.to_string()], Kind::Agent, agent);
         }
+        self.provider(row, &gateway);
+    }
+
+    /// Notes a provider that nothing in this process speaks to. What a bridge calls
+    /// its adapters is its own affair.
+    fn provider(&mut self, row: &Row, gateway: &Gateway) {
+        let written = gateway.provider.as_str();
+        if gateway.url.is_some() || written.is_empty() || PROVIDERS.contains(&written) {
+            return;
+        }
+        let folded = written.to_ascii_lowercase();
+        let nickname = PROVIDER_NICKNAMES.iter().find(|(name, _)| folded.starts_with(name));
+        let near = nickname.map(|(_, meant)| *meant).or_else(|| suggest(written, PROVIDERS));
+        let all = PROVIDERS.join("`, `");
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`? Providers are `{all}`"),
+            None => format!("providers are `{all}`; for an adapter of a bridge, name its `url`"),
+        };
+        self.found.push(RowFault {
+            kind: row.kind,
+            name: row.name.clone(),
+            path: vec!["provider".to_owned()],
+            code: Code::UnknownProvider,
+            message: format!("there is no provider `{written}`"),
+            hint: Some(hint),
+        });
+    }
+
+    /// Notes a native agent that is pinned to a gateway with a URL.
+    fn near(&mut self, row: &Row, path: &[&str], (name, agent): (&str, &Agent), gateway: &str) {
+        let gateway_row = find(self.rows, Kind::Gateway, gateway).and_then(read::<Gateway>);
+        if !gateway_row.is_some_and(|gateway| is_elsewhere(agent, &gateway)) {
+            return;
+        }
+        self.found.push(RowFault {
+            kind: row.kind,
+            name: row.name.clone(),
+            path: path.iter().map(|part| (*part).to_owned()).collect(),
+            code: Code::ConflictingRows,
+            message: format!("agent `{name}` is native, and gateway `{gateway}` has a URL"),
+            hint: Some(format!(
+                "write `execution_target: cloud`, or pin `{name}` to a gateway without a URL"
+            )),
+        });
     }
 
     fn deployment(&mut self, row: &Row) {
@@ -109,8 +169,12 @@ impl Look<'_> {
             self.known(row, &["roles", role], Kind::Agent, agent);
         }
         for (agent, gateway) in &deployment.agent_gateways {
-            self.known(row, &["agent_gateways", agent], Kind::Agent, agent);
-            self.known(row, &["agent_gateways", agent], Kind::Gateway, gateway);
+            let path = ["agent_gateways", agent.as_str()];
+            self.known(row, &path, Kind::Agent, agent);
+            self.known(row, &path, Kind::Gateway, gateway);
+            if let Some(pinned) = find(self.rows, Kind::Agent, agent).and_then(read::<Agent>) {
+                self.near(row, &path, (agent, &pinned), gateway);
+            }
         }
     }
 
@@ -241,6 +305,6 @@ impl Look<'_> {
 }
 
 /// A row that cannot be read claims nothing.
-fn read<T: DeserializeOwned>(row: &Row) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(row: &Row) -> Option<T> {
     serde_json::from_value(row.body.clone()).ok()
 }

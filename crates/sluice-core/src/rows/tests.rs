@@ -118,10 +118,26 @@ fn the_audit_is_told_before_and_after_but_no_long_texts() {
     assert_eq!(found[0].detail["after"]["text"]["bytes"], 5000);
 }
 
+#[test]
+fn a_deployment_that_changes_is_told_in_its_own_category() {
+    let rows = [row(Kind::Deployment, "pay", json!({"workflow": "pay", "active": true}))];
+    let found = entries(&diff(&[], &rows), "ada", NOW);
+    assert_eq!((found[0].category, found[0].what.as_str()), ("deploy", "deployment_changed"));
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
 fn check_faults(rows: &[Row], expected: Expect) {
+    check_found(faults(rows), &expected);
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a snapshot is written where it is passed")]
+fn check_cautions(rows: &[Row], expected: Expect) {
+    check_found(cautions(rows), &expected);
+}
+
+fn check_found(found: Vec<RowFault>, expected: &Expect) {
     let mut out = String::new();
-    for one in faults(rows) {
+    for one in found {
         let (kind, path) = (one.kind.as_str(), one.path.join("."));
         writeln!(out, "{kind} {} {path} {}: {}", one.name, one.code, one.message).unwrap();
         if let Some(hint) = one.hint {
@@ -264,4 +280,102 @@ fn a_schedule_begins_with_its_times_and_when_it_is_turned_on() {
     assert_eq!(since(&settle(on, Some(&off), 50).unwrap()), 50);
     let moved = row(json!({"workflow": "w", "every": "1h", "time_zone": "Asia/Tokyo"}));
     assert_eq!(since(&settle(moved, Some(&first), 60).unwrap()), 60);
+}
+
+#[test]
+fn a_provider_that_there_is_not_is_refused_with_a_suggestion() {
+    check_faults(
+        &[
+            row(Kind::Gateway, "a", json!({"provider": "claude"})),
+            row(Kind::Gateway, "b", json!({"provider": "anthropc"})),
+            row(Kind::Gateway, "c", json!({"provider": "Gemini-2.5"})),
+            row(Kind::Gateway, "d", json!({"provider": "nonsense"})),
+            // A bridge has names of its own, and a gateway need not speak to anything.
+            row(Kind::Gateway, "e", json!({"provider": "echo", "url": "http://b.example"})),
+            row(Kind::Gateway, "f", json!({"provider": ""})),
+            row(Kind::Gateway, "g", json!({"provider": "mock"})),
+        ],
+        expect![[r#"
+            gateway a provider unknown_provider: there is no provider `claude`
+              did you mean `anthropic`? Providers are `anthropic`, `google`, `http`, `mcp`, `mock`, `openai`, `shell`
+            gateway b provider unknown_provider: there is no provider `anthropc`
+              did you mean `anthropic`? Providers are `anthropic`, `google`, `http`, `mcp`, `mock`, `openai`, `shell`
+            gateway c provider unknown_provider: there is no provider `Gemini-2.5`
+              did you mean `google`? Providers are `anthropic`, `google`, `http`, `mcp`, `mock`, `openai`, `shell`
+            gateway d provider unknown_provider: there is no provider `nonsense`
+              providers are `anthropic`, `google`, `http`, `mcp`, `mock`, `openai`, `shell`; for an adapter of a bridge, name its `url`
+        "#]],
+    );
+}
+
+#[test]
+fn a_native_agent_is_not_pinned_to_a_gateway_with_a_url() {
+    let far = row(Kind::Gateway, "far", json!({"url": "http://b.example"}));
+    let near = row(Kind::Gateway, "near", json!({}));
+    let deployed = |gateway: &str| {
+        let body = json!({"workflow": "pay", "active": true, "agent_gateways": {"own": gateway}});
+        row(Kind::Deployment, "pay", body)
+    };
+    let native = |name: &str, gateway: Option<&str>| {
+        row(Kind::Agent, name, json!({"execution_target": "native", "gateway": gateway}))
+    };
+    check_faults(
+        &[
+            far.clone(),
+            near.clone(),
+            native("own", None),
+            native("at", Some("far")),
+            deployed("far"),
+        ],
+        expect![[r#"
+            agent at execution_target conflicting_rows: agent `at` is native, and gateway `far` has a URL
+              write `execution_target: cloud`, or pin `at` to a gateway without a URL
+            deployment pay agent_gateways.own conflicting_rows: agent `own` is native, and gateway `far` has a URL
+              write `execution_target: cloud`, or pin `own` to a gateway without a URL
+        "#]],
+    );
+    let cloud = row(Kind::Agent, "sky", json!({"execution_target": "cloud", "gateway": "far"}));
+    check_faults(
+        &[far, near, native("own", None), native("at", Some("near")), cloud, deployed("near")],
+        expect![""],
+    );
+}
+
+#[test]
+fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
+    let agent = |name: &str, body: Value| row(Kind::Agent, name, body);
+    let gateway = |name: &str, body: Value| row(Kind::Gateway, name, body);
+    check_cautions(
+        &[agent("scribe", json!({})), agent("mock", json!({}))],
+        expect![[r#"
+            agent scribe  agent_without_gateway: no gateway can do the work of agent `scribe`: no gateway is registered
+              register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
+        "#]],
+    );
+    let rows = [
+        agent("finder", json!({"gateway": "house"})),
+        agent("seer", json!({"capabilities": ["vision"]})),
+        agent("native", json!({"execution_target": "native"})),
+        agent("left", json!({"status": "terminated"})),
+        agent("inner", json!({"gateway": "local"})),
+        gateway("house", json!({"capabilities": ["text"]})),
+        gateway("web", json!({"provider": "http", "agents": ["finder", "seer"]})),
+        gateway("far", json!({"url": "http://b.example"})),
+    ];
+    check_cautions(
+        &rows,
+        expect![[r#"
+            agent finder gateway agent_without_gateway: no gateway can do the work of agent `finder`: `house` has neither `provider` nor `url`
+              register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
+            agent seer  agent_without_gateway: no gateway can do the work of agent `seer`: `far` does not offer `vision`; `house` does not offer `vision`; `web` does not offer `vision`
+              register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
+            agent native  agent_without_gateway: no gateway can do the work of agent `native`: `far` has a URL, and the agent is native; `house` has neither `provider` nor `url`; `web` does not name it in `agents`
+              register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
+            agent inner gateway agent_without_gateway: no gateway can do the work of agent `inner`: `local` has no row, and only `mock` and `shell` work without one
+              register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
+        "#]],
+    );
+    let served = gateway("claude", json!({"provider": "anthropic", "capabilities": ["vision"]}));
+    let rows = [agent("seer", json!({"capabilities": ["vision"]})), served];
+    check_cautions(&rows, expect![""]);
 }

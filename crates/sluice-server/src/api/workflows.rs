@@ -233,7 +233,7 @@ pub(super) fn told(outcome: &Outcome) -> Result<Value, Refused> {
                 findings.iter().flat_map(|found| found.diagnostics.clone()).collect();
             Err(refused_document(&all))
         }
-        Outcome::Done { differences, epoch, mode } => {
+        Outcome::Done { differences, epoch, mode, warnings } => {
             let changes: Vec<Value> = differences
                 .iter()
                 .map(|one| {
@@ -245,7 +245,11 @@ pub(super) fn told(outcome: &Outcome) -> Result<Value, Refused> {
                     })
                 })
                 .collect();
-            Ok(json!({"changes": changes, "epoch": epoch, "dry_run": *mode == Mode::Look}))
+            let dry_run = *mode == Mode::Look;
+            let warnings = warnings.shown();
+            Ok(json!({
+                "changes": changes, "epoch": epoch, "dry_run": dry_run, "warnings": warnings,
+            }))
         }
     }
 }

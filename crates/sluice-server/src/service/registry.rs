@@ -12,7 +12,7 @@ use crate::refused::{
     VERSION_TAKEN,
 };
 use crate::webhooks::begin;
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Change, Changed, Entry, Rows};
@@ -81,9 +81,42 @@ pub enum Outcome {
         epoch: u64,
         /// Whether it was written.
         mode: Mode,
+        /// What is allowed, and seldom meant.
+        warnings: Warnings,
     },
     /// The documents are refused.
     Refused(Vec<Findings>),
+}
+
+/// What a change says that is allowed, and seldom meant.
+#[derive(Debug, Default)]
+pub struct Warnings {
+    /// Those that stand in the documents of the change.
+    pub placed: Vec<Findings>,
+    /// Those of other rows.
+    pub others: Vec<RowFault>,
+}
+
+impl Warnings {
+    /// What the rows say after a change that they did not say before.
+    fn new(there: &[Row], after: &[Row], wish: &impl Wish) -> Warnings {
+        let known = rows::cautions(there);
+        let mut found = rows::cautions(after);
+        found.retain(|one| !known.contains(one));
+        let (placed, others) = wish.place(found);
+        Warnings { placed, others }
+    }
+
+    /// All of them in the words of an API.
+    pub fn shown(&self) -> Vec<Value> {
+        let placed = self.placed.iter().flat_map(|found| &found.diagnostics).map(
+            |one| json!({"code": one.code.as_str(), "message": one.message, "hint": one.hint}),
+        );
+        let others = self.others.iter().map(
+            |one| json!({"code": one.code.as_str(), "message": one.message, "hint": one.hint}),
+        );
+        placed.chain(others).collect()
+    }
 }
 
 /// The time.
@@ -119,12 +152,14 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
             return Ok(Outcome::Refused(findings));
         }
         if differences.is_empty() {
-            return Ok(Outcome::Done { differences, epoch: there.epoch, mode });
+            let warnings = Warnings::default();
+            return Ok(Outcome::Done { differences, epoch: there.epoch, mode, warnings });
         }
+        let warnings = Warnings::new(&there.rows, &after, wish);
         policies::usable(&there.rows, &after)?;
         permitted(service, &there.rows, &differences, who).await?;
         if mode == Mode::Look {
-            return Ok(Outcome::Done { differences, epoch: there.epoch, mode });
+            return Ok(Outcome::Done { differences, epoch: there.epoch, mode, warnings });
         }
         let feed_end = service.store.feed_end().await?;
         if let Some(epoch) = write(service, &there, &differences, who).await? {
@@ -134,7 +169,7 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
             if let Err(error) = begin::follow(store, before, &after, feed_end).await {
                 tracing::warn!(%error, "webhooks could not be told where they begin");
             }
-            return Ok(Outcome::Done { differences, epoch, mode });
+            return Ok(Outcome::Done { differences, epoch, mode, warnings });
         }
     }
     let message = "others kept changing the registry at the same time";

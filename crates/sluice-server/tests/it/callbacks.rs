@@ -20,7 +20,7 @@ async fn gateways(world: &World, side: &Side) -> [Gateway; 2] {
     let mut made = Vec::new();
     for name in ["near", "far"] {
         let put = Ask::new("PUT", &format!("/api/v1/gateways/{name}"));
-        let row = json!({"provider": "away"});
+        let row = json!({"provider": "away", "url": "https://away.example"});
         world.done(200, &put.json(&row).bearer(side.admin())).await;
         let path = format!("/api/v1/gateways/{name}/token");
         let token = world.done(201, &Ask::post(&path, &json!({})).bearer(side.admin())).await;
@@ -222,7 +222,8 @@ async fn an_old_gateway_may_leave_out_the_dispatch_if_its_row_says_so() {
     let bare = json!({"run_id": run, "step_id": "one", "status": "completed", "cost": 0.25});
     assert_eq!(told(&world, &ask(&bare, Some(&near.token), None)).await.0, 403);
     for gateway in ["near", "far"] {
-        let row = json!({"provider": "away", "legacy_callback": true});
+        let row = json!({"provider": "away", "url": "https://away.example",
+            "legacy_callback": true});
         let put = Ask::new("PUT", &format!("/api/v1/gateways/{gateway}")).json(&row);
         world.done(200, &put.bearer(alfa.admin())).await;
     }

@@ -16,6 +16,7 @@ mod heartbeat;
 mod matrix;
 mod pages;
 mod place;
+mod providers;
 mod spelling;
 mod sse;
 mod state;

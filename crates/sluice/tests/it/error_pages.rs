@@ -5,7 +5,7 @@ use crate::session::root;
 use sluice_core::code::{Code, Severity};
 use sluice_core::doc::setup::Setup;
 use sluice_core::doc::{Format, Registry, check};
-use sluice_core::rows::faults;
+use sluice_core::rows::{cautions, faults};
 use sluice_core::run::command::Refusal;
 use std::collections::BTreeSet;
 
@@ -123,7 +123,10 @@ fn fault(code: Code, block: &Block, registry: &Registry) -> Option<String> {
         "lobsterx" => document(Format::Lobsterx),
         "lens" => document(Format::Lens),
         "setup" => match Setup::parse(&block.text) {
-            (Some(setup), _) => setup.place(faults(&setup.rows)).0,
+            (Some(setup), _) => {
+                let (faults, cautions) = (faults(&setup.rows), cautions(&setup.rows));
+                setup.place(faults.into_iter().chain(cautions).collect()).0
+            }
             (None, found) => found,
         },
         other => return Some(format!("unknown format `{other}`")),

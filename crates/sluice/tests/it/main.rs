@@ -31,6 +31,7 @@ mod processes;
 mod provenance;
 mod readme;
 mod replay;
+mod routing;
 mod rubbish;
 mod run;
 mod runs;

@@ -334,9 +334,11 @@ fn policies_say_who_may_change_rows() {
         &world,
         &["agents", "set", "scribe", "trust_level=5", "--as", "ada"],
         expect![[r#"
-        stdout:
-        + agent scribe
-        exit 0
-    "#]],
+            stderr:
+            warning[agent_without_gateway]: no gateway can do the work of agent `scribe`: no gateway is registered (register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`)
+            stdout:
+            + agent scribe
+            exit 0
+        "#]],
     );
 }

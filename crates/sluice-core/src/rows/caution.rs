@@ -1,0 +1,85 @@
+//! What rows say that is allowed, and seldom meant.
+
+use super::fault::{ALWAYS_THERE, RowFault, read};
+use crate::code::Code;
+use sluice_govern::registry::{ANYTHING, Agent, AgentStatus, Gateway, Kind, PROVIDERS, Row};
+use sluice_govern::route::is_elsewhere;
+use std::collections::BTreeMap;
+
+/// Gateways that are named in one message.
+const NAMED_MAX: usize = 3;
+
+/// Everything that the rows say that is seldom meant: agents whose work no gateway
+/// could do. A step of one is stopped by the first gate, so somebody should know
+/// before there is one.
+pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
+    let gateways: BTreeMap<&str, Gateway> = rows
+        .iter()
+        .filter(|row| row.kind == Kind::Gateway)
+        .filter_map(|row| Some((row.name.as_str(), read(row)?)))
+        .collect();
+    let agents = rows.iter().filter(|row| row.kind == Kind::Agent);
+    agents.filter_map(|row| idle(row, &gateways)).collect()
+}
+
+/// An agent whose work no gateway could do.
+fn idle(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
+    let agent: Agent = read(row)?;
+    let gone = matches!(agent.status, AgentStatus::Terminated | AgentStatus::Deprecated);
+    if gone || ALWAYS_THERE.contains(&row.name.as_str()) {
+        return None;
+    }
+    let pinned = agent.gateway.as_deref();
+    let looked_at = gateways.iter().filter(|(name, _)| pinned.is_none_or(|pin| pin == **name));
+    let mut reasons = Vec::new();
+    for (name, gateway) in looked_at {
+        reasons.push(format!("`{name}` {}", why_not(&row.name, &agent, gateway)?));
+    }
+    let more = reasons.len().saturating_sub(NAMED_MAX);
+    let mut reason =
+        reasons.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+    if reasons.is_empty() {
+        reason = match pinned {
+            Some(pin) => {
+                format!("`{pin}` has no row, and only `mock` and `shell` work without one")
+            }
+            None => "no gateway is registered".to_owned(),
+        };
+    } else if more > 0 {
+        reason.push_str(&format!("; and {more} more"));
+    }
+    Some(RowFault {
+        kind: Kind::Agent,
+        name: row.name.clone(),
+        path: pinned.map(|_| "gateway".to_owned()).into_iter().collect(),
+        code: Code::AgentWithoutGateway,
+        message: format!("no gateway can do the work of agent `{}`: {reason}", row.name),
+        hint: Some(
+            "register a gateway with a `provider`, such as `anthropic`, or with the `url` of a \
+             bridge; `provider: mock` answers from the script of `--mock`"
+                .to_owned(),
+        ),
+    })
+}
+
+/// Why a gateway could never do an agent's work; none if it could.
+fn why_not(name: &str, agent: &Agent, gateway: &Gateway) -> Option<String> {
+    let offered =
+        |one: &&String| gateway.capabilities.iter().any(|has| has == *one || has == ANYTHING);
+    if let Some(missing) = agent.capabilities.iter().find(|one| !offered(one)) {
+        return Some(format!("does not offer `{missing}`"));
+    }
+    if is_elsewhere(agent, gateway) {
+        return Some("has a URL, and the agent is native".to_owned());
+    }
+    if !gateway.agents.is_empty() && !gateway.agents.iter().any(|one| one == name) {
+        return Some("does not name it in `agents`".to_owned());
+    }
+    match (gateway.provider.as_str(), &gateway.url, &gateway.base_url) {
+        (_, Some(_), _) => None,
+        ("", None, _) => Some("has neither `provider` nor `url`".to_owned()),
+        ("http", None, None) => Some("has the provider `http` and no `base_url`".to_owned()),
+        (known, None, _) if PROVIDERS.contains(&known) => None,
+        (unknown, None, _) => Some(format!("has the unknown provider `{unknown}`")),
+    }
+}
