@@ -5,7 +5,8 @@
 //! dispatch again. Retrying is the core's business.
 
 use crate::directory::{Callbacks, Connection};
-use crate::limits::{CONNECT_MS, SYNC_MARGIN_MS};
+use crate::limits::{CONNECT_MS, HEALTH_MS, SYNC_MARGIN_MS};
+use crate::outbound::error::OutboundError;
 use crate::protocol::dispatch::DispatchBody;
 use crate::remote::exchange::{Exchange, Outcome};
 use crate::remote::{back, failed, result};
@@ -79,9 +80,17 @@ impl Adapter for HttpAdapter {
         Capabilities { streaming: false, tools: false, structured_output: true, cancel: true }
     }
 
-    /// Nobody says where it could be asked.
+    /// Whether something takes connections there: nobody says what could be asked
+    /// without doing work.
     fn health(&self) -> Later<'_, Health> {
-        Box::pin(std::future::ready(Health::Healthy))
+        Box::pin(async move {
+            let patience = Duration::from_millis(HEALTH_MS);
+            match self.wire.reach(&self.url, patience).await {
+                Ok(()) => Health::Healthy,
+                Err(OutboundError::Refused(_)) => Health::Degraded,
+                Err(_) => Health::Offline,
+            }
+        })
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {

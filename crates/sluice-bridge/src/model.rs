@@ -30,6 +30,7 @@ mod turn;
 use crate::directory::{Connection, Kit};
 use crate::limits::{COMPLAINT_READ_BYTES_MAX, DISPATCH_MS_MAX, HEALTH_MS};
 use crate::normalise::{object_in, object_of};
+use crate::outbound::error::OutboundError;
 use crate::outbound::{Redirects, Request as Outgoing};
 use crate::secret::Secret;
 use crate::secret::scrub::Scrub;
@@ -88,6 +89,16 @@ impl ModelAdapter {
             wire: Arc::clone(&kit.wire),
             toolbox: connection.tool_servers.iter().map(server).collect(),
         })
+    }
+
+    /// Where a provider of models is known to be.
+    pub fn home(provider: &str) -> Option<&'static str> {
+        match provider {
+            "openai" => Some(openai::HOME),
+            "anthropic" => Some(anthropic::HOME),
+            "google" => Some(google::HOME),
+            _ => None,
+        }
     }
 
     fn base(&self) -> &str {
@@ -187,6 +198,9 @@ impl ModelAdapter {
                 401 | 403 | 500.. => Health::Degraded,
                 _ => Health::Healthy,
             },
+            // What the guard does not let through is for the operator to open: a
+            // dispatch says how.
+            Err(OutboundError::Refused(_)) => Health::Degraded,
             Err(_) => Health::Offline,
         }
     }

@@ -29,8 +29,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
 use resolve::{Guard, Names, SystemNames};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 /// Whether one goes where an answer sends on to.
@@ -189,6 +191,25 @@ impl Outbound {
         Err(Refusal::Redirects.into())
     }
 
+    /// Whether something takes connections where a URL points to. Nothing is sent.
+    pub async fn reach(&self, url: &str, patience: Duration) -> Result<(), OutboundError> {
+        let url = parse(url)?;
+        let guard = self.judge(&url)?;
+        let connect = async {
+            let open = match Host::of(&url).ok_or(Refusal::NoUrl)? {
+                Host::Address(address) => vec![SocketAddr::new(address, guard.port)],
+                Host::Name(name) => guard.look_up(name).await?,
+            };
+            let stream = TcpStream::connect(open.as_slice()).await;
+            stream.map_err(|error| OutboundError::Unreachable(error.to_string())).map(|_| ())
+        };
+        let late = || format!("no connection within {} ms", patience.as_millis());
+        match timeout_at(Instant::now() + patience, connect).await {
+            Ok(reached) => reached,
+            Err(_) => Err(OutboundError::Unreachable(late())),
+        }
+    }
+
     async fn call(&self, hop: &Hop, until: Instant) -> Result<Response, OutboundError> {
         let guard = self.judge(&hop.url)?;
         let request = self
@@ -208,7 +229,8 @@ impl Outbound {
         if let Host::Address(address) = Host::of(url).ok_or(Refusal::NoUrl)?
             && let Some(why) = guard.closed(None, address)
         {
-            return Err(Refusal::Closed { host: address.to_string(), why });
+            let to = SocketAddr::new(address, port);
+            return Err(Refusal::closed(&address.to_string(), to, why));
         }
         Ok(guard)
     }

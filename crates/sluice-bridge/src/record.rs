@@ -21,6 +21,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A recording is not whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -133,6 +134,14 @@ impl Wire for RecordedWire {
         self.wire.is_live()
     }
 
+    fn reach<'a>(
+        &'a self,
+        url: &'a str,
+        patience: Duration,
+    ) -> Later<'a, Result<(), OutboundError>> {
+        self.wire.reach(url, patience)
+    }
+
     fn open<'a>(
         &'a self,
         place: Place<'a>,
@@ -217,7 +226,7 @@ impl Drop for Recorded {
 
 fn failure(error: &OutboundError) -> Failure {
     match error {
-        OutboundError::Unreachable => Failure::Unreachable,
+        OutboundError::Unreachable(why) => Failure::Unreached(why.clone()),
         OutboundError::Late => Failure::Late,
         OutboundError::Broken => Failure::Broken,
         OutboundError::TooLong(most) => Failure::TooLong(*most),

@@ -134,8 +134,10 @@ pub(crate) enum End {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Failure {
-    /// Nobody was there.
+    /// Nobody was there; recordings of earlier versions do not say why.
     Unreachable,
+    /// Nobody was there: why.
+    Unreached(String),
     /// It took too long.
     Late,
     /// It broke off.

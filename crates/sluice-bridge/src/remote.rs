@@ -16,6 +16,7 @@ use crate::limits::{
     HEALTH_TRY_MS, RECALL_TRIES, REMOTE_GRACE_MS, REMOTE_PAUSES_MS, SYNC_MARGIN_MS,
     SYNC_TIMEOUT_MS_MAX,
 };
+use crate::outbound::error::OutboundError;
 use crate::protocol::callback::{CallbackBody, Worked};
 use crate::protocol::dispatch::{DispatchBody, Return};
 use crate::protocol::{CANCEL_PATH, CancelBody, DISPATCH_PATH, HEALTH_PATH, SYNC_PATH};
@@ -323,7 +324,17 @@ impl Adapter for RemoteAdapter {
     }
 
     fn health(&self) -> Later<'_, Health> {
-        Box::pin(async move { self.ask_health().await.unwrap_or(Health::Offline) })
+        Box::pin(async move {
+            if let Some(health) = self.ask_health().await {
+                return health;
+            }
+            // What the guard does not let through is for the operator to open: a
+            // dispatch says how.
+            match self.wire.reach(&self.url, Duration::from_millis(HEALTH_TRY_MS)).await {
+                Err(OutboundError::Refused(_)) => Health::Degraded,
+                _ => Health::Offline,
+            }
+        })
     }
 
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {

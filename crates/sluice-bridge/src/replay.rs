@@ -255,7 +255,8 @@ impl Incoming for Replayed {
 
 fn error(failure: Failure) -> OutboundError {
     match failure {
-        Failure::Unreachable => OutboundError::Unreachable,
+        Failure::Unreachable => OutboundError::Unreachable("nobody was there".to_owned()),
+        Failure::Unreached(why) => OutboundError::Unreachable(why),
         Failure::Late => OutboundError::Late,
         Failure::Broken => OutboundError::Broken,
         Failure::TooLong(most) => OutboundError::TooLong(most),

@@ -7,6 +7,7 @@ use crate::outbound::{Outbound, Reply, Request};
 use reqwest::header::HeaderMap;
 use sluice_core::port::Later;
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// Which request of which dispatch: what a recording finds it by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,17 @@ pub trait Wire: Send + Sync + Debug {
         true
     }
 
+    /// Whether something takes connections where a URL points to. Where nobody is
+    /// really asked, everything does.
+    fn reach<'a>(
+        &'a self,
+        url: &'a str,
+        patience: Duration,
+    ) -> Later<'a, Result<(), OutboundError>> {
+        let _ = (url, patience);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Asks, and answers as soon as it is known what comes back. Dropping the
     /// answer closes the connection.
     fn open<'a>(
@@ -59,6 +71,14 @@ pub trait Incoming: Send {
 }
 
 impl Wire for Outbound {
+    fn reach<'a>(
+        &'a self,
+        url: &'a str,
+        patience: Duration,
+    ) -> Later<'a, Result<(), OutboundError>> {
+        Box::pin(Outbound::reach(self, url, patience))
+    }
+
     fn open<'a>(
         &'a self,
         _: Place<'a>,

@@ -19,10 +19,14 @@ use std::sync::Arc;
 /// A file that cannot be recorded to or replayed.
 const RECORDING_UNUSABLE: &str = "recording_unusable";
 
-/// Private places that may be called all the same.
+/// Private places that may be called all the same, as they were written.
+pub(crate) fn allowed_words() -> &'static [String] {
+    config::get().words(Name::OutboundAllow)
+}
+
+/// The same, read.
 pub(crate) fn allowed() -> Result<AllowList, Refused> {
-    let words = config::get().words(Name::OutboundAllow);
-    AllowList::parse(words.iter().map(String::as_str)).map_err(|error| {
+    AllowList::parse(allowed_words().iter().map(String::as_str)).map_err(|error| {
         let remedy = "`outbound.allow` lists hosts, addresses and networks such as `10.0.0.0/8`";
         Refused::new(config::CONFIG_INVALID, error.to_string(), remedy)
     })

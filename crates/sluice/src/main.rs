@@ -23,6 +23,7 @@ mod picture;
 mod place;
 mod policies;
 mod problem;
+mod reach;
 mod refused;
 mod registry;
 mod table;

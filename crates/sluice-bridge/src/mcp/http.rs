@@ -9,7 +9,7 @@ use super::stream::Events;
 use super::trouble::Trouble;
 use crate::limits::{MCP_CALLS_MAX, MCP_MESSAGE_BYTES_MAX, MCP_NOTE_MS};
 use crate::outbound::Request;
-use crate::outbound::error::OutboundError;
+use crate::outbound::error::{OutboundError, origin};
 use crate::secret::Secret;
 use crate::wire::{Incoming, Place, Wire};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -113,9 +113,10 @@ impl Link {
         let Address { url, wire, .. } = &self.address;
         let mut request = Request::post(url, body.into_bytes(), patience, MCP_MESSAGE_BYTES_MAX);
         request.headers = self.headers()?;
-        wire.open(place, &request).await.map_err(|error| match error {
-            OutboundError::Unreachable => Trouble::Lost("cannot be reached".to_owned()),
-            other => Trouble::Lost(other.to_string()),
+        let opened = wire.open(place, &request).await;
+        opened.map_err(|error| match origin(url) {
+            Some(origin) => Trouble::Lost(format!("at {origin} {error}")),
+            None => lost(&error),
         })
     }
 

@@ -18,7 +18,7 @@ use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::{Value, json};
 use sluice_core::port::adapter::CallError;
 
-const HOME: &str = "https://api.anthropic.com";
+pub(super) const HOME: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 /// The tool whose input is the answer.
 const ANSWER: &str = "answer";

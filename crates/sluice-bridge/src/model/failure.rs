@@ -4,7 +4,7 @@
 //! a person. What the provider said of it is shown, cut.
 
 use crate::limits::{COMPLAINT_BYTES_MAX, RETRY_AFTER_MS_MAX};
-use crate::outbound::error::OutboundError;
+use crate::outbound::error::{OutboundError, asked_at};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 use sluice_core::port::adapter::{CallError, CallErrorCode};
@@ -26,19 +26,19 @@ pub(super) fn invalid(message: impl Into<String>) -> CallError {
 }
 
 /// Nothing came of a request, or half of an answer.
-pub(super) fn of_outbound(trouble: &OutboundError) -> CallError {
+pub(super) fn of_outbound(trouble: &OutboundError, url: &str) -> CallError {
     let code = match trouble {
         OutboundError::Refused(_) => CallErrorCode::InvalidRequest,
         OutboundError::Late => CallErrorCode::Timeout,
-        OutboundError::Unreachable | OutboundError::Broken | OutboundError::TooLong(_) => {
+        OutboundError::Unreachable(_) | OutboundError::Broken | OutboundError::TooLong(_) => {
             CallErrorCode::ProviderError
         }
     };
-    error(code, format!("the provider {trouble}"))
+    error(code, format!("{} {trouble}", asked_at("the provider", url)))
 }
 
 /// An answer that is no 200.
-pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> CallError {
+pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], url: &str) -> CallError {
     let said: Option<Value> = serde_json::from_slice(body).ok();
     let complaint = said.as_ref().map(first_of);
     let code = complaint.and_then(|said| special(status, said)).unwrap_or(match status {
@@ -50,13 +50,17 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> CallEr
     });
     let text = complaint.and_then(message).map(str::to_owned);
     let text = text.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    let hint = if (300..400).contains(&status) { "; is its base URL right?" } else { "" };
+    let hint = match status {
+        300..400 => "; is its base URL right?",
+        404 | 405 if complaint.and_then(message).is_none() => "; is its base URL right?",
+        _ => "",
+    };
     let text = shown(&text);
     let said = if text.is_empty() { String::new() } else { format!(": {text}") };
     let wait = retry_after(headers).or_else(|| complaint.and_then(retry_delay));
     CallError {
         code,
-        message: format!("the provider answered {status}{said}{hint}"),
+        message: format!("{} answered {status}{said}{hint}", asked_at("the provider", url)),
         retry_after_ms: wait.map(|ms| ms.min(RETRY_AFTER_MS_MAX)),
     }
 }
@@ -82,7 +86,7 @@ pub(super) fn in_stream(said: &Value) -> Option<CallError> {
         "timeout_error" | "DEADLINE_EXCEEDED" => 504,
         _ => number.and_then(|number| u16::try_from(number).ok()).unwrap_or(500),
     };
-    let mut told = of_status(status, &HeaderMap::new(), said.to_string().as_bytes());
+    let mut told = of_status(status, &HeaderMap::new(), said.to_string().as_bytes(), "");
     let text = shown(message(said).unwrap_or("no reason given"));
     told.message = format!("the provider broke off: {text}");
     Some(told)

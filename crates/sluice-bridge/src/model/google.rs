@@ -15,7 +15,7 @@ use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::{Map, Value, json};
 use sluice_core::port::adapter::CallError;
 
-const HOME: &str = "https://generativelanguage.googleapis.com";
+pub(super) const HOME: &str = "https://generativelanguage.googleapis.com";
 
 /// The dialect.
 #[derive(Debug)]

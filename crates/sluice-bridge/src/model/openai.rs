@@ -16,7 +16,7 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue
 use serde_json::{Map, Value, json};
 use sluice_core::port::adapter::CallError;
 
-const HOME: &str = "https://api.openai.com/v1";
+pub(super) const HOME: &str = "https://api.openai.com/v1";
 
 /// What bounds an answer is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,7 +34,7 @@ impl ModelAdapter {
                 if !is_doubtful(&trouble) {
                     progress.turned_away();
                 }
-                return Err(of_outbound(&trouble));
+                return Err(of_outbound(&trouble, &request.url));
             }
         };
         if incoming.status() != 200 {
@@ -43,11 +43,12 @@ impl ModelAdapter {
                 progress.turned_away();
             }
             let body = complaint(incoming.as_mut()).await;
-            return Err(of_status(incoming.status(), incoming.headers(), &body));
+            let (status, headers) = (incoming.status(), incoming.headers());
+            return Err(of_status(status, headers, &body, &request.url));
         }
         is_stream(incoming.as_ref())?;
         let mut listener = self.dialect.listen(ask);
-        hear(job, incoming, listener.as_mut(), progress).await?;
+        hear(job, (incoming, &request.url), listener.as_mut(), progress).await?;
         progress.settle();
         Ok(listener)
     }
@@ -103,13 +104,13 @@ async fn complaint(incoming: &mut dyn Incoming) -> Vec<u8> {
 /// Hears an answer to its end.
 async fn hear(
     job: &Job<'_>,
-    mut incoming: Box<dyn Incoming>,
+    (mut incoming, url): (Box<dyn Incoming>, &str),
     listener: &mut dyn Listen,
     progress: &mut Progress,
 ) -> Result<(), CallError> {
     let mut reader = sse::Reader::new();
     let mut told = 0;
-    while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble))? {
+    while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble, url))? {
         let events = reader.take(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
         let draft = &mut progress.draft;
         // What came before trouble is told before it.

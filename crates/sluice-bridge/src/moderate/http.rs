@@ -9,7 +9,7 @@
 
 use crate::limits::{MODERATOR_ANSWER_MS, VERDICT_BYTES_MAX};
 use crate::outbound::allow::AllowList;
-use crate::outbound::error::OutboundError;
+use crate::outbound::error::{OutboundError, asked_at};
 use crate::outbound::{Outbound, Request};
 use crate::secret::Secret;
 use reqwest::Url;
@@ -90,7 +90,7 @@ impl HttpModerator {
         }
         let answer = self.outbound.send(&request).await.map_err(|error| match error {
             OutboundError::TooLong(most) => format!("the moderator's answer is over {most} bytes"),
-            other => format!("the moderator {other}"),
+            other => format!("{} {other}", asked_at("the moderator", &self.url)),
         })?;
         if answer.status != 200 {
             return Err(format!("the moderator answered {}", answer.status));

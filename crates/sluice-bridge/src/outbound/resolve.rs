@@ -50,21 +50,24 @@ impl Guard {
     }
 
     /// The addresses of a name that may be called.
-    async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, OutboundError> {
-        let found = self.names.addresses(name).await.map_err(|_| OutboundError::Unreachable)?;
+    pub(super) async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, OutboundError> {
+        let found = self.names.addresses(name).await;
+        let found = found.map_err(|error| OutboundError::Unreachable(error.to_string()))?;
         let mut first = None;
         let mut open = Vec::new();
         for address in found.into_iter().take(ADDRESSES_MAX) {
             match self.closed(Some(name), address) {
                 None => open.push(SocketAddr::new(address, self.port)),
-                Some(why) => first = first.or(Some(why)),
+                Some(why) => first = first.or(Some((address, why))),
             }
         }
         match first {
-            Some(why) if open.is_empty() => {
-                Err(Refusal::Closed { host: name.to_owned(), why }.into())
+            Some((address, why)) if open.is_empty() => {
+                Err(Refusal::closed(name, SocketAddr::new(address, self.port), why).into())
             }
-            _ if open.is_empty() => Err(OutboundError::Unreachable),
+            _ if open.is_empty() => {
+                Err(OutboundError::Unreachable(format!("`{name}` has no address")))
+            }
             _ => Ok(open),
         }
     }

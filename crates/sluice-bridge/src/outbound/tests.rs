@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// A server on a loopback address that answers each path by a rule, and keeps
 /// what it was sent.
 struct Server {
-    at: std::net::SocketAddr,
+    at: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
@@ -222,7 +222,7 @@ async fn a_name_that_points_inside_is_refused() {
     }
     let outbound = Outbound::with_names(AllowList::none(), Script::new(&[&[]]));
     let error = outbound.send(&get("http://rebind.example/")).await.expect_err("it is nowhere");
-    assert_eq!(error, OutboundError::Unreachable);
+    assert_eq!(error, OutboundError::Unreachable("`rebind.example` has no address".to_owned()));
 }
 
 /// Where an answer is open first and closed when it is asked for again, whoever
@@ -363,5 +363,71 @@ async fn answers_are_bounded_in_length_and_time() {
     let hasty = Request { patience: Duration::from_millis(100), ..get(&url) };
     assert_eq!(outbound.send(&hasty).await.expect_err("silence"), OutboundError::Late);
     drop(silent);
-    assert_eq!(outbound.send(&get(&url)).await.expect_err("nobody"), OutboundError::Unreachable);
+    let nobody = outbound.send(&get(&url)).await.expect_err("nobody");
+    assert!(matches!(&nobody, OutboundError::Unreachable(_)), "{nobody}");
+    assert!(nobody.to_string().contains("refused"), "{nobody}");
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_entry_that_would_open_it() {
+    let entry = |error: OutboundError| match error {
+        OutboundError::Refused(Refusal::Closed { allow, .. }) => allow,
+        other => panic!("{other}"),
+    };
+    let closed = Outbound::new(AllowList::none());
+    let told =
+        closed.send(&get("http://127.0.0.1:11434/v1/x?key=hunter2")).await.expect_err("closed");
+    assert_eq!(
+        told.to_string(),
+        "has a loopback address (`127.0.0.1`), which is not called unless the operator allows it: \
+         add `127.0.0.1:11434` to `allow` of `[outbound]` in sluice.toml, or to \
+         SLUICE_OUTBOUND_ALLOW"
+    );
+    for (address, url, expected) in [
+        ("10.0.0.7", "http://models.internal/", "models.internal:80"),
+        ("10.0.0.7", "https://models.internal:8443/", "models.internal:8443"),
+        // A name never opens where credentials are handed out.
+        ("169.254.169.254", "http://models.internal/", "169.254.169.254:80"),
+        ("fd00:ec2::254", "http://models.internal/", "[fd00:ec2::254]:80"),
+    ] {
+        let names = || Script::new(&[&[address]]);
+        let closed = Outbound::with_names(AllowList::none(), names());
+        let found = entry(closed.send(&get(url)).await.expect_err("closed"));
+        assert_eq!(found, expected);
+        // What is named is accepted, and opens it.
+        let open = Outbound::with_names(allowing(&[&found]), names());
+        assert_eq!(why(&open, url).await, None, "{found}");
+    }
+}
+
+#[tokio::test]
+async fn whether_something_listens_is_known_without_sending_anything() {
+    let patience = Duration::from_secs(2);
+    let server = Server::ok().await;
+    let outbound = Outbound::new(allowing(&["127.0.0.1"]));
+    assert_eq!(outbound.reach(&server.url("/x"), patience).await, Ok(()));
+    let closed = Outbound::new(AllowList::none()).reach(&server.url("/x"), patience).await;
+    assert!(matches!(closed, Err(OutboundError::Refused(Refusal::Closed { .. }))), "{closed:?}");
+    let gone = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+    let url = format!("http://{}/", gone.local_addr().expect("it is bound"));
+    drop(gone);
+    let gone = outbound.reach(&url, patience).await.expect_err("nobody listens");
+    assert!(gone.to_string().starts_with("cannot be reached: Connection refused"), "{gone}");
+    assert!(server.heard().is_empty());
+}
+
+#[test]
+fn an_origin_holds_no_secret() {
+    use super::error::origin;
+    for (url, expected) in [
+        (
+            "https://ada:hunter2@api.example/v1/hunter2?key=hunter2#hunter2",
+            Some("https://api.example"),
+        ),
+        ("http://127.0.0.1:11434/v1", Some("http://127.0.0.1:11434")),
+        ("http://[::1]:80/x", Some("http://[::1]")),
+        ("nonsense", None),
+    ] {
+        assert_eq!(origin(url).as_deref(), expected, "{url}");
+    }
 }

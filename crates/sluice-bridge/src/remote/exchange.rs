@@ -1,7 +1,7 @@
 //! One request to somebody who does work elsewhere, and what came of it.
 
 use crate::limits::{CALLBACK_BYTES_MAX, REFUSAL_BYTES_MAX, TITLE_BYTES_MAX};
-use crate::outbound::error::OutboundError;
+use crate::outbound::error::{OutboundError, asked_at};
 use crate::outbound::{Redirects, Request};
 use crate::secret::Secret;
 use crate::secret::scrub::Scrub;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) struct Exchange<'a> {
     pub(crate) wire: &'a dyn Wire,
     pub(crate) key: Option<&'a Secret>,
-    /// What it is called in messages.
+    /// What it is called in messages, which also say where it was asked.
     pub(crate) who: &'a str,
 }
 
@@ -69,20 +69,21 @@ impl Exchange<'_> {
         };
         let reply = match self.wire.open(place, &request).await {
             Ok(reply) => reply,
-            Err(error) => return self.no_reply(&error),
+            Err(error) => return no_reply(&asked_at(self.who, url), &error),
         };
         let status = reply.status();
         let headers = reply.headers().clone();
         match read(reply).await {
-            Ok(bytes) => self.judged(status, &headers, bytes),
+            Ok(bytes) => self.judged(url, status, &headers, bytes),
             // What was taken on is, whatever else was said.
             Err(_) if status == 202 => Outcome::Accepted,
             Err(OutboundError::TooLong(most)) => {
-                let message = format!("{} answers with more than {most} bytes", self.who);
+                let who = asked_at(self.who, url);
+                let message = format!("{who} answers with more than {most} bytes");
                 let answer = Answer::failed(CallErrorCode::ProviderError, message);
                 Outcome::Failed(Box::new(Reached::Maybe.paid(answer)))
             }
-            Err(error) => again(format!("{} {error}", self.who), Reached::Maybe),
+            Err(error) => again(format!("{} {error}", asked_at(self.who, url)), Reached::Maybe),
         }
     }
 
@@ -126,21 +127,7 @@ impl Exchange<'_> {
         Some(request.header(AUTHORIZATION, value))
     }
 
-    fn no_reply(&self, error: &OutboundError) -> Outcome {
-        let message = format!("{} {error}", self.who);
-        match error {
-            OutboundError::Refused(_) => {
-                let answer = Answer::failed(CallErrorCode::InvalidRequest, message);
-                Outcome::Failed(Box::new(answer))
-            }
-            OutboundError::Unreachable => again(message, Reached::No),
-            OutboundError::Late | OutboundError::Broken | OutboundError::TooLong(_) => {
-                again(message, Reached::Maybe)
-            }
-        }
-    }
-
-    fn judged(&self, status: u16, headers: &HeaderMap, bytes: Vec<u8>) -> Outcome {
+    fn judged(&self, url: &str, status: u16, headers: &HeaderMap, bytes: Vec<u8>) -> Outcome {
         let code = match status {
             202 => return Outcome::Accepted,
             200..300 => return Outcome::Result(bytes),
@@ -151,7 +138,7 @@ impl Exchange<'_> {
             _ => CallErrorCode::ProviderError,
         };
         let retry_after_ms = retry_after_ms(headers).filter(|_| status == 429);
-        let error = CallError { code, message: self.told(status, &bytes), retry_after_ms };
+        let error = CallError { code, message: self.told(url, status, &bytes), retry_after_ms };
         let text = self.body(&bytes);
         let answer = Box::new(Answer { error: Some(error), text, ..Answer::default() });
         if status >= 500 {
@@ -169,7 +156,7 @@ impl Exchange<'_> {
     }
 
     /// What was answered, as far as it says so itself. It may repeat what it was shown.
-    fn told(&self, status: u16, bytes: &[u8]) -> String {
+    fn told(&self, url: &str, status: u16, bytes: &[u8]) -> String {
         let said: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
         let title = said["title"].as_str().or(said["error"].as_str()).unwrap_or_default();
         let title = match Scrub::new(self.key) {
@@ -179,7 +166,21 @@ impl Exchange<'_> {
         let title: String = title.chars().filter(|c| !c.is_control()).collect();
         let title = &title[..title.floor_char_boundary(TITLE_BYTES_MAX)];
         let colon = if title.is_empty() { "" } else { ": " };
-        format!("{} answered {status}{colon}{title}", self.who)
+        format!("{} answered {status}{colon}{title}", asked_at(self.who, url))
+    }
+}
+
+fn no_reply(who: &str, error: &OutboundError) -> Outcome {
+    let message = format!("{who} {error}");
+    match error {
+        OutboundError::Refused(_) => {
+            let answer = Answer::failed(CallErrorCode::InvalidRequest, message);
+            Outcome::Failed(Box::new(answer))
+        }
+        OutboundError::Unreachable(_) => again(message, Reached::No),
+        OutboundError::Late | OutboundError::Broken | OutboundError::TooLong(_) => {
+            again(message, Reached::Maybe)
+        }
     }
 }
 

@@ -48,7 +48,9 @@ impl Wire for Provider {
         headers.insert("x-request-id", HeaderValue::from_static(KEY));
         let parts: Vec<Result<Vec<u8>, OutboundError>> = match request.url.as_str() {
             url if url.contains("unreachable") => {
-                return Box::pin(std::future::ready(Err(OutboundError::Unreachable)));
+                return Box::pin(std::future::ready(Err(OutboundError::Unreachable(
+                    "gone".to_owned(),
+                ))));
             }
             url if url.contains("break") => vec![Ok(b"a".to_vec()), Err(OutboundError::Broken)],
             url if url.contains("bytes") => vec![Ok(vec![0xff, 0]), Ok(b"text".to_vec())],

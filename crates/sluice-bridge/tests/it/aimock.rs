@@ -1,6 +1,6 @@
 //! A server that others wrote, in the formats of three providers on one port.
 
-use crate::listener::{Listener, PROVIDERS, adapter, answer, cost, person, request};
+use crate::listener::{Listener, PROVIDERS, adapter, answer, cost, person, request, unplaced};
 use serde_json::{Value, json};
 use sluice_core::port::adapter::{CallErrorCode, Request};
 use std::io::{BufRead as _, BufReader};
@@ -94,7 +94,7 @@ async fn a_limit_has_its_class_in_every_format() {
         let done = answer(adapter.as_ref(), &request("too often"), &Listener::default()).await;
         let error = done.error.as_ref().expect("it is too often");
         assert_eq!(
-            (error.code, error.message.as_str()),
+            (error.code, unplaced(&error.message).as_str()),
             (CallErrorCode::RateLimit, "the provider answered 429: slow down")
         );
         assert_eq!(error.retry_after_ms, Some(1_000), "{provider}");

@@ -182,3 +182,12 @@ pub(crate) async fn answer(adapter: &dyn Adapter, request: &Request, call: &dyn 
         Execution::Accepted => panic!("the result was to come at once"),
     }
 }
+
+/// An error without where it was asked: ports differ.
+pub(crate) fn unplaced(message: &str) -> String {
+    let Some((who, rest)) = message.split_once(" at http://127.0.0.1:") else {
+        return message.to_owned();
+    };
+    let told = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    format!("{who}{told}")
+}

@@ -4,6 +4,7 @@
 //! Every line that is not fine says what to do.
 
 mod data;
+mod gateways;
 mod rules;
 mod server;
 

@@ -10,6 +10,7 @@ use crate::cli::run::Data;
 use crate::desk;
 use crate::local::{self, Local};
 use crate::out::{Layout, Out};
+use crate::reach;
 use crate::table::Table;
 use serde_json::{Map, Value, json};
 use sluice_core::doc::setup::section;
@@ -97,7 +98,10 @@ pub(super) async fn list(kind: Kind, args: &List, out: &mut Out) -> anyhow::Resu
     let rows = all(&args.data).await?;
     let now_ms = now_ms();
     let rows = rows.iter().filter(|row| row.kind == kind);
-    let rows: Vec<Row> = rows.map(|row| at(row, now_ms)).collect();
+    let mut rows: Vec<Row> = rows.map(|row| at(row, now_ms)).collect();
+    if kind == Kind::Gateway {
+        reach::note(&mut rows).await?;
+    }
     match args.json.reader() {
         Reader::Program => {
             let data: Vec<Value> = rows.iter().map(object).collect();
@@ -116,8 +120,11 @@ pub(super) fn lens_at(row: &Row) -> Row {
 
 pub(super) async fn show(kind: Kind, args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let rows = all(&args.data).await?;
-    let row = registry::row(&rows, kind, &args.row.name)?;
-    tell(&at(row, now_ms()), args.json.reader(), out)?;
+    let mut row = at(registry::row(&rows, kind, &args.row.name)?, now_ms());
+    if kind == Kind::Gateway {
+        reach::note(std::slice::from_mut(&mut row)).await?;
+    }
+    tell(&row, args.json.reader(), out)?;
     Ok(Exit::Done)
 }
 

@@ -24,12 +24,12 @@ fn gateways_are_listed_with_what_is_special_about_them() {
         &world,
         &["gateways", "list"],
         expect![[r#"
-        stdout:
-        NAME  PROVIDER  ENVIRONMENT  LEAST TRUST  RANK  URL
-        far  local  7  0  https://far.example  paused
-        local  mock  local  1  0  default
-        exit 0
-    "#]],
+            stdout:
+            NAME  HEALTH  PROVIDER  ENVIRONMENT  LEAST TRUST  RANK  URL
+            far  offline  local  7  0  https://far.example  paused
+            local  healthy  mock  local  1  0  default
+            exit 0
+        "#]],
     );
     check(
         &world,

@@ -6,7 +6,7 @@ fn waits(headers: &[(&'static str, &str)], body: &str) -> Option<u64> {
     for (name, value) in headers {
         map.insert(*name, HeaderValue::from_str(value).unwrap());
     }
-    of_status(429, &map, body.as_bytes()).retry_after_ms
+    of_status(429, &map, body.as_bytes(), "").retry_after_ms
 }
 
 #[test]
@@ -32,14 +32,14 @@ fn how_long_to_wait_is_read_however_it_is_said() {
 #[test]
 fn a_key_that_gemini_does_not_know_is_about_who_we_are() {
     let body = r#"{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
-    assert_eq!(of_status(400, &HeaderMap::new(), body.as_bytes()).code, CallErrorCode::Auth);
+    assert_eq!(of_status(400, &HeaderMap::new(), body.as_bytes(), "").code, CallErrorCode::Auth);
 }
 
 #[test]
 fn an_overloaded_provider_asks_for_patience_whatever_its_status() {
     let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for status in [500, 503, 529] {
-        let told = of_status(status, &HeaderMap::new(), body.as_bytes());
+        let told = of_status(status, &HeaderMap::new(), body.as_bytes(), "");
         assert_eq!(told.code, CallErrorCode::RateLimit);
         assert_eq!(told.message, format!("the provider answered {status}: Overloaded"));
     }
@@ -48,7 +48,7 @@ fn an_overloaded_provider_asks_for_patience_whatever_its_status() {
 #[test]
 fn what_a_stranger_says_is_one_bounded_line() {
     let long = format!("a\r\nb\u{7}{}", "ß".repeat(10_000));
-    let told = of_status(500, &HeaderMap::new(), long.as_bytes()).message;
+    let told = of_status(500, &HeaderMap::new(), long.as_bytes(), "").message;
     assert!(told.starts_with("the provider answered 500: a  b ß"), "{}", &told[..60]);
     assert!(told.len() < COMPLAINT_BYTES_MAX + 100);
     for (body, expected) in [
@@ -59,8 +59,22 @@ fn what_a_stranger_says_is_one_bounded_line() {
         (r#"[{"error":{"message":"in a list"}}]"#, "the provider answered 502: in a list"),
         (r#"{"odd":1}"#, r#"the provider answered 502: {"odd":1}"#),
     ] {
-        assert_eq!(of_status(502, &HeaderMap::new(), body.as_bytes()).message, expected);
+        assert_eq!(of_status(502, &HeaderMap::new(), body.as_bytes(), "").message, expected);
     }
-    let invalid = of_status(502, &HeaderMap::new(), b"\xFF\xFE").message;
+    let invalid = of_status(502, &HeaderMap::new(), b"\xFF\xFE", "").message;
     assert_eq!(invalid, "the provider answered 502: \u{FFFD}\u{FFFD}");
+}
+
+#[test]
+fn an_error_says_where_it_was_asked_and_nothing_secret() {
+    let url = "https://ada:hunter2@api.example:8443/v1/messages?key=hunter2";
+    let told = of_status(401, &HeaderMap::new(), b"{\"error\": \"no\"}", url).message;
+    assert_eq!(told, "the provider at https://api.example:8443 answered 401: no");
+    let wrong = of_status(404, &HeaderMap::new(), b"<html>", url).message;
+    assert!(wrong.ends_with("; is its base URL right?"), "{wrong}");
+    let gone = OutboundError::Unreachable("Connection refused (os error 111)".to_owned());
+    assert_eq!(
+        of_outbound(&gone, url).message,
+        "the provider at https://api.example:8443 cannot be reached: Connection refused (os error 111)"
+    );
 }

@@ -37,7 +37,7 @@ impl Scene {
     }
 
     pub(super) fn unreachable() -> Scene {
-        Scene::fails(OutboundError::Unreachable)
+        Scene::fails(OutboundError::Unreachable("gone".to_owned()))
     }
 
     pub(super) fn header(mut self, name: &'static str, value: &str) -> Scene {

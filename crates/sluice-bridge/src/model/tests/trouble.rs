@@ -13,6 +13,9 @@ async fn plays(provider: &str, scene: Scene) -> Answer {
     answer(&Stage::new([scene]).adapter(provider), &asked, &Desk::default()).await
 }
 
+/// Who fails, and where.
+const ASKED: &str = "the provider at http://models.test";
+
 #[tokio::test]
 async fn a_status_has_a_class_and_what_was_turned_away_cost_nothing() {
     for (provider, _, _) in ALL {
@@ -35,7 +38,7 @@ async fn a_status_has_a_class_and_what_was_turned_away_cost_nothing() {
             let (told, message) = trouble_of(&done);
             assert_eq!(told, code, "{provider} {status}");
             assert!(
-                message.starts_with(&format!("the provider answered {status}: it says why")),
+                message.starts_with(&format!("{ASKED} answered {status}: it says why")),
                 "{message}"
             );
             assert!(!done.usage.unknown && done.usage.input_tokens == 0, "{provider} {status}");
@@ -57,7 +60,7 @@ async fn a_stream_that_ends_early_is_no_answer_wherever_it_ends() {
             let done = plays(provider, whole.clone().breaks_after(cut)).await;
             match &done.error {
                 Some(error) => {
-                    let expected = (ProviderError, "the provider broke off");
+                    let expected = (ProviderError, "the provider at http://models.test broke off");
                     assert_eq!((error.code, error.message.as_str()), expected, "{provider} {cut}");
                     let counted = done.usage.input_tokens == 100;
                     assert!(done.usage.unknown || counted, "{provider} at {cut}");
@@ -106,7 +109,7 @@ async fn what_is_no_stream_no_json_or_too_long_is_refused() {
 async fn what_the_way_out_says_has_a_class_too() {
     let closed = Refusal::Scheme("ftp".to_owned());
     for (trouble, code, unknown) in [
-        (OutboundError::Unreachable, ProviderError, false),
+        (OutboundError::Unreachable("gone".to_owned()), ProviderError, false),
         (OutboundError::Late, Timeout, true),
         (OutboundError::Broken, ProviderError, true),
         (OutboundError::Refused(closed), InvalidRequest, false),
@@ -144,7 +147,7 @@ async fn a_refusal_is_a_content_filter_and_what_it_took_is_counted() {
         ("anthropic", anthropic_refusal, "the provider did not answer: it refused"),
         ("google", google_prompt, "the provider did not answer: it blocked the prompt: SAFETY"),
         ("google", google_stop, "the provider did not answer: it stopped: SAFETY"),
-        ("openai", azure, "the provider answered 400: no"),
+        ("openai", azure, "the provider at http://models.test answered 400: no"),
     ] {
         let done = plays(provider, scene).await;
         assert_eq!(trouble_of(&done), (ContentFilter, message));

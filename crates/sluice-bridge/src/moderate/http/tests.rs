@@ -143,12 +143,16 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
 #[tokio::test]
 async fn silence_is_no_clearance() {
     let server = Server::answering("").await;
-    assert_eq!(server.says().await, unavailable("the moderator does not answer in time"));
+    let told = |server: &Server, why: &str| {
+        let origin = server.address.trim_end_matches("/judge");
+        unavailable(&format!("the moderator at {origin} {why}"))
+    };
+    assert_eq!(server.says().await, told(&server, "does not answer in time"));
     let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"flagged\":";
     let server = Server::answering(half).await;
     let Verdict::Unavailable(_) = server.says().await else { panic!("it was no answer") };
     let server = Server::answering("rubbish\r\n\r\n").await;
-    assert_eq!(server.says().await, unavailable("the moderator broke off"));
+    assert_eq!(server.says().await, told(&server, "broke off"));
 }
 
 #[tokio::test]
@@ -156,7 +160,9 @@ async fn nobody_there_is_no_clearance() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let address = format!("http://{}", listener.local_addr().expect("it is bound"));
     drop(listener);
-    assert_eq!(asks(&address).await, unavailable("the moderator cannot be reached"));
+    let Verdict::Unavailable(why) = asks(&address).await else { panic!("nobody is there") };
+    let expected = format!("the moderator at {address} cannot be reached: Connection refused");
+    assert!(why.starts_with(&expected), "{why}");
     // Plain text where a secret handshake is expected.
     let server = Server::json(r#"{"flagged": false}"#).await;
     let secure = server.address.replace("http://", "https://");

@@ -19,6 +19,7 @@ const fn columns(kind: Kind) -> &'static [(&'static str, &'static str)] {
             ("MODEL", "model"),
         ],
         Kind::Gateway => &[
+            ("HEALTH", "health"),
             ("PROVIDER", "provider"),
             ("ENVIRONMENT", "environment"),
             ("LEAST TRUST", "min_trust_level"),
