@@ -30,6 +30,8 @@ impl Run {
         let recovery = self.definition.plan.recovery.as_ref()?;
         let open = self.status == RunStatus::Failed
             && self.started.parent.is_none()
+            // A cancel is final.
+            && self.cancel_reason.is_none()
             && self.recoveries < recovery.max
             // One that stalled would stall again.
             && self.index.failed + self.index.cancelled > 0;

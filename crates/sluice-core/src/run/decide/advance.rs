@@ -244,7 +244,10 @@ impl Turn<'_> {
                 Event::RunCompleted { outputs: Arc::new(self.result()) }
             }
             _ => {
-                let (code, message) = self.first_failure();
+                let (code, mut message) = self.first_failure();
+                if let Some(reason) = &self.run.cancel_reason {
+                    message.push_str(&format!("; then the run was cancelled: {reason}"));
+                }
                 Event::RunFailed { code, message }
             }
         };
@@ -255,8 +258,9 @@ impl Turn<'_> {
     /// How a run whose steps are all settled has ended.
     fn verdict(&self) -> RunStatus {
         let index = &self.run.index;
+        // A cancel does not hide a failure that came before it.
         if self.run.status == RunStatus::Cancelling {
-            return RunStatus::Cancelled;
+            return if index.failed > 0 { RunStatus::Failed } else { RunStatus::Cancelled };
         }
         let plan = &self.run.definition.plan;
         let good = match plan.family {

@@ -3,6 +3,7 @@
 use super::Turn;
 use crate::code::Code;
 use crate::journal::event::{ApprovalResolved, Ending, Event, NodeEvent, Path, Resolution, StepAt};
+use crate::plan::policy::Family;
 use crate::port::adapter::Usage;
 use crate::run::command::{Command, Refusal};
 use crate::run::evolve::REASON_OPERATOR;
@@ -14,6 +15,7 @@ impl Turn<'_> {
     pub(super) fn cancel(&mut self, by: &str, reason: &str) -> Result<(), Refusal> {
         match self.run.status {
             RunStatus::Cancelling | RunStatus::Cancelled => return Ok(()),
+            RunStatus::Failed if self.run.cancel_reason.is_some() => return Ok(()),
             // One that would be taken up again by itself is kept from it.
             RunStatus::Failed if self.run.recovers_at_ms().is_some() => {}
             status if status.is_terminal() => return Err(Refusal::Ended(status)),
@@ -101,7 +103,10 @@ impl Turn<'_> {
         self.drop_question(at);
         let ending = Ending {
             code: Code::UpstreamFailure.to_string(),
-            message: "Blocked by upstream failure".to_owned(),
+            message: match self.run.definition.plan.family {
+                Family::Lobsterx => "Blocked by upstream failure".to_owned(),
+                Family::Lens => Code::UpstreamFailure.to_string(),
+            },
             violations: Arc::default(),
             attempts: self.run.state(at).attempt,
             usage: Usage::default(),

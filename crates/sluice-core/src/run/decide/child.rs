@@ -139,9 +139,11 @@ impl Turn<'_> {
         let Some((parent, _)) = self.run.started.parent.clone() else { return };
         let end = self.run.end.clone().expect("a run that has ended says how");
         let key = format!("child:{}:{}", self.run.id, self.run.version);
+        // A parent must not start a cancelled child again, even if the child had failed.
+        let cancelled = self.run.cancel_reason.is_some();
         let command = Command::ChildEnded {
             child: self.run.id,
-            status: self.run.status,
+            status: if cancelled { RunStatus::Cancelled } else { self.run.status },
             outputs: end.outputs.map(|outputs| (*outputs).clone()),
             error: end.error,
             origins: if self.run.status == RunStatus::Completed {

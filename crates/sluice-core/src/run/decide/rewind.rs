@@ -18,6 +18,9 @@ impl Turn<'_> {
         if matches!(self.run.status, RunStatus::Cancelling | RunStatus::Cancelled) {
             return Err(Refusal::Ended(self.run.status));
         }
+        if self.run.cancel_reason.is_some() {
+            return Err(Refusal::Ended(RunStatus::Cancelled));
+        }
         let touched = |state: &StepState| state.status != StepStatus::Pending;
         let back: Vec<u32> = (0u32..)
             .zip(&self.run.steps)
@@ -35,6 +38,9 @@ impl Turn<'_> {
     pub(super) fn retry(&mut self, by: &str) -> Result<(), Refusal> {
         if self.run.status != RunStatus::Failed {
             return Err(Refusal::NotFailed(self.run.status));
+        }
+        if self.run.cancel_reason.is_some() {
+            return Err(Refusal::NotFailed(RunStatus::Cancelled));
         }
         let back: Vec<u32> = with_dependents(self.run, failed(self.run)).into_iter().collect();
         self.go_back(by, REASON_RETRY, &back);

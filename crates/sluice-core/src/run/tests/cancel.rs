@@ -1,7 +1,7 @@
 //! Stopping a run for good.
 
 use super::{Script, check};
-use crate::port::adapter::CallErrorCode::{Cancelled, ProviderError};
+use crate::port::adapter::CallErrorCode::{Auth, Cancelled, ProviderError};
 use crate::run::command::Command;
 use crate::run::status::RunStatus;
 use expect_test::expect;
@@ -190,7 +190,58 @@ fn whatever_a_person_writes_is_only_a_reason() {
             .turn(move |_| Command::Cancel { by: "ada".to_owned(), reason: reason.clone() })
             .fail("b", Cancelled)
             .run();
-        assert_eq!((run.status, run.reopened), (RunStatus::Cancelled, 0));
+        assert_eq!((run.status, run.reopened), (RunStatus::Failed, 0));
         assert!(run.halted_by.is_some(), "the failure is still known");
     }
+}
+
+#[test]
+fn a_cancel_after_a_failure_ends_failed_and_stays_final() {
+    let lens = Script::lens(
+        "
+        recovery: {max: 3, after: 1s}
+        nodes: [{id: a, lens_id: l}, {id: b, lens_id: l}, {id: c, lens_id: l}]
+        edges: [{source_node_id: b, target_node_id: c}]
+        ",
+    );
+    check(
+        lens.fail("a", Auth)
+            .cancel()
+            .fail("b", Cancelled)
+            .cancel()
+            .retry()
+            .rewind(&[])
+            .advance("2s"),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.queued b
+            4 node.started a attempt=1 dispatch=1
+            5 node.started b attempt=1 dispatch=1
+            6 node.failed a auth: it broke
+            7 run.status.changed cancelling (not needed) by ada
+            8 node.cancelled c cancelled: not needed
+            9 node.cancelled b cancelled: not needed
+            10 run.failed auth: `a` failed: it broke; then the run was cancelled: not needed
+            refused: run_not_failed (only a run that failed can be retried; this one is cancelled)
+            refused: run_ended (the run is cancelled already)
+        "#]],
+    );
+    check(
+        Script::flow("steps: [{id: a, command: go}, {id: b, command: go}]")
+            .fail("a", Auth)
+            .cancel()
+            .fail("b", Cancelled),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.queued b
+            4 node.started a attempt=1 dispatch=1
+            5 node.started b attempt=1 dispatch=1
+            6 node.failed a auth: it broke
+            7 run.status.changed cancelling (not needed) by ada
+            8 node.cancelled b cancelled: not needed
+            9 run.failed auth: `a` failed: it broke; then the run was cancelled: not needed
+        "#]],
+    );
 }

@@ -50,7 +50,7 @@ fn a_failed_node_leaves_its_siblings_alone() {
             4 node.started a attempt=1 dispatch=1
             5 node.started b attempt=1 dispatch=1
             6 node.failed a auth: it broke
-            7 node.failed fails upstream_failure: Blocked by upstream failure
+            7 node.failed fails upstream_failure: upstream_failure
             8 node.queued runs
             9 node.skipped skips parent_failure: `a` failed
             10 node.skipped skips_too parent_failure: `skips` was skipped because of a failure
@@ -170,7 +170,7 @@ fn a_node_that_skips_on_failure_halts_nothing_when_its_parent_fails() {
             4 node.started a attempt=1 dispatch=1
             5 node.started c attempt=1 dispatch=1
             6 node.failed a auth: it broke
-            7 node.failed b upstream_failure: Blocked by upstream failure
+            7 node.failed b upstream_failure: upstream_failure
             8 node.completed c {"output":"C"}
             9 run.failed auth: `a` failed: it broke
         "#]],

@@ -129,8 +129,8 @@ fn a_run_that_is_cancelled_before_its_time_is_not_taken_up() {
             5 node.failed b upstream_failure: Blocked by upstream failure
             6 run.failed auth: `a` failed: it broke
             7 run.status.changed cancelling (not needed) by ada
-            8 run.cancelled not needed
-            status: cancelled
+            8 run.failed auth: `a` failed: it broke; then the run was cancelled: not needed
+            status: failed
         "#]],
     );
 }

@@ -7,7 +7,7 @@ pub(super) fn run_may(from: RunStatus, to: RunStatus) -> bool {
     match from {
         R::Queued => to != R::Recovered,
         R::Running | R::Paused => to != R::Queued,
-        R::Cancelling => matches!(to, R::Cancelled | R::TimedOut),
+        R::Cancelling => matches!(to, R::Cancelled | R::Failed | R::TimedOut),
         R::Recovered => to == R::Completed,
         R::Failed => matches!(to, R::Running | R::Cancelling),
         R::Completed | R::Cancelled | R::TimedOut => to == R::Running,
