@@ -233,21 +233,16 @@ impl Turn<'_> {
         sheets
     }
 
-    /// A member's profile binds the node. Whoever the owner chose in spite of it
-    /// is given the tools it may use, and no others.
+    /// A member's profile binds the node. An assignment overrides the tier, but
+    /// grants no tool: one that the profile forbids is a contradiction.
     fn of_member(&self, at: StepAt, member: &Member) -> Sheet {
         let assigned = self.run.steps[at.step as usize].assigned.as_ref();
         let chosen = assigned == Some(&Whom::Member(member.id.clone()));
-        let bounds = if chosen {
-            Bounds::default()
-        } else {
-            let allow = member.allow_tools.clone();
-            Bounds {
-                allow_tools: (!member.requires_approval).then_some(allow),
-                deny_tools: member.deny_tools.clone(),
-                tier: member.support_level.clone(),
-                ..Bounds::default()
-            }
+        let bounds = Bounds {
+            allow_tools: (!member.requires_approval).then(|| member.allow_tools.clone()),
+            deny_tools: member.deny_tools.clone(),
+            tier: member.support_level.clone().filter(|_| !chosen),
+            ..Bounds::default()
         };
         let source = format!("member {}", member.id);
         Sheet { number: number::TEAM, source, bounds, ..Sheet::default() }

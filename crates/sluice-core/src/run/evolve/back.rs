@@ -1,7 +1,8 @@
 //! Steps whose results no longer count.
 
 use super::add;
-use crate::journal::event::StepAt;
+use crate::code::Code;
+use crate::journal::event::{StepAt, Whom};
 use crate::run::state::{Past, Run, StepState};
 use crate::run::status::StepStatus;
 use crate::run::transition::allowed;
@@ -18,6 +19,12 @@ impl Run {
         let sources = std::mem::take(&mut self.state_mut(at).sources);
         self.untake(&sources);
         let state = self.state_mut(at);
+        // The agent chosen for the step keeps it, unless the choice was why it failed.
+        let misassigned = matches!(state.assigned, Some(Whom::Member(_)))
+            && state
+                .ending
+                .as_ref()
+                .is_some_and(|end| end.code == Code::LayerContradiction.as_str());
         debug_assert!(allowed(was, StepStatus::Pending), "{was} is invalidated");
         *state = StepState {
             generation: state.generation + 1,
@@ -25,8 +32,7 @@ impl Run {
             deltas: state.deltas,
             usage: std::mem::take(&mut state.usage),
             past: std::mem::take(&mut state.past),
-            // Whoever was chosen for it is still who does it.
-            assigned: state.assigned.take(),
+            assigned: state.assigned.take().filter(|_| !misassigned),
             ..StepState::default()
         };
         if settled {

@@ -267,7 +267,7 @@ fn what_a_members_profile_forbids_is_refused_when_the_step_names_it() {
 }
 
 #[test]
-fn whoever_the_owner_chose_is_given_only_what_it_may_use() {
+fn a_tool_that_the_assigned_member_may_not_use_is_a_contradiction() {
     check(
         Script::flow(
             "
@@ -276,6 +276,8 @@ fn whoever_the_owner_chose_is_given_only_what_it_may_use() {
             ",
         )
         .assign("a", "ada")
+        .retry()
+        .assign("a", "helper")
         .show(|world| format!("{:?}", world.run.request(world.at("a")).tools)),
         expect![[r#"
             1 run.started
@@ -284,8 +286,18 @@ fn whoever_the_owner_chose_is_given_only_what_it_may_use() {
             4 run.status.changed paused (approval)
             5 run.status.changed running (approval)
             6 node.queued a Member("ada")
-            7 node.started a attempt=1 dispatch=1
-            ["read"]
+            7 contract.violated a instructions tools.drop contradicts_layer, tools.write contradicts_layer
+            8 node.failed a layer_contradiction: tools.drop layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member ada) denies it; tools.write layer 7 (node: a) asks for the tool `write`, but layer 4 (team: member ada) allows only `read`, `drop`
+            9 run.failed layer_contradiction: `a` failed: tools.drop layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member ada) denies it; tools.write layer 7 (node: a) asks for the tool `write`, but layer 4 (team: member ada) allows only `read`, `drop`
+            10 run.status.changed running (retry) by ada
+            11 node.invalidated a
+            12 node.queued a
+            13 node.blocked a no_member_fits: no member fits: ada may not use `drop`, `write` (waits)
+            14 run.status.changed paused (approval)
+            15 run.status.changed running (approval)
+            16 node.queued a Agent("helper")
+            17 node.started a attempt=1 dispatch=1
+            ["read", "drop", "write"]
         "#]],
     );
 }

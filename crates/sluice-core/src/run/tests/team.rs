@@ -92,11 +92,17 @@ fn a_member_without_an_agent_is_its_roles_agent_or_the_runs() {
 #[test]
 fn a_step_that_nobody_fits_waits_until_somebody_is_chosen() {
     check(
-        with_team(
+        Script::flow(
             "
-      - {id: a, command: go, tools: [drop, read]}
-      - {id: b, command: go, tools: [read]}
-      - {id: then, command: go, depends_on: [a]}
+            team:
+              members:
+                - {id: ada, agent: one, role: reader, tool_profile: {allow_tools: [read]}}
+                - {id: eve, agent: two, is_active: false, tool_profile: {allow_tools: [read]}}
+            roles: {writer: {}}
+            steps:
+              - {id: a, command: go, role: writer, tools: [read]}
+              - {id: b, command: go, tools: [read]}
+              - {id: then, command: go, depends_on: [a]}
             ",
         )
         .show_wait("a")
@@ -170,7 +176,7 @@ fn an_agent_that_is_no_member_can_be_chosen_too() {
 fn instances_of_one_step_wait_together() {
     check(
         with_team("      - {id: a, command: 'go ${item}', tools: [drop], for_each: [1, 2]}")
-            .assign("a", "eve")
+            .assign("a", "helper")
             .complete("a[0]", json!({}))
             .complete("a[1]", json!({})),
         expect![[r#"
@@ -183,8 +189,8 @@ fn instances_of_one_step_wait_together() {
             7 node.blocked a[1] no_member_fits: no member fits: ada may not use `drop`; eve may not use `drop` (waits)
             8 run.status.changed paused (approval)
             9 run.status.changed running (approval)
-            10 node.queued a[0] Member("eve")
-            11 node.queued a[1] Member("eve")
+            10 node.queued a[0] Agent("helper")
+            11 node.queued a[1] Agent("helper")
             12 node.started a[0] attempt=1 dispatch=1
             13 node.started a[1] attempt=1 dispatch=1
             14 node.completed a[0] {}
@@ -246,18 +252,20 @@ fn a_cancel_and_a_rewind_reach_a_step_that_waits_for_somebody() {
     check(
         script().take_over().assign("a", "ada"),
         expect![[r#"
-        1 run.started
-        2 node.queued first
-        3 node.started first attempt=1 dispatch=1
-        4 node.completed first {}
-        5 node.queued a
-        6 node.blocked a no_member_fits: no member fits: ada may not use `drop`; eve may not use `drop` (waits)
-        7 run.status.changed paused (approval)
-        8 run.status.changed paused (taken_over)
-        9 run.status.changed running (approval)
-        10 node.queued a Member("ada")
-        11 node.started a attempt=1 dispatch=1
-    "#]],
+            1 run.started
+            2 node.queued first
+            3 node.started first attempt=1 dispatch=1
+            4 node.completed first {}
+            5 node.queued a
+            6 node.blocked a no_member_fits: no member fits: ada may not use `drop`; eve may not use `drop` (waits)
+            7 run.status.changed paused (approval)
+            8 run.status.changed paused (taken_over)
+            9 run.status.changed running (approval)
+            10 node.queued a Member("ada")
+            11 contract.violated a instructions tools.drop contradicts_layer
+            12 node.failed a layer_contradiction: tools.drop layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member ada) allows only `read`
+            13 run.failed layer_contradiction: `a` failed: tools.drop layer 7 (node: a) asks for the tool `drop`, but layer 4 (team: member ada) allows only `read`
+        "#]],
     );
 }
 
