@@ -45,6 +45,9 @@ pub struct Plan {
     /// Groups of steps, for people; they order nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
+    /// The model of steps that name none, unless the caller names another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_model: Option<String>,
     /// Most money the whole run may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,

@@ -10,7 +10,6 @@ use crate::take::AGAIN_MS;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
 use sluice_core::journal::event::StepAt;
-use sluice_core::limits::RECURSION_DEPTH_MAX;
 use sluice_core::money::Money;
 use sluice_core::port::store::{Filter, Hash, Letter, StoreError};
 use sluice_core::run::command::Command;
@@ -38,6 +37,8 @@ pub(crate) struct ChildRequest {
     trace: Option<TraceParent>,
     initiator: String,
     default_agent: Option<String>,
+    default_model: Option<String>,
+    recursion_depth_max: Option<u32>,
     role_bindings: BTreeMap<String, String>,
     posture: Posture,
     trust_ceiling: Option<u8>,
@@ -58,6 +59,8 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         trace: cause(run, at),
         initiator: started.initiator.clone(),
         default_agent: started.default_agent.clone(),
+        default_model: started.default_model.clone(),
+        recursion_depth_max: started.recursion_depth_max,
         role_bindings: started.role_bindings.clone(),
         posture: started.posture,
         trust_ceiling: started.trust_ceiling,
@@ -159,8 +162,9 @@ impl Inner {
         child: RunId,
         request: &ChildRequest,
     ) -> Result<(), StartError> {
-        if request.depth > RECURSION_DEPTH_MAX {
-            return Err(StartError::TooDeep(RECURSION_DEPTH_MAX));
+        let depth_max = self.recursion_depth_max(request.recursion_depth_max);
+        if request.depth > depth_max {
+            return Err(StartError::TooDeep(depth_max));
         }
         let missing = || {
             let message = format!("the workflow `{}` was not at hand", request.reference);
@@ -178,6 +182,8 @@ impl Inner {
         start.trace.clone_from(&request.trace);
         start.initiator.clone_from(&request.initiator);
         start.default_agent.clone_from(&request.default_agent);
+        start.default_model.clone_from(&request.default_model);
+        start.recursion_depth_max = request.recursion_depth_max;
         start.role_bindings = request.role_bindings.clone();
         start.posture = Some(request.posture);
         start.trust_ceiling = request.trust_ceiling;

@@ -1,5 +1,6 @@
 //! How an engine behaves.
 
+use sluice_core::limits::RECURSION_DEPTH_MAX;
 use sluice_core::port::authority::Patience;
 
 /// Settings of an engine.
@@ -17,6 +18,10 @@ pub struct Config {
     pub residents_max: usize,
     /// Which runs this process looks after.
     pub claims: Claims,
+    /// The model of steps for which nothing else names one.
+    pub default_model: Option<String>,
+    /// How many runs may be above a run.
+    pub recursion_depth_max: u32,
     /// How long a cancelled call may take to stop before it is dropped.
     pub grace_ms: u64,
     /// How often parts of one answer are journalled at most.
@@ -82,6 +87,8 @@ impl Default for Config {
             park_after_ms: 30_000,
             residents_max: 20_000,
             claims: Claims::All,
+            default_model: None,
+            recursion_depth_max: RECURSION_DEPTH_MAX,
             grace_ms: 5000,
             delta_ms: 50,
             deltas_per_second: 1000,

@@ -57,6 +57,10 @@ pub struct Start {
     pub initiator: String,
     /// Who does steps that name nobody.
     pub default_agent: Option<String>,
+    /// The model of steps that name none, instead of the document's.
+    pub default_model: Option<String>,
+    /// How many runs may be above a run of this family; never more than is configured.
+    pub recursion_depth_max: Option<u32>,
     /// Which agent stands for which role.
     pub role_bindings: BTreeMap<String, String>,
     /// The same key within a day means the same run.
@@ -96,6 +100,8 @@ impl Start {
             id: None,
             initiator: "local".to_owned(),
             default_agent: None,
+            default_model: None,
+            recursion_depth_max: None,
             role_bindings: BTreeMap::new(),
             key: None,
             trace: None,
@@ -418,6 +424,11 @@ impl Inner {
             args: Arc::new(args),
             role_bindings: self.bindings(plan, request),
             default_agent: request.default_agent.clone(),
+            default_model: request.default_model.clone(),
+            fallback_model: self.config.default_model.clone(),
+            recursion_depth_max: request
+                .recursion_depth_max
+                .map(|asked| self.recursion_depth_max(Some(asked))),
             gateway: gateway.unwrap_or_else(|| LOCAL_GATEWAY.to_owned()),
             initiator: request.initiator.clone(),
             trace_id: cause.map_or_else(trace, |cause| cause.trace_id.clone()),
@@ -440,6 +451,12 @@ impl Inner {
             caps: request.caps.clone(),
             agreed: request.agreed.clone(),
         }
+    }
+
+    /// How many runs may be above a run: what is configured, or fewer.
+    pub(crate) fn recursion_depth_max(&self, asked: Option<u32>) -> u32 {
+        let configured = self.config.recursion_depth_max;
+        asked.map_or(configured, |asked| asked.min(configured))
     }
 
     /// Who stands for which role: whoever the caller says, else the deployment.
@@ -473,10 +490,13 @@ impl Inner {
             };
             if view.agent(agent).is_none() {
                 let known: Vec<&str> = self.agents.names().collect();
+                let known = match known.as_slice() {
+                    [] => "no agent is set up".to_owned(),
+                    known => format!("there is {}", known.join(", ")),
+                };
                 let message = format!(
-                    "step `{}` names the agent `{agent}`, which is not here; there is {}",
-                    step.id,
-                    known.join(", ")
+                    "step `{}` names the agent `{agent}`, which is not here; {known}",
+                    step.id
                 );
                 return Err(StartError::Agent(message));
             }

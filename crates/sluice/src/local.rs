@@ -171,7 +171,11 @@ impl Local {
             observer,
         };
         let lease_ms = config::get().number(setting::Name::LeaseMs);
-        let config = Config { claims, lease_ms, ..Config::default() };
+        let default_model = config::get().text(setting::Name::DefaultModel).map(str::to_owned);
+        let depth = config::get().number(setting::Name::RecursionDepth);
+        let recursion_depth_max = u32::try_from(depth).unwrap_or(u32::MAX);
+        let config =
+            Config { claims, lease_ms, default_model, recursion_depth_max, ..Config::default() };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
         Ok(Local(Service { store, engine: Arc::new(engine) }))
     }

@@ -66,6 +66,7 @@ pub(crate) fn resolve<'n>(
         args: document.args.take().unwrap_or_default().into_map(|arg| arg.0),
         roles: document.roles.take().unwrap_or_default().into_map(shared::RoleDoc::into_role),
         phases: document.phases.take().unwrap_or_default().into_iter().map(phase).collect(),
+        default_model: None,
         max_cost: document.budget.take().and_then(|budget| budget.max_cost_cents),
         timeout_ms: document.timeout.map(|timeout| timeout.0),
         max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, Whole::small),

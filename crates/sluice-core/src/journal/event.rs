@@ -226,6 +226,12 @@ pub struct RunStarted {
     pub role_bindings: BTreeMap<String, String>,
     /// Who does steps that name nobody.
     pub default_agent: Option<String>,
+    /// The model of steps that name none, as the caller says.
+    pub default_model: Option<String>,
+    /// The model of steps for which nothing else names one, as is configured.
+    pub fallback_model: Option<String>,
+    /// How many runs may be above a run of this family.
+    pub recursion_depth_max: Option<u32>,
     /// Where its steps are dispatched unless something else says so.
     pub gateway: String,
     /// Who started it.

@@ -42,6 +42,7 @@ pub(super) struct Written {
     roles: IndexMap<String, Role>,
     #[serde(default)]
     phases: Vec<Phase>,
+    default_model: Option<String>,
     max_cost: Option<Money>,
     timeout_ms: Option<u64>,
     max_parallel: u32,
@@ -66,6 +67,7 @@ impl TryFrom<Written> for Plan {
             args: written.args,
             roles: written.roles,
             phases: written.phases,
+            default_model: written.default_model,
             max_cost: written.max_cost,
             timeout_ms: written.timeout_ms,
             max_parallel: written.max_parallel,

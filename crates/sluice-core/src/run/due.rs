@@ -124,7 +124,9 @@ impl Run {
             stdin: prepared.and_then(|prepared| prepared.stdin.clone()),
             env: prepared.map(|prepared| prepared.env.clone()).unwrap_or_default(),
             cwd: step.cwd.clone(),
-            model: terms.and_then(|terms| terms.model.clone()).or_else(|| step.model.clone()),
+            model: terms
+                .and_then(|terms| terms.model.clone())
+                .or_else(|| self.model_of(at.step).map(str::to_owned)),
             tools: self.tools_of(at.step),
             output_strategy: match schema {
                 Some(_) => OutputStrategy::Structured,

@@ -60,6 +60,13 @@ impl Run {
         self.plan_role(step).or_else(member)
     }
 
+    /// The model a step names, else the caller's, else the document's.
+    pub fn model_of(&self, step: u32) -> Option<&str> {
+        let plan = &self.definition.plan;
+        let own = plan.steps[step as usize].model.as_deref();
+        own.or(self.started.default_model.as_deref()).or(plan.default_model.as_deref())
+    }
+
     /// The tools a step is given: those it needs, as far as whoever does it may use
     /// them. A flagged member may use what a person has agreed to; nothing lifts
     /// what a profile denies.

@@ -26,6 +26,7 @@ mod layers;
 mod lens;
 mod lens_contracts;
 mod lines;
+mod models;
 mod moderation;
 mod money_asked;
 mod order;

@@ -6,7 +6,7 @@ use super::route::{Need, Route};
 use crate::auth::permission::Permission as P;
 use crate::refused::Done;
 use crate::service::forecast::{self, ForecastShown};
-use crate::service::start::Wish;
+use crate::service::start::{self, Wish};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,6 +33,8 @@ struct ForecastBody {
     version: Option<u64>,
     /// Who does steps that name nobody.
     default_agent: Option<String>,
+    /// The model of steps that name none, instead of the document's default.
+    default_model: Option<String>,
     /// Which agent stands for which role.
     role_bindings: BTreeMap<String, String>,
 }
@@ -42,10 +44,10 @@ async fn named(ask: Ask<Nothing, ForecastBody>) -> Done<Reply<ForecastShown>> {
     let wish = Wish {
         args: body.args.clone(),
         default_agent: body.default_agent.clone(),
+        default_model: start::model(body.default_model.clone())?,
         role_bindings: body.role_bindings.clone(),
-        key: None,
         initiator: ask.caller.name.clone(),
-        trace: None,
+        ..Wish::default()
     };
     let name = ask.path("name");
     let reference = match body.version {

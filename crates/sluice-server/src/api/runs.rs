@@ -177,6 +177,10 @@ struct StartBody {
     version: Option<u64>,
     /// Who does steps that name nobody.
     default_agent: Option<String>,
+    /// The model of steps that name none, instead of the document's default.
+    default_model: Option<String>,
+    /// How many runs may be above a run that this one starts; never more than is configured.
+    max_recursion_depth: Option<u32>,
     /// Which agent stands for which role.
     role_bindings: BTreeMap<String, String>,
     /// The same key within a day means the same run; also as header `Idempotency-Key`.
@@ -196,6 +200,10 @@ struct InlineBody {
     args: Map<String, Value>,
     /// Who does steps that name nobody.
     default_agent: Option<String>,
+    /// The model of steps that name none, instead of the document's default.
+    default_model: Option<String>,
+    /// How many runs may be above a run that this one starts; never more than is configured.
+    max_recursion_depth: Option<u32>,
     /// Which agent stands for which role.
     #[serde(default)]
     role_bindings: BTreeMap<String, String>,
@@ -223,19 +231,14 @@ fn key<Q, B>(ask: &Ask<Q, B>, said: Option<&String>) -> Result<Option<String>, R
     start::key(key)
 }
 
-/// What a run is started with, in the caller's name.
-fn wish<Q, B>(
-    ask: &Ask<Q, B>,
-    (args, agent, bindings): (&Map<String, Value>, &Option<String>, &BTreeMap<String, String>),
-    said: Option<&String>,
-) -> Result<Wish, Refused> {
+/// Adds who starts a run, and by which key and cause.
+fn wish<Q, B>(ask: &Ask<Q, B>, given: Wish, said: Option<&String>) -> Result<Wish, Refused> {
     Ok(Wish {
-        args: args.clone(),
-        default_agent: agent.clone(),
-        role_bindings: bindings.clone(),
+        default_model: start::model(given.default_model)?,
         key: key(ask, said)?,
         initiator: ask.caller.name.clone(),
         trace: start::trace(&ask.headers),
+        ..given
     })
 }
 
@@ -248,7 +251,14 @@ fn begun(started: sluice_engine::start::StartedRun) -> Reply<StartedShown> {
 
 async fn start_named(ask: Ask<Nothing, StartBody>) -> Done<Reply<StartedShown>> {
     let body = &ask.body;
-    let given = (&body.args, &body.default_agent, &body.role_bindings);
+    let given = Wish {
+        args: body.args.clone(),
+        default_agent: body.default_agent.clone(),
+        default_model: body.default_model.clone(),
+        recursion_depth_max: body.max_recursion_depth,
+        role_bindings: body.role_bindings.clone(),
+        ..Wish::default()
+    };
     let wish = wish(&ask, given, body.idempotency_key.as_ref())?;
     let name = ask.path("name");
     let reference = match body.version {
@@ -260,7 +270,14 @@ async fn start_named(ask: Ask<Nothing, StartBody>) -> Done<Reply<StartedShown>> 
 
 async fn start_inline(ask: Ask<Nothing, InlineBody>) -> Done<Reply<StartedShown>> {
     let body = &ask.body;
-    let given = (&body.args, &body.default_agent, &body.role_bindings);
+    let given = Wish {
+        args: body.args.clone(),
+        default_agent: body.default_agent.clone(),
+        default_model: body.default_model.clone(),
+        recursion_depth_max: body.max_recursion_depth,
+        role_bindings: body.role_bindings.clone(),
+        ..Wish::default()
+    };
     let wish = wish(&ask, given, body.idempotency_key.as_ref())?;
     let started = start::inline(&ask.house, &body.document, body.format.as_deref(), wish).await?;
     Ok(begun(started))

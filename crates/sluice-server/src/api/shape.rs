@@ -271,6 +271,8 @@ fn run_detail() -> Schema {
             "args": {"type": "object"},
             "definition_hash": {"type": "string"},
             "default_agent": {"type": ["string", "null"]},
+            "default_model": {"type": ["string", "null"]},
+            "max_recursion_depth": {"type": ["integer", "null"]},
             "role_bindings": {"type": "object"},
             "trace_id": {"type": "string"},
             "origin": {"type": ["object", "null"]},

@@ -108,6 +108,10 @@ pub(super) struct StartRun {
     idempotency_key: Option<String>,
     /// Who does steps that name nobody.
     default_agent: Option<String>,
+    /// The model of steps that name none, instead of the document's default.
+    default_model: Option<String>,
+    /// How many runs may be above a run that this one starts; never more than is configured.
+    max_recursion_depth: Option<u32>,
 }
 
 impl Arguments for StartRun {
@@ -116,6 +120,8 @@ impl Arguments for StartRun {
             "args": self.args,
             "idempotency_key": self.idempotency_key,
             "default_agent": self.default_agent,
+            "default_model": self.default_model,
+            "max_recursion_depth": self.max_recursion_depth,
         });
         match (self.workflow, self.document) {
             (Some(name), None) if self.format.is_none() => {

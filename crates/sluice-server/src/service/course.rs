@@ -131,6 +131,8 @@ impl<'a> Renewal<'a> {
         start.children = begun.children.clone();
         by.clone_into(&mut start.initiator);
         start.default_agent.clone_from(&begun.default_agent);
+        start.default_model.clone_from(&begun.default_model);
+        start.recursion_depth_max = begun.recursion_depth_max;
         start.role_bindings = begun.role_bindings.clone();
         start.origin =
             Some(Origin { kind: kind.to_owned(), run: source.id, event: source.version });

@@ -77,6 +77,8 @@ pub async fn show(service: &Service, row: &RunRow) -> Done<Value> {
         "args": *started.args,
         "definition_hash": run.definition.hash,
         "default_agent": started.default_agent,
+        "default_model": started.default_model,
+        "max_recursion_depth": started.recursion_depth_max,
         "role_bindings": started.role_bindings,
         "trace_id": started.trace_id,
         "root_run_id": started.root.map(|root| root.to_string()),

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use serde_json::{Map, Value};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::limits::NAME_CHARS_MAX;
 use sluice_core::rows;
 use sluice_core::trace::TraceParent;
 use sluice_engine::registered;
@@ -27,6 +28,10 @@ pub struct Wish {
     pub args: Map<String, Value>,
     /// Who does steps that name nobody.
     pub default_agent: Option<String>,
+    /// The model of steps that name none, instead of the document's.
+    pub default_model: Option<String>,
+    /// How many runs may be above a run that this one starts.
+    pub recursion_depth_max: Option<u32>,
     /// Which agent stands for which role.
     pub role_bindings: BTreeMap<String, String>,
     /// The same key within a day means the same run.
@@ -47,6 +52,21 @@ pub fn key(key: Option<String>) -> Result<Option<String>, Refused> {
     }
     let message = format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes of plain text");
     Err(Refused::new(crate::api::ask::BAD_REQUEST, message, "use another key"))
+}
+
+/// The name of a model as it may be.
+pub fn model(model: Option<String>) -> Result<Option<String>, Refused> {
+    let fits = |name: &String| {
+        !name.trim().is_empty()
+            && name.chars().count() <= NAME_CHARS_MAX
+            && !name.chars().any(char::is_control)
+    };
+    if model.as_ref().is_none_or(fits) {
+        return Ok(model);
+    }
+    let message =
+        format!("`default_model` has 1 to {NAME_CHARS_MAX} characters, without control characters");
+    Err(Refused::new(crate::api::ask::BAD_REQUEST, message, "name a model, or leave it out"))
 }
 
 /// What a W3C `traceparent` says of the cause, if there is one that makes sense.
@@ -101,6 +121,8 @@ pub fn filled(house: &House, mut start: Start, wish: Wish) -> Start {
     start.args = wish.args;
     start.initiator = wish.initiator;
     start.default_agent = wish.default_agent.or_else(|| house.default_agent().map(str::to_owned));
+    start.default_model = wish.default_model;
+    start.recursion_depth_max = wish.recursion_depth_max;
     start.role_bindings = wish.role_bindings;
     start.trace = wish.trace;
     // An engine that does no work notes the run down for one that does.
@@ -164,6 +186,14 @@ mod tests {
         assert_eq!(trace(&headers).map(|cause| cause.to_string()).as_deref(), Some(sent));
         headers.insert("traceparent", "nonsense".parse().unwrap());
         assert_eq!(trace(&headers), None);
+    }
+
+    #[test]
+    fn a_model_has_a_short_name() {
+        assert!(model(None).is_ok() && model(Some("vendor/large-2".to_owned())).is_ok());
+        for odd in [" ".to_owned(), "a\nb".to_owned(), "m".repeat(129)] {
+            assert!(model(Some(odd)).is_err());
+        }
     }
 
     #[test]

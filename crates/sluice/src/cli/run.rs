@@ -18,6 +18,12 @@ pub(crate) struct Run {
     /// Who does steps that name neither an agent nor a bound role
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Model of steps that name none, instead of the document's default
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// How many runs may be above a run that this one starts; never more than is configured
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<u32>,
     /// Which agent stands for a role
     #[arg(long, value_name = "ROLE=AGENT", value_parser = pair)]
     pub(crate) bind: Vec<(String, String)>,
@@ -29,7 +35,7 @@ pub(crate) struct Run {
     pub(crate) from_step: Vec<String>,
     /// The earlier run, for `--from-step`
     #[arg(long, value_name = "RUN", requires = "from_step")]
-    #[arg(conflicts_with_all = ["arg", "args_json", "agent", "bind", "idempotency_key"])]
+    #[arg(conflicts_with_all = ["arg", "args_json", "agent", "model", "max_depth", "bind", "idempotency_key"])]
     pub(crate) of: Option<String>,
     /// Keep everything that providers and tools are asked and answer in a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mock", "replay"])]

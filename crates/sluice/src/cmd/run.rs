@@ -51,6 +51,8 @@ async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
     start.role_bindings = bindings;
     let scripted = || args.here.mock.is_some().then(|| hands::MOCK.to_owned());
     start.default_agent = config::agent().or_else(scripted);
+    start.default_model = sluice_server::service::start::model(args.model.clone())?;
+    start.recursion_depth_max = args.max_depth;
     start.key = match args.idempotency_key.as_deref() {
         Some("auto") => Some(start.auto_key()),
         key => key.map(str::to_owned),

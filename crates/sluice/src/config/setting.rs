@@ -96,6 +96,8 @@ settings! {
         "what the server knows the caller by";
     Agent "agent", Kind::Text, None, Some("agent"),
         "who does steps that name neither an agent nor a bound role";
+    DefaultModel "default_model", Kind::Text, None, None,
+        "the model of steps for which neither the caller, the document nor the agent names one";
     Policies "policies", Kind::Paths, None, Some("policies"),
         "policies that runs here are under, instead of the registry's";
     Moderation "moderation", Kind::PathOrUrl, None, Some("moderation"),
@@ -126,6 +128,8 @@ settings! {
         "how much `sluice serve` logs";
     LogFormat "log.format", Kind::Choice(&["text", "json"]), Some("text"), None,
         "how it logs";
+    RecursionDepth "limits.recursion_depth", Kind::Number { min: 0, max: 20 }, Some("5"), None,
+        "how many runs may be above a run; a caller can only lower it";
     BodyBytes "limits.body_bytes", Kind::Number { min: KIB, max: 64 * MIB }, Some("2097152"), None,
         "longest body of a request";
     RequestTimeoutMs "limits.request_timeout_ms", Kind::Number { min: 100, max: 600_000 },

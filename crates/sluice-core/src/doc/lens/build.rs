@@ -25,8 +25,7 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
     let nodes = document.nodes();
     let team = document.team.clone().map(TeamField::into_team);
     let shared = team.as_ref();
-    let steps =
-        nodes.iter().zip(versions).map(|(node, version)| step(node, *version, document, shared));
+    let steps = nodes.iter().zip(versions).map(|(node, version)| step(node, *version, shared));
     let steps: Vec<Step> = steps.collect();
     let outputs = document.outputs.clone().unwrap_or_default();
     let mut plan = Plan {
@@ -37,6 +36,7 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         args: document.args.clone().unwrap_or_default().into_map(|arg| arg.0),
         roles: IndexMap::new(),
         phases: Vec::new(),
+        default_model: document.default_model.clone(),
         max_cost: document.budget.as_ref().and_then(|budget| budget.max_cost_cents),
         timeout_ms: document.timeout.map(|timeout| timeout.0),
         max_parallel: document.max_parallel.map_or(MAX_PARALLEL_DEFAULT, Whole::small),
@@ -62,12 +62,7 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
     plan
 }
 
-fn step(
-    node: &NodeDoc,
-    version: Applied<'_>,
-    document: &LensDocument,
-    shared: Option<&Team>,
-) -> Step {
+fn step(node: &NodeDoc, version: Applied<'_>, shared: Option<&Team>) -> Step {
     let config = node.config.clone().unwrap_or_default();
     let on_failure = config.on_failure.map(|policy| policy.value);
     let on_failure = team::on_failure(on_failure, shared, None);
@@ -92,7 +87,7 @@ fn step(
         approval: None,
         for_each: None,
         phase: None,
-        model: config.model_id.or_else(|| document.default_model.clone()),
+        model: config.model_id,
         tools: config.required_tools.unwrap_or_default(),
         capabilities: Vec::new(),
         required_tier: config.required_tier,

@@ -146,11 +146,13 @@ fn the_model_is_the_nodes_own_or_the_documents() {
         nodes: [{id: a, lens_id: l}, {id: b, lens_id: l, config: {model_id: own}}]
         ",
     )
+    .show("default_model")
     .show("steps.0.model")
     .show("steps.1.model")
     .check(expect![[r#"
         ok
-        steps.0.model = "common"
+        default_model = "common"
+        steps.0.model = -
         steps.1.model = "own"
     "#]]);
 }

@@ -126,6 +126,9 @@ fn run_started(payload: &mut Payload<'_>, started: &RunStarted) {
     payload.unless_default("args", &*started.args);
     payload.unless_default("roleBindings", &started.role_bindings);
     payload.option("defaultAgent", started.default_agent.as_ref());
+    payload.option("defaultModel", started.default_model.as_ref());
+    payload.option("fallbackModel", started.fallback_model.as_ref());
+    payload.option("recursionDepthMax", started.recursion_depth_max.as_ref());
     payload.unless_default("gateway", &started.gateway);
     payload.unless_default("initiator", &started.initiator);
     payload.unless_default("traceId", &started.trace_id);

@@ -52,12 +52,13 @@ impl Turn<'_> {
         child: bool,
     ) -> Dossier {
         let at = ready.at;
-        let step = self.run.step(at);
         let (run, name) = (self.run.id.to_string(), self.run.name(at));
         let agent_name = self.run.agent_of(at.step).unwrap_or_default();
         let agent = self.given.authority.agent(agent_name).filter(|_| !child);
         let gateway = route.and_then(|route| route.gateway.clone()).unwrap_or_default();
-        let model = step.model.clone().or_else(|| agent.and_then(|agent| agent.model.clone()));
+        let model = self.run.model_of(at.step);
+        let model = model.or_else(|| agent.and_then(|agent| agent.model.as_deref()));
+        let model = model.or(self.run.started.fallback_model.as_deref()).map(str::to_owned);
         let estimate = self.estimate(ready, model.as_deref(), &gateway, &name);
         let price = self.price(agent_name, &gateway, &name, model.as_deref()).cloned();
         Dossier {

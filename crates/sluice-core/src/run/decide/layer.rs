@@ -196,15 +196,26 @@ impl Turn<'_> {
         let mut sheets: Vec<Sheet> = self.instructions(agent).into_iter().map(of_row).collect();
         sheets.extend(self.run.member_of(at.step).map(|member| self.of_member(at, member)));
         let row = self.given.authority.agent(agent);
-        let model = row.and_then(|row| row.model.clone()).filter(|_| step.model.is_none());
-        let mut wants = vec![(
-            number::PERSONALITY,
-            format!("agent {agent}"),
-            Wants { model, ..Wants::default() },
-        )];
+        let unnamed = self.run.model_of(at.step).is_none();
+        let model = row.and_then(|row| row.model.clone()).filter(|_| unnamed);
+        let configured = self.run.started.fallback_model.clone();
+        let configured = configured.filter(|_| unnamed && model.is_none());
+        let of_agent = format!("agent {agent}");
+        let mut wants = vec![
+            (number::PERSONALITY, of_agent, Wants { model, ..Wants::default() }),
+            (
+                number::PERSONALITY,
+                "configuration".to_owned(),
+                Wants { model: configured, ..Wants::default() },
+            ),
+        ];
+        // A model that the caller names is the caller's want, unless the step has its own.
+        let of_caller = self.run.started.default_model.clone().filter(|_| step.model.is_none());
+        let of_document = self.run.definition.plan.default_model.clone();
+        let of_document = of_document.filter(|_| of_caller.is_none());
         let mut own = Wants {
             tools: step.tools.clone(),
-            model: step.model.clone(),
+            model: step.model.clone().or(of_document),
             tier: step.required_tier.clone(),
             ..Wants::default()
         };
@@ -218,7 +229,7 @@ impl Turn<'_> {
         wants.push((number::NODE, step.id.clone(), own));
         let sets = self.run.started.args.iter();
         let sets = sets.map(|(name, value)| (label(name), value.clone())).collect();
-        let given = Wants { sets, ..Wants::default() };
+        let given = Wants { sets, model: of_caller, ..Wants::default() };
         wants.push((number::CALLER, self.run.started.initiator.clone(), given));
         if let Some((name, number, source)) = profile {
             let memory = Some((*name).to_owned());

@@ -154,7 +154,12 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
         gateway: state.gateway.as_deref(),
         provider_route: ProviderRoute {
             provider: state.agent.as_deref(),
-            model: state.usage.model.as_deref().or(step.model.as_deref()),
+            model: state
+                .usage
+                .model
+                .as_deref()
+                .or_else(|| state.terms.as_ref()?.model.as_deref())
+                .or_else(|| run.model_of(at.step)),
         },
         inputs: prepared.map(|prepared| &prepared.inputs),
         prompt: prepared.map(|one| one.prompt.as_str()).filter(|one| asks || !one.is_empty()),

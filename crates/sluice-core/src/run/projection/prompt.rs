@@ -63,7 +63,7 @@ fn settings(run: &Run, at: StepAt) -> Map<String, Value> {
     let mut put = |name: &str, value: Option<Value>| {
         set.extend(value.map(|value| (name.to_owned(), value)));
     };
-    put("model", step.model.as_ref().map(|model| json!(model)));
+    put("model", run.model_of(at.step).map(|model| json!(model)));
     put("tools", (!step.tools.is_empty()).then(|| json!(step.tools)));
     put("required_tier", step.required_tier.as_ref().map(|tier| json!(tier)));
     put("memory", step.memory.as_ref().map(|memory| json!(memory)));

@@ -466,3 +466,19 @@ fn a_shell_is_told_memory_in_a_variable_and_its_script_stays_what_it_is() {
         "#]],
     );
 }
+
+#[test]
+fn a_model_that_the_caller_names_is_held_to_the_stricter_layers() {
+    check(
+        Script::lens("default_model: small\nnodes: [{id: a, lens_id: l}]")
+            .under(|desk| desk.instruct("house", json!({"layer": "platform", "models": ["small"]})))
+            .starting(|it| it.default_model = Some("large".to_owned())),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 contract.violated a instructions model contradicts_layer
+            4 node.failed a layer_contradiction: model layer 8 (caller: ada) asks for the model `large`, but layer 2 (platform: house) allows only `small`
+            5 run.failed layer_contradiction: `a` failed: model layer 8 (caller: ada) asks for the model `large`, but layer 2 (platform: house) allows only `small`
+        "#]],
+    );
+}

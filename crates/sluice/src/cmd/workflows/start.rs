@@ -51,6 +51,8 @@ async fn there(client: &Client, args: &Start, out: &mut Out) -> anyhow::Result<E
         ("args", Value::Object(run.given.args())),
         ("version", json!(version)),
         ("default_agent", json!(config::agent())),
+        ("default_model", json!(run.model)),
+        ("max_recursion_depth", json!(run.max_depth)),
         ("role_bindings", Value::Object(bindings)),
         ("idempotency_key", json!(run.idempotency_key)),
     ]);

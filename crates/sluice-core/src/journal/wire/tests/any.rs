@@ -215,13 +215,15 @@ fn run_started() -> BoxedStrategy<RunStarted> {
     let postures = vec![Posture::BoundedAutonomous, Posture::ApprovalRequired, Posture::Advisory];
     let governed = (
         (maybe(), select(postures), option::of(any::<u8>())),
+        (maybe(), maybe(), option::of(any::<u32>())),
         btree_map(text(), text(), 0..3),
         vec((run(), money()), 0..3),
         btree_map(text(), value(), 0..3),
     );
     (definition, given, about, above, governed)
         .prop_map(|(definition, given, about, above, governed)| {
-            let ((deployment, posture, trust_ceiling), pins, caps, agreed) = governed;
+            let ((deployment, posture, trust_ceiling), asked, pins, caps, agreed) = governed;
+            let (default_model, fallback_model, recursion_depth_max) = asked;
             let (workflow, version, definition_hash, definition) = definition;
             let (children, args, role_bindings) = given;
             let (default_agent, gateway, initiator, traced) = about;
@@ -236,6 +238,9 @@ fn run_started() -> BoxedStrategy<RunStarted> {
                 args: Arc::new(args),
                 role_bindings,
                 default_agent,
+                default_model,
+                fallback_model,
+                recursion_depth_max,
                 gateway,
                 initiator,
                 trace_id,

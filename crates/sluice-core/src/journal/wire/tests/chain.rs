@@ -74,7 +74,7 @@ fn every_event_has_its_own_salt() {
 fn this_is_the_hash_of_version_2() {
     let encoded = encode(&every::full(), AT_MS, &plan());
     let tip = crate::evidence::event::tip(&encoded.chain).unwrap();
-    expect!["0a209d23481e5dfe2117a85af1337224141797865361637bf95a101b6e799d76"]
+    expect!["944fd6638148886b9886c609800de4e16dd858ca5139d60d62609fb6a2a3ed8e"]
         .assert_eq(&tip.to_string());
 }
 
