@@ -29,7 +29,15 @@ export function Decide({ asked }: { asked: Approval }) {
   const queries = useQueryClient();
   const id = useId();
   const wanted = Object.fromEntries(
-    (asked.asks_for ?? []).map((one) => [one.name, { type: one.type ?? undefined, required: one.required }]),
+    (asked.asks_for ?? []).map((one) => [
+      one.name,
+      {
+        type: one.type ?? undefined,
+        required: one.required,
+        ...(one.enum.length === 0 ? {} : { enum: one.enum }),
+        ...(one.description === null ? {} : { description: one.description }),
+      },
+    ]),
   );
   const [values, setValues] = useState<Record<string, Draft>>(() => empty(wanted));
   const [comment, setComment] = useState("");

@@ -22,6 +22,8 @@ pub const SUGGESTIONS_COMPARED_MAX: usize = 500_000;
 pub const PROBLEMS_MAX: usize = 200;
 /// Longest identifier: step ids, names, labels.
 pub const NAME_CHARS_MAX: usize = 128;
+/// Longest id of a lens edge, which drawing programs write.
+pub const EDGE_ID_CHARS_MAX: usize = 200;
 
 /// Longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4096;

@@ -12,7 +12,7 @@ use crate::node::{Entry, Kind, Node};
 use crate::pattern::Pattern;
 use crate::span::{Fault, Spanned};
 use crate::template::Template;
-use crate::template::tree::TemplateTree;
+use crate::template::tree::Tree;
 use indexmap::IndexMap;
 use serde_json::{Number, Value, json};
 use std::marker::PhantomData;
@@ -230,23 +230,23 @@ impl Read for Template {
     }
 }
 
-impl Read for TemplateTree {
-    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<TemplateTree> {
+impl<T: Read> Read for Tree<T> {
+    fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Tree<T>> {
         Some(match &node.kind {
-            Kind::Text(_) => TemplateTree::Template(Template::read(node, cx)?),
+            Kind::Text(_) => Tree::Template(T::read(node, cx)?),
             Kind::List(items) => {
                 let items = items.iter().enumerate();
                 let read = |(index, item)| cx.within(Part::Index(index), |cx| part(item, cx));
-                TemplateTree::List(items.map(read).collect())
+                Tree::List(items.map(read).collect())
             }
             Kind::Map(entries) => {
                 let read = |entry: &'n Entry<'n>| {
                     let tree = cx.within(Part::Key(&entry.key), |cx| part(&entry.value, cx));
                     (entry.key.clone().into_owned(), tree)
                 };
-                TemplateTree::Map(entries.iter().map(read).collect())
+                Tree::Map(entries.iter().map(read).collect())
             }
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) => TemplateTree::Literal(node.to_value()),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => Tree::Literal(node.to_value()),
         })
     }
 
@@ -257,8 +257,8 @@ impl Read for TemplateTree {
 
 /// A part of a tree. One that could not be read has been reported; something
 /// keeps its place, so that the others are still found at theirs.
-fn part<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> TemplateTree {
-    TemplateTree::read(node, cx).unwrap_or(TemplateTree::Literal(Value::Null))
+fn part<'n, T: Read>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Tree<T> {
+    Tree::read(node, cx).unwrap_or(Tree::Literal(Value::Null))
 }
 
 impl<T: Choice> Read for T {

@@ -7,6 +7,7 @@ mod bindings;
 mod build;
 mod check;
 mod pin;
+mod work;
 pub(crate) mod written;
 
 use crate::code::Code;

@@ -3,8 +3,9 @@
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::read::{Part, Reader};
-use crate::limits::NAME_CHARS_MAX;
+use crate::limits::{EDGE_ID_CHARS_MAX, NAME_CHARS_MAX};
 use crate::span::{Span, Spanned};
+use crate::visible::hides;
 use std::collections::BTreeSet;
 
 /// Words that mean something in expressions, so that no step can be called so.
@@ -57,12 +58,30 @@ fn has_field_letters(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// The id of a lens, node or edge: often made by a program.
+/// The id of a lens or node: often made by a program.
 pub(crate) fn lens_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
     let rule = ("an id", "letters, digits and `_ . : -`, a letter or digit first", '_');
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b));
     check(name, span, fits, rule, cx);
+}
+
+/// The id of an edge: whatever a drawing program writes, as long as people can read it.
+pub(crate) fn edge_id(name: &str, span: Span, cx: &mut Reader<'_, '_>) {
+    let message = if name.trim().is_empty() {
+        "the id of an edge is empty".to_owned()
+    } else if name.chars().count() > EDGE_ID_CHARS_MAX {
+        let count = name.chars().count();
+        format!("the id of an edge has {count} characters; the limit is {EDGE_ID_CHARS_MAX}")
+    } else if let Some(odd) = name.chars().find(|c| c.is_control() || hides(*c)) {
+        format!(
+            "the id of an edge has a character that cannot be printed: U+{:04X}",
+            u32::from(odd)
+        )
+    } else {
+        return;
+    };
+    cx.add(Problem::new(Code::BadName, span, message));
 }
 
 /// The name of a model, as its provider writes it.

@@ -3,7 +3,9 @@
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::{Millis, Whole};
+use crate::doc::names;
 use crate::doc::read::{Part, Reader, document};
+use crate::doc::registry::Registry;
 use crate::limits::ATTEMPTS_MAX;
 use crate::money::Money;
 use crate::plan::policy::{OnFailure, RetryCause};
@@ -154,5 +156,54 @@ pub(crate) fn report_cycles<'n>(
         );
         let (outer, inner) = path(cycle[0]);
         cx.within(outer, |cx| cx.within(inner, |cx| cx.add(problem)));
+    }
+}
+
+/// A reference to another workflow is well written, and leads to one that exists if
+/// the registry knows.
+pub(crate) fn check_workflow_ref(
+    written: &Spanned<String>,
+    registry: &Registry,
+    cx: &mut Reader<'_, '_>,
+) {
+    let (name, version) = match workflow_ref(&written.value) {
+        Ok(parts) => parts,
+        Err(message) => {
+            let problem = Problem::new(Code::BadReference, written.span, message);
+            return cx.add(problem.with_hint("write `name` or `name@3`"));
+        }
+    };
+    names::kebab(name, written.span, cx);
+    let Some(workflows) = &registry.workflows else {
+        let message = format!("workflow `{name}` cannot be checked: no registry is at hand");
+        return cx.add(Problem::new(Code::UnresolvedReference, written.span, message));
+    };
+    let problem = match (workflows.get(name), version) {
+        (None, _) => {
+            let message = format!("the registry has no workflow `{name}`");
+            Problem::new(Code::UnknownWorkflow, written.span, message)
+                .with_suggestion(cx.suggest(name, workflows.keys().map(String::as_str)))
+        }
+        (Some(versions), Some(version)) if !versions.contains(&version) => {
+            let message = format!("the registry has no version {version} of `{name}`");
+            Problem::new(Code::UnknownWorkflow, written.span, message)
+        }
+        _ => return,
+    };
+    cx.add(problem);
+}
+
+/// The name and version of a workflow whose reference was found right.
+pub(crate) fn split_workflow_ref(written: &str) -> (&str, Option<u64>) {
+    workflow_ref(written).unwrap_or((written, None))
+}
+
+/// `name` or `name@version`.
+fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String> {
+    let Some((name, version)) = written.split_once('@') else { return Ok((written, None)) };
+    let digits = version.bytes().all(|b| b.is_ascii_digit());
+    match version.parse().ok().filter(|_| digits) {
+        Some(version) => Ok((name, Some(version))),
+        None => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
     }
 }

@@ -19,7 +19,7 @@ use crate::scope::Scope;
 use crate::scope::with::With;
 use crate::template::Template;
 use crate::template::lens::LensTemplate;
-use crate::template::tree::TemplateTree;
+use crate::template::tree::{LabelTree, TemplateTree};
 use crate::value::Membership;
 use crate::wire;
 use indexmap::IndexMap;
@@ -175,6 +175,9 @@ pub struct WorkflowWork {
     /// What it is given.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub args: IndexMap<String, TemplateTree>,
+    /// What a node of a lens document gives it, with the node's labels.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub label_args: IndexMap<String, LabelTree>,
     /// Its name.
     pub name: String,
     /// Its version; the newest at start when absent.

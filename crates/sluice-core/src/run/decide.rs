@@ -25,6 +25,7 @@ mod halt;
 mod layer;
 mod moderate;
 mod money;
+mod node;
 mod origins;
 mod outcome;
 pub(super) mod rewind;

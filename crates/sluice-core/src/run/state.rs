@@ -565,7 +565,8 @@ impl Run {
     pub(crate) fn written_by(&self, step: u32) -> impl Iterator<Item = &String> {
         let plan = &self.definition.plan.steps[step as usize];
         let outcome = self.steps[step as usize].outcome.as_ref();
-        let collected = plan.for_each.is_some();
+        // Values that a person gives a lens node are that node's own.
+        let collected = plan.for_each.is_some() || self.definition.plan.family == Family::Lens;
         plan.outputs.keys().filter(move |name| {
             !collected && outcome.is_some_and(|one| one.outputs.get(name.as_str()).is_some())
         })

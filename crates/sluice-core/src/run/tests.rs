@@ -29,6 +29,7 @@ mod lines;
 mod models;
 mod moderation;
 mod money_asked;
+mod nodes;
 mod order;
 mod pause;
 mod postures;

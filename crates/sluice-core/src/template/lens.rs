@@ -135,6 +135,27 @@ impl LensTemplate {
         out.push_str(&self.source[at..]);
         Ok(out)
     }
+
+    /// The value of a template that is one placeholder, with its type; else the text
+    /// with the bound values in it. None where that placeholder may be absent and is.
+    pub fn value(
+        &self,
+        bindings: &BTreeMap<String, Value>,
+        declared: impl Fn(&str) -> bool,
+        optional: impl Fn(&str) -> bool,
+    ) -> Result<Option<Value>, Unbound> {
+        if let [one] = self.placeholders.as_slice()
+            && one.span.range() == (0..self.source.len())
+        {
+            let open = one.certainty == Certainty::OnlyIfDeclared && !declared(&one.label);
+            match bindings.get(&one.label) {
+                Some(value) => return Ok(Some(value.clone())),
+                None if !open && (one.optional || optional(&one.label)) => return Ok(None),
+                None => {}
+            }
+        }
+        self.render(bindings, declared, optional).map(|text| Some(Value::String(text)))
+    }
 }
 
 impl PartialEq for LensTemplate {

@@ -1,72 +1,94 @@
 //! Values with templates inside them: what a child workflow is given.
 
+use super::lens::LensTemplate;
 use super::{Template, Unresolved};
 use crate::scope::Scope;
 use crate::wire;
 use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// A value whose strings are templates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum TemplateTree {
+pub enum Tree<T> {
     /// A string.
-    Template(Template),
+    Template(T),
     /// A list.
-    List(Vec<TemplateTree>),
+    List(Vec<Tree<T>>),
     /// A map.
-    Map(IndexMap<String, TemplateTree>),
+    Map(IndexMap<String, Tree<T>>),
     /// Anything that cannot hold a template.
     Literal(Value),
 }
 
-impl TemplateTree {
+/// A value whose strings have `${…}` references.
+pub type TemplateTree = Tree<Template>;
+
+/// A value whose strings have `[[label]]` placeholders.
+pub type LabelTree = Tree<LensTemplate>;
+
+impl<T> Tree<T> {
     /// Every template in it, in document order.
-    pub fn templates(&self) -> Vec<&Template> {
+    pub fn templates(&self) -> Vec<&T> {
         match self {
-            TemplateTree::Template(template) => vec![template],
-            TemplateTree::List(trees) => trees.iter().flat_map(Self::templates).collect(),
-            TemplateTree::Map(trees) => trees.values().flat_map(Self::templates).collect(),
-            TemplateTree::Literal(_) => Vec::new(),
+            Tree::Template(template) => vec![template],
+            Tree::List(trees) => trees.iter().flat_map(Self::templates).collect(),
+            Tree::Map(trees) => trees.values().flat_map(Self::templates).collect(),
+            Tree::Literal(_) => Vec::new(),
         }
     }
 
-    /// The value, every reference replaced. A string that is one reference
-    /// becomes the value it names, with its type.
-    pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
-        match self {
-            TemplateTree::Template(template) => template.value(scope),
-            TemplateTree::List(trees) => trees.iter().map(|tree| tree.value(scope)).collect(),
-            TemplateTree::Map(trees) => {
-                let pairs = trees.iter().map(|(key, tree)| Ok((key.clone(), tree.value(scope)?)));
-                pairs.collect::<Result<serde_json::Map<_, _>, _>>().map(Value::Object)
+    /// The value, every template replaced by what `fill` makes of it. What has no
+    /// value is left out of a map and null in a list.
+    pub fn fill<E>(
+        &self,
+        fill: &impl Fn(&T) -> Result<Option<Value>, E>,
+    ) -> Result<Option<Value>, E> {
+        Ok(Some(match self {
+            Tree::Template(template) => return fill(template),
+            Tree::List(trees) => {
+                let items = trees.iter().map(|tree| Ok(tree.fill(fill)?.unwrap_or_default()));
+                Value::Array(items.collect::<Result<_, E>>()?)
             }
-            TemplateTree::Literal(value) => Ok(value.clone()),
-        }
+            Tree::Map(trees) => {
+                let mut map = serde_json::Map::new();
+                for (key, tree) in trees {
+                    map.extend(tree.fill(fill)?.map(|value| (key.clone(), value)));
+                }
+                Value::Object(map)
+            }
+            Tree::Literal(value) => value.clone(),
+        }))
     }
 }
 
-impl<'de> Deserialize<'de> for TemplateTree {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TemplateTree, D::Error> {
+impl TemplateTree {
+    /// The value, every reference replaced. A string that is one reference
+    /// becomes the value it names, with its type.
+    pub fn value(&self, scope: &dyn Scope) -> Result<Value, Unresolved> {
+        let value = self.fill(&|template: &Template| template.value(scope).map(Some));
+        value.map(Option::unwrap_or_default)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Tree<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Tree<T>, D::Error> {
         read(wire::value(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
 /// The tree that was written as `value`. As deep as the value.
-fn read(value: Value) -> Result<TemplateTree, serde_json::Error> {
+fn read<T: DeserializeOwned>(value: Value) -> Result<Tree<T>, serde_json::Error> {
     Ok(match value {
-        Value::String(_) => TemplateTree::Template(Template::deserialize(value)?),
-        Value::Array(items) => {
-            TemplateTree::List(items.into_iter().map(read).collect::<Result<_, _>>()?)
-        }
+        Value::String(_) => Tree::Template(T::deserialize(value)?),
+        Value::Array(items) => Tree::List(items.into_iter().map(read).collect::<Result<_, _>>()?),
         Value::Object(map) => {
             let pairs = map.into_iter().map(|(key, value)| Ok((key, read(value)?)));
-            TemplateTree::Map(pairs.collect::<Result<_, serde_json::Error>>()?)
+            Tree::Map(pairs.collect::<Result<_, serde_json::Error>>()?)
         }
-        literal @ (Value::Null | Value::Bool(_) | Value::Number(_)) => {
-            TemplateTree::Literal(literal)
-        }
+        literal @ (Value::Null | Value::Bool(_) | Value::Number(_)) => Tree::Literal(literal),
     })
 }
 
@@ -90,5 +112,24 @@ mod tests {
         assert_eq!(tree.value(&scope), Ok(json!({"whole": [1], "part": ["n=[1]", true]})));
         assert_eq!(tree.templates().len(), 2);
         assert!(tree.value(&Names::new()).is_err());
+    }
+
+    #[test]
+    fn a_placeholder_alone_keeps_its_type_and_is_left_out_without_a_value() {
+        let tree: LabelTree = serde_json::from_value(json!({
+            "whole": "[[n]]", "part": "n=[[ N ]]", "gone": "[[o!]]", "text": "<[[o!]]>",
+            "list": ["[[o!]]", "{{n}}", true], "plain": "[ n ] ${n}",
+        }))
+        .unwrap();
+        let bindings = std::collections::BTreeMap::from([("n".to_owned(), json!([1]))]);
+        let fill = |one: &LensTemplate| one.value(&bindings, |_| false, |_| false);
+        let filled = json!({
+            "whole": [1], "part": "n=[1]", "text": "<>", "list": [null, [1], true],
+            "plain": "[1] ${n}",
+        });
+        assert_eq!(tree.fill(&fill), Ok(Some(filled)));
+        assert_eq!(serde_json::to_value(&tree).unwrap()["whole"], "[[n]]");
+        let strict: LabelTree = serde_json::from_value(json!(["[[gone]]"])).unwrap();
+        assert!(strict.fill(&fill).is_err());
     }
 }

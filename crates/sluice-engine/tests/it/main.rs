@@ -5,6 +5,7 @@ mod attack_gates;
 mod care;
 mod crowd;
 mod disk;
+mod family;
 mod feed;
 mod gate;
 mod keys;

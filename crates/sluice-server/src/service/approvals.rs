@@ -49,7 +49,10 @@ fn asks_for(run: &Run, asked: &Approval) -> Vec<Value> {
     }
     let one = |(name, schema): (&String, &FieldSchema)| {
         let kind = schema.kind.map(FieldType::as_str);
-        json!({"name": name, "type": kind, "required": schema.required})
+        json!({
+            "name": name, "type": kind, "required": schema.required, "enum": schema.values,
+            "description": schema.description,
+        })
     };
     step.outputs.iter().map(one).collect()
 }

@@ -13,6 +13,7 @@ mod escalation;
 mod flood;
 mod forecast;
 mod heartbeat;
+mod human_input;
 mod matrix;
 mod pages;
 mod place;

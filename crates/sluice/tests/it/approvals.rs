@@ -413,3 +413,28 @@ fn a_childs_question_is_the_familys() {
     .assert_eq(&resume(&world, root));
     assert_eq!(world.output(&[&run[..], &["--yes"]].concat()).status.code(), Some(0));
 }
+
+#[test]
+fn a_lens_node_waits_for_a_value_and_goes_on_with_it() {
+    let lens = "
+name: tone
+lenses: {use: {versions: {1: {template: 'in a [[tone]] tone'}}}}
+nodes:
+  - {id: ask, config: {human_input: {schema: {tone: {type: string, enum: [warm, dry]}}}}}
+  - {id: write, lens_id: use}
+edges: [{source_node_id: ask, target_node_id: write, target_param_label: tone}]
+";
+    let world = World::new().file("tone.lens.yaml", lens).file("mock.yaml", "write: {text: ok}");
+    let output = world.output(&["run", "tone.lens.yaml", "--mock", "mock.yaml", "--yes"]);
+    assert_eq!(output.status.code(), Some(4), "a plain yes is no answer");
+    let (run, question) = (world.newest(), world.question());
+    let shown = world.printed(&["approvals", "show", &question]);
+    assert!(shown.contains("asks for  tone: \"warm\" | \"dry\""), "{shown}");
+    let refused = world.output(&["approvals", "approve", &question, "--set", "tone=loud"]);
+    assert_eq!(refused.status.code(), Some(2));
+    world.printed(&["approvals", "approve", &question, "--set", "tone=warm"]);
+    world.printed(&["resume", &run, "--mock", "mock.yaml"]);
+    let state = world.state(&run);
+    assert_eq!(state["status"], "completed");
+    assert_eq!(state["node_results"][1]["prompt"], "in a warm tone");
+}

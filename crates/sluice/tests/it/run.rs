@@ -471,3 +471,44 @@ fn a_data_directory_that_cannot_be_used_is_told() {
     "#]],
     );
 }
+
+#[test]
+fn a_lens_document_runs_another_one_and_asks_people() {
+    let world = World::new();
+    let output = example(&world, "examples/lens-people.lens.yaml", &["--yes", "--json"]);
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(run["outputs"]["grade"], "B", "{run}");
+    let node = |id: &str| {
+        let nodes = run["node_results"].as_array().unwrap();
+        nodes.iter().find(|node| node["node_id"] == id).unwrap().clone()
+    };
+    assert_eq!(node("check_credit")["inputs"]["amount_usd"], 18400);
+    assert_eq!(node("check_credit")["outputs"]["limit_usd"], 25000);
+    assert_eq!(node("prepayment")["status"], "skipped");
+    let prompt = node("answer")["prompt"].as_str().unwrap().to_owned();
+    assert!(prompt.contains("\nWe confirm your order.\nRemark of the desk: \n"), "{prompt}");
+    assert_eq!(run["outputs"]["approved_by"], node("answer")["outputs"]["by"]);
+}
+
+#[test]
+fn the_caller_names_the_model_and_how_deep_runs_may_start_runs() {
+    let world = World::new()
+        .file("a.lens.yaml", "name: a\nlenses: {l: {versions: {1: {template: go}}}}\nnodes: [{id: x, lens_id: l}, {id: y, config: {workflow_ref: b}}]\n")
+        .file("b.lobsterx.yaml", "name: b\nsteps: [{id: s, command: go}]\n")
+        .file("mock.yaml", "'*': {text: ok}");
+    let run = ["run", "a.lens.yaml", "--mock", "mock.yaml", "--json"];
+    let more = |more: &[&str]| {
+        let output = world.output(&[&run[..], more].concat());
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let fine = more(&["--model", "vendor/small", "--max-depth", "1"]);
+    assert_eq!(fine["status"], "completed", "{fine}");
+    assert_eq!(fine["node_results"][0]["provider_route"]["model"], "vendor/small");
+    let deep = more(&["--max-depth", "0"]);
+    assert_eq!(deep["error_code"], "recursion_too_deep", "{deep}");
+    let world = world.file("sluice.toml", "[limits]\nrecursion_depth = 0\n");
+    let output =
+        world.output(&[&run[..], &["--config", "sluice.toml", "--max-depth", "4"]].concat());
+    let set: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(set["error_code"], "recursion_too_deep", "{set}");
+}

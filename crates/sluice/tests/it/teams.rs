@@ -7,7 +7,10 @@ use serde_json::Value;
 
 const NOBODY: &str = "
 name: trace
-team: {members: [{id: iris, agent: mock, tool_profile: {allow_tools: [read_logs]}}]}
+team:
+  members:
+    - {id: iris, agent: mock, tool_profile: {allow_tools: [read_logs]}}
+    - {id: mia, agent: mock, is_active: false, tool_profile: {allow_tools: [read_traces]}}
 steps:
   - {id: follow, command: go, tools: [read_traces]}
   - {id: then, command: go, depends_on: [follow]}
@@ -110,13 +113,31 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
         let refused = world.told(&["runs", "assign", &id, step, whom]);
         assert!(refused.contains(&format!("error[{code}]")), "{refused}");
     }
-    world.printed(&["runs", "assign", &id, "follow", "iris"]);
+    world.printed(&["runs", "assign", &id, "follow", "mia"]);
     let output = world.output(&["resume", &id, "--mock", "m.yaml", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     let run: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(run["node_results"][0]["member"], "iris");
+    assert_eq!(run["node_results"][0]["member"], "mia");
     let exported = world.printed(&["runs", "export", &id, "--json"]);
-    assert!(exported.contains("\"assignedMember\":\"iris\""));
+    assert!(exported.contains("\"assignedMember\":\"mia\""));
+}
+
+#[test]
+fn a_member_that_may_not_use_a_tool_cannot_be_assigned_around_it() {
+    let world = World::new().file("t.lobsterx.yaml", NOBODY).file("m.yaml", "'*': {text: done}");
+    world.output(&["run", "t.lobsterx.yaml", "--mock", "m.yaml"]);
+    let id = world.newest();
+    world.printed(&["runs", "assign", &id, "follow", "iris"]);
+    let output = world.output(&["resume", &id, "--mock", "m.yaml", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let node = &run["node_results"][0];
+    assert_eq!(
+        (&node["error_code"], &node["dispatches"]),
+        (&"layer_contradiction".into(), &0.into())
+    );
+    let exported = world.printed(&["runs", "export", &id, "--json"]);
+    assert!(exported.contains("contract.violated"), "{exported}");
 }
 
 #[test]

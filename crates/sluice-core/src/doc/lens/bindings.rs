@@ -1,7 +1,7 @@
 //! Labels: what each node needs, and who binds it.
 
 use super::check::{Lens, Wire, id, span};
-use super::written::{EdgeDoc, VersionDoc};
+use super::written::{EdgeDoc, NodeDoc, VersionDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
@@ -9,6 +9,7 @@ use crate::doc::read::{Part, Reader};
 use crate::label::label;
 use crate::merge::{Strategy, choose};
 use crate::template::lens::{Certainty, LensTemplate};
+use crate::template::tree::LabelTree;
 use crate::yaml::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +42,7 @@ pub(super) fn check(lens: &Lens<'_>, cx: &mut Reader<'_, '_>) {
 }
 
 /// Labels that an edge or an override binds, a set a node.
-fn bound(lens: &Lens<'_>) -> Vec<BTreeSet<String>> {
+pub(super) fn bound(lens: &Lens<'_>) -> Vec<BTreeSet<String>> {
     let overridden = lens.nodes.iter().map(|node| {
         let tables = node.config.iter().flat_map(|config| &config.param_overrides);
         tables.flat_map(Table::names).map(label).collect()
@@ -73,10 +74,14 @@ fn root_labels(lens: &Lens<'_>, needs: &Needs, bound: &[BTreeSet<String>]) -> BT
 
 /// What the lens versions of a document need. Many nodes may share one, so
 /// each is looked at once.
-struct Needs(BTreeMap<*const VersionDoc, VersionNeeds>);
+struct Needs {
+    versions: BTreeMap<*const VersionDoc, LabelNeeds>,
+    /// Of nodes that run another workflow.
+    nodes: BTreeMap<usize, LabelNeeds>,
+}
 
-/// What one version needs, labels in normal form.
-struct VersionNeeds {
+/// What a lens version or a node needs, labels in normal form.
+struct LabelNeeds {
     /// Of each of these groups one must be bound; with what to call it.
     required: Vec<(Vec<String>, String)>,
     /// Every label it has a use for.
@@ -85,22 +90,45 @@ struct VersionNeeds {
 
 impl Needs {
     fn of(lens: &Lens<'_>) -> Needs {
-        let mut needs = BTreeMap::new();
+        let mut versions = BTreeMap::new();
         for (_, version) in lens.versions.iter().flatten() {
             let key = std::ptr::from_ref(*version);
-            needs.entry(key).or_insert_with(|| VersionNeeds::of(version));
+            versions.entry(key).or_insert_with(|| LabelNeeds::of(version));
         }
-        Needs(needs)
+        let nodes = lens.nodes.iter().enumerate();
+        let nodes = nodes.filter_map(|(at, node)| Some((at, LabelNeeds::of_args(node)?)));
+        Needs { versions, nodes: nodes.collect() }
     }
 
-    fn of_node(&self, lens: &Lens<'_>, at: usize) -> Option<&VersionNeeds> {
-        let (_, version) = lens.versions[at]?;
-        self.0.get(&std::ptr::from_ref(version))
+    fn of_node(&self, lens: &Lens<'_>, at: usize) -> Option<&LabelNeeds> {
+        match lens.versions[at] {
+            Some((_, version)) => self.versions.get(&std::ptr::from_ref(version)),
+            None => self.nodes.get(&at),
+        }
     }
 }
 
-impl VersionNeeds {
-    fn of(version: &VersionDoc) -> VersionNeeds {
+impl LabelNeeds {
+    /// What the arguments of a node's sub-workflow need.
+    fn of_args(node: &NodeDoc) -> Option<LabelNeeds> {
+        let args = node.config.as_ref()?.args.as_ref()?;
+        let trees = args.value.0.iter().map(|(_, tree)| tree);
+        let templates = trees.flat_map(LabelTree::templates);
+        let placeholders = templates.flat_map(LensTemplate::placeholders);
+        let certain = placeholders.filter(|one| one.certainty == Certainty::Certain);
+        let mut needs = LabelNeeds { required: Vec::new(), labels: Vec::new() };
+        for one in certain {
+            needs.labels.push(one.label.clone());
+            if !one.optional {
+                needs.required.push((vec![one.label.clone()], one.written.clone()));
+            }
+        }
+        needs.required.sort();
+        needs.required.dedup_by(|a, b| a.0 == b.0);
+        Some(needs)
+    }
+
+    fn of(version: &VersionDoc) -> LabelNeeds {
         let contract = version.input_contract.iter().map(|contract| &contract.0);
         let fields = || contract.clone().flat_map(|contract| &contract.fields);
         let groups = || contract.clone().flat_map(|contract| &contract.require_any_of);
@@ -125,7 +153,7 @@ impl VersionNeeds {
         }
         let named = declared.into_iter().chain(groups().flatten().map(|name| label(name)));
         let labels = named.chain(placeholders().map(|one| one.label.clone())).collect();
-        VersionNeeds { required, labels }
+        LabelNeeds { required, labels }
     }
 }
 

@@ -5,18 +5,19 @@ use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc
 use crate::contract::InputContract;
 use crate::contract::field::ContractField;
 use crate::doc::leaf::Whole;
-use crate::doc::shared;
 use crate::doc::team::{self, TeamField};
+use crate::doc::{names, shared};
 use crate::edge::test::Test;
 use crate::label::label;
-use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT};
+use crate::limits::{MAX_PARALLEL_DEFAULT, NODE_TIMEOUT_MS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::plan::graph::Graph;
 use crate::plan::policy::{
     Family, LensKind, Moderation, OnParentFailure, ParallelFailure, Scheduling, Sought,
 };
-use crate::plan::step::{Edge, EdgeCondition, LensWork, Step, Work};
+use crate::plan::step::{Approval, Edge, EdgeCondition, LensWork, Step, Work, WorkflowWork};
 use crate::plan::{Plan, Recovery, Team};
 use crate::template::lens::LensTemplate;
+use crate::template::tree::LabelTree;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 
@@ -58,12 +59,43 @@ pub(super) fn plan(document: &LensDocument, versions: &[Applied<'_>], graph: Gra
         let target = target.expect("an edge without errors ends at a node");
         plan.steps[target].edges.push(plan_edge(index, edge, &taken));
     }
+    for (step, node) in plan.steps.iter_mut().zip(nodes) {
+        let written = node.config.as_ref().is_some_and(|config| config.args.is_some());
+        if let (Work::Workflow(work), false) = (&mut step.work, written) {
+            work.label_args = wired_args(&step.edges);
+        }
+    }
     shared::order_dependencies(&mut plan);
     plan
 }
 
+/// The arguments of a sub-workflow that is given what is wired to its node.
+fn wired_args(edges: &[Edge]) -> IndexMap<String, LabelTree> {
+    let mut args = IndexMap::new();
+    let mut seen = BTreeSet::new();
+    for written in edges.iter().map(|edge| edge.target_param_label.trim()) {
+        let name = label(written);
+        if name.is_empty() || !seen.insert(name.clone()) {
+            continue;
+        }
+        let Ok(template) = LensTemplate::parse(&format!("[[{name}]]")) else { continue };
+        let name = if names::is_field(written) { written.to_owned() } else { name };
+        args.insert(name, LabelTree::Template(template));
+    }
+    args
+}
+
 fn step(node: &NodeDoc, version: Applied<'_>, shared: Option<&Team>) -> Step {
     let config = node.config.clone().unwrap_or_default();
+    let human_input = node.human_input().map(|asked| asked.value.clone());
+    let asked = human_input.clone().map(Approval::from);
+    let approval = asked.or_else(|| node.approval().cloned().map(Approval::from));
+    let schema = human_input.and_then(|asked| asked.schema).unwrap_or_default();
+    // A sub-workflow takes as long as one of a `.lobsterX` step may.
+    let timeout_ms = match node.workflow() {
+        Some(_) => STEP_TIMEOUT_MS_DEFAULT,
+        None => NODE_TIMEOUT_MS_DEFAULT,
+    };
     let on_failure = config.on_failure.map(|policy| policy.value);
     let on_failure = team::on_failure(on_failure, shared, None);
     Step {
@@ -78,13 +110,13 @@ fn step(node: &NodeDoc, version: Applied<'_>, shared: Option<&Team>) -> Step {
         stdin: None,
         condition: None,
         inputs: IndexMap::new(),
-        outputs: IndexMap::new(),
+        outputs: schema.into_map(|field| field.0),
         success_criteria: Vec::new(),
-        timeout_ms: config.timeout_ms.map_or(NODE_TIMEOUT_MS_DEFAULT, |timeout| timeout.0),
+        timeout_ms: config.timeout_ms.map_or(timeout_ms, |timeout| timeout.0),
         on_failure,
         retry: team::retry(config.retry.map(|retry| retry.value), on_failure, shared),
         parallel_failure_policy: ParallelFailure::WaitAll,
-        approval: None,
+        approval: approval.map(Box::new),
         for_each: None,
         phase: None,
         model: config.model_id,
@@ -105,7 +137,14 @@ fn step(node: &NodeDoc, version: Applied<'_>, shared: Option<&Team>) -> Step {
 }
 
 fn work(node: &NodeDoc, version: Applied<'_>) -> Work {
-    let lens_id = node.lens_id.clone().map(|id| id.value).unwrap_or_default();
+    if let Some(reference) = node.workflow() {
+        let (name, version) = shared::split_workflow_ref(&reference.value);
+        let args = node.config.as_ref().and_then(|config| config.args.clone());
+        let label_args = args.map(|args| args.value).unwrap_or_default().into_map(|tree| tree);
+        let (args, name) = (IndexMap::new(), name.to_owned());
+        return Work::Workflow(Box::new(WorkflowWork { args, label_args, name, version }));
+    }
+    let Some(lens_id) = node.lens().map(|id| id.value.clone()) else { return Work::Approval };
     let Some((version_id, version)) = version else {
         return Work::Unresolved { what: Sought::Lens, name: lens_id };
     };

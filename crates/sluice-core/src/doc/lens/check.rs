@@ -1,8 +1,8 @@
 //! What nodes and edges say of each other.
 
-use super::bindings;
 use super::pin::{Applied, pin_all};
 use super::written::{ConditionDoc, ConditionType, EdgeDoc, LensDocument, NodeDoc};
+use super::{bindings, work};
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::leaf::Table;
@@ -37,6 +37,7 @@ pub(super) fn check<'d>(
     let mut pairs: Vec<(u32, u32)> = wired.map(|wire| (wire.target, wire.source)).collect();
     lens.check_conditions(&mut pairs, cx);
     lens.check_kinds(cx);
+    work::check(&lens, registry, &mut pairs, cx);
     bindings::check(&lens, cx);
     lens.check_outputs(cx);
     let ids: Vec<(&str, Span)> = nodes.iter().map(|node| (id(node), span(node))).collect();
@@ -120,7 +121,7 @@ fn check_edges(
     for (index, edge) in edges.iter().enumerate() {
         cx.deeper(&[Part::Key("edges"), Part::Index(index)], |cx| {
             if let Some(id) = &edge.id {
-                cx.within(Part::Key("id"), |cx| names::lens_id(&id.value, id.span, cx));
+                cx.within(Part::Key("id"), |cx| names::edge_id(&id.value, id.span, cx));
                 if !seen.insert(id.value.as_str()) {
                     let message = format!("an edge called `{}` exists already", shorten(&id.value));
                     let problem = Problem::new(Code::DuplicateEdgeId, id.span, message);
@@ -226,14 +227,14 @@ impl<'d> Lens<'d> {
         }
     }
 
-    fn known_names(&self) -> impl Iterator<Item = &'d str> {
+    pub(super) fn known_names(&self) -> impl Iterator<Item = &'d str> {
         let args = self.document.args.iter().flat_map(Table::names);
         self.positions.keys().copied().chain(args)
     }
 
     /// Whether a name may be given when the run starts. Without declared
     /// arguments any name may.
-    fn may_be_given(&self, path: &Path) -> bool {
+    pub(super) fn may_be_given(&self, path: &Path) -> bool {
         let Some(args) = &self.document.args else { return true };
         let all = path.head() == "args" && path.rest().is_empty();
         all || args.names().any(|arg| arg == given_name(path))
@@ -327,7 +328,7 @@ impl<'d> Lens<'d> {
 }
 
 /// The name that a root input would have: `x` in `args.x` and in `x`.
-fn given_name(path: &Path) -> &str {
+pub(super) fn given_name(path: &Path) -> &str {
     match (path.head(), path.rest().first()) {
         ("args", Some(Segment::Key(name))) => name,
         (head, _) => head,

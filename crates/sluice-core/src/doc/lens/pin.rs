@@ -76,7 +76,7 @@ struct Pinner<'d> {
 impl<'d> Pinner<'d> {
     /// Finds the version a node applies: its own, or the lens's head.
     fn pin(&mut self, node: &'d NodeDoc, cx: &mut Reader<'_, '_>) -> Option<Version<'d>> {
-        let wanted = node.lens_id.as_ref()?;
+        let wanted = node.lens()?;
         let elsewhere = || self.registry.lenses.as_ref()?.get(&wanted.value);
         let Some(lens) = self.inline.get(wanted.value.as_str()).copied().or_else(elsewhere) else {
             self.report_lens(wanted, cx);

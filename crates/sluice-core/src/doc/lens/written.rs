@@ -4,9 +4,9 @@ use crate::code::Code;
 use crate::contract::field::{ContractField, ContractType};
 use crate::contract::{InputContract, OutputContract};
 use crate::diagnostic::Problem;
-use crate::doc::fields::{ArgDoc, Length};
+use crate::doc::fields::{ArgDoc, Length, SchemaDoc};
 use crate::doc::leaf::{Millis, Table, Whole, Word};
-use crate::doc::lobsterx::written::{MaxParallel, Version};
+use crate::doc::lobsterx::written::{ApprovalDoc, ApprovalMap, MaxParallel, Version};
 use crate::doc::read::{Part, Read, Reader, camel_case, document};
 use crate::doc::schema::Defs;
 use crate::doc::shared::{BudgetDoc, RecoveryDoc, RetryDoc};
@@ -18,9 +18,11 @@ use crate::money::Money;
 use crate::node::{Kind, Node};
 use crate::pattern::Pattern;
 use crate::plan::policy::{LensKind, Moderation, OnFailure, OnParentFailure, Scheduling};
+use crate::plan::step::Approval;
 use crate::span::Spanned;
 use crate::template::Template;
 use crate::template::lens::LensTemplate;
+use crate::template::tree::LabelTree;
 use crate::violation::Contradiction;
 use serde_json::{Number, Value, json};
 
@@ -205,7 +207,7 @@ document! {
     pub(crate) struct ContractFieldMap {
         /// The type (any).
         optional "type" kind: ContractType,
-        /// Whether it must be there (true).
+        /// Whether it must be there (false).
         optional "required" required: bool,
         /// Fewest characters.
         optional "min_length" min_length: Length,
@@ -233,7 +235,7 @@ impl Read for ContractFieldDoc {
         let map = ContractFieldMap::read(node, cx)?;
         Some(ContractFieldDoc(ContractField {
             kind: map.kind.unwrap_or(ContractType::Any),
-            required: map.required.unwrap_or(true),
+            required: map.required.unwrap_or(false),
             min_length: map.min_length.map(|length| length.0),
             max_length: map.max_length.map(|length| length.0),
             pattern: map.pattern,
@@ -294,25 +296,25 @@ impl Read for VersionId {
 }
 
 document! {
-    /// A place in the graph where a lens is applied.
+    /// A place in the graph where a lens is applied, another workflow run or a person asked.
     pub(crate) struct NodeDoc {
         /// Unique in the document.
         required "id" id: Spanned<String>,
-        /// The lens to apply.
-        required "lens_id" lens_id: Spanned<String>,
+        /// The lens to apply; without one the node runs another workflow or asks a person.
+        optional "lens_id" lens_id: Tried<Spanned<String>>,
         /// Its version; the head when absent.
         optional "version_id" version_id: Spanned<VersionId>,
         /// What people read, and what merged objects are keyed by.
         optional "label" label: String,
         /// The author's order.
         optional "ordinal" ordinal: i64,
-        /// How the lens is applied.
+        /// How it does its work.
         optional "config" config: ConfigDoc,
     }
 }
 
 document! {
-    /// How a lens is applied.
+    /// How a node does its work.
     pub(crate) struct ConfigDoc {
         /// The model to use.
         optional "model_id" model_id: String,
@@ -342,6 +344,77 @@ document! {
         optional "on_failure" on_failure: Spanned<OnFailure>,
         /// The memory profile it loads.
         optional "memory" memory: String,
+        /// Another workflow to run instead of a lens: `name` or `name@version`.
+        optional "workflow_ref" workflow_ref: Tried<Spanned<String>>,
+        /// What the other workflow is given, with `[[label]]` placeholders; without it, what is wired, by label.
+        optional "args" args: Spanned<Table<LabelTree>>,
+        /// `required`, or a map that says who decides and how.
+        optional "approval" approval: Tried<ApprovalDoc>,
+        /// Asks a person for values instead of a lens.
+        optional "human_input" human_input: Tried<Spanned<HumanInputMap>>,
+    }
+}
+
+document! {
+    /// Values that a person gives a node.
+    pub(crate) struct HumanInputMap {
+        /// The values by name; they become the node's output.
+        required "schema" schema: Table<SchemaDoc>,
+        /// What is asked, with `${…}` references.
+        optional "summary" summary: Spanned<Template>,
+        /// Users or roles who may answer.
+        optional "approvers" approvers: Vec<String>,
+        /// The one who started the run may not answer.
+        optional "not_initiator" not_initiator: bool,
+        /// How long the question stays open.
+        optional "expires_in" expires_in: Millis,
+    }
+}
+
+impl From<HumanInputMap> for Approval {
+    fn from(map: HumanInputMap) -> Approval {
+        Approval {
+            approvers: map.approvers.unwrap_or_default(),
+            not_initiator: map.not_initiator.unwrap_or(false),
+            expires_in_ms: map.expires_in.map(|time| time.0),
+            summary: map.summary.map(|summary| summary.value),
+            ..Approval::default()
+        }
+    }
+}
+
+impl NodeDoc {
+    /// The lens it applies.
+    pub(crate) fn lens(&self) -> Option<&Spanned<String>> {
+        self.lens_id.as_ref()?.0.as_ref()
+    }
+
+    /// The workflow it runs.
+    pub(crate) fn workflow(&self) -> Option<&Spanned<String>> {
+        self.config.as_ref()?.workflow_ref.as_ref()?.0.as_ref()
+    }
+
+    /// The values it asks a person for.
+    pub(crate) fn human_input(&self) -> Option<&Spanned<HumanInputMap>> {
+        self.config.as_ref()?.human_input.as_ref()?.0.as_ref()
+    }
+
+    /// How a person is asked before its work is done, or instead of any.
+    pub(crate) fn approval(&self) -> Option<&ApprovalMap> {
+        let written = &self.config.as_ref()?.approval.as_ref()?.0.as_ref()?.0;
+        Some(written).filter(|map| map.required.unwrap_or(true))
+    }
+
+    /// Whether it says what it does, readably or not.
+    pub(crate) fn does_something(&self) -> bool {
+        let asks = |config: &ConfigDoc| {
+            let unread = config.approval.as_ref().is_some_and(|approval| approval.0.is_none());
+            unread || self.approval().is_some()
+        };
+        self.lens_id.is_some()
+            || self.config.as_ref().is_some_and(|config| {
+                config.workflow_ref.is_some() || config.human_input.is_some() || asks(config)
+            })
     }
 }
 

@@ -1,9 +1,9 @@
 //! The planned form of a step that was found right.
 
-use super::step::{Draft, workflow_ref};
+use super::step::Draft;
 use super::written::{ApprovalMap, ForEachMap, ItemsDoc, StepDoc};
 use crate::doc::leaf::Whole;
-use crate::doc::team;
+use crate::doc::{shared, team};
 use crate::limits::{MAX_ITEMS_DEFAULT, STEP_TIMEOUT_MS_DEFAULT};
 use crate::outputs::schema::FieldSchema;
 use crate::path::Path;
@@ -11,6 +11,7 @@ use crate::plan::Team;
 use crate::plan::policy::{Moderation, OnFailure, OnParentFailure, ParallelFailure, Sought};
 use crate::plan::step::{Approval, ForEach, Input, Items, Step, Work, WorkflowWork};
 use crate::span::Spanned;
+use indexmap::IndexMap;
 
 impl Draft<'_> {
     /// The planned step. Only for drafts without errors.
@@ -54,10 +55,7 @@ impl Draft<'_> {
             parallel_failure_policy: doc
                 .parallel_failure_policy
                 .unwrap_or(ParallelFailure::WaitAll),
-            approval: doc
-                .approval
-                .filter(|_| asks)
-                .map(|approval| Box::new(approval_of(approval.0))),
+            approval: doc.approval.filter(|_| asks).map(|approval| Box::new(approval.0.into())),
             for_each,
             phase: doc.phase.map(|phase| phase.value),
             model: doc.model,
@@ -81,10 +79,12 @@ impl Draft<'_> {
 /// What the step does. Takes the parts of the document that say so.
 fn work(doc: &mut StepDoc, unresolved: Option<String>) -> Work {
     if let Some(reference) = doc.workflow_ref.take() {
-        let (name, version) = workflow_ref(&reference.value).unwrap_or((&reference.value, None));
+        let (name, version) = shared::split_workflow_ref(&reference.value);
         let args = doc.args.take().map(|args| args.value).unwrap_or_default();
         let args = args.into_map(|tree| tree);
-        return Work::Workflow(Box::new(WorkflowWork { args, name: name.to_owned(), version }));
+        let label_args = IndexMap::new();
+        let name = name.to_owned();
+        return Work::Workflow(Box::new(WorkflowWork { args, label_args, name, version }));
     }
     match (doc.command.take(), unresolved) {
         (Some(command), _) => Work::Command { command: command.value },
@@ -97,14 +97,16 @@ fn paths(written: Vec<Spanned<String>>) -> Vec<Path> {
     written.into_iter().filter_map(|one| Path::parse(&one.value).ok()).collect()
 }
 
-fn approval_of(map: ApprovalMap) -> Approval {
-    Approval {
-        approvers: map.approvers.unwrap_or_default(),
-        quorum: map.quorum.map_or(1, Whole::small),
-        not_initiator: map.not_initiator.unwrap_or(false),
-        expires_in_ms: map.expires_in.map(|time| time.0),
-        summary: map.summary.map(|summary| summary.value),
-        covers_retries: map.covers_retries.unwrap_or(false),
+impl From<ApprovalMap> for Approval {
+    fn from(map: ApprovalMap) -> Approval {
+        Approval {
+            approvers: map.approvers.unwrap_or_default(),
+            quorum: map.quorum.map_or(1, Whole::small),
+            not_initiator: map.not_initiator.unwrap_or(false),
+            expires_in_ms: map.expires_in.map(|time| time.0),
+            summary: map.summary.map(|summary| summary.value),
+            covers_retries: map.covers_retries.unwrap_or(false),
+        }
     }
 }
 

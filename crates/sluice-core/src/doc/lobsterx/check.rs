@@ -2,7 +2,7 @@
 
 use super::advice;
 use super::known::Known;
-use super::step::{Draft, located, workflow_ref};
+use super::step::{Draft, located};
 use super::written::{Document, ItemsDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
@@ -375,7 +375,9 @@ impl<'n> Check<'_, 'n, '_> {
             }
         }
         if let Some(reference) = &doc.workflow_ref {
-            self.at(&[Part::Key("workflow_ref")], |check| check.workflow(reference, registry));
+            self.at(&[Part::Key("workflow_ref")], |check| {
+                shared::check_workflow_ref(reference, registry, check.cx);
+            });
         }
     }
 
@@ -397,36 +399,6 @@ impl<'n> Check<'_, 'n, '_> {
             None => problem.with_hint(format!("declare it under `{what}s`")),
         };
         self.at(&[Part::Key(what)], |check| check.cx.add(problem));
-    }
-
-    fn workflow(&mut self, written: &Spanned<String>, registry: &Registry) {
-        let (name, version) = match workflow_ref(&written.value) {
-            Ok(parts) => parts,
-            Err(message) => {
-                let problem = Problem::new(Code::BadReference, written.span, message);
-                return self.cx.add(problem.with_hint("write `name` or `name@3`"));
-            }
-        };
-        names::kebab(name, written.span, self.cx);
-        let Some(workflows) = &registry.workflows else {
-            let message = format!("workflow `{name}` cannot be checked: no registry is at hand");
-            return self.cx.add(Problem::new(Code::UnresolvedReference, written.span, message));
-        };
-        let problem = match (workflows.get(name), version) {
-            (None, _) => Problem::new(
-                Code::UnknownWorkflow,
-                written.span,
-                format!("the registry has no workflow `{name}`"),
-            )
-            .with_suggestion(self.cx.suggest(name, workflows.keys().map(String::as_str))),
-            (Some(versions), Some(version)) if !versions.contains(&version) => Problem::new(
-                Code::UnknownWorkflow,
-                written.span,
-                format!("the registry has no version {version} of `{name}`"),
-            ),
-            _ => return,
-        };
-        self.cx.add(problem);
     }
 }
 

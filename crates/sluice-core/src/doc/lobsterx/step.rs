@@ -320,13 +320,3 @@ fn items_path(written: &Spanned<String>, cx: &mut Reader<'_, '_>) -> Option<Path
         }
     }
 }
-
-/// `name` or `name@version`.
-pub(super) fn workflow_ref(written: &str) -> Result<(&str, Option<u64>), String> {
-    let Some((name, version)) = written.split_once('@') else { return Ok((written, None)) };
-    let digits = version.bytes().all(|b| b.is_ascii_digit());
-    match version.parse().ok().filter(|_| digits) {
-        Some(version) => Ok((name, Some(version))),
-        None => Err(format!("`{}` is no version number", crate::yaml::shorten(version))),
-    }
-}

@@ -63,7 +63,7 @@ fn every_form_of_placeholder_that_is_certain_is_required() {
 }
 
 #[test]
-fn a_contract_field_is_required_unless_it_says_otherwise() {
+fn a_contract_field_is_optional_unless_it_says_otherwise() {
     let field = |field: &str| {
         second(
             &format!("{{template: go, input_contract: {{fields: {{Long Name: {field}}}}}}}"),
@@ -71,10 +71,10 @@ fn a_contract_field_is_required_unless_it_says_otherwise() {
             "y",
         )
     };
+    assert_eq!(field("{type: string}"), "ok\n");
     expect![[r#"
         10:10 missing_binding nodes[1]: nothing binds `Long Name` of node `second` (wire an edge to it, set it in `param_overrides` or declare it under `args`)
-    "#]].assert_eq(&field("{type: string}"));
-    assert!(field("{required: true}").contains("missing_binding"));
+    "#]].assert_eq(&field("{required: true}"));
     assert_eq!(field("{required: false}"), "ok\n");
     let both = |required: &str| {
         let contract = format!("{{fields: {{X: {{required: {required}}}}}}}");
@@ -82,7 +82,7 @@ fn a_contract_field_is_required_unless_it_says_otherwise() {
     };
     assert_eq!(both("false"), "ok\n", "the contract calls it optional");
     assert_eq!(both("true").matches("missing_binding").count(), 1, "told once");
-    let marked = "{template: '[[x!]]', input_contract: {fields: {x: {}}}}";
+    let marked = "{template: '[[x!]]', input_contract: {fields: {x: {required: true}}}}";
     assert!(second(marked, "", "y").contains("missing_binding"), "the contract has the last word");
 }
 

@@ -245,3 +245,203 @@ fn what_the_document_says_as_a_whole_has_bounds() {
         4:1 unknown_field node: unknown field `node` (did you mean `nodes`?)
     "#]].assert_eq(&refused);
 }
+
+/// A node `m` with this config, and a root input `topic`.
+fn node(more: &str) -> Script {
+    Script::lens(&super::dedent(&format!(
+        "
+        name: g
+        args: {{topic: string}}
+        lenses: {{l: {{versions: {{1: {{template: go}}}}}}}}
+        nodes: [{{id: a, lens_id: l}}, {{id: m, {more}}}]
+        edges: [{{source_node_id: a, target_node_id: m, target_param_label: Draft Text}}]
+        "
+    )))
+    .registry("{workflows: {other: [1, 2]}}")
+}
+
+#[test]
+fn a_node_may_run_another_workflow() {
+    node("config: {workflow_ref: other@2, args: {a: '[[topic]] {{draft text}}', b: [1, {c: '[[topic!]]'}]}}")
+        .show("steps.1.work")
+        .show("steps.1.timeout_ms")
+        .check(expect![[r#"
+            ok
+            steps.1.work = {"kind":"workflow","label_args":{"a":"[[topic]] {{draft text}}","b":[1,{"c":"[[topic!]]"}]},"name":"other","version":2}
+            steps.1.timeout_ms = 600000
+        "#]]);
+    // Without arguments the child is given what is wired, by name.
+    node("config: {workflowRef: other, timeoutMs: 5}")
+        .show("steps.1.work")
+        .show("steps.1.timeout_ms")
+        .check(expect![[r#"
+            ok
+            steps.1.work = {"kind":"workflow","label_args":{"draft_text":"[[draft_text]]"},"name":"other"}
+            steps.1.timeout_ms = 5
+        "#]]);
+}
+
+#[test]
+fn a_node_may_ask_a_person() {
+    node("config: {humanInput: {schema: {tone: {type: string, enum: [warm]}}, summary: 'Tone of ${draft_text} on ${topic} by ${a.output}?', approvers: [ada], notInitiator: true, expiresIn: 1h}}")
+        .show("steps.1.work")
+        .show("steps.1.outputs")
+        .show("steps.1.approval")
+        .check(expect![[r#"
+            ok
+            steps.1.work = {"kind":"approval"}
+            steps.1.outputs = {"tone":{"type":"string","enum":["warm"]}}
+            steps.1.approval = {"approvers":["ada"],"covers_retries":false,"expires_in_ms":3600000,"not_initiator":true,"quorum":1,"summary":"Tone of ${draft_text} on ${topic} by ${a.output}?"}
+        "#]]);
+    node("config: {approval: required}").show("steps.1.work").show("steps.1.approval").check(
+        expect![[r#"
+            ok
+            steps.1.work = {"kind":"approval"}
+            steps.1.approval = {"covers_retries":false,"not_initiator":false,"quorum":1}
+        "#]],
+    );
+    node("lens_id: l, config: {approval: {quorum: 2, summary: 'Go on?'}}")
+        .show("steps.1.work.kind")
+        .show("steps.1.approval")
+        .check(expect![[r#"
+            ok
+            steps.1.work.kind = "lens"
+            steps.1.approval = {"covers_retries":false,"not_initiator":false,"quorum":2,"summary":"Go on?"}
+        "#]]);
+}
+
+#[test]
+fn a_node_does_one_thing() {
+    for (more, told) in [
+        (
+            "label: x",
+            expect![[r#"
+            4:35 missing_field nodes[1]: node `m` does nothing: `lens_id` is missing (name a lens, or set `workflow_ref`, `human_input` or `approval` in `config`)
+        "#]],
+        ),
+        (
+            "config: {approval: {required: false}}",
+            expect![[r#"
+            4:35 missing_field nodes[1]: node `m` does nothing: `lens_id` is missing (name a lens, or set `workflow_ref`, `human_input` or `approval` in `config`)
+        "#]],
+        ),
+        (
+            "lens_id: l, config: {workflow_ref: other}",
+            expect![[r#"
+            4:73 conflicting_fields nodes[1].config.workflow_ref: a node applies a lens or runs another workflow
+        "#]],
+        ),
+        (
+            "lens_id: l, config: {human_input: {schema: {x: string}}}",
+            expect![[r#"
+            4:72 conflicting_fields nodes[1].config.human_input: a node that asks for values does nothing else
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: other, human_input: {schema: {x: string}}, approval: required}",
+            expect![[r#"
+                4:81 conflicting_fields nodes[1].config.human_input: a node that asks for values does nothing else
+                4:81 conflicting_fields nodes[1].config.human_input: `human_input` is an approval already; say in it who may answer
+            "#]],
+        ),
+        (
+            "config: {approval: required, args: {x: 1}}",
+            expect![[r#"
+            4:73 conflicting_fields nodes[1].config.args: `args` are for another workflow; there is no `workflow_ref`
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: other, param_overrides: {x: 1}}",
+            expect![[r#"
+            4:86 conflicting_fields nodes[1].config.param_overrides: `param_overrides` bind the placeholders of a lens; there is no `lens_id`
+        "#]],
+        ),
+        (
+            "version_id: '1', config: {approval: required}",
+            expect![[r#"
+            4:50 conflicting_fields nodes[1].version_id: `version_id` is of a lens; there is no `lens_id`
+        "#]],
+        ),
+    ] {
+        node(more).check(told);
+    }
+}
+
+#[test]
+fn what_such_a_node_names_exists() {
+    for (more, told) in [
+        (
+            "config: {workflow_ref: other, args: {x: 'see ${a.output}'}}",
+            expect![[r#"
+                ~4:75 unknown_variable nodes[1].config.args.x: `${…}` is plain text here: the arguments of a node read its labels (wire the value to a label of the node, and write `[[label]]`)
+                ok
+            "#]],
+        ),
+        (
+            "config: {workflow_ref: othr}",
+            expect![[r#"
+            4:61 unknown_workflow nodes[1].config.workflow_ref: the registry has no workflow `othr` (did you mean `other`?)
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: other@3}",
+            expect![[r#"
+            4:61 unknown_workflow nodes[1].config.workflow_ref: the registry has no version 3 of `other`
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: other@x}",
+            expect![[r#"
+            4:61 bad_reference nodes[1].config.workflow_ref: `x` is no version number (write `name` or `name@3`)
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: [other]}",
+            expect![[r#"
+            4:61 wrong_type nodes[1].config.workflow_ref: expected a string, found a list
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: other, args: {x: '[[tpic]] [[none!]] [[x:thing]]'}}",
+            expect![[r#"
+            4:98 bad_template nodes[1].config.args.x: unknown placeholder type `thing` (the types are string, number, integer, boolean, url, json, array, any)
+        "#]],
+        ),
+        (
+            "config: {workflow_ref: other, args: {x: '[[tpic]] [[none!]]'}}",
+            expect![[r#"
+            4:35 missing_binding nodes[1]: nothing binds `tpic` of node `m` (did you mean `topic`?)
+        "#]],
+        ),
+        (
+            "config: {human_input: {schema: {}}}",
+            expect![[r#"
+            4:60 bad_value nodes[1].config.human_input.schema: there are no values to ask for (use `approval` to ask for consent alone)
+        "#]],
+        ),
+        (
+            "config: {human_input: {summary: 'x'}}",
+            expect![[r#"
+            4:60 missing_field nodes[1].config.human_input: `schema` is missing
+        "#]],
+        ),
+        (
+            "config: {human_input: {schema: {by: string, 'a b': string, n: {type: nmber}}}}",
+            expect![[r#"
+            4:70 reserved_name nodes[1].config.human_input.schema.by: `by` is part of every answer already
+            4:82 bad_name nodes[1].config.human_input.schema.a b: `a b` is not a name (write `a_b`)
+            4:107 bad_value nodes[1].config.human_input.schema.n.type: `nmber` is not a type (did you mean `number`?)
+        "#]],
+        ),
+        (
+            "config: {approval: {summary: '${draft} ${topc} ${m.output}'}}",
+            expect![[r#"
+            4:35 cycle_detected nodes[1]: the dependencies form a cycle: m -> m (each step in the list waits for the next one; remove one of the dependencies)
+            ~4:67 unknown_variable nodes[1].config.approval.summary: nothing sets `draft` (did you mean `draft_text`?)
+            ~4:67 unknown_variable nodes[1].config.approval.summary: nothing sets `topc` (did you mean `topic`?)
+        "#]],
+        ),
+    ] {
+        node(more).check(told);
+    }
+}

@@ -38,8 +38,8 @@ fn every_constraint_of_a_contract_is_in_the_plan() {
     )
     .check(expect![[r#"
         ok
-        steps.0.work.input_contract = {"kind":"brief","fields":{"a":{"type":"string","required":false,"minLength":1,"maxLength":9,"pattern":"^x","enum":["xy","xz"]},"b":{"type":"number","min":-1.5,"max":9007199254740993},"c":{"type":"array","itemType":"integer"},"d":{"type":"url"},"e":{"type":"json"},"f":{"type":"boolean"},"g":{}},"requireAnyOf":[["a","b"]],"strict":true}
-        steps.0.work.output_contract = {"kind":"text","artifactKind":"report","schema":{"summary":{"type":"string"},"score":{"type":"integer","required":false}}}
+        steps.0.work.input_contract = {"kind":"brief","fields":{"a":{"type":"string","required":false,"minLength":1,"maxLength":9,"pattern":"^x","enum":["xy","xz"]},"b":{"type":"number","required":false,"min":-1.5,"max":9007199254740993},"c":{"type":"array","required":false,"itemType":"integer"},"d":{"type":"url","required":false},"e":{"type":"json","required":false},"f":{"type":"boolean","required":false},"g":{"required":false}},"requireAnyOf":[["a","b"]],"strict":true}
+        steps.0.work.output_contract = {"kind":"text","artifactKind":"report","schema":{"summary":{"type":"string","required":false},"score":{"type":"integer","required":false}}}
     "#]]);
 }
 
@@ -142,7 +142,7 @@ fn a_typed_placeholder_declares_a_field() {
     version("{template: '[[A b:number]] [[c:json]]', input_contract: {strict: true, fields: {a_b: {type: string}}}}")
         .check(expect![[r#"
             ok
-            steps.0.work.input_contract = {"fields":{"a_b":{"type":"string"},"c":{"type":"json"}},"strict":true}
+            steps.0.work.input_contract = {"fields":{"a_b":{"type":"string","required":false},"c":{"type":"json"}},"strict":true}
             steps.0.work.output_contract = -
         "#]]);
     for kind in ["string", "number", "integer", "boolean", "url", "json", "array"] {

@@ -178,19 +178,48 @@ fn an_edge_without_id_gets_one_that_nobody_wrote() {
 }
 
 #[test]
-fn edge_ids_are_unique_and_named_by_rule() {
+fn edge_ids_are_unique_and_any_printable_text() {
     graph(
-        r"
+        r#"
         nodes: [{id: a, lens_id: l}, {id: b, lens_id: l}]
         edges:
           - {id: e, source_node_id: a, target_node_id: b}
           - {id: '-', source_node_id: a, target_node_id: b}
+          - {id: 'xy-edge__a output-b Füße → [[text]]', source_node_id: a, target_node_id: b}
+        "#,
+    )
+    .show("steps.1.edges.2.id")
+    .check(expect![[r#"
+        ok
+        steps.1.edges.2.id = "xy-edge__a output-b Füße → [[text]]"
+    "#]]);
+    let long = |count: usize| {
+        let id = "é".repeat(count);
+        let edge = format!("{{id: {id}, source_node_id: a, target_node_id: b}}");
+        graph(&format!("nodes: [{{id: a, lens_id: l}}, {{id: b, lens_id: l}}]\nedges: [{edge}]"))
+    };
+    long(200).check(expect![[r#"
+        ok
+    "#]]);
+    long(201).check(expect![[r#"
+        4:14 bad_name edges[0].id: the id of an edge has 201 characters; the limit is 200
+    "#]]);
+    graph(
+        r#"
+        nodes: [{id: a, lens_id: l}, {id: b, lens_id: l}]
+        edges:
           - {id: e, source_node_id: a, target_node_id: b}
-        ",
+          - {id: ' ', source_node_id: a, target_node_id: b}
+          - {id: e, source_node_id: a, target_node_id: b}
+          - {id: "line\nbreak", source_node_id: a, target_node_id: b}
+          - {id: "re\u202Eversed", source_node_id: a, target_node_id: b}
+        "#,
     )
     .check(expect![[r#"
-        6:10 bad_name edges[1].id: `-` is not an id (names are letters, digits and `_ . : -`, a letter or digit first)
+        6:10 bad_name edges[1].id: the id of an edge is empty
         7:10 duplicate_edge_id edges[2].id: an edge called `e` exists already
+        8:10 bad_name edges[3].id: the id of an edge has a character that cannot be printed: U+000A
+        9:10 bad_name edges[4].id: the id of an edge has a character that cannot be printed: U+202E
     "#]]);
 }
 

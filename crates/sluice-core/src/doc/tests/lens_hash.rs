@@ -12,10 +12,10 @@ const DOCUMENT: &str = r#"
     lenses:
       gather:
         versions:
-          1: {template: "find [[topic]]", output_contract: {schema: {found: {type: array}}}}
+          1: {template: "find [[topic]]", output_contract: {schema: {found: {type: array, required: true}}}}
       write:
         versions:
-          1: {template: "write [[notes]] [[tone!]]", input_contract: {fields: {notes: {type: json}}}}
+          1: {template: "write [[notes]] [[tone!]]", input_contract: {fields: {notes: {type: json, required: true}}}}
     nodes:
       - {id: g, lens_id: gather, label: Gather, ordinal: 1, config: {timeout_ms: 5000}}
       - {id: h, lens_id: gather}
@@ -65,7 +65,7 @@ fn what_means_the_same_has_the_same_hash() {
             "version: 3",
             "version: 3\n    max_parallel: 64\n    scheduling: eager\n    description: ~",
         ),
-        ("{type: array}", "{type: array, required: true}"),
+        ("{type: array, required: true}", "{required: true, type: array}"),
     ] {
         assert!(DOCUMENT.contains(from), "{from}");
         let told = Script::lens(&DOCUMENT.replacen(from, to, 1)).plan().hash();
@@ -91,8 +91,8 @@ fn what_means_something_else_has_another_hash() {
         ("required: true", "required: false"),
         ("find [[topic]]", "find [[Topic]]"),
         ("1: {template: \"find", "2: {template: \"find"),
-        ("{type: array}", "{type: any}"),
-        ("{type: json}", "{type: json, required: false}"),
+        ("{type: array, required: true}", "{type: any, required: true}"),
+        ("{type: json, required: true}", "{type: json}"),
         ("label: Gather", "label: gather"),
         ("ordinal: 1", "ordinal: 2"),
         ("timeout_ms: 5000", "timeout_ms: 5001"),

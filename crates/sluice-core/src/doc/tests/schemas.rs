@@ -172,8 +172,10 @@ fn required_fields_are_required_in_either_spelling_and_never_null() {
     let schema = Format::Lens.json_schema();
     assert_eq!(schema["allOf"], json!([{ "required": ["name"] }, { "required": ["nodes"] }]));
     let node = &schema["$defs"]["NodeDoc"];
-    let either = json!({ "anyOf": [{ "required": ["lens_id"] }, { "required": ["lensId"] }] });
-    assert_eq!(node["allOf"], json!([{ "required": ["id"] }, either]));
+    assert_eq!(node["allOf"], json!([{ "required": ["id"] }]));
+    let either = |snake: &str, camel: &str| json!({ "anyOf": [{ "required": [snake] }, { "required": [camel] }] });
+    let ends = [either("source_node_id", "sourceNodeId"), either("target_node_id", "targetNodeId")];
+    assert_eq!(schema["$defs"]["EdgeDoc"]["allOf"], json!(ends));
     assert_eq!(node["properties"]["id"]["type"], "string");
     let optional = &node["properties"]["label"]["anyOf"];
     assert_eq!(optional, &json!([{ "type": "string" }, { "type": "null" }]));

@@ -3,13 +3,15 @@
 use super::Turn;
 use super::fail::Trouble;
 use super::govern::{Ready, question};
+use super::outcome::{KIND_APPROVAL, KIND_HUMAN_INPUT, in_envelope};
 use crate::canonical;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Completed, Event,
-    NodeEvent, Outcome, Prepared, Resolution, Skip, SkipCause, StepAt,
+    NodeEvent, Prepared, Resolution, Skip, SkipCause, StepAt,
 };
+use crate::plan::policy::Family;
 use crate::plan::step::Work;
 use crate::port::adapter::Usage;
 use crate::run::command::{Decision, Refusal, Resolve};
@@ -147,7 +149,11 @@ impl Turn<'_> {
     fn summary(&self, at: StepAt, prepared: &Prepared) -> Result<String, Failure> {
         let step = self.run.step(at);
         if let Some(summary) = step.approval.as_ref().and_then(|asked| asked.summary.as_ref()) {
-            let scope = RunScope::of_step(self.run, &self.args, at).with_locals(&prepared.inputs);
+            let scope = RunScope::of_step(self.run, &self.args, at);
+            let scope = match self.run.definition.plan.family {
+                Family::Lobsterx => scope.with_locals(&prepared.inputs),
+                Family::Lens => scope.with_locals(&self.label_names(at)?),
+            };
             return Ok(summary.render(&scope)?);
         }
         let name = self.run.name(at);
@@ -282,8 +288,13 @@ impl Turn<'_> {
         let values = resolve.values.clone();
         let (mut outcome, coercions) =
             self.step_outcome(at, values, None, SourceClass::Human).map_err(unfit)?;
-        if let Value::Object(outputs) = &mut outcome.outputs {
-            outputs.extend(grant(&resolve.by, resolve.comment.as_ref(), self.given.now_ms));
+        let grant = grant(&resolve.by, resolve.comment.as_ref(), self.given.now_ms);
+        if self.run.definition.plan.family == Family::Lens {
+            let asked = !self.run.step(at).outputs.is_empty();
+            let kind = if asked { KIND_HUMAN_INPUT } else { KIND_APPROVAL };
+            outcome = in_envelope(kind, outcome, grant);
+        } else if let Value::Object(outputs) = &mut outcome.outputs {
+            outputs.extend(grant);
         }
         let asked_at = self.run.approvals.get(&resolve.approval).map(|one| one.requested_at_ms);
         let asked_at = asked_at.unwrap_or(self.given.now_ms);
@@ -300,9 +311,12 @@ impl Turn<'_> {
         })
     }
 
-    /// Who agreed to work that was then done, beside what came of it: later
+    /// Who agreed to work that is then done; nothing if the step asks nobody. Later
     /// steps read it as of any approval step.
-    pub(super) fn add_grant(&self, at: StepAt, outcome: &mut Outcome) {
+    pub(super) fn grant_of(&self, at: StepAt) -> Map<String, Value> {
+        if self.run.step(at).approval.is_none() {
+            return Map::new();
+        }
         let of_step = |one: &&Approval| {
             one.at == at
                 && one.source == ApprovalSource::Step
@@ -310,14 +324,9 @@ impl Turn<'_> {
         };
         let granted = self.run.approvals.values().filter(of_step);
         let granted = granted.max_by_key(|one| one.resolved_at_ms);
-        let (Some(granted), Value::Object(outputs)) = (granted, &mut outcome.outputs) else {
-            return;
-        };
+        let Some(granted) = granted else { return Map::new() };
         let by = granted.by.as_deref().unwrap_or_default();
-        let at_ms = granted.resolved_at_ms.unwrap_or_default();
-        for (name, value) in grant(by, granted.comment.as_ref(), at_ms) {
-            outputs.entry(name).or_insert(value);
-        }
+        grant(by, granted.comment.as_ref(), granted.resolved_at_ms.unwrap_or_default())
     }
 
     /// An escalation was answered with "give up", or by nobody.

@@ -10,12 +10,20 @@ use crate::journal::event::{Outcome, Provenance, StepAt};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::outputs::coerce::Coercion;
 use crate::outputs::complete::complete;
+use crate::plan::policy::{Family, LensKind};
 use crate::plan::step::{LensWork, Work};
 use crate::port::adapter::Answer;
 use crate::run::label::{Labels, SourceClass};
 use crate::run::scope::RunScope;
 use crate::run::status::StepStatus;
+use crate::value::text;
 use serde_json::{Map, Value};
+
+/// What sort of output a lens node has that asks a person.
+pub(super) const KIND_APPROVAL: &str = "approval";
+pub(super) const KIND_HUMAN_INPUT: &str = "human_input";
+/// The output of a node that asks for consent alone.
+const APPROVED: &str = "approved";
 
 impl Turn<'_> {
     /// Coerced, validated, judged: what an answer comes to. Takes out of the answer
@@ -52,8 +60,12 @@ impl Turn<'_> {
         stdout: Option<String>,
     ) -> Result<(Outcome, Vec<Coercion>), Failure> {
         let (mut outcome, coercions) = self.step_outcome(at, answer, stdout, SourceClass::Agent)?;
-        if self.run.step(at).approval.is_some() {
-            self.add_grant(at, &mut outcome);
+        let grant = self.grant_of(at);
+        if self.run.definition.plan.family == Family::Lens {
+            return Ok((in_envelope(LensKind::Orchestration.as_str(), outcome, grant), coercions));
+        }
+        if let Value::Object(outputs) = &mut outcome.outputs {
+            add_missing(outputs, grant);
         }
         Ok((outcome, coercions))
     }
@@ -69,7 +81,9 @@ impl Turn<'_> {
         let none = Map::new();
         let prepared = self.run.state(at).prepared.as_deref();
         let child = matches!(step.work, Work::Workflow(_));
-        let inputs = prepared.filter(|_| !child).map_or(&none, |prepared| &prepared.inputs);
+        // What is wired to a lens node is not what the node makes.
+        let passes = !child && self.run.definition.plan.family == Family::Lobsterx;
+        let inputs = prepared.filter(|_| passes).map_or(&none, |prepared| &prepared.inputs);
         let settled =
             if step.success_criteria.is_empty() && inputs.is_empty() && step.outputs.is_empty() {
                 crate::outputs::Settled { outputs: answer, coercions: Vec::new() }
@@ -98,11 +112,17 @@ impl Turn<'_> {
         answer: &mut Answer,
     ) -> Result<(Outcome, Vec<Coercion>), Failure> {
         let contract = work.output_contract.as_ref();
-        let (envelope, said) = envelope(work, answer);
+        let (mut envelope, said) = envelope(work, answer);
         let violations = check_output(contract, &envelope);
         if let Some(failure) = Failure::of(Code::OutputContractViolation, violations) {
             give_back(envelope, said, answer);
             return Err(failure);
+        }
+        let grant = self.grant_of(at);
+        if !grant.is_empty()
+            && let Value::Object(data) = envelope.data.get_or_insert_with(|| Map::new().into())
+        {
+            add_missing(data, grant);
         }
         let outcome = Outcome::of(envelope, self.labels_of(at, SourceClass::Agent));
         Ok((outcome, Vec::new()))
@@ -198,4 +218,31 @@ fn give_back(envelope: Envelope, said: Said, answer: &mut Answer) {
     answer.outputs = object(envelope.data);
     answer.media = envelope.media;
     answer.metadata = object(envelope.metadata);
+}
+
+/// Adds what is not there yet.
+fn add_missing(outputs: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        outputs.entry(name).or_insert(value);
+    }
+}
+
+/// The result of a lens node that applies no lens: its values, and who agreed to them,
+/// are the data. One value is the output, as text; several are, as JSON.
+pub(super) fn in_envelope(kind: &str, outcome: Outcome, grant: Map<String, Value>) -> Outcome {
+    let Value::Object(mut data) = outcome.outputs else { return outcome };
+    let output = match (data.len(), data.values().next()) {
+        (1, Some(value)) => text(value).into_owned(),
+        (0, _) if kind == KIND_APPROVAL => APPROVED.to_owned(),
+        (0, _) => String::new(),
+        _ => Value::Object(data.clone()).to_string(),
+    };
+    add_missing(&mut data, grant);
+    let envelope = Envelope {
+        kind: Some(kind.to_owned()),
+        output: Value::String(output),
+        data: Some(Value::Object(data)),
+        ..Envelope::default()
+    };
+    Outcome::of(envelope, outcome.labels)
 }

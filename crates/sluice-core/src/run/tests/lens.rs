@@ -455,3 +455,68 @@ fn what_is_substituted_satisfies_a_conditional_edge() {
         "#]],
     );
 }
+
+#[test]
+fn a_branch_that_was_not_taken_leaves_its_label_of_the_join_empty() {
+    let join = |config: &str| {
+        Script::lens(&format!(
+            "
+            lenses:
+              go: {{versions: {{1: {{template: go}}}}}}
+              both: {{versions: {{1: {{template: 'L=[[l]] R=[[r]]'}}}}}}
+            nodes:
+              - {{id: route, lens_id: go}}
+              - {{id: left, lens_id: go}}
+              - {{id: right, lens_id: go}}
+              - {{id: join, lens_id: both, config: {{{config}}}}}
+            edges:
+              - {{source_node_id: route, target_node_id: left, condition: {{type: equals, value: left}}}}
+              - {{source_node_id: route, target_node_id: right, condition: {{type: equals, value: right}}}}
+              - {{source_node_id: left, target_node_id: join, target_param_label: l}}
+              - {{source_node_id: right, target_node_id: join, target_param_label: r}}
+            "
+        ))
+    };
+    check(
+        join("").text("route", "left").text("left", "LL").show_prompt("join").text("join", "J"),
+        expect![[r#"
+            1 run.started
+            2 node.queued route
+            3 node.started route attempt=1 dispatch=1
+            4 node.completed route {"output":"left"}
+            5 node.queued left
+            6 node.skipped right condition_false: its condition is false
+            7 node.started left attempt=1 dispatch=1
+            8 node.completed left {"output":"LL"}
+            9 node.queued join
+            10 node.provenance join l <- left output
+            11 node.started join attempt=1 dispatch=1
+            join is given {"l":"LL"} and "L=LL R="
+            12 node.completed join {"output":"J"}
+            13 run.completed {"join":"J"}
+        "#]],
+    );
+    check(
+        join("on_parent_failure: substitute_default")
+            .text("route", "left")
+            .fail("left", Auth)
+            .show_prompt("join")
+            .text("join", "J"),
+        expect![[r#"
+            1 run.started
+            2 node.queued route
+            3 node.started route attempt=1 dispatch=1
+            4 node.completed route {"output":"left"}
+            5 node.queued left
+            6 node.skipped right condition_false: its condition is false
+            7 node.started left attempt=1 dispatch=1
+            8 node.failed left auth: it broke
+            9 node.queued join
+            10 node.provenance join l <- left output (substitute_default)
+            11 node.started join attempt=1 dispatch=1
+            join is given {"l":""} and "L= R="
+            12 node.completed join {"output":"J"}
+            13 run.completed {"join":"J"}
+        "#]],
+    );
+}

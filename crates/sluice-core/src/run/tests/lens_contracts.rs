@@ -36,13 +36,14 @@ fn inputs_that_break_the_contract_fail_the_node_without_a_call() {
 #[test]
 fn a_placeholder_without_a_value_blocks_the_node() {
     let text = "
+        args: {topic: string}
         lenses: {l: {versions: {1: {template: 'about [[topic]]'}}}, m: {versions: {1: {template: go}}}}
         nodes:
           - {id: r, lens_id: m}
           - {id: a, lens_id: l, config: {on_failure: POLICY}}
           - {id: b, lens_id: m}
         edges:
-          - {id: e, source_node_id: r, target_node_id: a, target_param_label: topic, condition: {type: truthy}}
+          - {id: e, source_node_id: r, target_node_id: a, target_param_label: more, condition: {type: truthy}}
           - {id: e2, source_node_id: r, target_node_id: a, target_param_label: other}
           - {id: e3, source_node_id: a, target_node_id: b, target_param_label: other}
     ";
@@ -94,7 +95,7 @@ fn a_placeholder_without_a_value_blocks_the_node() {
 
 #[test]
 fn an_output_that_breaks_the_contract_is_retried_only_where_asked() {
-    let version = "template: go, output_contract: {kind: text, artifactKind: report, schema: {score: {type: integer}}}";
+    let version = "template: go, output_contract: {kind: text, artifactKind: report, schema: {score: {type: integer, required: true}}}";
     check(
         node(version, "").complete("a", json!({"score": "high"})),
         expect![[r#"

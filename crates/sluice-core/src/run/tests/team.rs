@@ -120,7 +120,7 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_chosen() {
             1 run.started
             2 node.queued a
             3 node.queued b
-            4 node.blocked a no_member_fits: no member fits: ada may not use `drop`; eve may not use `drop` (waits)
+            4 node.blocked a no_member_fits: no member of the team has the role `writer` (waits)
             5 node.started b attempt=1 dispatch=1
             a is blocked and waits for human_input: `sluice runs assign run a MEMBER`
             then is awaiting_dependency and waits for dependency: waits for `a`

@@ -87,7 +87,11 @@ fn facts(asked: &Value) -> String {
         facts.row(["approvers".to_owned(), approvers.join(", ")]);
     }
     for value in list(asked, "asks_for") {
-        let kind = value["type"].as_str().unwrap_or("any value");
+        let choices: Vec<String> = list(value, "enum").iter().map(ToString::to_string).collect();
+        let kind = match choices.as_slice() {
+            [] => value["type"].as_str().unwrap_or("any value").to_owned(),
+            choices => choices.join(" | "),
+        };
         let rest = if value["required"] == true { "" } else { ", may be left out" };
         facts.row(["asks for".to_owned(), format!("{}: {kind}{rest}", word(value, "name"))]);
     }

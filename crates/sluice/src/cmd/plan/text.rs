@@ -114,5 +114,9 @@ fn needs(step: &Step, approval: &Approval) -> String {
     if approval.not_initiator {
         text.push_str(", not the one who started the run");
     }
+    if step.work == Work::Approval && !step.outputs.is_empty() {
+        let names: Vec<&str> = step.outputs.keys().map(String::as_str).collect();
+        let _ = write!(text, ", who gives {}", names.join(", "));
+    }
     text
 }

@@ -1,0 +1,158 @@
+//! What a node does: it applies a lens, runs another workflow, or asks a person.
+
+use super::bindings;
+use super::check::{Lens, given_name, id, span};
+use super::written::NodeDoc;
+use crate::code::Code;
+use crate::diagnostic::Problem;
+use crate::doc::read::{Part, Reader};
+use crate::doc::registry::Registry;
+use crate::doc::{names, shared};
+use crate::span::{Span, Spanned};
+use crate::template::Template;
+use crate::yaml::shorten;
+use std::collections::BTreeSet;
+
+/// Names under which an answer itself is recorded.
+const OF_ANSWERS: [&str; 4] = ["approved", "at", "by", "comment"];
+
+/// Every node does one thing, and what it names exists. A node waits for every node
+/// that the summary of its approval reads.
+pub(super) fn check(
+    lens: &Lens<'_>,
+    registry: &Registry,
+    pairs: &mut Vec<(u32, u32)>,
+    cx: &mut Reader<'_, '_>,
+) {
+    let bound = bindings::bound(lens);
+    for ((at, node), bound) in (0u32..).zip(lens.nodes).zip(&bound) {
+        cx.deeper(&[Part::Key("nodes"), Part::Index(at as usize)], |cx| {
+            check_exclusions(node, cx);
+            if let Some(reference) = node.workflow() {
+                cx.deeper(&[Part::Key("config"), Part::Key("workflow_ref")], |cx| {
+                    shared::check_workflow_ref(reference, registry, cx);
+                });
+            }
+            check_args(node, cx);
+            check_schema(node, cx);
+            let asked = node.human_input().and_then(|asked| asked.value.summary.as_ref());
+            let approved = node.approval().and_then(|asked| asked.summary.as_ref());
+            for (key, summary) in [("human_input", asked), ("approval", approved)] {
+                let Some(summary) = summary else { continue };
+                let parts = [Part::Key("config"), Part::Key(key), Part::Key("summary")];
+                cx.deeper(&parts, |cx| check_summary(lens, at, summary, bound, pairs, cx));
+            }
+        });
+    }
+}
+
+/// A node does one thing, and says nothing of what it does not do.
+fn check_exclusions(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
+    // What has no id could not be read, or is told of for that.
+    if node.id.is_some() && !node.does_something() {
+        let message = format!("node `{}` does nothing: `lens_id` is missing", shorten(id(node)));
+        let hint = "name a lens, or set `workflow_ref`, `human_input` or `approval` in `config`";
+        cx.add(Problem::new(Code::MissingField, span(node), message).with_hint(hint));
+    }
+    let mut clash = |key: &'static str, span: Span, message: &str| {
+        cx.deeper(&[Part::Key("config"), Part::Key(key)], |cx| {
+            cx.add(Problem::new(Code::ConflictingFields, span, message));
+        });
+    };
+    let lens = node.lens();
+    let (workflow, asks) = (node.workflow(), node.human_input());
+    if let (Some(workflow), Some(_)) = (workflow, lens) {
+        clash("workflow_ref", workflow.span, "a node applies a lens or runs another workflow");
+    }
+    if let Some(asks) = asks
+        && (lens.is_some() || workflow.is_some())
+    {
+        clash("human_input", asks.span, "a node that asks for values does nothing else");
+    }
+    if let (Some(asks), Some(_)) = (asks, node.approval()) {
+        let message = "`human_input` is an approval already; say in it who may answer";
+        clash("human_input", asks.span, message);
+    }
+    let config = node.config.as_ref();
+    let args = config.and_then(|config| config.args.as_ref());
+    if let (Some(args), None) = (args, config.and_then(|config| config.workflow_ref.as_ref())) {
+        let message = "`args` are for another workflow; there is no `workflow_ref`";
+        clash("args", args.span, message);
+    }
+    let overrides = config.and_then(|config| config.param_overrides.as_ref());
+    if let (Some((first, _)), None) =
+        (overrides.and_then(|table| table.0.first()), node.lens_id.as_ref())
+    {
+        let message = "`param_overrides` bind the placeholders of a lens; there is no `lens_id`";
+        clash("param_overrides", first.span, message);
+    }
+    if let (Some(version), None) = (&node.version_id, &node.lens_id) {
+        let message = "`version_id` is of a lens; there is no `lens_id`";
+        let problem = Problem::new(Code::ConflictingFields, version.span, message);
+        cx.within(Part::Key("version_id"), |cx| cx.add(problem));
+    }
+}
+
+/// References of steps are plain text in the arguments of a node.
+fn check_args(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
+    let args = node.config.as_ref().and_then(|config| config.args.as_ref());
+    for (name, tree) in args.iter().flat_map(|args| &args.value.0) {
+        if tree.templates().iter().any(|template| template.source().contains("${")) {
+            let message = "`${…}` is plain text here: the arguments of a node read its labels";
+            let problem = Problem::new(Code::UnknownVariable, name.span, message)
+                .with_hint("wire the value to a label of the node, and write `[[label]]`");
+            let parts =
+                [Part::Key("config"), Part::Key("args"), Part::Name(name.value.as_str().into())];
+            cx.deeper(&parts, |cx| cx.add(problem));
+        }
+    }
+}
+
+/// The values that a person is asked for have names of their own.
+fn check_schema(node: &NodeDoc, cx: &mut Reader<'_, '_>) {
+    let Some(asked) = node.human_input() else { return };
+    let Some(schema) = &asked.value.schema else { return };
+    let parts = [Part::Key("config"), Part::Key("human_input"), Part::Key("schema")];
+    cx.deeper(&parts, |cx| {
+        if schema.names().next().is_none() {
+            let message = "there are no values to ask for";
+            let problem = Problem::new(Code::BadValue, asked.span, message);
+            cx.add(problem.with_hint("use `approval` to ask for consent alone"));
+        }
+        for (name, _) in &schema.0 {
+            cx.within(Part::Name(name.value.as_str().into()), |cx| {
+                names::field(&name.value, name.span, cx);
+                if OF_ANSWERS.contains(&name.value.as_str()) {
+                    let message = format!("`{}` is part of every answer already", name.value);
+                    cx.add(Problem::new(Code::ReservedName, name.span, message));
+                }
+            });
+        }
+    });
+}
+
+/// A summary reads the node's labels, nodes and root inputs.
+fn check_summary(
+    lens: &Lens<'_>,
+    at: u32,
+    summary: &Spanned<Template>,
+    bound: &BTreeSet<String>,
+    pairs: &mut Vec<(u32, u32)>,
+    cx: &mut Reader<'_, '_>,
+) {
+    for reference in summary.value.references() {
+        let path = &reference.path;
+        if bound.contains(path.head()) && !path.has_sigil() {
+            continue;
+        }
+        if let Some(on) = lens.positions.get(path.head()) {
+            pairs.push((at, *on));
+        } else if !lens.may_be_given(path) {
+            let name = given_name(path);
+            let message = format!("nothing sets `{}`", shorten(name));
+            let likely = lens.known_names().chain(bound.iter().map(String::as_str));
+            let problem = Problem::new(Code::UnknownVariable, summary.span, message);
+            cx.add(problem.with_suggestion(cx.suggest(name, likely)));
+        }
+    }
+}
