@@ -106,6 +106,7 @@ fn action(request: &Start) -> Action<'_> {
         cwd: None,
         inputs: &request.args,
         memory: None,
+        session: None,
         model: None,
         system_prompt: None,
         tools: &[],

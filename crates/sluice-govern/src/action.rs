@@ -43,6 +43,9 @@ pub struct Action<'a> {
     /// SHA-256 over the policies that matched it. An edit of another policy
     /// does not change it.
     pub policies: Cow<'a, str>,
+    /// The session of the provider that it continues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'a str>,
     /// What is piped in.
     pub stdin: Option<&'a str>,
     /// The step; `step[3]` for an instance.
@@ -86,6 +89,9 @@ impl Action<'_> {
         }
         text(&mut out, ",\"model\":", self.model);
         push_text(&mut out, ",\"policies\":\"", &self.policies);
+        if let Some(session) = self.session {
+            push_text(&mut out, ",\"session\":\"", session);
+        }
         text(&mut out, ",\"stdin\":", self.stdin);
         push_text(&mut out, ",\"step\":\"", self.step);
         if let Some(prompt) = self.system_prompt {
@@ -173,6 +179,7 @@ mod tests {
                 memory: some.as_deref(),
                 model: some.as_deref(),
                 policies: Cow::Borrowed(&texts[4]),
+                session: some.as_deref(),
                 stdin: some.as_deref(),
                 step: &texts[5],
                 system_prompt: some.as_deref(),

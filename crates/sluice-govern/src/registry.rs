@@ -20,7 +20,7 @@ mod token;
 mod webhook;
 mod workflow;
 
-pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, Tools};
+pub use agent::{Agent, AgentStatus, POC_MS, Phase, Rate, SessionMode, Tools};
 pub use deployment::{Deployment, Posture};
 pub use envelope::{Envelope, Period, Scope};
 pub use fabric::{Fabric, Held};

@@ -333,6 +333,8 @@ pub struct Dispatch {
     pub digest: Option<String>,
     /// What was taken for it, and what it must keep to.
     pub terms: Arc<Terms>,
+    /// The session of the provider that it continues.
+    pub session: Option<String>,
 }
 
 /// What a step is given, rendered.
@@ -429,6 +431,8 @@ pub struct Retried {
     ///
     /// [`Answer::into_record`]: crate::port::adapter::Answer::into_record
     pub answer: Option<Arc<Value>>,
+    /// The session of that answer, where the next attempt is asked with what was wrong.
+    pub session: Option<String>,
 }
 
 /// A step's result.

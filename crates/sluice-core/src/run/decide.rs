@@ -29,6 +29,7 @@ mod node;
 mod origins;
 mod outcome;
 pub(super) mod rewind;
+mod session;
 mod timer;
 mod tool;
 

@@ -117,7 +117,7 @@ impl Run {
             attempt: state.attempt,
             dispatch_no: state.dispatch_no,
             idempotency_key: self.idempotency_key(at),
-            session: None,
+            session: state.continues.clone(),
             agent: state.agent.clone().unwrap_or_default(),
             system_prompt: self.system_prompt(at),
             message: self.message(at),

@@ -329,6 +329,7 @@ impl Run {
         state.gateway = Some(dispatch.gateway.clone());
         state.terms = Some(Arc::clone(&dispatch.terms));
         state.digest.clone_from(&dispatch.digest);
+        state.continues.clone_from(&dispatch.session);
         state.gate = None;
         if let Some(prepared) = &dispatch.prepared {
             state.prepared = Some(Arc::clone(prepared));
@@ -361,6 +362,7 @@ impl Run {
         let state = self.state_mut(at);
         state.reasks += u32::from(retried.reask);
         state.reask = retried.reask;
+        state.session.clone_from(&retried.session);
         if state.grant == Grant::Attempt {
             state.grant = Grant::None;
         }

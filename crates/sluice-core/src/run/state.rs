@@ -197,8 +197,10 @@ pub struct StepState {
     pub cleared: Option<String>,
     /// The process that does it, if it is one.
     pub process: Option<Process>,
-    /// The conversation it had.
+    /// The session of the provider that it left.
     pub session: Option<String>,
+    /// The session of the provider that the last dispatch continues.
+    pub continues: Option<String>,
     /// Calls of tools that the attempt in flight asked for, by their ids.
     pub calls: BTreeMap<String, ToolCall>,
     /// Whether a tool was called for what came of it: that is not to be trusted.
@@ -267,6 +269,7 @@ impl Default for StepState {
             cleared: None,
             process: None,
             session: None,
+            continues: None,
             calls: BTreeMap::new(),
             used_tools: false,
             fan_out: None,

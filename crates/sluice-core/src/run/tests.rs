@@ -43,6 +43,7 @@ mod reservations;
 mod retry;
 mod rewind;
 mod scheduling;
+mod sessions;
 mod switches;
 mod take_over;
 mod team;

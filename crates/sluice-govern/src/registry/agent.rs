@@ -67,6 +67,9 @@ pub struct Agent {
     /// How long a step waits when a gate says: not now. In seconds; an hour if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_timeout_s: Option<u64>,
+    /// Whether its steps in a run are one conversation.
+    #[serde(skip_serializing_if = "SessionMode::is_new")]
+    pub session: SessionMode,
 }
 
 impl Default for Agent {
@@ -91,6 +94,7 @@ impl Default for Agent {
             provider_preferences: Vec::new(),
             max_cost_cents: None,
             queue_timeout_s: None,
+            session: SessionMode::New,
         }
     }
 }
@@ -111,6 +115,25 @@ impl Agent {
             }
             (phase, _) => phase,
         }
+    }
+}
+
+/// Which session of its provider a dispatch of an agent uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionMode {
+    /// Each dispatch begins a session.
+    #[default]
+    New,
+    /// A dispatch continues the last session that the agent had in the run, at the
+    /// same gateway.
+    Continue,
+}
+
+impl SessionMode {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_new(&self) -> bool {
+        *self == SessionMode::New
     }
 }
 

@@ -9,7 +9,7 @@ use crate::doc::schema::Defs;
 use crate::node::Node;
 use serde_json::Value;
 use sluice_govern::registry::{
-    AgentStatus, Missed, Overlap, Period, Phase, PolicySet, Posture, Scope,
+    AgentStatus, Missed, Overlap, Period, Phase, PolicySet, Posture, Scope, SessionMode,
 };
 
 impl Choice for AgentStatus {
@@ -22,6 +22,12 @@ impl Choice for AgentStatus {
         ("error", AgentStatus::Error),
         ("deprecated", AgentStatus::Deprecated),
     ];
+}
+
+impl Choice for SessionMode {
+    const WHAT: &'static str = "a use of sessions";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("new", SessionMode::New), ("continue", SessionMode::Continue)];
 }
 
 impl Choice for Phase {

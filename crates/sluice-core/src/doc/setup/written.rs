@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::run::id::RunId;
 use crate::span::Spanned;
 use serde_json::{Value, json};
-use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope};
+use sluice_govern::registry::{AgentStatus, Period, Phase, PolicySet, Posture, Scope, SessionMode};
 
 /// A trust level.
 type Level = Whole<1, 10>;
@@ -118,6 +118,9 @@ document! {
         optional "max_cost_cents" max_cost_cents: Money,
         /// How long a step waits when a gate says: not now; in seconds (3600).
         optional "queue_timeout_s" queue_timeout_s: Seconds,
+        /// Whether its steps in a run continue one session of the provider: `new` (the
+        /// default) or `continue`.
+        optional "session" session: SessionMode,
     }
 }
 

@@ -61,6 +61,7 @@ fn some_events() -> Vec<Event> {
         prepared: None,
         digest: None,
         terms: Arc::default(),
+        session: None,
     };
     let provenance = Provenance {
         source_run: None,

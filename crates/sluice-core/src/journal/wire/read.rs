@@ -256,6 +256,7 @@ fn started(fields: &Fields<'_>) -> Read<Dispatch> {
         prepared: prepared(fields)?,
         digest: fields.option("actionDigest")?,
         terms: Arc::new(terms(fields)?),
+        session: fields.option("session")?,
     })
 }
 
@@ -356,6 +357,7 @@ fn retried(fields: &Fields<'_>) -> Read<Retried> {
         reask: fields.or_default("reask")?,
         usage: usage(fields)?,
         answer: fields.option("answer")?.map(Arc::new),
+        session: fields.option("session")?,
     })
 }
 

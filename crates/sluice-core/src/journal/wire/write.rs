@@ -189,6 +189,7 @@ fn started(payload: &mut Payload<'_>, dispatch: &Dispatch) {
     payload.option("deadline", dispatch.deadline_ms.as_ref());
     payload.option("actionDigest", dispatch.digest.as_ref());
     terms(payload, &dispatch.terms);
+    payload.option("session", dispatch.session.as_ref());
     if let Some(prepared) = &dispatch.prepared {
         self::prepared(payload, prepared);
     }
@@ -328,6 +329,7 @@ fn retried(payload: &mut Payload<'_>, retried: &Retried) {
     payload.unless_default("reask", &retried.reask);
     usage(payload, &retried.usage);
     payload.option("answer", retried.answer.as_deref());
+    payload.option("session", retried.session.as_ref());
 }
 
 fn completed(payload: &mut Payload<'_>, done: &Completed) {

@@ -340,6 +340,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: Usage::default(),
             answer: None,
+            session: None,
         };
         self.give_up(at, trouble);
     }

@@ -99,6 +99,7 @@ impl Turn<'_> {
                     retry_after_ms: None,
                     usage: Usage::default(),
                     answer: None,
+                    session: None,
                 };
                 self.fail_attempt(at, trouble);
             }
@@ -115,6 +116,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: Usage::default(),
             answer: None,
+            session: None,
         };
         self.give_up(at, trouble);
     }
@@ -130,6 +132,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: Usage::default(),
             answer: None,
+            session: None,
         };
         if permanent { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
     }

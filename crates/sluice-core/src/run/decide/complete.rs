@@ -62,6 +62,7 @@ impl Turn<'_> {
                 retry_after_ms: error.retry_after_ms,
                 usage: answer.usage.clone(),
                 answer: answer.into_record().filter(|_| cleared),
+                session: None,
             };
             self.fail_attempt(at, trouble);
             return Ok(());
@@ -97,6 +98,7 @@ impl Turn<'_> {
             self.node(at, NodeEvent::ContractViolated { phase, errors });
         }
         let never = failure.code == Code::ConditionError;
+        let session = answer.session.clone();
         let message = if contract && self.run.step(at).reask == 0 {
             failure.code.to_string()
         } else {
@@ -110,6 +112,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: answer.usage.clone(),
             answer: answer.into_record(),
+            session,
         };
         if never { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
     }
@@ -213,6 +216,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: self.given_up(at),
             answer: None,
+            session: None,
         };
         if self.run.state(at).escalated || self.is_cut_off(at) {
             return self.give_up(at, trouble);

@@ -40,6 +40,8 @@ pub(super) struct Dossier {
     pub(super) tools: Option<Vec<String>>,
     pub(super) estimate: Estimate,
     pub(super) grant: Option<(String, Constraints)>,
+    /// The session of the provider that the dispatch continues.
+    pub(super) session: Option<String>,
 }
 
 impl Turn<'_> {
@@ -73,6 +75,7 @@ impl Turn<'_> {
             tools: self.run.member_of(at.step).map(|_| self.run.tools_of(at.step)),
             estimate,
             grant: self.grant(at),
+            session: None,
         }
     }
 
@@ -357,6 +360,7 @@ impl Turn<'_> {
             inputs: &prepared.inputs,
             memory: layers::memory(&prepared.layers),
             model: dossier.model.as_deref(),
+            session: dossier.session.as_deref(),
             system_prompt: dossier.system_prompt.as_deref(),
             tools: dossier.tools.as_deref().unwrap_or(&step.tools),
             constraints: Constraints::default(),

@@ -28,6 +28,8 @@ pub(super) struct Trouble {
     pub(super) usage: Usage,
     /// What was answered; none if nothing was.
     pub(super) answer: Option<Arc<Value>>,
+    /// The session of the provider that the answer left.
+    pub(super) session: Option<String>,
 }
 
 /// Another attempt.
@@ -81,6 +83,7 @@ impl Turn<'_> {
                 retry_after_ms: None,
                 usage: self.given_up(at),
                 answer: None,
+                session: None,
             },
         );
     }
@@ -141,6 +144,7 @@ impl Turn<'_> {
                 reask: again.reask,
                 usage: trouble.usage,
                 answer: trouble.answer,
+                session: trouble.session.filter(|_| again.reask),
             })),
         );
         let limited = trouble.cause == Some(RetryCause::RateLimit);

@@ -35,6 +35,7 @@ impl Turn<'_> {
             prepared: None,
             digest: None,
             terms: Arc::default(),
+            session: None,
         };
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
         for item in 0..count {

@@ -18,13 +18,15 @@ use crate::port::adapter::Usage;
 #[cfg(feature = "sabotage")]
 use crate::port::authority::Unasked;
 use crate::run::id::RunId;
+use crate::run::label::Labels;
 use crate::run::status::StepStatus;
 use serde_json::{Value, json};
 use sluice_govern::account::Name;
 use sluice_govern::decision::{Decision, Disposition};
 use sluice_govern::evaluate;
 use sluice_govern::facts::{Cap, Worst};
-use sluice_govern::registry::{Phase, Posture, Price};
+use sluice_govern::registry::{Phase, Posture, Price, Role};
+use sluice_govern::route::Route;
 use std::sync::Arc;
 
 /// What a gateway offers that holds a request until it has the result.
@@ -41,6 +43,15 @@ struct Judged {
     max_output_tokens: Option<u64>,
     model: Option<String>,
     price: Option<Price>,
+    session: Option<String>,
+}
+
+/// Where a dispatch goes, and by whose bounds.
+struct Routed {
+    role: Option<Role>,
+    route: Option<Route>,
+    /// The session of the provider that it continues.
+    session: Option<String>,
 }
 
 /// A cap that the dispatch must keep to.
@@ -59,6 +70,18 @@ pub(super) struct Ready {
     pub(super) known: bool,
 }
 
+impl Ready {
+    /// The same, with what is known of more that it reads.
+    fn with_labels(mut self, labels: Labels) -> Ready {
+        let all = self.prepared.labels.with(labels);
+        if all != self.prepared.labels {
+            Arc::make_mut(&mut self.prepared).labels = all;
+            self.known = false;
+        }
+        self
+    }
+}
+
 impl Turn<'_> {
     /// Asks the gates about a step and does what they say.
     pub(super) fn govern(&mut self, ready: Ready) {
@@ -66,8 +89,17 @@ impl Turn<'_> {
         if self.given.authority.unasked() == Some(&Unasked::Silent) {
             return self.send_unasked(ready);
         }
-        let judged = self.judge(&ready);
         let at = ready.at;
+        let child = matches!(self.run.step(at).work, Work::Workflow(_));
+        let role = self.role(at);
+        let route = self.route(at, role.as_ref(), child);
+        let continued = route.as_ref().and_then(|route| self.continued(at, route));
+        let ready = match &continued {
+            Some(continued) => ready.with_labels(continued.labels),
+            None => ready,
+        };
+        let session = continued.map(|continued| continued.session);
+        let judged = self.judge(&ready, Routed { role, route, session });
         self.node(at, NodeEvent::GovernanceDecided(judged.record.clone()));
         match judged.decision.disposition {
             would if self.run.started.posture == Posture::Advisory => self.looked_at(at, would),
@@ -88,11 +120,10 @@ impl Turn<'_> {
         self.node(at, NodeEvent::Skipped(Skip::new(SkipCause::Advisory, reason)));
     }
 
-    fn judge(&self, ready: &Ready) -> Judged {
+    fn judge(&self, ready: &Ready, routed: Routed) -> Judged {
         let child = matches!(self.run.step(ready.at).work, Work::Workflow(_));
-        let role = self.role(ready.at);
-        let route = self.route(ready.at, role.as_ref(), child);
-        let dossier = self.dossier(ready, role, route.as_ref(), child);
+        let Routed { role, route, session } = routed;
+        let dossier = Dossier { session, ..self.dossier(ready, role, route.as_ref(), child) };
         let caps = self.caps(ready.at, &dossier, child);
         let facts = self.facts(ready, &dossier, caps, child);
         let authority = self.given.authority;
@@ -140,6 +171,7 @@ impl Turn<'_> {
             prepared: (!ready.known).then_some(ready.prepared),
             digest: Some(judged.decision.action_digest),
             terms,
+            session: judged.session,
         };
         // What is sent again may have begun before.
         if fresh {
@@ -178,6 +210,7 @@ impl Turn<'_> {
             prepared: (!ready.known).then_some(ready.prepared),
             digest: None,
             terms: Arc::default(),
+            session: None,
         };
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
     }
@@ -268,6 +301,7 @@ fn judged(decision: Decision, record: Record, caps: Vec<Bound>, dossier: Dossier
         gateway: dossier.gateway,
         price: dossier.price,
         model: dossier.model,
+        session: dossier.session,
     }
 }
 

@@ -106,6 +106,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage,
             answer: None,
+            session: None,
         };
         self.give_up(at, trouble);
     }

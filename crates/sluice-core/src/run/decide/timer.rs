@@ -63,6 +63,7 @@ impl Turn<'_> {
             retry_after_ms: None,
             usage: self.given_up(at),
             answer: None,
+            session: None,
         };
         self.fail_attempt(at, trouble);
     }

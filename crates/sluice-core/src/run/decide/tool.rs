@@ -271,6 +271,7 @@ impl Turn<'_> {
                 env: &[],
                 inputs: &inputs,
                 memory: None,
+                session: None,
                 system_prompt: None,
                 tools: &tools,
                 ..facts.action

@@ -66,6 +66,7 @@ parts! {
         cleared = "mc",
         process = "pr",
         session = "se",
+        continues = "sc",
         calls = "tc",
         used_tools = "tu",
         fan_out = "f",

@@ -75,6 +75,7 @@ fn stands(state: &StepState) -> StepState {
         skip: None,
         placeholder: None,
         session: None,
+        continues: None,
         fan_out: None,
         calls: state.calls.iter().map(|(id, call)| (id.clone(), bare(call))).collect(),
         // What would unblock it is a sentence.

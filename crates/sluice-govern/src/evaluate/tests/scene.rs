@@ -182,6 +182,7 @@ impl Scene {
                 cwd: None,
                 inputs: &self.inputs,
                 memory: None,
+                session: None,
                 model: None,
                 system_prompt: None,
                 tools: &self.tools,

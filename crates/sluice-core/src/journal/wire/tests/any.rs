@@ -287,10 +287,11 @@ fn dispatch() -> BoxedStrategy<Dispatch> {
         Just(Path::FanOut),
     ];
     let counts = any::<(u32, u32, u32)>();
-    let governed = (maybe(), terms());
+    let governed = (maybe(), terms(), maybe());
     (counts, maybe(), text(), path, option::of(any::<u64>()), prepared(), governed)
-        .prop_map(|(counts, agent, gateway, path, deadline_ms, prepared, (digest, terms))| {
+        .prop_map(|(counts, agent, gateway, path, deadline_ms, prepared, governed)| {
             let (attempt, dispatch_no, wave) = counts;
+            let (digest, terms, session) = governed;
             let terms = Arc::new(terms);
             Dispatch {
                 attempt,
@@ -303,6 +304,7 @@ fn dispatch() -> BoxedStrategy<Dispatch> {
                 prepared,
                 digest,
                 terms,
+                session,
             }
         })
         .boxed()
@@ -351,8 +353,9 @@ fn work() -> BoxedStrategy<NodeEvent> {
             Line::Cleared { phase, digest }
         }),
     ];
-    let retried = (any::<(u32, u64, bool)>(), text(), text(), usage(), answer()).prop_map(
-        |((attempt, delay_ms, reask), cause, message, usage, answer)| Retried {
+    let said = (answer(), maybe());
+    let retried = (any::<(u32, u64, bool)>(), text(), text(), usage(), said).prop_map(
+        |((attempt, delay_ms, reask), cause, message, usage, (answer, session))| Retried {
             attempt,
             cause,
             message,
@@ -360,6 +363,7 @@ fn work() -> BoxedStrategy<NodeEvent> {
             reask,
             usage,
             answer,
+            session,
         },
     );
     prop_oneof![

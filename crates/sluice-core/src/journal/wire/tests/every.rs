@@ -135,6 +135,7 @@ fn dispatch() -> Dispatch {
             max_output_tokens: Some(12),
             price: None,
         }),
+        session: None,
     }
 }
 
@@ -233,6 +234,7 @@ pub(in crate::journal) fn full() -> Vec<Event> {
         reask: true,
         usage: usage(),
         answer: None,
+        session: None,
     };
     let media = DeltaPart::Media { url: text("u"), mime: text("image/png") };
     let process = Line::Process(Process { group: 7, started: text("123") });
@@ -335,6 +337,7 @@ fn bare_work() -> Vec<NodeEvent> {
         prepared: None,
         digest: None,
         terms: Arc::default(),
+        session: None,
     };
     let given = Dispatch { prepared: Some(Arc::default()), path: Path::FanOut, ..dispatch.clone() };
     let retried = Retried {
@@ -345,6 +348,7 @@ fn bare_work() -> Vec<NodeEvent> {
         reask: false,
         usage: Usage::default(),
         answer: None,
+        session: None,
     };
     vec![
         NodeEvent::Queued { items: None },
@@ -399,6 +403,7 @@ pub(super) fn refused() -> Vec<Event> {
         reask: false,
         usage: Usage::default(),
         answer: answer.clone(),
+        session: some("s1"),
     };
     let request = ApprovalRequested { answer, ..approval_requested() };
     let events = [
