@@ -35,6 +35,8 @@ pub struct Callbacks {
     pub url: String,
     /// Where it is asked whether a tool may be called, if it can be.
     pub tool_url: Option<String>,
+    /// Where parts of answers are sent.
+    pub parts_url: Option<String>,
     /// Makes the tokens that they must show.
     pub key: DispatchKey,
 }

@@ -169,6 +169,24 @@ pub const DELIVERIES_MAX: usize = 64;
 pub const DELIVERY_MS: u64 = 24 * 3_600_000;
 /// How long one try of a delivery may take.
 pub const DELIVERY_TRY_MS: u64 = 30_000;
+/// Most parts of an answer in one batch.
+pub const PARTS_MAX: usize = 1_000;
+/// Most parts of an answer of one dispatch.
+pub const PARTS_NUMBER_MAX: u64 = 1_000_000;
+/// Most text in one batch of parts, in bytes.
+pub const PARTS_BATCH_BYTES_MAX: usize = 256 * 1024;
+/// Longest body of a batch of parts that an engine reads, in bytes: every byte of text
+/// may have to be escaped.
+pub const PARTS_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most text that waits to be delivered for one dispatch, in bytes. Past that the rest is
+/// left out: the result has the whole text.
+pub const PARTS_WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long parts are gathered before they are sent.
+pub const PARTS_EVERY_MS: u64 = 250;
+/// How long one try to deliver parts may take.
+pub const PARTS_TRY_MS: u64 = 10_000;
+/// How long a finished dispatch waits for its last parts before they go with the result.
+pub const PARTS_FLUSH_MS: u64 = 2_000;
 /// Longest answer to a delivery that is read, in bytes.
 pub const DELIVERY_ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// How long whoever waits for a result may take to take it.

@@ -11,6 +11,7 @@
 pub mod callback;
 pub mod dispatch;
 mod figure;
+pub mod parts;
 mod plain;
 #[cfg(test)]
 mod tests;

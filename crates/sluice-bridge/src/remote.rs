@@ -110,15 +110,16 @@ impl RemoteAdapter {
         self.key.as_ref().map(Secret::read).transpose()
     }
 
-    fn body(&self, request: &Request) -> Vec<u8> {
+    fn body(&self, request: &Request, path: &str) -> Vec<u8> {
         // A gateway without a provider of its own does what the agent is.
         let named = Some(&self.provider).filter(|provider| !provider.is_empty());
         let provider = named.unwrap_or(&request.agent);
-        let body = DispatchBody::new(
-            request,
-            provider,
-            back(self.callbacks.as_ref(), request, &self.gateway),
-        );
+        let mut back = back(self.callbacks.as_ref(), request, &self.gateway);
+        if path == SYNC_PATH {
+            // What it says is followed while the result is waited for.
+            back.parts_url = None;
+        }
+        let body = DispatchBody::new(request, provider, back);
         serde_json::to_vec(&body).expect("a dispatch is plain JSON")
     }
 
@@ -213,7 +214,7 @@ impl RemoteAdapter {
         path: &str,
         patience: Duration,
     ) -> Result<Option<Vec<u8>>, Box<Answer>> {
-        let (url, body) = (format!("{}{path}", self.url), self.body(request));
+        let (url, body) = (format!("{}{path}", self.url), self.body(request, path));
         let mut arrived = Reached::No;
         let mut pauses = self.patience.pauses.iter();
         for number in 1.. {
@@ -275,6 +276,7 @@ pub(crate) fn back(callbacks: Option<&Callbacks>, request: &Request, gateway: &s
         callback_url: Some(callbacks.url.clone()),
         dispatch_token: Some(token),
         tool_url: callbacks.tool_url.clone(),
+        parts_url: callbacks.parts_url.clone(),
     }
 }
 
@@ -320,7 +322,9 @@ impl Adapter for RemoteAdapter {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { streaming: self.sync, tools: true, structured_output: true, cancel: true }
+        let streaming = self.sync
+            || self.callbacks.as_ref().is_some_and(|callbacks| callbacks.parts_url.is_some());
+        Capabilities { streaming, tools: true, structured_output: true, cancel: true }
     }
 
     fn health(&self) -> Later<'_, Health> {

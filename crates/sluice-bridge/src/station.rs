@@ -2,7 +2,7 @@
 //! elsewhere, and brings the results back.
 //!
 //! `door` takes requests, `book` knows which dispatches there are, `work` does one,
-//! `line` is the adapter's end of it, `spool` remembers it all on a disk, `deliver`
+//! `line` is the adapter's end of it, `outbox` sends on what it says, `spool` remembers it all on a disk, `deliver`
 //! brings results to the engine, `events` tells whoever listens what goes on,
 //! `connect` takes connections, `registration` tells the engine that it is there.
 //!
@@ -19,6 +19,7 @@ mod deliver;
 mod door;
 mod events;
 mod line;
+mod outbox;
 mod problem;
 pub mod registration;
 mod spool;
@@ -208,7 +209,7 @@ impl Inner {
         let crashed = found.iter().filter(|(_, kept)| kept.state == State::Accepted);
         let crashed = crashed.map(|(key, kept)| async move {
             let now_ms = self.clock.now_ms();
-            let kept = kept.clone().finished(crash(kept, now_ms), now_ms);
+            let kept = kept.clone().finished(crash(kept, now_ms), Vec::new(), now_ms);
             self.spool.write(*key, &kept).await
         });
         let crashed: Vec<_> = crashed.collect();

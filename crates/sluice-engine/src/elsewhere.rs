@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::CommandError;
 use sluice_core::journal::event::Ruling;
-use sluice_core::port::adapter::{Answer, ToolUse};
+use sluice_core::port::adapter::{Answer, Emission, ToolUse};
 use sluice_core::port::store::{Letter, Posted, StoreError};
 use sluice_core::run::command::{Command, Refusal};
 use sluice_core::run::id::RunId;
@@ -21,6 +21,25 @@ impl Engine {
     ) -> Result<Posted, StoreError> {
         let key = format!("callback:{dispatch_no}:{step}");
         let body = letter::callback(step, dispatch_no, answer);
+        let posted = self.inner().store.post(Letter { run, key, body }).await?;
+        if posted == Posted::Done {
+            self.inner().deliver(run);
+        }
+        Ok(posted)
+    }
+
+    /// Puts parts of an answer into its run's inbox, durably. `first` is the number of
+    /// the first of them within the dispatch: the same batch sent again is dropped.
+    pub async fn parts(
+        &self,
+        run: RunId,
+        step: &str,
+        dispatch_no: u32,
+        first: u64,
+        parts: &[Emission],
+    ) -> Result<Posted, StoreError> {
+        let key = format!("parts:{dispatch_no}:{step}:{first}");
+        let body = letter::parts(step, dispatch_no, parts);
         let posted = self.inner().store.post(Letter { run, key, body }).await?;
         if posted == Posted::Done {
             self.inner().deliver(run);

@@ -83,6 +83,9 @@ pub struct DispatchBody {
     /// Where it is asked whether a tool may be called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_url: Option<String>,
+    /// Where parts of the answer are sent while it is worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts_url: Option<String>,
     /// Environment variables, for a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
@@ -121,6 +124,8 @@ pub struct Return {
     pub dispatch_token: Option<String>,
     /// Where it is asked about tools.
     pub tool_url: Option<String>,
+    /// Where parts of the answer are sent.
+    pub parts_url: Option<String>,
 }
 
 fn first() -> u32 {
@@ -159,6 +164,7 @@ impl DispatchBody {
             callback_url: back.callback_url,
             dispatch_token: back.dispatch_token,
             tool_url: back.tool_url,
+            parts_url: back.parts_url,
             env: request.env,
             cwd: request.cwd,
             price: request.price,
@@ -186,6 +192,7 @@ impl DispatchBody {
             ("session_id", self.session_id.as_ref(), SESSION_BYTES_MAX),
             ("callback_url", self.callback_url.as_ref(), URL_BYTES_MAX),
             ("tool_url", self.tool_url.as_ref(), URL_BYTES_MAX),
+            ("parts_url", self.parts_url.as_ref(), URL_BYTES_MAX),
             ("dispatch_token", self.dispatch_token.as_ref(), TOKEN_BYTES_MAX),
             ("action_digest", Some(&self.action_digest), NAME_BYTES_MAX),
         ];

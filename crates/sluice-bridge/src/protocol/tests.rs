@@ -133,6 +133,7 @@ proptest! {
             callback_url: Some("http://engine/x".to_owned()),
             dispatch_token: Some("sld_a".to_owned()),
             tool_url: None,
+            parts_url: Some("http://engine/p".to_owned()),
         };
         let body = DispatchBody::new(&request, "mock", back);
         let read = DispatchBody::read(&serde_json::to_vec(&body).unwrap()).unwrap();

@@ -43,7 +43,7 @@ impl Far {
 
 fn callbacks(ear: &Ear) -> Callbacks {
     let key = crate::token::DispatchKey::new([3; 32]);
-    Callbacks { url: ear.url("/api/workflow/step-complete"), tool_url: None, key }
+    Callbacks { url: ear.url("/api/workflow/step-complete"), tool_url: None, parts_url: None, key }
 }
 
 #[tokio::test]
@@ -83,6 +83,21 @@ async fn a_result_that_comes_soon_is_waited_for_and_what_is_said_is_heard() {
     let adapter = far.adapter(Some(world.callbacks()));
     assert_eq!(adapter.execute(&long, &Desk::default()).await, Execution::Accepted);
     world.engine.hears(1).await;
+}
+
+#[tokio::test]
+async fn parts_are_asked_for_where_the_result_is_not_waited_for() {
+    for (capabilities, asked) in [(&[][..], true), (&["sync"][..], false)] {
+        let (ear, adapter) = scripted(&[(202, json!({}))], capabilities).await;
+        let url = ear.url("/parts");
+        let back = Callbacks { parts_url: Some(url.clone()), ..callbacks(&ear) };
+        let adapter = RemoteAdapter { callbacks: Some(back), ..adapter };
+        assert!(adapter.capabilities().streaming);
+        adapter.execute(&request("a", "hello"), &Desk::default()).await;
+        let heard = ear.heard();
+        let sent = heard.iter().find(|one| one.path.contains("dispatch")).unwrap();
+        assert_eq!(sent.body["parts_url"].as_str(), asked.then_some(url.as_str()));
+    }
 }
 
 async fn error_of(adapter: &RemoteAdapter, request: &Request) -> (CallErrorCode, String) {
@@ -136,6 +151,7 @@ async fn a_dispatch_that_may_not_have_arrived_is_sent_again() {
     let answered = answer(&adapter, &request, &Desk::default()).await;
     let told = format!("the bridge at {} answered 503: full", ear.url("").trim_end_matches('/'));
     assert_eq!(error(&answered), (CallErrorCode::ProviderError, told.as_str()));
+    assert_eq!(answered.text.as_deref(), Some(r#"{"title":"full"}"#));
     assert!(answered.usage.unknown);
     assert_eq!(ear.heard().len(), 4);
 }
@@ -208,6 +224,7 @@ async fn an_answer_that_is_no_result_is_a_failure_of_unknown_cost() {
         let answered = answer(&adapter, &request("a", "hello"), &Desk::default()).await;
         assert_eq!(error(&answered).0, CallErrorCode::ProviderError, "{body}");
         assert!(answered.usage.unknown);
+        assert_eq!(answered.text, Some(body.to_string()), "what was answered is kept");
     }
     // A bridge that cannot wait says so, and the result comes by callback.
     let (_, adapter) = scripted(&[(202, json!({}))], &["sync"]).await;

@@ -5,6 +5,7 @@
 
 use super::Inner;
 use super::line::shown;
+use super::outbox;
 use super::spool::kept::{Kept, State};
 use crate::limits::{DELIVERY_ANSWER_BYTES_MAX, DELIVERY_MS, DELIVERY_TRY_MS, HAND_OVER_MS};
 use crate::outbound::Request;
@@ -36,7 +37,7 @@ impl Default for Pace {
 
 impl Pace {
     /// The wait before the try that follows so many.
-    fn wait(&self, tries: usize) -> Duration {
+    pub(super) fn wait(&self, tries: usize) -> Duration {
         let last = self.waits.last().copied().unwrap_or(Duration::from_secs(60));
         self.waits.get(tries - 1).copied().unwrap_or(last)
     }
@@ -46,7 +47,7 @@ impl Pace {
 const QUICK: usize = 3;
 
 /// What came of a try.
-enum Tried {
+pub(super) enum Tried {
     Taken,
     /// Not now.
     Later(String),
@@ -110,6 +111,9 @@ async fn attempt(inner: &Inner, url: &str, kept: &mut Kept) -> Tried {
     if let Err(why) = load(inner, kept).await {
         return Tried::Later(why);
     }
+    if let Tried::Later(why) = send_parts(inner, kept).await {
+        return Tried::Later(why);
+    }
     let Some(result) = &kept.result else {
         return Tried::Refused("the result is gone from the spool".to_owned());
     };
@@ -127,8 +131,26 @@ async fn attempt(inner: &Inner, url: &str, kept: &mut Kept) -> Tried {
     }
 }
 
-/// What a status means for a result.
-fn judged(status: u16) -> Tried {
+/// Sends the parts that go before a result. What the engine refuses is left out: the
+/// result has the whole text.
+async fn send_parts(inner: &Inner, kept: &mut Kept) -> Tried {
+    let Some(url) = kept.parts_url.clone() else { return Tried::Taken };
+    let token = kept.dispatch_token.as_deref().map(Secret::new);
+    while let Some(batch) = kept.parts.first() {
+        match outbox::send(inner, &url, token.as_ref(), batch).await {
+            Tried::Taken => drop(kept.parts.remove(0)),
+            Tried::Refused(why) => {
+                tracing::warn!(step = kept.step, why, "parts of an answer are refused");
+                kept.parts.clear();
+            }
+            later @ Tried::Later(_) => return later,
+        }
+    }
+    Tried::Taken
+}
+
+/// What a status means for what was sent.
+pub(super) fn judged(status: u16) -> Tried {
     match status {
         200..300 => Tried::Taken,
         408 | 425 | 429 => Tried::Later(format!("the engine answered {status}")),
@@ -141,7 +163,9 @@ fn judged(status: u16) -> Tried {
 async fn load(inner: &Inner, kept: &mut Kept) -> Result<(), String> {
     if kept.result.is_none() {
         let there = inner.spool.read(kept.key()).await.map_err(|error| error.to_string())?;
-        kept.result = there.and_then(|there| there.result);
+        if let Some(there) = there {
+            (kept.result, kept.parts) = (there.result, there.parts);
+        }
     }
     Ok(())
 }

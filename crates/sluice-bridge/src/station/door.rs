@@ -214,7 +214,7 @@ impl Inner {
             let remedy = "name `callback_url`, or ask at `/api/v2/dispatch/sync`";
             return Err(Problem::refused("nobody says where the result goes", remedy));
         }
-        for url in [&body.callback_url, &body.tool_url].into_iter().flatten() {
+        for url in [&body.callback_url, &body.tool_url, &body.parts_url].into_iter().flatten() {
             self.check_server(url)?;
         }
         Ok(body)

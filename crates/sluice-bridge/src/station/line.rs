@@ -6,6 +6,7 @@
 
 use super::Inner;
 use super::events::Whose;
+use super::outbox::Outbox;
 use crate::limits::{TOOL_ANSWER_BYTES_MAX, TOOL_ASK_MS, TOOL_PAUSE_MS, TOOL_TRIES};
 use crate::outbound::Request;
 use crate::protocol::dispatch::DispatchBody;
@@ -27,6 +28,8 @@ pub(super) struct Line {
     tool_url: Option<String>,
     dispatch_token: Option<Secret>,
     cancel: CancellationToken,
+    /// Where what it says goes, where the engine takes parts.
+    outbox: Option<Arc<Outbox>>,
 }
 
 /// What the engine says of a tool.
@@ -59,7 +62,12 @@ enum Asked {
 }
 
 impl Line {
-    pub(super) fn new(inner: Arc<Inner>, body: &DispatchBody, cancel: CancellationToken) -> Line {
+    pub(super) fn new(
+        inner: Arc<Inner>,
+        body: &DispatchBody,
+        cancel: CancellationToken,
+        outbox: Option<Arc<Outbox>>,
+    ) -> Line {
         let (step, dispatch_no) = (body.step_id.clone(), body.dispatch_no);
         Line {
             inner,
@@ -67,6 +75,7 @@ impl Line {
             tool_url: body.tool_url.clone(),
             dispatch_token: body.dispatch_token.as_deref().map(Secret::new),
             cancel,
+            outbox,
         }
     }
 
@@ -157,6 +166,9 @@ pub(super) fn shown(
 
 impl Call for Line {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
+        if let Some(outbox) = &self.outbox {
+            outbox.push(emission.clone());
+        }
         let (name, data) = match emission {
             Emission::Text(text) => ("assistant.text", json!({"text": text})),
             Emission::Log(line) => ("exec.progress", json!({"state": "running", "log": line})),

@@ -1,3 +1,5 @@
+mod parts;
+
 use super::registration::{Registration, instance_id};
 use super::spool::kept::{Kept, State};
 use super::world::{Does, KEY, TOKEN, World, local};

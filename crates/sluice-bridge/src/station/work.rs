@@ -4,9 +4,12 @@ use super::Inner;
 use super::book::{Phase, Work};
 use super::deliver;
 use super::line::Line;
+use super::outbox::Outbox;
 use super::spool::kept::{Kept, State};
+use crate::limits::PARTS_FLUSH_MS;
 use crate::protocol::callback::{CallbackBody, Worked};
 use crate::protocol::dispatch::DispatchBody;
+use crate::protocol::parts::PartsBody;
 use futures_util::FutureExt as _;
 use sluice_core::port::adapter::{
     Adapter, Answer, CallError, CallErrorCode, Execution, Request, Usage,
@@ -51,9 +54,14 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
     let kept = Kept { dispatch: None, ..kept };
     work.phase.send_replace(Phase::Running);
     let request = body.request(&inner.settings.gateway);
-    let line = Line::new(Arc::clone(&inner), &body, work.cancel.clone());
+    let outbox = Outbox::new(&body).map(Arc::new);
+    let line = Line::new(Arc::clone(&inner), &body, work.cancel.clone(), outbox.clone());
     drop(body);
-    let answer = perform(&inner, &*adapter, &request, &line, &work).await;
+    let performed = perform(&inner, &*adapter, &request, &line, &work);
+    let (answer, parts) = match &outbox {
+        Some(outbox) => telling(&inner, outbox, performed).await,
+        None => (performed.await, Vec::new()),
+    };
     drop(place);
     let worked = Worked {
         run: request.run,
@@ -63,7 +71,7 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
         to_ms: inner.clock.now_ms(),
     };
     let result = CallbackBody::new(worked, answer);
-    let kept = kept.finished(result.clone(), worked.to_ms);
+    let kept = kept.finished(result.clone(), parts, worked.to_ms);
     if let Err(error) = inner.spool.write(key, &kept).await {
         // What was computed is delivered all the same, by this life if by any.
         tracing::error!(%error, "a result cannot be remembered until it is delivered");
@@ -72,6 +80,30 @@ async fn to_its_end(inner: Arc<Inner>, begun: Begun) {
     inner.hub.end(line.whose());
     work.phase.send_replace(Phase::Done(Arc::new(result)));
     deliver::hand_over(inner, kept, work.taken).await;
+}
+
+/// Has the work done while what it says is sent on. Also answers what the engine does not
+/// have when the work is over.
+async fn telling(
+    inner: &Inner,
+    outbox: &Outbox,
+    work: impl Future<Output = Answer>,
+) -> (Answer, Vec<PartsBody>) {
+    let (mut work, mut sending) = (pin!(work), pin!(outbox.run(inner)));
+    let mut ended = false;
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = &mut work => break answer,
+            () = &mut sending, if !ended => ended = true,
+        }
+    };
+    outbox.close();
+    if !ended {
+        let patience = Duration::from_millis(PARTS_FLUSH_MS);
+        let _ = tokio::time::timeout(patience, sending).await;
+    }
+    (answer, outbox.rest())
 }
 
 /// Has the work done, for as long as it may take and is wanted.

@@ -267,6 +267,7 @@ impl World {
         Callbacks {
             url: self.engine.url("/api/workflow/step-complete"),
             tool_url: Some(self.engine.url("/tool")),
+            parts_url: None,
             key: DispatchKey::new([3; 32]),
         }
     }
@@ -277,6 +278,7 @@ impl World {
             callback_url: Some(self.engine.url("/api/workflow/step-complete")),
             dispatch_token: Some("sld_of-this-dispatch".to_owned()),
             tool_url: Some(self.engine.url("/tool")),
+            parts_url: None,
         };
         DispatchBody::new(&desk::request(step, "do it"), "mock", back)
     }

@@ -4,7 +4,7 @@ use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
 use crate::journal::event::{DeltaPart, Provenance, StepAt};
 use crate::port::Entropy;
-use crate::port::adapter::{Answer, Process, ToolEnded, ToolUse};
+use crate::port::adapter::{Answer, Emission, Process, ToolEnded, ToolUse};
 use crate::port::authority::Authority;
 use crate::port::moderator::Verdict;
 use crate::violation::Violation;
@@ -77,6 +77,15 @@ pub enum Command {
         dispatch_no: u32,
         /// What came of it.
         ended: ToolEnded,
+    },
+    /// Parts of an answer that a bridge delivers while it works, in order.
+    Parts {
+        /// Which step.
+        at: StepAt,
+        /// Of which dispatch.
+        dispatch_no: u32,
+        /// What came.
+        parts: Vec<Emission>,
     },
     /// The moderator has answered about what goes into a step.
     Moderated {

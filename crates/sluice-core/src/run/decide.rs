@@ -127,6 +127,7 @@ impl<'a> Turn<'a> {
             Command::ToolEnded { at, dispatch_no, ended } => {
                 self.tool_ended(at, dispatch_no, ended)?;
             }
+            Command::Parts { at, dispatch_no, parts } => self.parts(at, dispatch_no, parts)?,
             Command::Moderated { at, digest, verdict } => self.moderated(at, &digest, &verdict)?,
             Command::Checked { command, verdict } => {
                 self.verdict = Some(verdict);

@@ -6,7 +6,7 @@ use super::status::RunStatus;
 use crate::choice::find as word;
 use crate::journal::event::{Provenance, StepAt};
 use crate::money::Money;
-use crate::port::adapter::{Answer, CallError, CallErrorCode, ToolUse, Usage};
+use crate::port::adapter::{Answer, CallError, CallErrorCode, Emission, ToolEnded, ToolUse, Usage};
 use serde_json::{Map, Value, json};
 
 /// A command for another run.
@@ -59,6 +59,7 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
             "id": wanted.id, "tool": wanted.tool, "input": wanted.input,
         }),
         Command::TakeOver
+        | Command::Parts { .. }
         | Command::Accepted { .. }
         | Command::ToolEnded { .. }
         | Command::Moderated { .. }
@@ -80,6 +81,45 @@ pub fn callback(step: &str, dispatch_no: u32, answer: &Answer) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
+/// Writes down parts of an answer that a bridge delivers.
+pub fn parts(step: &str, dispatch_no: u32, parts: &[Emission]) -> Vec<u8> {
+    let part = |part: &Emission| match part {
+        Emission::Text(text) => Some(json!({"text": text})),
+        Emission::Media { url, mime } => Some(json!({"url": url, "mime": mime})),
+        Emission::Log(text) => Some(json!({"log": text})),
+        Emission::ToolEnded(ended) => Some(json!({
+            "id": ended.id, "tool": ended.tool, "failed": ended.failed, "bytes": ended.bytes,
+            "duration_ms": ended.duration_ms,
+        })),
+        Emission::Process(_) => None,
+    };
+    let parts: Vec<Value> = parts.iter().filter_map(part).collect();
+    let value = json!({
+        "v": 1, "do": "parts", "step": step, "dispatch_no": dispatch_no, "parts": parts,
+    });
+    value.to_string().into_bytes()
+}
+
+fn decode_part(part: &Value) -> Option<Emission> {
+    let text = |key: &str| part[key].as_str().map(str::to_owned);
+    if let Some(said) = text("text") {
+        return Some(Emission::Text(said));
+    }
+    if let Some(line) = text("log") {
+        return Some(Emission::Log(line));
+    }
+    if let Some(url) = text("url") {
+        return Some(Emission::Media { url, mime: text("mime")? });
+    }
+    Some(Emission::ToolEnded(ToolEnded {
+        id: text("id")?,
+        tool: text("tool")?,
+        failed: part["failed"].as_bool()?,
+        bytes: part["bytes"].as_u64()?,
+        duration_ms: part["duration_ms"].as_u64()?,
+    }))
+}
+
 /// Reads a command for a run in which `find` finds steps.
 pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Command, Unreadable> {
     let bad = |what: &str| Unreadable(what.to_owned());
@@ -90,15 +130,16 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
     }
     let text = |key: &str| value[key].as_str().map(str::to_owned).ok_or_else(|| bad(key));
     Ok(match value["do"].as_str().unwrap_or_default() {
+        "parts" => {
+            let (at, dispatch_no) = decode_named(&value, find)?;
+            let parts = value["parts"].as_array().ok_or_else(|| bad("parts"))?;
+            let parts = parts.iter().map(|one| decode_part(one).ok_or_else(|| bad("parts")));
+            Command::Parts { at, dispatch_no, parts: parts.collect::<Result<_, _>>()? }
+        }
         "callback" => {
-            let at = find(&text("step")?).ok_or_else(|| bad("step"))?;
-            let dispatch_no = value["dispatch_no"].as_u64().and_then(|no| u32::try_from(no).ok());
+            let (at, dispatch_no) = decode_named(&value, find)?;
             let answer = decode_answer(&value["answer"]).ok_or_else(|| bad("answer"))?;
-            Command::Complete {
-                at,
-                dispatch_no: dispatch_no.ok_or_else(|| bad("dispatch_no"))?,
-                answer: Box::new(answer),
-            }
+            Command::Complete { at, dispatch_no, answer: Box::new(answer) }
         }
         "cancel" => Command::Cancel { by: text("by")?, reason: text("reason")? },
         "pause" => Command::Pause { by: text("by")? },
@@ -143,6 +184,17 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
         }
         other => return Err(Unreadable(format!("`{other}` is nothing it could ask"))),
     })
+}
+
+/// Which step, by its name, and which dispatch of it.
+fn decode_named(
+    value: &Value,
+    find: impl Fn(&str) -> Option<StepAt>,
+) -> Result<(StepAt, u32), Unreadable> {
+    let bad = |what: &str| Unreadable(what.to_owned());
+    let at = value["step"].as_str().and_then(find).ok_or_else(|| bad("step"))?;
+    let number = value["dispatch_no"].as_u64().and_then(|no| u32::try_from(no).ok());
+    Ok((at, number.ok_or_else(|| bad("dispatch_no"))?))
 }
 
 /// Which step, and which dispatch of it.

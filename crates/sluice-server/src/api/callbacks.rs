@@ -1,4 +1,4 @@
-//! Where gateways elsewhere send results, and ask for tools.
+//! Where remote gateways send results and parts of answers, and ask for tools.
 //!
 //! INVARIANT: who sends one is known by the gateway's token; that it was given the
 //! dispatch, by the dispatch's. Nothing in the body is believed before that.
@@ -11,12 +11,13 @@ use crate::refused::Done;
 use crate::service::callback::{self, Received, Sender};
 use axum::http::Method;
 use axum::response::Response;
-use schemars::{JsonSchema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sluice_bridge::limits::CALLBACK_BYTES_MAX;
+use sluice_bridge::limits::{CALLBACK_BYTES_MAX, PARTS_BODY_BYTES_MAX};
 use sluice_bridge::protocol::DISPATCH_TOKEN;
 use sluice_bridge::protocol::callback::CallbackBody;
+use sluice_bridge::protocol::parts::PartsBody;
 use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::ToolUse;
 use sluice_core::run::id::RunId;
@@ -25,6 +26,8 @@ use sluice_core::run::id::RunId;
 pub const STEP_COMPLETE: &str = "/api/workflow/step-complete";
 /// Where tools are asked for.
 pub const TOOL_USE: &str = "/api/workflow/tool-use";
+/// Where parts of answers are sent.
+pub const STEP_PARTS: &str = "/api/workflow/step-parts";
 /// Longest name of a call or a tool, in bytes.
 const NAME_BYTES_MAX: usize = 512;
 
@@ -34,14 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
         (Method::POST, STEP_COMPLETE),
         Need::Gateway,
         "A gateway sends the result of a dispatch, by its own and the dispatch's token",
-        Answers::Json(|_| {
-            json_schema!({
-                "type": "object", "required": ["received"],
-                "properties": {
-                    "received": {"type": "boolean"}, "deduplicated": {"type": "boolean"},
-                },
-            })
-        }),
+        Answers::Json(received_schema),
         step_complete,
     );
     complete.body = Some(|_| {
@@ -63,6 +59,15 @@ pub(super) fn routes() -> Vec<Route> {
         })
     });
     complete.body_bytes = Some(CALLBACK_BYTES_MAX);
+    let mut parts = Route::open(
+        (Method::POST, STEP_PARTS),
+        Need::Gateway,
+        "A gateway sends parts of an answer while it works, by both tokens",
+        Answers::Json(received_schema),
+        step_parts,
+    );
+    parts.body = Some(|_| parts_schema());
+    parts.body_bytes = Some(PARTS_BODY_BYTES_MAX);
     let mut tool = Route::open(
         (Method::POST, TOOL_USE),
         Need::Gateway,
@@ -71,29 +76,74 @@ pub(super) fn routes() -> Vec<Route> {
         tool_use,
     );
     tool.body = Some(SchemaGenerator::subschema_for::<ToolBody>);
-    vec![complete, tool]
+    vec![complete, parts, tool]
+}
+
+fn received_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "required": ["received"],
+        "properties": {
+            "received": {"type": "boolean"}, "deduplicated": {"type": "boolean"},
+        },
+    })
+}
+
+fn parts_schema() -> Schema {
+    json_schema!({
+        "type": "object", "required": ["run_id", "step_id", "dispatch_no", "first", "parts"],
+        "properties": {
+            "run_id": {"type": "string"}, "step_id": {"type": "string"},
+            "dispatch_no": {"type": "integer", "minimum": 0},
+            "first": {"type": "integer", "minimum": 0},
+            "parts": {"type": "array", "items": {
+                "type": "object", "required": ["kind"],
+                "properties": {
+                    "kind": {"enum": ["text", "media", "log", "tool_ended"]},
+                    "text": {"type": "string"}, "url": {"type": "string"},
+                    "mime": {"type": "string"}, "call_id": {"type": "string"},
+                    "tool": {"type": "string"}, "failed": {"type": "boolean"},
+                    "bytes": {"type": "integer"}, "duration_ms": {"type": "integer"},
+                },
+            }},
+        },
+    })
 }
 
 async fn step_complete(incoming: Incoming) -> Response {
-    let request_id = incoming.request_id.clone();
-    match received(&incoming).await {
-        Ok(answer) => {
-            use axum::response::IntoResponse as _;
-            axum::Json(answer).into_response()
+    let answer = received(&incoming).await;
+    said(&incoming, answer)
+}
+
+async fn step_parts(incoming: Incoming) -> Response {
+    let answer = parts_received(&incoming).await;
+    said(&incoming, answer)
+}
+
+fn said(incoming: &Incoming, answer: Result<Received, Rejection>) -> Response {
+    use axum::response::IntoResponse as _;
+    match answer {
+        Ok(Received::New) => axum::Json(json!({"received": true})).into_response(),
+        Ok(Received::Again) => {
+            axum::Json(json!({"received": true, "deduplicated": true})).into_response()
         }
-        Err(rejection) => rejection.into_response(&request_id),
+        Err(rejection) => rejection.into_response(&incoming.request_id),
     }
 }
 
-async fn received(incoming: &Incoming) -> Result<Value, Rejection> {
+async fn received(incoming: &Incoming) -> Result<Received, Rejection> {
     let asking = asking(incoming)?;
     let read = CallbackBody::read(&incoming.body);
     let body = read.map_err(|why| bad(format!("the body: {why}")))?;
     let sender = Sender { name: &asking.name, row: &asking.row, token: token(incoming) };
-    Ok(match callback::complete(&asking.house, sender, body).await? {
-        Received::New => json!({"received": true}),
-        Received::Again => json!({"received": true, "deduplicated": true}),
-    })
+    Ok(callback::complete(&asking.house, sender, body).await?)
+}
+
+async fn parts_received(incoming: &Incoming) -> Result<Received, Rejection> {
+    let asking = asking(incoming)?;
+    let read = PartsBody::read(&incoming.body);
+    let body = read.map_err(|why| bad(format!("the body: {why}")))?;
+    let sender = Sender { name: &asking.name, row: &asking.row, token: token(incoming) };
+    Ok(callback::parts(&asking.house, sender, body).await?)
 }
 
 fn asking(incoming: &Incoming) -> Result<&Asking, Rejection> {

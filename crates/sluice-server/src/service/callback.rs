@@ -9,6 +9,7 @@
 use crate::house::House;
 use crate::refused::{self, Done, Failure, RUN_UNKNOWN, Refused};
 use sluice_bridge::protocol::callback::CallbackBody;
+use sluice_bridge::protocol::parts::PartsBody;
 use sluice_bridge::token::Dispatched;
 use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::ToolUse;
@@ -59,6 +60,19 @@ pub async fn complete(house: &House, sender: Sender<'_>, body: CallbackBody) -> 
     };
     let posted = house.service().engine.callback(run, &step, dispatch_no, &body.answer()).await?;
     match posted {
+        Posted::Done => Ok(Received::New),
+        Posted::Duplicate => Ok(Received::Again),
+        Posted::NoRun => Err(unknown(run).into()),
+    }
+}
+
+/// Takes parts of an answer. The run drops those that come after the result.
+pub async fn parts(house: &House, sender: Sender<'_>, body: PartsBody) -> Done<Received> {
+    let (run, step, dispatch_no) = (body.run_id, body.step_id.clone(), body.dispatch_no);
+    let Some(token) = sender.token else { return Err(refuse(house, sender, run, &step).await) };
+    entrusted(house, sender, token, run, &step, dispatch_no).await?;
+    let (first, parts) = (body.first, body.emissions());
+    match house.service().engine.parts(run, &step, dispatch_no, first, &parts).await? {
         Posted::Done => Ok(Received::New),
         Posted::Duplicate => Ok(Received::Again),
         Posted::NoRun => Err(unknown(run).into()),

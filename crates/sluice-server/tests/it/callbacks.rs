@@ -308,3 +308,63 @@ async fn a_gateway_that_called_a_tool_may_not_use_what_untrusted_data_forbids() 
     assert_eq!(world.done(200, &use_tool("1", "mail.send")).await, allowed);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_an_answer_come_in_order_once_and_never_after_the_result() {
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, far] = gateways(&world, alfa).await;
+    let run = away(&world, alfa).await;
+    let right = token(alfa, near.name, &run, "one", 1);
+    let parts = |first: u64, parts: Value| json!({"run_id": run, "step_id": "one", "dispatch_no": 1, "first": first, "parts": parts});
+    let send = |body: &Value, gateway: &str, dispatch: &str| {
+        Ask::post("/api/workflow/step-parts", body)
+            .header("x-gateway-token", gateway)
+            .header("x-dispatch-token", dispatch)
+    };
+    let text = |text: &str| json!({"kind": "text", "text": text});
+    let one = parts(0, json!([text("Hel"), text("lo ")]));
+    for (gateway, dispatch) in [(&far.token, &right), (&near.token, &far.token)] {
+        assert_eq!(world.send(&send(&one, gateway, dispatch)).await.status, 403);
+    }
+    let odd = [
+        parts(0, json!([])),
+        parts(0, json!([{"kind": "smell"}])),
+        parts(u64::MAX, json!([text("x")])),
+    ];
+    for body in odd {
+        assert_eq!(world.send(&send(&body, &near.token, &right)).await.status, 400, "{body}");
+    }
+    let new = (200, json!({"received": true}));
+    let again = (200, json!({"received": true, "deduplicated": true}));
+    assert_eq!(told(&world, &send(&one, &near.token, &right)).await, new);
+    assert_eq!(told(&world, &send(&one, &near.token, &right)).await, again);
+    let media = json!({"kind": "media", "url": "https://example.com/a.png", "mime": "image/png"});
+    let two = parts(2, json!([text("you"), media, {"kind": "log", "text": "drawn"}]));
+    assert_eq!(told(&world, &send(&two, &near.token, &right)).await, new);
+    let result = ask(&result(&run, "one", 1), Some(&near.token), Some(&right));
+    assert_eq!(told(&world, &result).await, new);
+    let late = parts(5, json!([text("LATE")]));
+    assert_eq!(told(&world, &send(&late, &near.token, &right)).await, new);
+    let second = token(alfa, near.name, &run, "two", 1);
+    let second = ask(&self::result(&run, "two", 1), Some(&near.token), Some(&second));
+    assert_eq!(told(&world, &second).await.0, 200);
+    world.until(alfa, &run, "completed").await;
+    let journal = Ask::get(&format!("/api/v1/runs/{run}/journal")).bearer(alfa.admin());
+    let journal = world.done(200, &journal).await;
+    let events = journal.as_array().unwrap().iter();
+    let of_one = events.filter(|event| event["payload"]["nodeId"] == "one");
+    let shown = |event: &Value| match event["type"].as_str().unwrap() {
+        "node.stream.delta" => Some(match event["payload"]["text"].as_str() {
+            Some(text) => text.to_owned(),
+            None => event["payload"]["url"].as_str().unwrap().to_owned(),
+        }),
+        "node.log" => event["payload"]["text"].as_str().map(|line| format!("log {line}")),
+        "node.completed" => Some("done".to_owned()),
+        _ => None,
+    };
+    let course: Vec<String> = of_one.filter_map(shown).collect();
+    let expected = ["Hel", "lo ", "you", "https://example.com/a.png", "log drawn", "done"];
+    assert_eq!(course, expected, "{journal}");
+    world.stop().await;
+}

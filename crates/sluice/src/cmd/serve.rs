@@ -21,7 +21,7 @@ use sluice_engine::observe::{All, Observer};
 use sluice_engine::schedule::Starting;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::api;
-use sluice_server::api::callbacks::{STEP_COMPLETE, TOOL_USE};
+use sluice_server::api::callbacks::{STEP_COMPLETE, STEP_PARTS, TOOL_USE};
 use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
@@ -141,6 +141,7 @@ impl Open<'_> {
         let callbacks = Callbacks {
             url: format!("{}{STEP_COMPLETE}", self.reached),
             tool_url: Some(format!("{}{TOOL_USE}", self.reached)),
+            parts_url: Some(format!("{}{STEP_PARTS}", self.reached)),
             key: dispatch.clone(),
         };
         let kit = Kit { callbacks: Some(callbacks), ..self.kit.clone() };

@@ -57,6 +57,7 @@ impl Bench<'_> {
             callback_url: Some(self.receiver.url()),
             dispatch_token: Some(token(&request)),
             tool_url: None,
+            parts_url: None,
         };
         DispatchBody::new(&request, &self.target.provider, back)
     }

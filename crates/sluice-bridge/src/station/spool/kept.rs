@@ -3,6 +3,7 @@
 use crate::protocol::Key;
 use crate::protocol::callback::CallbackBody;
 use crate::protocol::dispatch::DispatchBody;
+use crate::protocol::parts::PartsBody;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sluice_core::run::id::RunId;
@@ -43,6 +44,12 @@ pub(crate) struct Kept {
     pub(crate) callback_url: Option<String>,
     /// What the result must show.
     pub(crate) dispatch_token: Option<String>,
+    /// Where parts of the answer go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parts_url: Option<String>,
+    /// Parts of the answer that the engine must have before the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) parts: Vec<PartsBody>,
     /// What was asked; while it is worked on.
     pub(crate) dispatch: Option<DispatchBody>,
     /// What came of it; from then on.
@@ -61,25 +68,28 @@ impl Kept {
             begun_ms: now_ms,
             callback_url: body.callback_url.clone(),
             dispatch_token: body.dispatch_token.clone(),
+            parts_url: body.parts_url.clone(),
+            parts: Vec::new(),
             dispatch: Some(body.clone()),
             result: None,
         }
     }
 
-    /// The same with a result. What was asked is forgotten.
-    pub(crate) fn finished(self, result: CallbackBody, now_ms: u64) -> Kept {
+    /// The same with a result, and the parts that go before it. What was asked is
+    /// forgotten.
+    pub(crate) fn finished(self, result: CallbackBody, parts: Vec<PartsBody>, now_ms: u64) -> Kept {
         let (state, at_ms) = (State::Finished, now_ms);
-        Kept { state, at_ms, dispatch: None, result: Some(result), ..self }
+        Kept { state, at_ms, parts, dispatch: None, result: Some(result), ..self }
     }
 
     /// The same, further on. A token that is of no more use is forgotten.
     pub(crate) fn now(self, state: State, now_ms: u64) -> Kept {
-        Kept { state, at_ms: now_ms, dispatch_token: None, ..self }
+        Kept { state, at_ms: now_ms, dispatch_token: None, parts: Vec::new(), ..self }
     }
 
     /// The same, as short as it is kept in memory.
     pub(crate) fn without_result(self) -> Kept {
-        Kept { dispatch: None, result: None, ..self }
+        Kept { dispatch: None, result: None, parts: Vec::new(), ..self }
     }
 
     /// The dispatch.

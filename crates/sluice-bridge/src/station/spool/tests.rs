@@ -30,7 +30,7 @@ async fn what_was_written_is_there_again_after_a_restart() {
     for kept in [&one, &two, &three] {
         spool.write(kept.key(), kept).await.unwrap();
     }
-    let done = two.clone().finished(result(&two), 9);
+    let done = two.clone().finished(result(&two), Vec::new(), 9);
     spool.write(two.key(), &done).await.unwrap();
     spool.remove(three.key()).await.unwrap();
     spool.remove(three.key()).await.unwrap();

@@ -8,7 +8,7 @@ use crate::journal::event::{
 };
 use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::plan::policy::RetryCause;
-use crate::port::adapter::{Answer, CallErrorCode, Process};
+use crate::port::adapter::{Answer, CallErrorCode, Emission, Process};
 use crate::port::moderator::Phase;
 use crate::run::command::{Dispatching, Refusal};
 use crate::run::status::{RunStatus, Waiting};
@@ -146,6 +146,33 @@ impl Turn<'_> {
         let state = self.run.state(at);
         let delta = Delta { index: state.deltas, attempt: state.attempt, dispatch_no, part };
         self.node(at, NodeEvent::Delta(Box::new(delta)));
+        Ok(())
+    }
+
+    /// Parts of an answer that a bridge delivers. Where the output is moderated they are
+    /// dropped: nothing is shown before it was judged, and the whole answer will be.
+    pub(super) fn parts(
+        &mut self,
+        at: StepAt,
+        dispatch_no: u32,
+        parts: Vec<Emission>,
+    ) -> Result<(), Refusal> {
+        self.in_flight(at, dispatch_no)?;
+        if self.run.step(at).moderation.covers(Phase::Output) {
+            return Ok(());
+        }
+        for part in parts {
+            match part {
+                Emission::Text(text) => self.stream(at, dispatch_no, DeltaPart::Text(text))?,
+                Emission::Media { url, mime } => {
+                    self.stream(at, dispatch_no, DeltaPart::Media { url, mime })?;
+                }
+                Emission::Log(text) => self.log(at, dispatch_no, text)?,
+                Emission::ToolEnded(ended) => self.tool_ended(at, dispatch_no, ended)?,
+                // A process of another machine is that machine's to stop.
+                Emission::Process(_) => {}
+            }
+        }
         Ok(())
     }
 

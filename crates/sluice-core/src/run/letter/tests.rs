@@ -118,3 +118,24 @@ fn a_callback_is_of_the_step_that_the_run_knows_by_that_name() {
     assert_eq!(decode(&body, find), Ok(complete));
     assert!(decode(&body, nowhere).is_err());
 }
+
+#[test]
+fn parts_of_an_answer_are_the_same_when_they_are_read() {
+    let parts = vec![
+        Emission::Text("a \"b\"\n".to_owned()),
+        Emission::Media { url: "u".to_owned(), mime: "image/png".to_owned() },
+        Emission::Log("line".to_owned()),
+        Emission::ToolEnded(ToolEnded {
+            id: "1".to_owned(),
+            tool: "t.x".to_owned(),
+            failed: true,
+            bytes: 2,
+            duration_ms: 3,
+        }),
+    ];
+    let body = super::parts("a", 2, &parts);
+    let at = StepAt::whole(4);
+    let find = |step: &str| (step == "a").then_some(at);
+    assert_eq!(decode(&body, find), Ok(Command::Parts { at, dispatch_no: 2, parts }));
+    assert!(decode(&body, |_| None).is_err());
+}

@@ -1,0 +1,219 @@
+//! Parts of an answer on their way to the engine, while the work goes on.
+//!
+//! They are gathered for a moment and sent in batches, one after the other. A batch is
+//! sent again unchanged until the engine has it, so that the engine can tell one that it
+//! knows. What has not arrived when the work is over goes with the result, before it.
+//!
+//! INVARIANT: the engine has parts without a gap, from the first one. If it refuses them,
+//! or too much waits, nothing more is sent: the result has the whole text.
+
+use super::Inner;
+use super::deliver::{Tried, judged};
+use super::line::shown;
+use crate::limits::{
+    DELIVERY_ANSWER_BYTES_MAX, PARTS_BATCH_BYTES_MAX, PARTS_EVERY_MS, PARTS_MAX, PARTS_NUMBER_MAX,
+    PARTS_TRY_MS, PARTS_WAITING_BYTES_MAX,
+};
+use crate::outbound::Request;
+use crate::outbound::error::OutboundError;
+use crate::protocol::dispatch::DispatchBody;
+use crate::protocol::parts::{Part, PartsBody};
+use crate::secret::Secret;
+use sluice_core::port::adapter::Emission;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Longest text of one part, in bytes.
+const PIECE_BYTES_MAX: usize = PARTS_BATCH_BYTES_MAX;
+
+/// Where the parts of one dispatch go.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    url: String,
+    token: Option<Secret>,
+    waiting: Mutex<Waiting>,
+    /// Something came, or nothing more will.
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// The batch that is being sent.
+    batch: Option<PartsBody>,
+    /// What comes after it.
+    next: PartsBody,
+    /// The rest, in order.
+    parts: VecDeque<Part>,
+    bytes: usize,
+    /// Whether parts are taken.
+    open: bool,
+}
+
+impl Outbox {
+    /// Of a dispatch; none if its engine takes no parts.
+    pub(super) fn new(body: &DispatchBody) -> Option<Outbox> {
+        let next = PartsBody {
+            run_id: body.run_id,
+            step_id: body.step_id.clone(),
+            dispatch_no: body.dispatch_no,
+            first: 0,
+            parts: Vec::new(),
+        };
+        let waiting = Waiting { batch: None, next, parts: VecDeque::new(), bytes: 0, open: true };
+        Some(Outbox {
+            url: body.parts_url.clone()?,
+            token: body.dispatch_token.as_deref().map(Secret::new),
+            waiting: Mutex::new(waiting),
+            wake: Notify::new(),
+        })
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a part.
+    pub(super) fn push(&self, emission: Emission) {
+        let Some(part) = Part::of(emission) else { return };
+        let mut waiting = self.waiting();
+        match part {
+            Part::Text { text } => {
+                let mut rest = text.as_str();
+                while !rest.is_empty() {
+                    let (piece, left) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
+                    waiting.take(Part::Text { text: piece.to_owned() });
+                    rest = left;
+                }
+            }
+            part => waiting.take(part),
+        }
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    /// Nothing more comes.
+    pub(super) fn close(&self) {
+        self.waiting().open = false;
+        self.wake.notify_one();
+    }
+
+    /// Sends what comes, until it was closed and everything is sent, or the engine
+    /// refuses it.
+    pub(super) async fn run(&self, inner: &Inner) {
+        let mut failures = 0;
+        loop {
+            let Some(batch) = self.batch() else {
+                if !self.waiting().open {
+                    return;
+                }
+                self.wake.notified().await;
+                if self.waiting().open {
+                    tokio::time::sleep(Duration::from_millis(PARTS_EVERY_MS)).await;
+                }
+                continue;
+            };
+            match send(inner, &self.url, self.token.as_ref(), &batch).await {
+                Tried::Taken => {
+                    failures = 0;
+                    self.waiting().batch = None;
+                }
+                Tried::Refused(why) => {
+                    tracing::warn!(step = batch.step_id, why, "parts of an answer are refused");
+                    let mut waiting = self.waiting();
+                    (waiting.batch, waiting.open) = (None, false);
+                    waiting.parts.clear();
+                    return;
+                }
+                Tried::Later(_) => {
+                    failures += 1;
+                    tokio::time::sleep(inner.settings.pace.wait(failures)).await;
+                }
+            }
+        }
+    }
+
+    /// The batch to send: the same until it is taken.
+    fn batch(&self) -> Option<PartsBody> {
+        let mut waiting = self.waiting();
+        if waiting.batch.is_none() {
+            waiting.batch = waiting.cut();
+        }
+        waiting.batch.clone()
+    }
+
+    /// What the engine does not have yet, in order.
+    pub(super) fn rest(&self) -> Vec<PartsBody> {
+        let mut waiting = self.waiting();
+        let mut rest: Vec<PartsBody> = waiting.batch.take().into_iter().collect();
+        while let Some(batch) = waiting.cut() {
+            rest.push(batch);
+        }
+        rest
+    }
+}
+
+impl Waiting {
+    /// Takes a part that fits into a batch, joined to the text before it.
+    fn take(&mut self, part: Part) {
+        if !self.open {
+            return;
+        }
+        self.bytes += part.bytes();
+        let count = self.next.first + self.parts.len() as u64;
+        if self.bytes > PARTS_WAITING_BYTES_MAX || count >= PARTS_NUMBER_MAX {
+            tracing::warn!("too many parts of an answer wait; the rest comes with the result");
+            self.open = false;
+            return;
+        }
+        match (self.parts.back_mut(), part) {
+            (Some(Part::Text { text: before }), Part::Text { text })
+                if before.len() + text.len() <= PIECE_BYTES_MAX =>
+            {
+                before.push_str(&text);
+            }
+            (_, part) => self.parts.push_back(part),
+        }
+    }
+
+    /// Cuts a batch off what waits; none if nothing does.
+    fn cut(&mut self) -> Option<PartsBody> {
+        let mut batch = self.next.clone();
+        let mut bytes = 0;
+        while let Some(part) = self.parts.front() {
+            bytes += part.bytes();
+            let full = bytes > PARTS_BATCH_BYTES_MAX || batch.parts.len() == PARTS_MAX;
+            if full && !batch.parts.is_empty() {
+                break;
+            }
+            self.bytes = self.bytes.saturating_sub(part.bytes());
+            batch.parts.extend(self.parts.pop_front());
+        }
+        if batch.parts.is_empty() {
+            return None;
+        }
+        self.next.first += batch.parts.len() as u64;
+        Some(batch)
+    }
+}
+
+/// Sends a batch once.
+pub(super) async fn send(
+    inner: &Inner,
+    url: &str,
+    token: Option<&Secret>,
+    batch: &PartsBody,
+) -> Tried {
+    let body = serde_json::to_vec(batch).expect("parts are plain JSON");
+    let patience = Duration::from_millis(PARTS_TRY_MS);
+    let request = Request::post(url, body, patience, DELIVERY_ANSWER_BYTES_MAX);
+    let Some(request) = shown(request, &inner.settings.token, token) else {
+        return Tried::Refused("the tokens cannot be sent".to_owned());
+    };
+    match inner.outbound.send(&request).await {
+        Ok(answer) => judged(answer.status),
+        Err(OutboundError::Refused(refusal)) => Tried::Refused(refusal.to_string()),
+        Err(error) => Tried::Later(error.to_string()),
+    }
+}
