@@ -11,6 +11,7 @@ pub mod directory;
 pub mod http;
 pub mod limits;
 pub mod mcp;
+pub mod media;
 pub mod mock;
 pub mod model;
 pub mod moderate;

@@ -301,6 +301,10 @@ pub const CONVERSATION_BYTES_MAX: usize = 256 * 1024;
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Largest artefact that is kept, in bytes.
 pub const ARTEFACT_BYTES_MAX: usize = 1024 * 1024;
+/// Largest file that is a part of a stream, in bytes. A larger one comes with the answer.
+pub const MEDIA_PART_BYTES_MAX: usize = 256 * 1024;
+/// Longest address of a part of a stream, in bytes: that of the largest file in base64.
+pub const MEDIA_URL_BYTES_MAX: usize = 512 * 1024;
 /// Most artefacts of one dispatch that are told of.
 pub const ARTEFACTS_MAX: usize = 64;
 

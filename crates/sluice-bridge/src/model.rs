@@ -29,6 +29,7 @@ mod turn;
 
 use crate::directory::{Connection, Kit};
 use crate::limits::{COMPLAINT_READ_BYTES_MAX, DISPATCH_MS_MAX, HEALTH_MS};
+use crate::media;
 use crate::normalise::{object_in, object_of};
 use crate::outbound::error::OutboundError;
 use crate::outbound::{Redirects, Request as Outgoing};
@@ -147,7 +148,10 @@ impl ModelAdapter {
         match ended {
             Ok(()) => {
                 answer.outputs = self.outputs(&progress.draft.text, job.shape);
-                answer.text = Some(progress.draft.text);
+                answer.media = media::envelope(&progress.capture.media);
+                // A picture alone is an answer without text.
+                let silent = progress.draft.text.is_empty() && answer.media.is_some();
+                answer.text = (!silent).then_some(progress.draft.text);
             }
             Err(mut trouble) => {
                 trouble.message = scrubbed(job.key, &trouble.message);

@@ -7,7 +7,8 @@ use crate::limits::RECORDING_BYTES_MAX;
 use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
 use crate::recording::{
-    self, Asked, Chunk, End, Exchange, Failure, Header, KeptAnswer, KeptTool, Outcome, VERSION,
+    self, Asked, Chunk, End, Exchange, Failure, Header, KeptAnswer, KeptFile, KeptTool, Outcome,
+    VERSION,
 };
 use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::{Incoming, Place, Wire};
@@ -296,7 +297,8 @@ impl ToolServer for RecordedTools {
             let answered = self.server.call_whole(tool, input, place).await;
             let kept = answered.as_ref().map(|(answer, structured)| {
                 let (text, structured) = (answer.text.clone(), structured.clone());
-                written(&KeptAnswer { text, failed: answer.failed, structured })
+                let files = answer.files.iter().map(KeptFile::from).collect();
+                written(&KeptAnswer { text, failed: answer.failed, structured, files })
             });
             self.keep(place, Asked::tool(tool, input), kept);
             answered

@@ -10,6 +10,7 @@
 
 mod events;
 
+use crate::media::{File, FileContent};
 use crate::secret::known;
 use crate::secret::scrub::REDACTED;
 use crate::wire::Place;
@@ -164,6 +165,38 @@ pub(crate) struct KeptAnswer {
     pub(crate) failed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) structured: Option<serde_json::Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<KeptFile>,
+}
+
+/// A file in what a tool answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptFile {
+    mime: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+impl From<&File> for KeptFile {
+    fn from(file: &File) -> KeptFile {
+        let (data, url) = match &file.content {
+            FileContent::Base64(data) => (Some(data.clone()), None),
+            FileContent::Url(url) => (None, Some(url.clone())),
+        };
+        KeptFile { mime: file.mime.clone(), data, url }
+    }
+}
+
+impl From<KeptFile> for File {
+    fn from(kept: KeptFile) -> File {
+        let content = match (kept.data, kept.url) {
+            (Some(data), _) => FileContent::Base64(data),
+            (None, url) => FileContent::Url(url.unwrap_or_default()),
+        };
+        File { mime: kept.mime, content }
+    }
 }
 
 impl Exchange {

@@ -1,5 +1,6 @@
 //! Tools that models may be offered, by the servers that have them.
 
+use crate::media::File;
 use crate::wire::Place;
 use serde_json::{Map, Value};
 use sluice_core::port::Later;
@@ -20,12 +21,14 @@ pub struct Tool {
 }
 
 /// What a tool answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolAnswer {
     /// Its answer, as text.
     pub text: String,
     /// Whether it says that it failed.
     pub failed: bool,
+    /// Pictures, sound and other files in it.
+    pub files: Vec<File>,
 }
 
 /// The structured part of an answer, where there is one.

@@ -6,6 +6,7 @@
 //! step. What the tool answers is the step's text, and the structured part of it,
 //! else the object in the text, its outputs.
 
+use crate::media::{self, File};
 use crate::normalise;
 use crate::tools::ToolServer;
 use crate::wire::Place;
@@ -120,6 +121,11 @@ async fn asked(
         }
         Err(trouble) => return Answer::failed(CallErrorCode::ProviderError, trouble.0),
     };
+    for media in answer.files.iter().filter_map(File::emission) {
+        if call.emit(media).await.is_err() {
+            return abandoned();
+        }
+    }
     let mut result = if answer.failed {
         let said = visible::brief(&answer.text);
         Answer::failed(CallErrorCode::ProviderError, format!("`{tool}` failed: {said}"))
@@ -131,6 +137,8 @@ async fn asked(
         json!({"role": "user", "text": input.to_string(), "tool": tool, "call": CALL}),
         json!({"role": "tool", "text": answer.text, "tool": tool, "call": CALL}),
     ];
+    result.media = media::envelope(&answer.files);
+    result.artefacts = answer.files.iter().map(File::artefact).collect();
     result.text = Some(answer.text);
     result
 }

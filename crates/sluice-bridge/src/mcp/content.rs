@@ -1,6 +1,7 @@
 //! What a tool answered, as text and as an object.
 
-use crate::limits::TOOL_TEXT_BYTES_MAX;
+use crate::limits::{ARTEFACTS_MAX, TOOL_TEXT_BYTES_MAX};
+use crate::media::{File, FileContent};
 use crate::tools::ToolAnswer;
 use serde_json::{Map, Value};
 
@@ -19,7 +20,8 @@ pub(super) fn read(result: &Value) -> Option<(ToolAnswer, Option<Map<String, Val
         _ => parts.join("\n"),
     };
     let failed = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
-    Some((ToolAnswer { text: bounded(text), failed }, structured))
+    let files = blocks.iter().filter_map(file).take(ARTEFACTS_MAX).collect();
+    Some((ToolAnswer { text: bounded(text), failed, files }, structured))
 }
 
 /// A block as text. What is no text is named, with what it is and how long.
@@ -47,6 +49,24 @@ fn block(block: &Value) -> String {
             format!("[resource: {uri}, {}]", mime(block))
         }
         _ => "[something this version does not know]".to_owned(),
+    }
+}
+
+/// The picture, sound or file that a block is; none if it is text.
+fn file(block: &Value) -> Option<File> {
+    let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+    let unknown = || "application/octet-stream".to_owned();
+    match text(block, "type")?.as_str() {
+        "image" | "audio" => {
+            let mime = text(block, "mimeType").unwrap_or_else(unknown);
+            Some(File { mime, content: FileContent::Base64(text(block, "data")?) })
+        }
+        "resource" => {
+            let resource = block.get("resource")?;
+            let mime = text(resource, "mimeType").unwrap_or_else(unknown);
+            Some(File { mime, content: FileContent::Base64(text(resource, "blob")?) })
+        }
+        _ => None,
     }
 }
 
@@ -90,7 +110,13 @@ mod tests {
             "[resource: https://example.com/z, text/html]",
             "[something this version does not know]",
         ];
-        assert_eq!(answer, ToolAnswer { text: lines.join("\n"), failed: false });
+        assert_eq!((answer.text, answer.failed), (lines.join("\n"), false));
+        let file = |mime: &str, data: &str| File {
+            mime: mime.to_owned(),
+            content: FileContent::Base64(data.to_owned()),
+        };
+        let files = [file("image/png", "AAAAAA=="), file("application/octet-stream", "AAAA")];
+        assert_eq!(answer.files, files);
         assert_eq!(structured, None);
     }
 

@@ -25,8 +25,24 @@ pub(super) struct Behaviour {
 pub(super) enum Course {
     Plain,
     Echo { prefix: String, suffix: String },
-    Chunks { chunks: Vec<String>, delay_ms: u64, hang_after: Option<usize> },
+    Chunks { chunks: Vec<Chunk>, delay_ms: u64, hang_after: Option<usize> },
     Hang,
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone)]
+pub(super) enum Chunk {
+    Text(String),
+    Media { url: String, mime: String },
+}
+
+impl Chunk {
+    fn emission(&self) -> Emission {
+        match self.clone() {
+            Chunk::Text(text) => Emission::Text(text),
+            Chunk::Media { url, mime } => Emission::Media { url, mime },
+        }
+    }
 }
 
 impl Behaviour {
@@ -64,7 +80,7 @@ impl Behaviour {
                 let spoken = hang_after.unwrap_or(chunks.len());
                 for chunk in chunks.iter().take(spoken) {
                     pause(*delay_ms).await;
-                    call.emit(Emission::Text(chunk.clone())).await?;
+                    call.emit(chunk.emission()).await?;
                 }
                 if hang_after.is_some() { pending().await } else { Ok(()) }
             }

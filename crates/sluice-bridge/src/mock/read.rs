@@ -1,7 +1,8 @@
 //! Reads a mock script, all problems at once.
 
-use super::behaviour::{Behaviour, Course};
+use super::behaviour::{Behaviour, Chunk, Course};
 use crate::limits::{MOCK_COST_MAX, MOCK_TOKENS_MAX};
+use crate::media::{self, File, FileContent};
 use crate::normalise::object_in;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -79,7 +80,7 @@ struct Draft {
     error: Option<String>,
     error_code: Option<CallErrorCode>,
     retry_after_ms: Option<u64>,
-    chunks: Option<Vec<String>>,
+    chunks: Option<Vec<Chunk>>,
     chunk_delay_ms: Option<u64>,
     hang_after: Option<u64>,
     hang: bool,
@@ -96,7 +97,8 @@ struct Draft {
 impl Draft {
     fn finish(self) -> Behaviour {
         let reads_outputs = self.outputs.is_none();
-        let text = self.text.or_else(|| self.chunks.as_ref().map(|chunks| chunks.concat()));
+        let text = self.text.or_else(|| self.chunks.as_deref().map(spoken));
+        let media = self.media.or_else(|| shown(self.chunks.as_deref()?));
         let outputs = self.outputs.or_else(|| object_in(text.as_deref()?));
         let code = self.error_code.unwrap_or(CallErrorCode::ProviderError);
         let retry_after_ms = self.retry_after_ms;
@@ -120,7 +122,7 @@ impl Draft {
             outputs,
             kind: self.kind,
             artifact_kind: self.artifact_kind,
-            media: self.media,
+            media,
             metadata: self.metadata,
             usage: self.usage,
             session: self.session,
@@ -175,7 +177,7 @@ impl Reader<'_> {
             "error" => draft.error = self.text(node),
             "error_code" => draft.error_code = self.choice(node),
             "retry_after_ms" => draft.retry_after_ms = self.whole(node, DURATION_MS_MAX),
-            "chunks" => draft.chunks = self.texts(node),
+            "chunks" => draft.chunks = self.chunks(node),
             "chunk_delay_ms" => draft.chunk_delay_ms = self.whole(node, DURATION_MS_MAX),
             "hang_after" => draft.hang_after = self.whole(node, u64::from(u32::MAX)),
             "hang" => draft.hang = self.flag(node),
@@ -268,13 +270,38 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&mut self, node: &Node<'_>) -> Option<Vec<String>> {
+    fn chunks(&mut self, node: &Node<'_>) -> Option<Vec<Chunk>> {
         let Kind::List(items) = &node.kind else {
             self.wrong_type(node, "a list of strings");
             return None;
         };
-        let read = |(at, item)| self.within(&format!("[{at}]"), |reader| reader.text(item));
+        let read = |(at, item)| self.within(&format!("[{at}]"), |reader| reader.chunk(item));
         Some(items.iter().enumerate().filter_map(read).collect())
+    }
+
+    /// Text, or a picture or sound: `{url, mime}`.
+    fn chunk(&mut self, node: &Node<'_>) -> Option<Chunk> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            return self.text(node).map(Chunk::Text);
+        }
+        let (mut url, mut mime) = (None, None);
+        for entry in self.map(node) {
+            match &*entry.key {
+                "url" => url = self.within("url", |reader| reader.text(&entry.value)),
+                "mime" => mime = self.within("mime", |reader| reader.text(&entry.value)),
+                key => {
+                    let message = format!("unknown field `{}`", clip(key));
+                    let problem = Problem::new(Code::UnknownField, entry.key_span, message);
+                    let likely = suggest(key, ["url", "mime"]);
+                    self.problems.add(problem.with_suggestion(likely).at_path(&self.path));
+                }
+            }
+        }
+        let (Some(url), Some(mime)) = (url, mime) else {
+            self.add(node, Code::BadValue, "a chunk of media has `url` and `mime`");
+            return None;
+        };
+        Some(Chunk::Media { url, mime })
     }
 
     fn object(&mut self, node: &Node<'_>) -> Option<Map<String, Value>> {
@@ -362,4 +389,24 @@ impl Reader<'_> {
 /// At most forty characters of a text, for messages.
 fn clip(text: &str) -> &str {
     text.char_indices().nth(40).map_or(text, |(at, _)| &text[..at])
+}
+
+/// The text of chunks.
+fn spoken(chunks: &[Chunk]) -> String {
+    let text = |chunk: &Chunk| match chunk {
+        Chunk::Text(text) => text.clone(),
+        Chunk::Media { .. } => String::new(),
+    };
+    chunks.iter().map(text).collect()
+}
+
+/// The pictures and sounds of chunks, as the answer has them.
+fn shown(chunks: &[Chunk]) -> Option<Value> {
+    let file = |chunk: &Chunk| match chunk {
+        Chunk::Text(_) => None,
+        Chunk::Media { url, mime } => {
+            Some(File { mime: mime.clone(), content: FileContent::Url(url.clone()) })
+        }
+    };
+    media::envelope(&chunks.iter().filter_map(file).collect::<Vec<_>>())
 }

@@ -200,6 +200,23 @@ async fn chunks_come_one_by_one_and_make_the_text() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_picture_between_chunks_is_streamed_and_shown() {
+    let picture = "{url: 'https://example.com/a.png', mime: image/png}";
+    let script = format!("a: {{chunks: ['A ', {picture}, cat]}}");
+    let (adapter, desk) = (adapter(&script), Desk::default());
+    let answered = answer(&adapter, &dispatch("a", 1), &desk).await;
+    let (url, mime) = ("https://example.com/a.png".to_owned(), "image/png".to_owned());
+    assert_eq!(answered.text.as_deref(), Some("A cat"));
+    assert_eq!(answered.media, Some(serde_json::json!({"url": url, "mime": mime})));
+    let text = |text: &str| Emission::Text(text.to_owned());
+    assert_eq!(desk.emitted(), [text("A "), Emission::Media { url, mime }, text("cat")]);
+    for wrong in ["{url: u}", "{mime: m}", "{url: u, mime: m, size: 1}", "{url: 1, mime: m}", "7"] {
+        let script = format!("a: {{chunks: [{wrong}]}}");
+        assert!(Script::parse(&script).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_after_chunks_keeps_what_was_said() {
     let (adapter, desk) = (adapter("a: {chunks: [one], error: cut off}"), Desk::default());
     let answered = answer(&adapter, &dispatch("a", 1), &desk).await;

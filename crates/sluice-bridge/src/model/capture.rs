@@ -3,10 +3,10 @@
 //!
 //! INVARIANT: what is kept has a bound. What is cut says so, and how long it was.
 
-use super::draft::Made;
-use crate::limits::{ARTEFACT_BYTES_MAX, ARTEFACTS_MAX, CONVERSATION_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::limits::{ARTEFACTS_MAX, CONVERSATION_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::media::File;
 use serde_json::Value;
-use sluice_core::port::adapter::{Artefact, Content, Message};
+use sluice_core::port::adapter::Message;
 
 /// What is counted for a message beside its text.
 const FRAME_BYTES: usize = 64;
@@ -16,16 +16,22 @@ const FRAME_BYTES: usize = 64;
 pub(super) struct Capture {
     /// What was said, oldest first.
     pub(super) conversation: Vec<Value>,
-    /// Files.
+    /// Files, as they are kept with the step.
     pub(super) artefacts: Vec<Value>,
+    /// The same, to be handed on.
+    pub(super) media: Vec<File>,
     left: usize,
 }
 
 impl Capture {
     /// Nothing yet.
     pub(super) fn new() -> Capture {
-        let (conversation, artefacts) = (Vec::new(), Vec::new());
-        Capture { conversation, artefacts, left: CONVERSATION_BYTES_MAX }
+        Capture {
+            conversation: Vec::new(),
+            artefacts: Vec::new(),
+            media: Vec::new(),
+            left: CONVERSATION_BYTES_MAX,
+        }
     }
 
     /// Keeps a message, or what there is room for.
@@ -38,20 +44,11 @@ impl Capture {
     }
 
     /// Keeps files, or that there were some.
-    pub(super) fn make(&mut self, made: Vec<Made>) {
+    pub(super) fn make(&mut self, made: &[File]) {
         let room = ARTEFACTS_MAX - self.artefacts.len();
-        self.artefacts.extend(made.into_iter().take(room).map(|made| match &made {
-            Made::Inline { mime, base64 } => {
-                let bytes = base64.trim_end_matches('=').len() * 3 / 4;
-                let kept = (bytes <= ARTEFACT_BYTES_MAX).then_some(Content::Base64(base64));
-                let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-                Artefact { mime, bytes, content: kept }.value()
-            }
-            Made::Elsewhere { mime, url } => {
-                let kept = (url.len() <= ARTEFACT_BYTES_MAX).then_some(Content::Url(url));
-                Artefact { mime, bytes: 0, content: kept }.value()
-            }
-        }));
+        let made = &made[..made.len().min(room)];
+        self.artefacts.extend(made.iter().map(File::artefact));
+        self.media.extend_from_slice(made);
     }
 }
 
@@ -68,6 +65,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::FileContent;
     use serde_json::json;
 
     #[test]
@@ -93,22 +91,23 @@ mod tests {
     #[test]
     fn a_large_file_is_dropped_and_its_size_told() {
         let mut capture = Capture::new();
-        let inline = |base64: String| Made::Inline { mime: "image/png".to_owned(), base64 };
+        let file = |content| File { mime: "image/png".to_owned(), content };
+        let inline = |base64: String| file(FileContent::Base64(base64));
         let url = "https://example.com/a.png".to_owned();
-        capture.make(vec![
+        capture.make(&[
             inline("aGk=".to_owned()),
             inline("A".repeat(4 * 1024 * 1024)),
-            Made::Elsewhere { mime: "image/*".to_owned(), url: url.clone() },
+            file(FileContent::Url(url.clone())),
         ]);
         assert_eq!(
             capture.artefacts,
             [
                 json!({"mime": "image/png", "bytes": 2, "data": "aGk="}),
                 json!({"mime": "image/png", "bytes": 3_145_728, "dropped": true}),
-                json!({"mime": "image/*", "bytes": 0, "url": url}),
+                json!({"mime": "image/png", "bytes": 0, "url": url}),
             ]
         );
-        capture.make(vec![inline("aGk=".to_owned()); 100]);
+        capture.make(&vec![inline("aGk=".to_owned()); 100]);
         assert_eq!(capture.artefacts.len(), ARTEFACTS_MAX);
     }
 }

@@ -124,7 +124,7 @@ impl ModelAdapter {
         calls: &mut Calls,
         progress: &mut Progress,
     ) -> Result<ToolAnswer, CallError> {
-        let refused = |text: String| Ok(ToolAnswer { text, failed: true });
+        let refused = |text: String| Ok(ToolAnswer { text, failed: true, ..ToolAnswer::default() });
         let Some(offered) = offered else {
             return refused(format!("unknown: there is no tool `{}`", shown(&wanted.name)));
         };
@@ -148,8 +148,14 @@ impl ModelAdapter {
         let patience = Duration::from_millis(TOOL_CALL_MS);
         let said = match timeout(patience, offered.server.call(&tool, &input, place)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(trouble)) => ToolAnswer { text: trouble.to_string(), failed: true },
-            Err(_) => ToolAnswer { text: "it did not answer in time".to_owned(), failed: true },
+            Ok(Err(trouble)) => {
+                ToolAnswer { text: trouble.to_string(), failed: true, ..ToolAnswer::default() }
+            }
+            Err(_) => ToolAnswer {
+                text: "it did not answer in time".to_owned(),
+                failed: true,
+                ..ToolAnswer::default()
+            },
         };
         let ended = ToolEnded {
             id: id.to_owned(),
@@ -160,7 +166,7 @@ impl ModelAdapter {
         };
         let emitted = job.call.emit(Emission::ToolEnded(ended)).await;
         emitted.map_err(|closed| abandoned(&closed))?;
-        Ok(ToolAnswer { text: framed(&said), failed: said.failed })
+        Ok(ToolAnswer { text: framed(&said), failed: said.failed, ..ToolAnswer::default() })
     }
 }
 

@@ -7,6 +7,7 @@ use super::failure::provider;
 use crate::limits::{
     ARGUMENTS_BYTES_MAX, ARTEFACTS_MAX, ECHO_BYTES_MAX, TURN_PIECES_MAX, TURN_TEXT_BYTES_MAX,
 };
+use crate::media::File;
 use serde_json::Value;
 use sluice_core::port::adapter::CallError;
 
@@ -26,7 +27,7 @@ pub(super) struct Draft {
     /// Whether its provider said that nothing more comes.
     pub(super) ended: bool,
     /// Files that came of it.
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<File>,
     arguments_bytes: usize,
     echo_bytes: usize,
     pieces: usize,
@@ -58,25 +59,6 @@ pub(super) enum Stop {
     Filtered(String),
     /// It broke, and how.
     Broken(String),
-}
-
-/// A file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Made {
-    /// It is this, in base64.
-    Inline {
-        /// What it is.
-        mime: String,
-        /// The file.
-        base64: String,
-    },
-    /// It is somewhere else.
-    Elsewhere {
-        /// What it is.
-        mime: String,
-        /// Where.
-        url: String,
-    },
 }
 
 impl Draft {
@@ -127,7 +109,7 @@ impl Draft {
     }
 
     /// Takes a file. Past the bound they are forgotten: the text is what counts.
-    pub(super) fn make(&mut self, made: Made) {
+    pub(super) fn make(&mut self, made: File) {
         if self.made.len() < ARTEFACTS_MAX {
             self.made.push(made);
         }

@@ -5,11 +5,12 @@
 //! It cannot be held to a schema while it is offered tools.
 
 use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, below, sensitive};
-use super::draft::{Draft, Made, Stop, count, parse, word};
+use super::draft::{Draft, Stop, count, parse, word};
 use super::failure::in_stream;
 use super::offer::Offered;
 use super::schema;
 use super::sse::Event;
+use crate::media::{File, FileContent};
 use crate::secret::Secret;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::{Map, Value, json};
@@ -193,9 +194,9 @@ impl Listener {
         } else if let Some(file) = part.get("inlineData") {
             draft.piece()?;
             let field = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default();
-            draft.make(Made::Inline {
+            draft.make(File {
                 mime: field("mimeType").to_owned(),
-                base64: field("data").to_owned(),
+                content: FileContent::Base64(field("data").to_owned()),
             });
         }
         Ok(())

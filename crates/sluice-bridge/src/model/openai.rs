@@ -6,11 +6,12 @@
 //! it stopped, calls without a name of their own, a place that is not counted.
 
 use super::dialect::{Ask, Dialect, Listen, Outcome, Said, Shape, sensitive};
-use super::draft::{Draft, Made, Stop, count, parse, word};
+use super::draft::{Draft, Stop, count, parse, word};
 use super::failure::in_stream;
 use super::offer::Offered;
 use super::schema;
 use super::sse::Event;
+use crate::media::{File, FileContent};
 use crate::secret::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, InvalidHeaderValue};
 use serde_json::{Map, Value, json};
@@ -233,13 +234,14 @@ fn usage(said: &Value, draft: &mut Draft) {
     draft.counted.whole = draft.stop.is_some();
 }
 
-fn picture(image: &Value) -> Option<Made> {
+fn picture(image: &Value) -> Option<File> {
     let url = word(image, "/image_url/url")?;
     let Some(inline) = url.strip_prefix("data:") else {
-        return Some(Made::Elsewhere { mime: "image/*".to_owned(), url: url.to_owned() });
+        let content = FileContent::Url(url.to_owned());
+        return Some(File { mime: "image/*".to_owned(), content });
     };
     let (mime, base64) = inline.split_once(";base64,")?;
-    Some(Made::Inline { mime: mime.to_owned(), base64: base64.to_owned() })
+    Some(File { mime: mime.to_owned(), content: FileContent::Base64(base64.to_owned()) })
 }
 
 fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {

@@ -62,7 +62,7 @@ impl Progress {
         if !std::mem::take(&mut self.unkept) {
             return;
         }
-        self.capture.make(std::mem::take(&mut self.draft.made));
+        self.capture.make(&std::mem::take(&mut self.draft.made));
         if !self.draft.text.is_empty() {
             self.capture.say("assistant", &self.draft.text, None);
         }

@@ -209,7 +209,7 @@ async fn a_base_url_takes_the_place_of_the_known_one() {
 }
 
 #[tokio::test]
-async fn files_are_kept_as_artefacts() {
+async fn files_are_kept_as_artefacts_and_handed_on_as_media() {
     let part = json!({"candidates": [{"content": {"parts": [
         {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, {"text": "a cat"},
     ]}, "finishReason": "STOP"}]});
@@ -221,10 +221,30 @@ async fn files_are_kept_as_artefacts() {
         ("openai", sse(&[image.to_string(), "[DONE]".to_owned()])),
     ] {
         let stage = Stage::new([scene]);
-        let answer = answer(&stage.adapter(provider), &asks("draw"), &Desk::default()).await;
+        let desk = Desk::default();
+        let answer = answer(&stage.adapter(provider), &asks("draw"), &desk).await;
         assert_eq!(answer.text.as_deref(), Some("a cat"));
         assert_eq!(answer.artefacts, [json!({"mime": "image/png", "bytes": 2, "data": "aGk="})]);
+        let (url, mime) = ("data:image/png;base64,aGk=".to_owned(), "image/png".to_owned());
+        assert_eq!(answer.media, Some(json!({"url": url, "mime": mime})), "{provider}");
+        let media = Emission::Media { url, mime };
+        assert_eq!(desk.emitted(), [Emission::Text("a cat".to_owned()), media], "{provider}");
     }
+}
+
+#[tokio::test]
+async fn a_sound_alone_is_an_answer_without_text() {
+    let part = |data: &str| {
+        json!({"candidates": [{"content": {"parts": [
+            {"inlineData": {"mimeType": "audio/wav", "data": data}},
+        ]}, "finishReason": "STOP"}]})
+    };
+    let stage = Stage::new([sse(&[part("aGk=").to_string(), part("aG8=").to_string()])]);
+    let answer = answer(&stage.adapter("google"), &asks("sing"), &Desk::default()).await;
+    let media =
+        |data: &str| json!({"url": format!("data:audio/wav;base64,{data}"), "mime": "audio/wav"});
+    assert_eq!(answer.media, Some(json!([media("aGk="), media("aG8=")])));
+    assert_eq!((answer.error, answer.text), (None, None));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use super::failure::{error, invalid, of_outbound, of_status, provider, shown};
 use super::progress::Progress;
 use super::sse;
 use crate::limits::{COMPLAINT_MS, COMPLAINT_READ_BYTES_MAX, LAST_BYTES_MS, TURN_BYTES_MAX};
+use crate::media::File;
 use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
 use crate::wire::{Incoming, Place};
@@ -109,7 +110,7 @@ async fn hear(
     progress: &mut Progress,
 ) -> Result<(), CallError> {
     let mut reader = sse::Reader::new();
-    let mut told = 0;
+    let (mut told, mut handed) = (0, 0);
     while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble, url))? {
         let events = reader.take(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
         let draft = &mut progress.draft;
@@ -122,6 +123,10 @@ async fn hear(
             told = draft.text.len();
             job.call.emit(Emission::Text(part)).await.map_err(|closed| abandoned(&closed))?;
         }
+        for media in draft.made[handed..].iter().filter_map(File::emission) {
+            job.call.emit(media).await.map_err(|closed| abandoned(&closed))?;
+        }
+        handed = draft.made.len();
         heard?;
         if draft.ended {
             finish(incoming).await;

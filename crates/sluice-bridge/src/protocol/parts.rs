@@ -5,7 +5,7 @@
 //! the last of them.
 
 use super::{BadBody, bounded, check_step, run_id};
-use crate::limits::{NAME_BYTES_MAX, PARTS_MAX, PARTS_NUMBER_MAX, URL_BYTES_MAX};
+use crate::limits::{MEDIA_URL_BYTES_MAX, NAME_BYTES_MAX, PARTS_MAX, PARTS_NUMBER_MAX};
 use serde::{Deserialize, Serialize};
 use sluice_core::port::adapter::{Emission, ToolEnded};
 use sluice_core::run::id::RunId;
@@ -79,7 +79,7 @@ impl PartsBody {
         for part in &body.parts {
             match part {
                 Part::Media { url, mime } => {
-                    bounded("url", url, URL_BYTES_MAX)?;
+                    bounded("url", url, MEDIA_URL_BYTES_MAX)?;
                     bounded("mime", mime, NAME_BYTES_MAX)?;
                 }
                 Part::ToolEnded { call_id, tool, .. } => {

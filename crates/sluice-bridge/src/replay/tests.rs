@@ -250,7 +250,11 @@ impl ToolServer for Tools {
         _: Place<'a>,
     ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
         let said = match tool {
-            "t.x" => Ok(ToolAnswer { text: format!("got {input}"), failed: false }),
+            "t.x" => Ok(ToolAnswer {
+                text: format!("got {input}"),
+                failed: false,
+                ..ToolAnswer::default()
+            }),
             _ => Err(ToolTrouble("no such thing".to_owned())),
         };
         Box::pin(std::future::ready(said))

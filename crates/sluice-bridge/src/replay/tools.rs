@@ -1,6 +1,7 @@
 //! A server of tools that answers from a recording.
 
 use super::Replay;
+use crate::media::File;
 use crate::recording::{Asked, Chunk, Failure, KeptAnswer, KeptTool, Outcome};
 use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::Place;
@@ -67,8 +68,10 @@ impl ToolServer for ReplayedTools {
         place: Place<'a>,
     ) -> Later<'a, Result<(ToolAnswer, Structured), ToolTrouble>> {
         let answered = kept::<KeptAnswer>(self.replay.find(place, &Asked::tool(tool, input)));
-        let answered = answered
-            .map(|kept| (ToolAnswer { text: kept.text, failed: kept.failed }, kept.structured));
+        let answered = answered.map(|kept| {
+            let files = kept.files.into_iter().map(File::from).collect();
+            (ToolAnswer { text: kept.text, failed: kept.failed, files }, kept.structured)
+        });
         Box::pin(std::future::ready(answered))
     }
 }

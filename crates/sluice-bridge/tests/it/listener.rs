@@ -91,7 +91,7 @@ impl ToolServer for Shelf {
         _: Place<'a>,
     ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
         let text = format!("42 {}", input["key"].as_str().unwrap_or("things"));
-        Box::pin(std::future::ready(Ok(ToolAnswer { text, failed: false })))
+        Box::pin(std::future::ready(Ok(ToolAnswer { text, ..ToolAnswer::default() })))
     }
 }
 

@@ -160,7 +160,7 @@ impl ToolServer for Drawer {
         _: Place<'a>,
     ) -> Later<'a, Result<ToolAnswer, ToolTrouble>> {
         self.called.fetch_add(1, Ordering::SeqCst);
-        let answer = ToolAnswer { text: "read".to_owned(), failed: false };
+        let answer = ToolAnswer { text: "read".to_owned(), failed: false, ..ToolAnswer::default() };
         Box::pin(std::future::ready(Ok(answer)))
     }
 }

@@ -30,7 +30,19 @@ impl ToolServer for Parrot {
             match tool {
                 "bird.hang" => std::future::pending().await,
                 "bird.gone" => Err(ToolTrouble("it flew away".to_owned())),
-                _ => Ok(ToolAnswer { text: input.to_string(), failed: tool == "bird.fail" }),
+                "bird.draw" => Ok(ToolAnswer {
+                    text: "[image: image/png, 2 bytes]".to_owned(),
+                    files: vec![crate::media::File {
+                        mime: "image/png".to_owned(),
+                        content: crate::media::FileContent::Base64("aGk=".to_owned()),
+                    }],
+                    ..ToolAnswer::default()
+                }),
+                _ => Ok(ToolAnswer {
+                    text: input.to_string(),
+                    failed: tool == "bird.fail",
+                    ..ToolAnswer::default()
+                }),
             }
         })
     }
@@ -58,6 +70,16 @@ async fn a_step_calls_its_tool_with_what_it_is_given() {
     else {
         panic!("{:?}", desk.emitted());
     };
+}
+
+#[tokio::test]
+async fn a_picture_of_a_tool_is_handed_on() {
+    let desk = Desk::default();
+    let said = answer(&adapter(), &step("bird.draw", "{}"), &desk).await;
+    let (url, mime) = ("data:image/png;base64,aGk=".to_owned(), "image/png".to_owned());
+    assert_eq!(said.media, Some(json!({"url": url, "mime": mime})));
+    assert_eq!(said.artefacts, [json!({"mime": "image/png", "bytes": 2, "data": "aGk="})]);
+    assert_eq!(desk.emitted().last(), Some(&Emission::Media { url, mime }));
 }
 
 #[tokio::test]

@@ -202,7 +202,8 @@ pub(super) struct Drawer {
 
 impl Drawer {
     pub(super) fn saying(text: &str) -> Arc<Drawer> {
-        let answer = Some(Ok(ToolAnswer { text: text.to_owned(), failed: false }));
+        let answer =
+            Some(Ok(ToolAnswer { text: text.to_owned(), failed: false, ..ToolAnswer::default() }));
         Arc::new(Drawer { answer, ..Drawer::default() })
     }
 

@@ -160,7 +160,11 @@ async fn what_a_tool_says_is_cut_and_cannot_close_its_frame() {
 async fn a_tool_that_fails_or_never_answers_is_told_as_failed() {
     let cases = [
         (
-            Some(Ok(ToolAnswer { text: "no such key".to_owned(), failed: true })),
+            Some(Ok(ToolAnswer {
+                text: "no such key".to_owned(),
+                failed: true,
+                ..ToolAnswer::default()
+            })),
             "the tool failed\\nno such key",
         ),
         (Some(Err(ToolTrouble("it is gone".to_owned()))), "the tool failed\\nit is gone"),

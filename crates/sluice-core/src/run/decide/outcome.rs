@@ -192,7 +192,7 @@ fn envelope(work: &LensWork, answer: &mut Answer) -> (Envelope, Said) {
     let output = match (answer.text.take(), &data) {
         (Some(text), _) => Value::String(text),
         (None, Some(data)) => Value::String(data.to_string()),
-        (None, None) => Value::Null,
+        (None, None) => answer.media.as_ref().map_or(Value::Null, of_media),
     };
     let envelope = Envelope {
         kind: Some(answer.kind.clone().unwrap_or_else(|| work.lens_kind.to_string())),
@@ -203,6 +203,17 @@ fn envelope(work: &LensWork, answer: &mut Answer) -> (Envelope, Said) {
         metadata: answer.metadata.take().map(Value::Object),
     };
     (envelope, said)
+}
+
+/// The text that stands for an answer of pictures or sound alone: the first address, or
+/// what it is where that address holds the file itself.
+fn of_media(media: &Value) -> Value {
+    let first = media.get(0).unwrap_or(media);
+    match first.get("url").and_then(Value::as_str) {
+        Some(url) if !url.starts_with("data:") => url.into(),
+        Some(_) => format!("[{}]", first["mime"].as_str().unwrap_or("media")).into(),
+        None => Value::Null,
+    }
 }
 
 /// Puts back what an envelope that is refused was made of.

@@ -40,8 +40,8 @@ impl Turn<'_> {
         }
         run.writers.iter().rev().find_map(|step| {
             let state = &run.steps[*step as usize];
-            let same = state.agent.as_deref() == Some(agent)
-                && state.gateway.as_deref() == Some(gateway);
+            let same =
+                state.agent.as_deref() == Some(agent) && state.gateway.as_deref() == Some(gateway);
             let session = state.session.as_ref().filter(|_| same)?.clone();
             let labels = state.outcome.as_ref().map(|outcome| outcome.labels).unwrap_or_default();
             Some(Continued { session, labels })

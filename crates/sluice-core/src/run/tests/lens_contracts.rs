@@ -169,3 +169,19 @@ fn data_called_output_is_not_replaced_by_the_text() {
     assert_eq!(outcome.outputs, json!({"output": {"deep": 1}}));
     assert_eq!(outcome.stdout.as_deref(), Some("text"));
 }
+
+#[test]
+fn a_node_that_answers_with_media_alone_has_the_address_as_its_output() {
+    let output = |media: Value| {
+        let answer = Answer { media: Some(media), ..Answer::default() };
+        let world = node("template: draw", "").answers("a", answer).world();
+        let outcome = world.run.steps[0].outcome.clone();
+        outcome.and_then(|outcome| outcome.envelope.clone()).map(|envelope| envelope.output)
+    };
+    let file = |url: &str| json!({"url": url, "mime": "image/png"});
+    let far = "https://example.com/a.png";
+    assert_eq!(output(file(far)), Some(json!(far)));
+    assert_eq!(output(json!([file(far), file("x")])), Some(json!(far)));
+    assert_eq!(output(file("data:image/png;base64,aGk=")), Some(json!("[image/png]")));
+    assert_eq!(output(json!({})), None, "nothing is still nothing");
+}
