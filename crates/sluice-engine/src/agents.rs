@@ -92,7 +92,7 @@ impl Agents {
             let by_provider = || self.by_name.get(provider).filter(|_| near).map(Found::Here);
             return spoken.or_else(by_provider).or_else(fallback);
         };
-        if !provider.is_empty() && own.provider() != provider {
+        if ![own.provider(), name, ""].contains(&provider) {
             return fallback().map(|_| Found::Here(own));
         }
         spoken.or_else(|| near.then_some(Found::Here(own)))

@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use sluice_bridge::model::ModelAdapter;
 use sluice_bridge::outbound::Outbound;
+use sluice_bridge::outbound::error::OutboundError;
 use sluice_govern::registry::{Gateway, Health, Row};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ async fn reached(outbound: &Outbound, row: &Row) -> Value {
         None => Health::Healthy,
         Some(url) => match outbound.reach(url, Duration::from_millis(PATIENCE_MS)).await {
             Ok(()) => Health::Healthy,
+            // As a server finds it: work that is sent there says how to open it.
+            Err(OutboundError::Refused(_)) => Health::Degraded,
             Err(_) => Health::Offline,
         },
     };

@@ -129,8 +129,8 @@ mod tests {
         assert_eq!(fact("node.started"), Some(("execution", "step_dispatched")));
     }
 
-    fn of(decision: &Value, next: Option<(&str, Value)>) -> Vec<(&'static str, &'static str)> {
-        let next = next.as_ref().map(|(kind, payload)| Written { kind, payload });
+    fn of(decision: &Value, next: Option<(&str, &Value)>) -> Vec<(&'static str, &'static str)> {
+        let next = next.map(|(kind, payload)| Written { kind, payload });
         let found = implied(Written { kind: DECIDED, payload: decision }, next);
         found.iter().map(|one| (one.category, one.what)).collect()
     }
@@ -159,13 +159,13 @@ mod tests {
         let by = json!({"gate": "policy_rules", "code": "policy_blocked", "retryable": false});
         let block = json!({"disposition": "block", "blockedBy": by});
         let rejected = [("governance", "safety_gate_rejected")];
-        assert_eq!(of(&block, Some(("node.failed", json!({})))), rejected);
-        assert_eq!(of(&block, Some(("node.skipped", json!({"cause": "failure"})))), rejected);
-        assert_eq!(of(&block, Some(("node.retried", json!({})))), rejected);
+        assert_eq!(of(&block, Some(("node.failed", &json!({})))), rejected);
+        assert_eq!(of(&block, Some(("node.skipped", &json!({"cause": "failure"})))), rejected);
+        assert_eq!(of(&block, Some(("node.retried", &json!({})))), rejected);
         // A call of a tool is rejected on its own.
         assert_eq!(of(&block, None), rejected);
-        assert_eq!(of(&block, Some(("node.waiting", json!({})))), []);
-        assert_eq!(of(&block, Some(("node.skipped", json!({"cause": "advisory"})))), []);
+        assert_eq!(of(&block, Some(("node.waiting", &json!({})))), []);
+        assert_eq!(of(&block, Some(("node.skipped", &json!({"cause": "advisory"})))), []);
         let found = implied(Written { kind: DECIDED, payload: &block }, None);
         assert_eq!(found[0].detail, by);
     }

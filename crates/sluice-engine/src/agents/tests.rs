@@ -1,6 +1,6 @@
 use super::*;
 use sluice_core::port::Later;
-use sluice_core::port::adapter::{Answer, Call, Capabilities, Execution, Health, Request};
+use sluice_core::port::adapter::{Call, Capabilities, Execution, Health, Request};
 
 /// Does nothing, for a provider.
 struct Idle(&'static str);
@@ -19,7 +19,7 @@ impl Adapter for Idle {
     }
 
     fn execute<'a>(&'a self, _: &'a Request, _: &'a dyn Call) -> Later<'a, Execution> {
-        Box::pin(std::future::ready(Execution::Done(Box::new(Answer::default()))))
+        Box::pin(std::future::ready(Execution::Done(Box::default())))
     }
 }
 
