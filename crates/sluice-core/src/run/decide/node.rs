@@ -15,6 +15,7 @@ use crate::plan::policy::OnParentFailure;
 use crate::plan::step::{Edge, LensWork, Step, Work, WorkflowWork};
 use crate::run::scope::RunScope;
 use crate::run::status::StepStatus;
+use crate::template::Template;
 use crate::template::lens::{LensTemplate, Placeholder, Unbound};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -121,7 +122,7 @@ impl Turn<'_> {
     /// Notes what the summary of an approval reads beside the node's labels.
     fn note_summary(&self, step: &Step, labels: &Labels, origins: &mut Origins<'_>) {
         let summary = step.approval.as_ref().and_then(|asked| asked.summary.as_ref());
-        let references = summary.into_iter().flat_map(|summary| summary.references());
+        let references = summary.into_iter().flat_map(Template::references);
         for reference in references {
             if !labels.bound.contains_key(reference.path.head()) {
                 origins.note(&reference.path, "summary", None);
