@@ -16,6 +16,7 @@ use crate::world::{Rule, Safeguards, SimClock, World};
 pub(crate) use operator::FIT;
 use operator::Operator;
 use sluice_core::evidence::key::Signer;
+use sluice_core::limits::RECURSION_DEPTH_MAX;
 use sluice_core::port::Entropy;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::store::Hash;
@@ -133,6 +134,8 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
         park_after_ms: *chance.pick(&[0, 500, 5000, 30_000]),
         residents_max: *chance.pick(&[3, 8, 1000, 1000]),
         claims,
+        default_model: None,
+        recursion_depth_max: RECURSION_DEPTH_MAX,
         grace_ms: chance.between(100, 3000),
         delta_ms: chance.between(0, 100),
         moderation: Moderation {
