@@ -122,6 +122,20 @@ try {
   });
   const { last_event_id: last } = await api(`/api/v1/runs/${run}`);
   must(last === all.length, `the journal has ${last}, the page saw ${all.length}`);
+
+  // A page can see that a quiet stream is alive.
+  await page.evaluate(() => {
+    window.beats = [];
+    window.source = new EventSource("/api/v1/events");
+    window.source.addEventListener("heartbeat", (event) => {
+      window.beats.push([event.lastEventId, JSON.parse(event.data).type]);
+    });
+  });
+  const beats = await until("a quiet stream beats", async () => {
+    const beats = await page.evaluate(() => window.beats);
+    return beats.length > 0 && beats;
+  });
+  must(JSON.stringify(beats[0]) === '["","heartbeat"]', `the heartbeat says ${JSON.stringify(beats[0])}`);
   console.log(`the page saw all ${all.length} events once, ${before} of them before the server was killed`);
 } finally {
   await browser?.close();

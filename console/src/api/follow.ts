@@ -77,6 +77,8 @@ async function once(
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
       const events: Event[] = [];
       for (const frame of frames.push(value)) {
+        // A sign of life: it has no id, and is no event of any run.
+        if (frame.event === "heartbeat") continue;
         events.push(JSON.parse(frame.data) as Event);
         if (frame.id !== null) seen.after = frame.id;
       }

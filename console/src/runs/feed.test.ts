@@ -28,20 +28,31 @@ test("a state that was asked for later counts, one that was asked for earlier do
   expect(shown(feed, "streaming")).toBe("streaming");
 });
 
-test("text begins anew with each attempt", () => {
+const delta = (id: number, dispatchNo: number, text: string, more: Record<string, unknown> = {}) =>
+  event(id, "node.stream.delta", { nodeId: "a", attempt: 1, dispatchNo, text, ...more });
+
+test("text begins anew with each dispatch, also of the same attempt after a crash", () => {
   const feed = new Feed();
-  const delta = (id: number, attempt: number, text: string) => event(id, "node.stream.delta", { nodeId: "a", attempt, text });
-  feed.push([delta(1, 1, "one "), delta(2, 1, "two")]);
-  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "one two", cut: false });
-  feed.push([delta(3, 2, "again")]);
-  expect(feed.said.get("a")).toEqual({ attempt: 2, text: "again", cut: false });
+  feed.push([delta(1, 1, "The quick "), event(2, "run.status.changed", {}), delta(3, 2, "The quick "), delta(4, 2, "fox")]);
+  expect(feed.said.get("a")).toEqual({ dispatch: 2, text: "The quick fox", cut: false });
+  feed.push([delta(5, 3, "again", { attempt: 2 })]);
+  expect(feed.said.get("a")).toEqual({ dispatch: 3, text: "again", cut: false });
+});
+
+test("parts that name no dispatch are told apart by their attempt", () => {
+  const feed = new Feed();
+  const old = (id: number, attempt: number, text: string) => event(id, "node.stream.delta", { nodeId: "a", attempt, text });
+  feed.push([old(1, 1, "one "), old(2, 1, "two")]);
+  expect(feed.said.get("a")?.text).toBe("one two");
+  feed.push([old(3, 2, "again")]);
+  expect(feed.said.get("a")?.text).toBe("again");
 });
 
 test("a page that comes late says that something was said before", () => {
   const feed = new Feed();
-  feed.push([event(7, "node.stream.delta", { nodeId: "a", attempt: 1, deltaIndex: 3, text: "end" })]);
-  feed.push([event(8, "node.stream.delta", { nodeId: "a", attempt: 1, deltaIndex: 4, text: "." })]);
-  expect(feed.said.get("a")).toEqual({ attempt: 1, text: "end.", cut: true });
+  feed.push([delta(7, 1, "end", { deltaIndex: 3 })]);
+  feed.push([delta(8, 1, ".", { deltaIndex: 4 })]);
+  expect(feed.said.get("a")).toEqual({ dispatch: 1, text: "end.", cut: true });
 });
 
 test("only so many events are kept, the newest", () => {

@@ -62,9 +62,9 @@ function besides(event: Event, status: string): Told["more"] {
   return more;
 }
 
-/** What a step has said so far in an attempt. */
+/** What a step has said so far in a dispatch: an attempt that is sent again after a crash is another one. */
 export interface Said {
-  attempt: number;
+  dispatch: number;
   text: string;
   /** Whether more was said before what is kept. */
   cut: boolean;
@@ -118,14 +118,15 @@ export class Feed {
   }
 
   #hear(node: string, event: Event): void {
-    const attempt = Number(event.payload.attempt ?? 0);
+    // Journals of early versions count attempts alone.
+    const dispatch = Number(event.payload.dispatchNo ?? event.payload.attempt ?? 0);
     const before = this.said.get(node);
-    const kept = before?.attempt === attempt ? before : null;
+    const kept = before?.dispatch === dispatch ? before : null;
     const text = (kept?.text ?? "") + (word(event, "text") ?? "");
     // The first part that is heard of a step is its first one, or something came before it.
     const late = !before && Number(event.payload.deltaIndex ?? 0) > 0;
     const cut = (kept?.cut ?? late) || text.length > SAID_MAX;
-    this.said.set(node, { attempt, text: text.slice(-SAID_MAX), cut });
+    this.said.set(node, { dispatch, text: text.slice(-SAID_MAX), cut });
   }
 
   /** Puts events of the past before those that are kept. */
@@ -159,7 +160,8 @@ export class Feed {
       if (!told || told.status === node.status) return node;
       turn(node.status, -1);
       turn(told.status, 1);
-      return { ...node, ...told.more, status: told.status };
+      // What it waited for is over with the status it had then.
+      return { ...node, ...told.more, status: told.status, waiting_reason: null, unblock_hint: null };
     });
     return { ...state, ...counts, node_results: nodes };
   }

@@ -46,7 +46,11 @@ words! { Resolution {
     Abort = "abort",
 } }
 
-/// The names of all events.
+/// The name of what a quiet stream says so that its readers see it is alive. It
+/// is sent without an id and never journalled.
+pub const HEARTBEAT: &str = "heartbeat";
+
+/// The names of all events that are journalled.
 pub const NAMES: [&str; 28] = [
     "run.started",
     "run.status.changed",

@@ -18,7 +18,9 @@ use axum::response::Response;
 use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use sluice_core::journal::envelope::Seen;
+use sluice_core::journal::envelope::{Seen, timestamp};
+use sluice_core::journal::name::HEARTBEAT;
+use sluice_core::run::id::RunId;
 use sluice_engine::error::LoadError;
 use sluice_engine::feed::FeedReader;
 use sluice_engine::tail::Reader;
@@ -44,6 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         one("/api/v1/runs/{run}/events"),
         one("/api/v1/execute/workflows/{run}/events"),
+        one("/execute/workflows/{run}/events").called("get_root_execute_workflows_run_events"),
         Route::raw(all, read, about, Answers::Text("text/event-stream"), follow_all).lasting(),
     ]
 }
@@ -80,7 +83,7 @@ async fn follow(ask: Ask<EventsQuery>) -> Done<Response> {
         return Ok(rejection.into_response(&ask.request_id));
     };
     let reader = ask.service().engine.reader(run, after).await.map_err(refused::load)?;
-    Ok(response(Live::new(&ask, place, Source::Run(Box::new(reader)))))
+    Ok(response(Live::new(&ask, place, Source::Run(run, Box::new(reader)))))
 }
 
 /// Where the stream of all runs begins.
@@ -120,7 +123,7 @@ async fn follow_all(ask: Ask<AllQuery>) -> Done<Response> {
 /// What is read.
 enum Source {
     /// One run.
-    Run(Box<Reader>),
+    Run(RunId, Box<Reader>),
     /// All of them, and what was seen of the first append.
     All(Box<FeedReader>, Option<(u64, u64)>),
 }
@@ -135,7 +138,7 @@ impl Source {
     /// The next events, at least one; none when there are no more.
     async fn next(&mut self) -> Result<Option<Vec<Line>>, LoadError> {
         match self {
-            Source::Run(reader) => {
+            Source::Run(_, reader) => {
                 let page = reader.next().await?;
                 let line = |seen: Arc<Seen>| Line { id: seen.id().to_string(), seen };
                 Ok(page.map(|page| page.into_iter().map(line).collect()))
@@ -159,6 +162,20 @@ impl Source {
                 }
             },
         }
+    }
+}
+
+impl Source {
+    /// What is sent while nothing happens. `EventSource` hands comments to no
+    /// page, so it is a frame; without an id it moves no cursor.
+    fn heartbeat(&self, now_ms: u64) -> String {
+        let run = match self {
+            Source::Run(run, _) => format!("\"runId\":\"{run}\","),
+            Source::All(..) => String::new(),
+        };
+        let at = timestamp(now_ms);
+        let data = format!("{{\"type\":\"{HEARTBEAT}\",{run}\"timestamp\":\"{at}\"}}");
+        format!("event: {HEARTBEAT}\ndata: {data}\n\n")
     }
 }
 
@@ -224,7 +241,7 @@ impl Live {
                 }
                 Some(Err(_)) => {
                     self.sent_at = Instant::now();
-                    return Some(Bytes::from_static(b": heartbeat\n\n"));
+                    return Some(self.source.heartbeat(self.app.now_ms()).into());
                 }
                 Some(Ok(Ok(None))) => return None,
                 Some(Ok(Ok(Some(page)))) => self.waiting.extend(page),

@@ -145,6 +145,9 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
 
 /// `GET /api/v1/runs/{run}/state` is `get_runs_run_state`.
 pub fn operation_id(route: &Route) -> String {
+    if let Some(operation) = route.operation {
+        return operation.to_owned();
+    }
     let path = route.path.strip_prefix(BASE).unwrap_or(route.path);
     let words = path.split(['/', '.', '-']).filter(|part| !part.is_empty());
     let words = words.map(|part| part.trim_matches(['{', '}']));

@@ -106,6 +106,8 @@ pub struct Route {
     pub status: u16,
     /// What is answered then.
     pub answers: Answers,
+    /// Its name in the description, where another path would have the same.
+    pub operation: Option<&'static str>,
     /// Whether it may take as long as it likes.
     pub lasting: bool,
     /// Longest body, where it is another than the server's.
@@ -214,6 +216,7 @@ impl Route {
             body: None,
             status: 200,
             answers,
+            operation: None,
             lasting: false,
             body_bytes: None,
             handler,
@@ -247,6 +250,13 @@ impl Route {
     #[must_use]
     pub fn lasting(mut self) -> Route {
         self.lasting = true;
+        self
+    }
+
+    /// Described under this name.
+    #[must_use]
+    pub fn called(mut self, operation: &'static str) -> Route {
+        self.operation = Some(operation);
         self
     }
 

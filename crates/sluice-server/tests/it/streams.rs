@@ -49,8 +49,11 @@ async fn a_reader_resumes_from_every_place() {
     for after in 0..=all.len() {
         let query = events(run, &format!("?afterEventId={after}")).bearer(admin);
         let header = events(run, "").header("last-event-id", &after.to_string()).bearer(admin);
-        let other = format!("/api/v1/execute/workflows/{run}/events?afterEventId={after}");
-        for ask in [query, header, Ask::get(&other).bearer(admin)] {
+        let [under, root] = ["/api/v1", ""].map(|base| {
+            let path = format!("{base}/execute/workflows/{run}/events?afterEventId={after}");
+            Ask::get(&path).bearer(admin)
+        });
+        for ask in [query, header, under, root] {
             let rest = Stream::open(&world, &ask).await.rest().await;
             assert_eq!(rest, all[after..], "after {after}");
         }
@@ -79,11 +82,16 @@ async fn a_quiet_stream_beats_and_ends_with_its_token() {
         for _ in 0..2 {
             let beat = loop {
                 let frame = stream.next().await.unwrap();
-                if frame.comment.is_some() {
+                if frame.id.is_none() {
                     break frame;
                 }
             };
-            assert_eq!((beat.comment.as_deref(), beat.id), (Some("heartbeat"), None));
+            assert_eq!((beat.event.as_deref(), &beat.comment), (Some("heartbeat"), &None));
+            let data = beat.json();
+            assert_eq!(data["type"], "heartbeat");
+            assert!(data["timestamp"].as_str().unwrap().ends_with('Z'), "{data}");
+            let of = target.contains("/runs/").then_some(run.as_str());
+            assert_eq!(data["runId"].as_str(), of, "{data}");
         }
         streams.push(stream);
     }

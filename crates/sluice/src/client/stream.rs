@@ -216,7 +216,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    const TEXT: &str = ": heartbeat\n\nid: 1\nevent: run.started\ndata: {\"a\":\"é\"}\n\n\
+    const TEXT: &str = ": a comment\n\nevent: heartbeat\ndata: {\"type\":\"heartbeat\"}\n\n\
+        id: 1\nevent: run.started\ndata: {\"a\":\"é\"}\n\n\
         : 2 to 5 were elided\n\nid: 6\nevent: node.started\ndata: {}\n\n";
 
     #[test]

@@ -1,0 +1,30 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { type Event, follow } from "./follow";
+
+afterEach(() => vi.unstubAllGlobals());
+
+const BEAT = 'event: heartbeat\ndata: {"type":"heartbeat","runId":"run_1","timestamp":"2026-01-01T00:00:00.000Z"}\n\n';
+const frame = (id: number, type: string) => `id: ${id}\nevent: ${type}\ndata: {"eventId":${id},"type":"${type}"}\n\n`;
+
+test("a heartbeat is no event, and moves no cursor", async () => {
+  const asked: (string | null)[] = [];
+  const bodies = [frame(1, "run.started") + BEAT, BEAT + frame(2, "run.completed") + BEAT];
+  vi.stubGlobal("addEventListener", () => undefined);
+  vi.stubGlobal("removeEventListener", () => undefined);
+  vi.stubGlobal("fetch", async (_: string, { headers }: { headers: Record<string, string> }) => {
+    asked.push(headers["last-event-id"] ?? null);
+    return new Response(bodies.shift());
+  });
+  const told: Event[] = [];
+  await new Promise<void>((resolve) => {
+    follow({
+      url: "/api/v1/runs/run_1/events",
+      after: null,
+      onEvents: (events) => told.push(...events),
+      onLink: (link) => link === "over" && resolve(),
+      isLast: (event) => event.type === "run.completed",
+    });
+  });
+  expect(told.map((event) => event.eventId)).toEqual([1, 2]);
+  expect(asked).toEqual([null, "1"]);
+});
