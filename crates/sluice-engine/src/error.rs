@@ -31,8 +31,13 @@ pub enum StartError {
     #[error("{0}")]
     Unresolved(String),
     /// The idempotency key was used for something else.
-    #[error("the idempotency key was used with other inputs for {0}")]
-    KeyConflict(RunId),
+    #[error("the idempotency key belongs to {run}, which differs in {}", differs.join(", "))]
+    KeyConflict {
+        /// The run that has the key.
+        run: RunId,
+        /// In what this start differs from it.
+        differs: Vec<String>,
+    },
     /// The gates said no.
     #[error("{message}")]
     Blocked {

@@ -27,6 +27,7 @@ mod elsewhere;
 mod hold_back;
 mod judge;
 mod judging;
+mod key;
 mod load;
 mod mail;
 mod perform;

@@ -17,6 +17,8 @@ pub fn start(rows: &[Row], workflow: &str, args: Map<String, Value>) -> Result<S
     let registry = Registry::default().with_rows(rows).map_err(StartError::Unresolved)?;
     let (plan, text) = plan(rows, &registry, workflow)?;
     let mut start = start_plan(rows, plan, &text)?;
+    let row = find(rows, workflow).and_then(|row| WorkflowVersion::split(&row.name));
+    start.version = row.map(|(_, version)| version);
     start.args = args;
     Ok(start)
 }

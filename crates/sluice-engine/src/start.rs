@@ -4,7 +4,8 @@ use crate::agents::LOCAL_GATEWAY;
 use crate::definition::Stored;
 use crate::engine::Inner;
 use crate::error::StartError;
-use crate::load::Folded;
+use crate::key;
+use crate::load::{Folded, first_event};
 use crate::observe::Stopwatch;
 use crate::resident::Seat;
 use crate::take::{AGAIN_MS, Wanted};
@@ -22,7 +23,7 @@ use sluice_core::plan::policy::Family;
 use sluice_core::plan::step::Work;
 use sluice_core::port::Entropy;
 use sluice_core::port::authority::Authority as _;
-use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, StoreError};
+use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
@@ -36,9 +37,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
-
-/// How long an idempotency key counts.
-const KEY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What a run is to be started with.
 #[derive(Debug, Clone)]
@@ -63,7 +61,9 @@ pub struct Start {
     pub recursion_depth_max: Option<u32>,
     /// Which agent stands for which role.
     pub role_bindings: BTreeMap<String, String>,
-    /// The same key within a day means the same run.
+    /// The version it is registered as; a document has at most its author's.
+    pub version: Option<u64>,
+    /// The same key within a day means the same run of the same version.
     pub key: Option<String>,
     /// The trace it belongs to, and what in it is its cause.
     pub trace: Option<TraceParent>,
@@ -103,6 +103,7 @@ impl Start {
             default_model: None,
             recursion_depth_max: None,
             role_bindings: BTreeMap::new(),
+            version: None,
             key: None,
             trace: None,
             parent: None,
@@ -196,7 +197,7 @@ impl Inner {
                 for run in addressees {
                     self.deliver(run);
                 }
-                return self.existing(&request, id, created?);
+                return self.existing(&request, id, &args, created?).await;
             }
         };
         self.keep_definitions(&request);
@@ -276,18 +277,13 @@ impl Inner {
         let now_ms = self.clock.now_ms();
         let authority = self.view(now_ms).ahead_for(ahead_for);
         let started = self.started(request, args, &mut *entropy);
-        let key = request.key.as_ref().map(|key| Key {
-            key: key.clone(),
-            fingerprint: fingerprint(request),
-            expires_at_ms: now_ms.saturating_add(KEY_MS),
-        });
         let create = Create {
             workflow: plan.name.clone(),
             version: plan.version,
             initiator: request.initiator.clone(),
             started_at_ms: now_ms,
             parent: request.parent.as_ref().map(|(run, _)| *run),
-            key,
+            key: key::of(request, now_ms),
         };
         let dispatching = request.dispatching;
         let given = Given { now_ms, entropy: &mut *entropy, dispatching, authority: &authority };
@@ -374,10 +370,11 @@ impl Inner {
     }
 
     /// The answer about a run that is not in memory here.
-    fn existing(
+    async fn existing(
         &self,
         request: &Start,
         id: RunId,
+        args: &Map<String, Value>,
         created: Created,
     ) -> Result<StartedRun, StartError> {
         match created {
@@ -386,7 +383,15 @@ impl Inner {
                 Ok(StartedRun { run: id, existed: false })
             }
             Created::Before { run, same: true } => Ok(StartedRun { run, existed: true }),
-            Created::Before { run, same: false } => Err(StartError::KeyConflict(run)),
+            Created::Before { run, same: false } => {
+                let started = first_event(&*self.store, run).await?;
+                let differs = key::differences(&started, request, args);
+                // A default that is spelt out says the same.
+                if differs.is_empty() {
+                    return Ok(StartedRun { run, existed: true });
+                }
+                Err(StartError::KeyConflict { run, differs })
+            }
             Created::Refused => Err(StartError::Stopping),
         }
     }
@@ -548,9 +553,4 @@ pub(crate) fn check_args(
         return args::check(&plan.args, &spelt.collect()).map_err(StartError::Args);
     }
     args::check(&plan.args, given).map_err(StartError::Args)
-}
-
-fn fingerprint(request: &Start) -> Hash {
-    let what = (&request.stored.definition.hash, &request.args);
-    Hash::of(canonical::to_string(&what).as_bytes())
 }

@@ -182,10 +182,9 @@ pub fn start(error: StartError) -> Failure {
             let remedy = "name a file that holds it with `--registry FILE`";
             Refused::new("unresolved_reference", message, remedy).into()
         }
-        StartError::KeyConflict(run) => {
-            let message = format!("the idempotency key was used with other arguments, for {run}");
-            let remedy = "use another key; one counts for a day";
-            Refused::new(KEY_CONFLICT, message, remedy).into()
+        StartError::KeyConflict { .. } => {
+            let remedy = "use another key, or send the same again; a key is in use for a day";
+            Refused::new(KEY_CONFLICT, error.to_string(), remedy).into()
         }
         StartError::Blocked { code, message } => {
             let remedy = "`sluice policies list` shows the policies in force";

@@ -242,12 +242,24 @@ pub struct Create {
 /// A caller's idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// What the caller sent.
+    /// What it is kept under: what the caller sent, within its [scope](Key::scoped).
     pub key: String,
+    /// What earlier versions kept it under: what the caller sent, and nothing
+    /// else. A row there counts for the same fingerprint alone.
+    pub former: Option<String>,
     /// Of everything the run is started with: the same key with another one is refused.
     pub fingerprint: Hash,
     /// Until when the key counts, by the store's clock.
     pub expires_at_ms: u64,
+}
+
+impl Key {
+    /// A caller's key within a workflow and its version: in another one it is
+    /// another key. Neither names nor keys have control characters.
+    pub fn scoped(workflow: &str, version: Option<u64>, key: &str) -> String {
+        let version = version.map(|version| version.to_string()).unwrap_or_default();
+        format!("{workflow}@{version}\u{1f}{key}")
+    }
 }
 
 /// What the lists show of a run.

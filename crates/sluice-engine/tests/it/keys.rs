@@ -3,7 +3,6 @@
 use crate::world::{World, config, start};
 use serde_json::{Value, json};
 use sluice_core::port::Clock;
-use sluice_engine::error::StartError;
 use sluice_engine::start::Start;
 use sluice_engine::world::SystemClock;
 use std::sync::Arc;
@@ -41,7 +40,11 @@ async fn a_key_names_one_run_for_a_day_also_over_a_restart() {
     let same = life.start(keyed("k", &json!({"n": 1}))).await.unwrap();
     assert_eq!((same.run, same.existed), (first.run, true));
     let other = life.start(keyed("k", &json!({"n": 2}))).await;
-    assert!(matches!(other, Err(StartError::KeyConflict(run)) if run == first.run), "{other:?}");
+    let message = other.unwrap_err().to_string();
+    let run = first.run;
+    let expected =
+        format!("the idempotency key belongs to {run}, which differs in the argument `n`");
+    assert_eq!(message, expected);
     assert_ne!(life.start(keyed("l", &json!({"n": 2}))).await.unwrap().run, first.run);
     life.crash().await;
 
@@ -85,4 +88,52 @@ async fn inputs_make_a_key_whatever_their_order() {
     let first = life.start(Start { key: Some(one.auto_key()), ..one }).await.unwrap();
     let same = life.start(Start { key: Some(other.auto_key()), ..other }).await.unwrap();
     assert_eq!((same.run, same.existed), (first.run, true));
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_a_workflow_and_a_version() {
+    let world = World::new("a: {text: done}");
+    let life = world.boot().await;
+    let of = |text: &str| {
+        let args = json!({"n": 1}).as_object().expect("arguments by name").clone();
+        Start { key: Some("k".to_owned()), args, ..start(text) }
+    };
+    let second = FLOW.replace("name: keyed", "name: keyed\nversion: 2");
+    let other = FLOW.replace("name: keyed", "name: other");
+    let registered = Start { version: Some(7), ..of(FLOW) };
+    let starts = [of(FLOW), of(&second), of(&other), registered];
+    let mut runs = Vec::new();
+    for one in &starts {
+        let started = life.start(one.clone()).await.unwrap();
+        assert!(!started.existed);
+        runs.push(started.run);
+    }
+    for (one, run) in starts.iter().zip(&runs) {
+        let again = life.start(one.clone()).await.unwrap();
+        assert_eq!((again.run, again.existed), (*run, true));
+    }
+    // The same version with another text is another thing under the same name.
+    let edited = of(&FLOW.replace("command: go", "command: stop"));
+    let refused = life.start(edited.clone()).await.unwrap_err().to_string();
+    let told = format!("the idempotency key belongs to {}, which differs in ", runs[0]);
+    assert_eq!(refused, format!("{told}the document"));
+    let edited = Start { version: Some(7), ..edited };
+    let refused = life.start(edited).await.unwrap_err().to_string();
+    assert!(refused.ends_with("a lens or library step that the workflow uses"), "{refused}");
+}
+
+/// Arguments are compared as the run has them.
+#[tokio::test]
+async fn a_default_that_is_spelt_out_is_the_same_input() {
+    let world = World::new("a: {text: done}");
+    let life = world.boot().await;
+    let text = FLOW.replace("n: {type: integer}", "n: {type: integer, default: 4}");
+    let of = |args: &Value| {
+        let args = args.as_object().expect("arguments by name").clone();
+        Start { key: Some("k".to_owned()), args, ..start(&text) }
+    };
+    let first = life.start(of(&json!({}))).await.unwrap();
+    let same = life.start(of(&json!({"n": 4}))).await.unwrap();
+    assert_eq!((same.run, same.existed), (first.run, true));
+    assert!(life.start(of(&json!({"n": 5}))).await.is_err());
 }

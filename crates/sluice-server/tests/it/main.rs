@@ -14,6 +14,7 @@ mod flood;
 mod forecast;
 mod heartbeat;
 mod human_input;
+mod keys;
 mod matrix;
 mod pages;
 mod place;

@@ -10,13 +10,16 @@ cases![
     a_key_is_used_once_within_its_time,
     a_key_with_other_inputs_is_told_apart,
     a_key_is_free_again_when_it_has_expired,
+    a_key_counts_within_its_workflow_and_version,
+    a_key_from_before_scopes_counts_for_the_same_inputs,
     a_run_begins_at_its_beginning,
     an_append_to_no_run_is_refused,
 ];
 
 fn keyed(number: u128, key: &str, inputs: &str, expires_at_ms: u64) -> Append {
     let append = first(run(number));
-    let key = Key { key: key.to_owned(), fingerprint: Hash::of(inputs.as_bytes()), expires_at_ms };
+    let fingerprint = Hash::of(inputs.as_bytes());
+    let key = Key { key: key.to_owned(), former: None, fingerprint, expires_at_ms };
     let create = append.create.clone().map(|create| Create { key: Some(key), ..create });
     Append { create, ..append }
 }
@@ -77,6 +80,39 @@ fn a_key_is_free_again_when_it_has_expired(bench: &Bench) {
     bench.done(keyed(2, "k", "y", 3000));
     let exists = Appended::Exists { run: run(2), same: false };
     assert_eq!(bench.append(keyed(3, "k", "x", 3000)), exists);
+}
+
+/// As the engine sends it: within a workflow and version, and as it was before.
+fn scoped(number: u128, scope: (&str, Option<u64>), key: &str, inputs: &str) -> Append {
+    let mut append = keyed(number, &Key::scoped(scope.0, scope.1, key), inputs, 2000);
+    if let Some(key) = append.create.as_mut().and_then(|create| create.key.as_mut()) {
+        key.former = Some(key.key.rsplit('\u{1f}').next().unwrap_or_default().to_owned());
+    }
+    append
+}
+
+fn a_key_counts_within_its_workflow_and_version(bench: &Bench) {
+    let scopes = [("a", None), ("a", Some(1)), ("a", Some(11)), ("a1", None), ("b", Some(1))];
+    for (number, scope) in (1..).zip(scopes) {
+        bench.done(scoped(number, scope, "k", "x"));
+    }
+    for (number, scope) in (1..).zip(scopes) {
+        let exists = |same| Appended::Exists { run: run(number), same };
+        assert_eq!(bench.append(scoped(9, scope, "k", "x")), exists(true), "{scope:?}");
+        assert_eq!(bench.append(scoped(9, scope, "k", "y")), exists(false), "{scope:?}");
+    }
+}
+
+fn a_key_from_before_scopes_counts_for_the_same_inputs(bench: &Bench) {
+    bench.done(keyed(1, "k", "x", 2000));
+    let exists = |number, same| Appended::Exists { run: run(number), same };
+    assert_eq!(bench.append(scoped(2, ("a", Some(1)), "k", "x")), exists(1, true));
+    // Whether other inputs are those of the same workflow is not known: it is a new key.
+    bench.done(scoped(3, ("a", Some(1)), "k", "y"));
+    assert_eq!(bench.append(scoped(4, ("a", Some(1)), "k", "y")), exists(3, true));
+    assert_eq!(bench.append(scoped(4, ("a", Some(1)), "k", "x")), exists(3, false));
+    bench.clock.set(2000);
+    bench.done(scoped(5, ("a", Some(1)), "k", "x"));
 }
 
 fn a_run_begins_at_its_beginning(bench: &Bench) {

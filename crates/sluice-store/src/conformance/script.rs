@@ -138,6 +138,7 @@ impl Player<'_> {
 fn created(append: Append, dice: &mut Dice) -> Append {
     let key = dice.once_in(2).then(|| Key {
         key: format!("k{}", dice.roll(2)),
+        former: dice.once_in(2).then(|| format!("k{}", dice.roll(2))),
         fingerprint: Hash::of(&[u8::from(dice.once_in(2))]),
         expires_at_ms: 1050,
     });

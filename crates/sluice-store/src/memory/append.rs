@@ -2,7 +2,7 @@
 
 use super::{Checks, KeyRow, Ordered, Record, State};
 use sluice_core::port::store::{
-    Append, Appended, Create, Frame, Hash, Hold, Letter, NodeId, Posted,
+    Append, Appended, Create, Frame, Hash, Hold, Key, Letter, NodeId, Posted,
 };
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
@@ -41,8 +41,8 @@ impl State {
                 same: record.fingerprint == fingerprint,
             });
         }
-        let row = create.key.as_ref().and_then(|key| self.keys.get(&key.key));
-        if let Some(row) = row.filter(|row| checks.dedupe && row.expires_at_ms > now_ms) {
+        let row = create.key.as_ref().and_then(|key| self.used(key, now_ms));
+        if let Some(row) = row.filter(|_| checks.dedupe) {
             return Some(Appended::Exists {
                 run: row.run,
                 same: Some(row.fingerprint) == fingerprint,
@@ -52,6 +52,14 @@ impl State {
             return Some(Appended::NotOwner);
         }
         (append.after != 0).then_some(Appended::Conflict)
+    }
+
+    /// The run that a key stands for now.
+    fn used(&self, key: &Key, now_ms: u64) -> Option<&KeyRow> {
+        let fresh = |name: &String| self.keys.get(name).filter(|row| row.expires_at_ms > now_ms);
+        let former = || fresh(key.former.as_ref()?);
+        let same = |row: &&KeyRow| row.fingerprint == key.fingerprint;
+        fresh(&key.key).or_else(|| former().filter(same))
     }
 
     fn refuse_append(&self, checks: Checks, append: &Append) -> Option<Appended> {

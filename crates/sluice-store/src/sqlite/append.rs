@@ -9,6 +9,7 @@ use super::{entry, letter, lineage, memo};
 use crate::limits::FRAMES_PER_MARK;
 use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::store::{Append, Appended, Create, Hash, Head, Hold, Key};
+use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 
 /// Checks everything before it writes anything, so that a refusal leaves nothing
@@ -52,19 +53,31 @@ fn refuse_create(
         let stored = statement.query_row([run_bytes(append.run)], |row| row.get(0))?;
         return Ok(Some(Appended::Exists { run: append.run, same: fingerprint == stored }));
     }
-    if let Some(key) = &create.key {
-        let sql = "SELECT run, fingerprint FROM key WHERE key = ?1 AND expires_at > ?2";
-        let mut statement = work.connection.prepare_cached(sql)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let row = statement.query_row(params![key.key, int(work.now_ms)], read).optional()?;
-        if let Some((run, stored)) = row {
-            return Ok(Some(Appended::Exists { run: run_id(run), same: fingerprint == stored }));
-        }
+    if let Some(key) = &create.key
+        && let Some((run, same)) = used(work, key)?
+    {
+        return Ok(Some(Appended::Exists { run, same }));
     }
     if append.epoch != 1 {
         return Ok(Some(Appended::NotOwner));
     }
     Ok((append.after != 0).then_some(Appended::Conflict))
+}
+
+/// The run that a key stands for now, and whether it has the same fingerprint.
+fn used(work: &Work<'_>, key: &Key) -> Result<Option<(RunId, bool)>, Fault> {
+    let sql = "SELECT run, fingerprint FROM key WHERE key = ?1 AND expires_at > ?2";
+    let mut statement = work.connection.prepare_cached(sql)?;
+    let mut find = |name: &str| {
+        let read = |row: &rusqlite::Row<'_>| Ok((run_id(row.get(0)?), row.get::<_, [u8; 32]>(1)?));
+        let row = statement.query_row(params![name, int(work.now_ms)], read).optional()?;
+        Ok::<_, Fault>(row.map(|(run, stored)| (run, stored == key.fingerprint.0)))
+    };
+    if let Some(used) = find(&key.key)? {
+        return Ok(Some(used));
+    }
+    let Some(former) = &key.former else { return Ok(None) };
+    Ok(find(former)?.filter(|(_, same)| *same))
 }
 
 fn refuse_append(append: &Append, known: Option<Known>) -> Option<Appended> {

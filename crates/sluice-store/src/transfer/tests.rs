@@ -57,7 +57,7 @@ fn append(store: &dyn Store, append: Append) {
 fn furnish(store: &dyn Store) {
     let strange = || STRANGE.to_owned();
     let fingerprint = Hash::of(b"inputs");
-    let key = Some(Key { key: strange(), fingerprint, expires_at_ms: 5_000_000 });
+    let key = Some(Key { key: strange(), former: None, fingerprint, expires_at_ms: 5_000_000 });
     let create = Create {
         workflow: strange(),
         version: Some(3),
@@ -185,7 +185,8 @@ fn answers(store: &dyn Store) -> Vec<String> {
         say(format!("{:?}", wait(store.post(Letter { body: Vec::new(), ..letter(run(1), key) }))));
     }
     let fingerprint = Hash::of(b"others");
-    let key = Some(Key { key: STRANGE.to_owned(), fingerprint, expires_at_ms: 5_000_000 });
+    let key = STRANGE.to_owned();
+    let key = Some(Key { key, former: None, fingerprint, expires_at_ms: 5_000_000 });
     let again = first(run(77));
     let create = again.create.clone().map(|create| Create { key, ..create });
     say(format!("{:?}", wait(store.append(Arc::new(Append { create, ..again })))));

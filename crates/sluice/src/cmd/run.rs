@@ -53,9 +53,9 @@ async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
     start.default_agent = config::agent().or_else(scripted);
     start.default_model = sluice_server::service::start::model(args.model.clone())?;
     start.recursion_depth_max = args.max_depth;
-    start.key = match args.idempotency_key.as_deref() {
-        Some("auto") => Some(start.auto_key()),
-        key => key.map(str::to_owned),
+    start.key = match sluice_server::service::start::key(args.idempotency_key.clone())? {
+        Some(key) if key == "auto" => Some(start.auto_key()),
+        key => key,
     };
     let started = bench.local.engine.start(start).await;
     let StartedRun { run, existed } = started.map_err(refused::start)?;

@@ -324,9 +324,9 @@ fn the_same_key_is_the_same_run() {
         &with(&["--arg", "topic=desks", "--idempotency-key", "monday"]),
         &expect![[r#"
         stderr:
-        error[idempotency_conflict]: the idempotency key was used with other arguments, for RUN-1
+        error[idempotency_conflict]: the idempotency key belongs to RUN-1, which differs in the argument `topic`
          |
-         = help: use another key; one counts for a day
+         = help: use another key, or send the same again; a key is in use for a day
         exit 2
     "#]],
     );

@@ -130,6 +130,7 @@ fn one_run_one_key_one_slot_however_many_nodes_try() {
     for round in 0..20u64 {
         let key = Key {
             key: format!("k{round}"),
+            former: None,
             fingerprint: Hash::of(b"same"),
             expires_at_ms: 1_000_000,
         };

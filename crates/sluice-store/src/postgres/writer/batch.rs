@@ -93,7 +93,9 @@ impl<'a> Locked<'a> {
             self.runs.entry(letter.run).or_default();
         }
         if let Some(key) = append.create.as_ref().and_then(|create| create.key.as_ref()) {
-            self.keys.entry(&key.key).or_default();
+            for name in [Some(&key.key), key.former.as_ref()].into_iter().flatten() {
+                self.keys.entry(name).or_default();
+            }
         }
         self.counters.want(&append.guards);
         self.minds_the_time |= !append.letters.is_empty()

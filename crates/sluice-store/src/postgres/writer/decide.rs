@@ -104,8 +104,8 @@ impl<'a> Decided<'a> {
             let same = known.fingerprint == fingerprint;
             return Some(Appended::Exists { run: append.run, same });
         }
-        let row = create.key.as_ref().and_then(|key| self.locked.keys.get(&*key.key)?.as_ref());
-        if let Some(row) = row.filter(|row| row.expires_at_ms > self.now_ms) {
+        let row = create.key.as_ref().and_then(|key| self.used(key));
+        if let Some(row) = row {
             let same = Some(row.fingerprint) == fingerprint;
             return Some(Appended::Exists { run: row.run, same });
         }
@@ -113,6 +113,17 @@ impl<'a> Decided<'a> {
             return Some(Appended::NotOwner);
         }
         (append.after != 0).then_some(Appended::Conflict)
+    }
+
+    /// The run that a key stands for now.
+    fn used(&self, key: &Key) -> Option<&KeyRow> {
+        let fresh = |name: &String| {
+            let row = self.locked.keys.get(name.as_str())?.as_ref();
+            row.filter(|row| row.expires_at_ms > self.now_ms)
+        };
+        let former = || fresh(key.former.as_ref()?);
+        let same = |row: &&KeyRow| row.fingerprint == key.fingerprint;
+        fresh(&key.key).or_else(|| former().filter(same))
     }
 
     fn refuse_append(&self, append: &Append) -> Option<Appended> {

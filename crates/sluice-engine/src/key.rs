@@ -1,0 +1,49 @@
+//! Callers' idempotency keys: the same key means the same run.
+//!
+//! A key belongs to a workflow and its version. Within these it stands for one
+//! run for a day; a start that differs from that run is refused, and told in what.
+
+use crate::start::Start;
+use serde_json::{Map, Value};
+use sluice_core::canonical;
+use sluice_core::journal::event::RunStarted;
+use sluice_core::port::store::{Hash, Key};
+use std::collections::BTreeSet;
+
+/// How long a key counts.
+const KEY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The key of a start, as the store keeps it.
+pub(crate) fn of(request: &Start, now_ms: u64) -> Option<Key> {
+    let key = request.key.as_ref()?;
+    let definition = &request.stored.definition;
+    let version = request.version.or(definition.plan.version);
+    let inputs = canonical::to_string(&(&definition.hash, &request.args));
+    Some(Key {
+        key: Key::scoped(&definition.plan.name, version, key),
+        former: Some(key.clone()),
+        fingerprint: Hash::of(inputs.as_bytes()),
+        expires_at_ms: now_ms.saturating_add(KEY_MS),
+    })
+}
+
+/// In what a start differs from the run that has its key. Values are not named:
+/// they may be private.
+pub(crate) fn differences(
+    before: &RunStarted,
+    request: &Start,
+    args: &Map<String, Value>,
+) -> Vec<String> {
+    let mut differs = Vec::new();
+    if before.definition_hash != request.stored.definition.hash {
+        differs.push(match request.version {
+            // A version never changes: something that it refers to has.
+            Some(_) => "a lens or library step that the workflow uses".to_owned(),
+            None => "the document".to_owned(),
+        });
+    }
+    let names: BTreeSet<&String> = before.args.keys().chain(args.keys()).collect();
+    let other = names.into_iter().filter(|name| before.args.get(*name) != args.get(*name));
+    differs.extend(other.map(|name| format!("the argument `{name}`")));
+    differs
+}
