@@ -80,7 +80,7 @@ export function Values({ run, step, crossings, onChoose }: Wish) {
 
 function Place({ run, place, onChoose }: { run: string; place: Crossing["source"]; onChoose: (step: string) => void }) {
   if (place.run_id !== run) {
-    return <Link href={`${runPath(place.run_id)}?step=${encodeURIComponent(place.node_id)}`}>{visible(place.node_id)} of another run</Link>;
+    return <Link href={`${runPath(place.run_id)}?step=${encodeURIComponent(place.node_id)}`}>{visible(place.node_id)} of {place.workflow === null ? "another run" : `a run of ${visible(place.workflow)}`}</Link>;
   }
   if (place.node_id === "") return <span>the run</span>;
   return (

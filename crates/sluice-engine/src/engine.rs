@@ -7,7 +7,7 @@ use crate::error::{CommandError, Delivered, LoadError, OpenError, StartError};
 use crate::feed::{Feed, FeedReader};
 use crate::judge::Judge;
 use crate::limits::PAGE_BYTES;
-use crate::load::{Folded, blobs_of, replay, stored};
+use crate::load::{Folded, blobs_of, replay, stored, subject};
 use crate::mail::Mail;
 use crate::observe::{Gauges, Observer};
 use crate::resident::{Resident, Seat, fold};
@@ -233,11 +233,10 @@ impl Engine {
 
     /// Envelopes of the events after `after`, a page of them.
     pub async fn events(&self, run: &Run, after: u64) -> Result<Vec<Seen>, LoadError> {
-        let started = &run.started;
         let mut shown = Vec::new();
         for frame in self.inner.store.frames(run.id, after, PAGE_BYTES).await? {
             let blobs = blobs_of(&*self.inner.store, run.id, &frame).await?;
-            let page = envelopes(run.id, &started.workflow, &started.trace_id, &frame, &blobs);
+            let page = envelopes(subject(run), &frame, &blobs);
             let page =
                 page.map_err(|error| LoadError::Poison { run: run.id, reason: error.to_string() })?;
             for seen in page.into_iter().filter(|one| one.id() > after) {

@@ -7,6 +7,7 @@
 
 use crate::engine::{Engine, Inner};
 use crate::error::StartError;
+use crate::load::subject;
 use crate::start::{Start, check_args};
 use sluice_core::journal::envelope::{Seen, Shown, envelopes};
 use sluice_core::port::store::{Append, Frame, Hash, Hold, StoreError};
@@ -61,7 +62,7 @@ fn shown(run: &Run, append: Append) -> Result<Vec<Shown>, StartError> {
     let frame = Frame { first: 1, count, body, beside, chain };
     let blobs: BTreeMap<Hash, Vec<u8>> =
         blobs.into_iter().map(|blob| (blob.hash, blob.body)).collect();
-    let seen = envelopes(run.id, &run.started.workflow, &run.started.trace_id, &frame, &blobs);
+    let seen = envelopes(subject(run), &frame, &blobs);
     // It was written a moment ago by the same process.
     let seen = seen.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     Ok(seen.into_iter().filter_map(Seen::event).collect())

@@ -3,9 +3,11 @@
 use crate::definition::{Definitions, Stored};
 use crate::error::LoadError;
 use sluice_core::evidence::event::{self, HASH_BYTES};
+use sluice_core::journal::envelope::Subject;
 use sluice_core::journal::event::RunStarted;
 use sluice_core::journal::wire::{self, Decoded, WireError};
 use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
+use sluice_core::run::definition::Definition;
 use sluice_core::run::id::RunId;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
@@ -150,6 +152,28 @@ fn readable<T>(id: RunId, answer: Result<T, StoreError>) -> Result<T, LoadError>
         StoreError::Corrupt(reason) => LoadError::Poison { run: id, reason },
         StoreError::Unavailable(_) | StoreError::Unknown(_) => error.into(),
     })
+}
+
+/// What the envelopes of a run say of it.
+pub(crate) fn subject(run: &Run) -> Subject<'_> {
+    Subject {
+        run: run.id,
+        workflow: &run.started.workflow,
+        trace_id: &run.started.trace_id,
+        graph: Some(&run.definition.plan.graph),
+    }
+}
+
+/// What a run is a run of, for those who show its events. None where it cannot be
+/// read: its events can still be shown.
+pub(crate) async fn shown_definition(
+    store: &dyn Store,
+    definitions: &Definitions,
+    hash: Option<Hash>,
+) -> Result<Option<Arc<Definition>>, LoadError> {
+    let Some(hash) = hash else { return Ok(None) };
+    let found = stored(store, definitions, hash).await?;
+    Ok(found.ok().map(|stored| stored.definition))
 }
 
 /// The first event of a run.

@@ -8,7 +8,9 @@ use crate::error::LoadError;
 use crate::limits::{CROSSINGS_MAX, TRACED_RUNS_MAX};
 use crate::load::blobs;
 use crate::resident::fold;
+use serde_json::{Value, json};
 use sluice_core::journal::wire;
+use sluice_core::port::store::Filter;
 use sluice_core::run::id::RunId;
 use sluice_core::run::provenance::{Crossing, Crossings, Place, Spot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -46,8 +48,33 @@ pub struct Ask {
 pub struct Trace {
     /// Each once: those that lead here, then those that lead on.
     pub crossings: Vec<Crossing>,
+    /// What the runs in them are runs of, as far as that is known.
+    pub workflows: BTreeMap<RunId, String>,
     /// Whether there are more: too many, too far, or in runs that cannot be read.
     pub cut: bool,
+}
+
+impl Trace {
+    /// The crossings as programs are shown them: each place with its workflow.
+    pub fn rows(&self) -> Vec<Value> {
+        let place = |place: &Place| {
+            json!({
+                "run_id": place.run.to_string(),
+                "workflow": self.workflows.get(&place.run),
+                "node_id": place.node,
+            })
+        };
+        let row = |one: &Crossing| {
+            json!({
+                "source": place(&one.source),
+                "source_output_path": one.source_output_path,
+                "target": place(&one.target),
+                "target_input_path": one.target_input_path,
+                "transform": one.transform,
+            })
+        };
+        self.crossings.iter().map(row).collect()
+    }
 }
 
 impl Engine {
@@ -59,6 +86,7 @@ impl Engine {
             steps_max: ask.steps_max,
             journals: BTreeMap::new(),
             crossings: Vec::new(),
+            workflows: BTreeMap::new(),
             seen: BTreeSet::new(),
             cut: false,
         };
@@ -70,7 +98,8 @@ impl Engine {
         if ask.direction != Direction::Up {
             walk.follow(from, Way::Down).await?;
         }
-        Ok(Trace { crossings: walk.crossings, cut: walk.cut })
+        walk.name_runs().await?;
+        Ok(Trace { crossings: walk.crossings, workflows: walk.workflows, cut: walk.cut })
     }
 
     /// How many values the steps of other runs took from this one.
@@ -133,6 +162,7 @@ struct Walk<'a> {
     /// None for one that cannot be read.
     journals: BTreeMap<RunId, Option<Arc<Journal>>>,
     crossings: Vec<Crossing>,
+    workflows: BTreeMap<RunId, String>,
     seen: BTreeSet<Crossing>,
     cut: bool,
 }
@@ -184,6 +214,20 @@ impl Walk<'_> {
         Ok(found.into_iter().cloned().collect())
     }
 
+    /// Names the runs that were not walked into: those at the end of the way.
+    async fn name_runs(&mut self) -> Result<(), LoadError> {
+        let places = self.crossings.iter().flat_map(|one| [one.source.run, one.target.run]);
+        let unknown: BTreeSet<RunId> =
+            places.filter(|run| !self.workflows.contains_key(run)).collect();
+        for run in unknown.into_iter().take(TRACED_RUNS_MAX) {
+            let filter = Filter { run: Some(run), ..Filter::default() };
+            if let Some(row) = self.engine.store.list(filter).await?.into_iter().next() {
+                self.workflows.insert(run, row.workflow);
+            }
+        }
+        Ok(())
+    }
+
     async fn takers(&mut self, run: RunId) -> Result<Vec<RunId>, LoadError> {
         let takers = self.engine.store.takers(run, None, TRACED_RUNS_MAX).await?;
         self.cut |= takers.len() >= TRACED_RUNS_MAX;
@@ -200,7 +244,10 @@ impl Walk<'_> {
             return Ok(None);
         }
         let read = match crossings(self.engine, run).await {
-            Ok(crossings) => Some(Arc::new(Journal::of(crossings))),
+            Ok((workflow, crossings)) => {
+                self.workflows.insert(run, workflow);
+                Some(Arc::new(Journal::of(crossings)))
+            }
             // The first is the one that was asked for.
             Err(error) if self.journals.is_empty() => return Err(error),
             Err(LoadError::NoRun(_) | LoadError::Poison { .. }) => {
@@ -214,15 +261,17 @@ impl Walk<'_> {
     }
 }
 
-/// The crossings in a run's journal.
-async fn crossings(engine: &Arc<Inner>, id: RunId) -> Result<Vec<Crossing>, LoadError> {
+/// A run's workflow, and the crossings in its journal.
+async fn crossings(engine: &Arc<Inner>, id: RunId) -> Result<(String, Vec<Crossing>), LoadError> {
     let run = fold(engine, id).await?.run;
     let plan = Arc::clone(&run.definition);
     let mut crossings = Crossings::default();
     let mut after = 0;
     loop {
         let frames = engine.store.frames(id, after, PAGE_BYTES).await?;
-        let Some(last) = frames.last() else { return Ok(crossings.finish()) };
+        let Some(last) = frames.last() else {
+            return Ok((run.started.workflow.clone(), crossings.finish()));
+        };
         after = last.first + u64::from(last.count) - 1;
         for frame in &frames {
             let blobs = blobs(&*engine.store, id, &frame.body).await?;

@@ -11,10 +11,11 @@
 use crate::engine::Inner;
 use crate::error::LoadError;
 use crate::limits::{LOOK_AWAY_MS, LOOK_HERE_MS, PAGE_BYTES, TAIL_BYTES_MAX, TAIL_FRAMES_MAX};
-use crate::load::{blobs_of, first_event};
+use crate::load::{blobs_of, first_event, shown_definition};
 use crate::watch::Tip;
-use sluice_core::journal::envelope::{Seen, envelopes, push};
+use sluice_core::journal::envelope::{Seen, Subject, envelopes, push};
 use sluice_core::port::store::{Filter, Frame};
+use sluice_core::run::definition::Definition;
 use sluice_core::run::id::RunId;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -119,6 +120,7 @@ pub struct Reader {
     run: RunId,
     workflow: String,
     trace_id: String,
+    definition: Option<Arc<Definition>>,
     tail: Arc<Tail>,
     tips: watch::Receiver<Option<Tip>>,
     cursor: u64,
@@ -139,11 +141,13 @@ impl Reader {
         cursor: u64,
     ) -> Result<Reader, LoadError> {
         let started = first_event(&*engine.store, run).await?;
+        let store = &*engine.store;
+        let definition = shown_definition(store, &engine.definitions, started.definition).await?;
         // Before the store is read, so that nothing falls in between.
         let (tail, tips) = engine.watches.tail(run);
         tail.readers.fetch_add(1, Ordering::AcqRel);
         let (workflow, trace_id) = (started.workflow, started.trace_id);
-        Ok(Reader { engine, run, workflow, trace_id, tail, tips, cursor })
+        Ok(Reader { engine, run, workflow, trace_id, definition, tail, tips, cursor })
     }
 
     /// The id of the last event that was read.
@@ -214,7 +218,13 @@ impl Reader {
 
     async fn show(&self, frame: &Frame) -> Result<Vec<Arc<Seen>>, LoadError> {
         let blobs = blobs_of(&*self.engine.store, self.run, frame).await?;
-        let seen = envelopes(self.run, &self.workflow, &self.trace_id, frame, &blobs);
+        let subject = Subject {
+            run: self.run,
+            workflow: &self.workflow,
+            trace_id: &self.trace_id,
+            graph: self.definition.as_ref().map(|definition| &definition.plan.graph),
+        };
+        let seen = envelopes(subject, frame, &blobs);
         let poison = |reason: String| LoadError::Poison { run: self.run, reason };
         let seen = seen.map_err(|error| poison(error.to_string()))?;
         Ok(seen.into_iter().map(Arc::new).collect())

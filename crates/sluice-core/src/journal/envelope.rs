@@ -5,9 +5,13 @@
 //! journal leaves out because it goes without saying is said here: a reader
 //! finds every field of an event's payload.
 
+mod cause;
+
 use super::wire::{Beside, WireError, Written, frame, read_beside};
+use crate::plan::graph::Graph;
 use crate::port::store::{Frame, Hash};
 use crate::run::id::RunId;
+use cause::{Causes, whole};
 use serde_json::Map;
 use sluice_govern::decision::{BRIEF, Known, expand};
 use std::borrow::{Borrow, Cow};
@@ -75,12 +79,24 @@ impl Seen {
     }
 }
 
+/// What the envelopes of a run say of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The run.
+    pub run: RunId,
+    /// What it is a run of.
+    pub workflow: &'a str,
+    /// The trace it belongs to.
+    pub trace_id: &'a str,
+    /// Its steps: their waves, and what they depend on. None of a run whose
+    /// definition is not at hand.
+    pub graph: Option<&'a Graph>,
+}
+
 /// The envelopes of a frame's events, with those that stand beside it in their
 /// places. `blobs` holds at least what [`wire::blobs_of`](super::wire::blobs_of) lists.
 pub fn envelopes(
-    run: RunId,
-    workflow: &str,
-    trace_id: &str,
+    subject: Subject<'_>,
     stored: &Frame,
     blobs: &BTreeMap<Hash, Vec<u8>>,
 ) -> Result<Vec<Seen>, WireError> {
@@ -90,6 +106,7 @@ pub fn envelopes(
         let message = format!("it holds {held} events instead of {}", stored.count);
         return Err(WireError::Malformed(message));
     }
+    let Subject { run, workflow, trace_id, graph } = subject;
     let about = About {
         id: run.to_string(),
         name: workflow,
@@ -98,7 +115,9 @@ pub fn envelopes(
         workflow: quoted(workflow),
         trace_id: quoted(trace_id),
         timestamp: timestamp(frame.at_ms),
+        graph,
     };
+    let mut causes = Causes::new(graph);
     put_back(stored, &mut frame.events)?;
     let mut seen = Vec::with_capacity(frame.events.len());
     for (id, mut event) in (stored.first..).zip(frame.events) {
@@ -107,7 +126,9 @@ pub fn envelopes(
             continue;
         }
         event.restore(blobs)?;
-        let json = about.envelope(id, &event);
+        let node = event.node();
+        let parent = causes.next(id, &event.kind, node.as_deref());
+        let json = about.envelope(id, parent, node.as_deref(), &event);
         let (kind, at_ms) = (event.kind.into_owned(), frame.at_ms);
         seen.push(Seen::Event(Shown { id, kind, at_ms, json }));
     }
@@ -160,10 +181,17 @@ struct About<'a> {
     workflow: String,
     trace_id: String,
     timestamp: String,
+    graph: Option<&'a Graph>,
 }
 
 impl About<'_> {
-    fn envelope(&self, id: u64, event: &Written<'_>) -> String {
+    fn envelope(
+        &self,
+        id: u64,
+        parent: Option<u64>,
+        node: Option<&str>,
+        event: &Written<'_>,
+    ) -> String {
         let About { run, workflow, trace_id, timestamp, .. } = self;
         let fields = &event.payload.0;
         let length: usize = fields.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
@@ -176,7 +204,12 @@ impl About<'_> {
              \"workflowId\":{workflow},\"timestamp\":\"{timestamp}\",\
              \"correlation\":{{\"traceId\":{trace_id}"
         );
+        if let Some(parent) = parent {
+            let _ = write!(json, ",\"parentEventId\":{parent}");
+        }
         if let Some(wave) = event.payload.raw("wave") {
+            let _ = write!(json, ",\"wave\":{wave}");
+        } else if let Some(wave) = node.and_then(|node| self.wave(node)) {
             let _ = write!(json, ",\"wave\":{wave}");
         }
         let _ = write!(json, ",\"phase\":\"{PHASE}\"}},\"payload\":{{\"runId\":{run}");
@@ -200,6 +233,12 @@ impl About<'_> {
         json
     }
 
+    /// The wave of a step, or of the step of an instance.
+    fn wave(&self, node: &str) -> Option<u32> {
+        let graph = self.graph?;
+        graph.position(whole(node)).map(|position| graph.layer_of(position))
+    }
+
     /// The fields of a decision that was written in brief, each after a comma;
     /// none of any other event.
     fn put_back(&self, event: &Written<'_>) -> Option<String> {
@@ -207,9 +246,7 @@ impl About<'_> {
         if event.kind != "governance.decided" || fields.raw(BRIEF).is_none() {
             return None;
         }
-        let step = fields
-            .raw("nodeId")
-            .and_then(|raw| serde_json::from_str::<Cow<'_, str>>(raw.get()).ok())?;
+        let step = event.node()?;
         let known = Known { at_ms: self.at_ms, run: &self.id, workflow: self.name, step: &step };
         let mut record = Map::new();
         for (name, raw) in &fields.0 {

@@ -6,22 +6,19 @@
 use super::id::RunId;
 use super::state::Run;
 use crate::journal::event::{Event, NodeEvent};
-use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 
 /// A step of a run.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The run.
-    #[serde(rename = "run_id", serialize_with = "as_text")]
     pub run: RunId,
     /// The step, as the projection names it; empty for the run as a whole.
-    #[serde(rename = "node_id")]
     pub node: String,
 }
 
 /// A value that crossed from one step to another.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Crossing {
     /// Where it came from.
     pub source: Place,
@@ -153,10 +150,6 @@ fn arg(path: &str) -> Option<String> {
     let name = path.strip_prefix("args.")?;
     let end = name.find(['.', '[']).unwrap_or(name.len());
     Some(format!("args.{}", &name[..end]))
-}
-
-fn as_text<S: Serializer>(run: &RunId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(run)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What every envelope of a run says of it, remembered for the runs at work.
 
 use crate::limits::FEED_RUNS_MAX;
+use sluice_core::port::store::Hash;
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 pub(super) struct About {
     pub(super) workflow: Arc<str>,
     pub(super) trace_id: Arc<str>,
+    /// What it is a run of, by hash: definitions are kept once for all runs.
+    pub(super) definition: Option<Hash>,
 }
 
 /// What is known of runs. Two halves, so that what was asked for lately stays:
@@ -43,7 +46,7 @@ mod tests {
     use super::*;
 
     fn about(name: &str) -> About {
-        About { workflow: name.into(), trace_id: "t".into() }
+        About { workflow: name.into(), trace_id: "t".into(), definition: None }
     }
 
     #[test]

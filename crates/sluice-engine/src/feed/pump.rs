@@ -6,8 +6,8 @@ use super::ring::Ring;
 use crate::engine::Inner;
 use crate::error::LoadError;
 use crate::limits::{FEED_LOOK_MS, PAGE_BYTES};
-use crate::load::{blobs, blobs_of, first_event};
-use sluice_core::journal::envelope::envelopes;
+use crate::load::{blobs, blobs_of, first_event, shown_definition};
+use sluice_core::journal::envelope::{Subject, envelopes};
 use sluice_core::journal::wire;
 use sluice_core::port::feed::Placed;
 use std::sync::Arc;
@@ -102,13 +102,20 @@ async fn show_one(engine: &Arc<Inner>, placed: Placed) -> Result<Fed, LoadError>
                 first_event(store, run).await?
             };
             let (workflow, trace_id) = (started.workflow.into(), started.trace_id.into());
-            let about = About { workflow, trace_id };
+            let about = About { workflow, trace_id, definition: started.definition };
             engine.feed.abouts().keep(run, about.clone());
             about
         }
     };
     let blobs = blobs_of(store, run, &frame).await?;
-    let seen = envelopes(run, &about.workflow, &about.trace_id, &frame, &blobs);
+    let definition = shown_definition(store, &engine.definitions, about.definition).await?;
+    let subject = Subject {
+        run,
+        workflow: &about.workflow,
+        trace_id: &about.trace_id,
+        graph: definition.as_ref().map(|definition| &definition.plan.graph),
+    };
+    let seen = envelopes(subject, &frame, &blobs);
     let seen = seen.map_err(|error| poison(error.to_string()))?;
     let seen = seen.into_iter().map(Arc::new).collect();
     Ok(Fed { place, run, workflow: about.workflow, seen })

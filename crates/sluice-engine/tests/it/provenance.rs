@@ -159,6 +159,11 @@ async fn a_walk_ends_where_it_is_told_to() {
     let trace = life.provenance(parent, &ask).await.unwrap();
     assert!(trace.cut);
     assert!(trace.crossings.iter().all(|crossing| crossing.target.run == parent));
+    // Both ends name their workflow, also the one that was not walked into.
+    let name = trace.workflows[&parent].clone();
+    let rows = trace.rows();
+    assert!(rows.iter().all(|row| row["target"]["workflow"] == *name), "{rows:?}");
+    assert!(rows.iter().any(|row| row["source"]["workflow"] == "child"), "{rows:?}");
     assert!(life.provenance(RunId(1), &ask).await.is_err());
     life.leave().await;
 }

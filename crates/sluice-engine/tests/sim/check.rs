@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use grant::Grants;
 use ledger::Ledger;
 use sluice_core::evidence::event::{Chain, Link};
-use sluice_core::journal::envelope::envelopes;
+use sluice_core::journal::envelope::{Subject, envelopes};
 use sluice_core::journal::event::{Event, NodeEvent, Path, StepAt};
 use sluice_core::journal::wire;
 use sluice_core::port::adapter::Request;
@@ -169,7 +169,9 @@ impl Journal {
         }
         let tip = linked(append, track.run.tip).map_err(about)?;
         if !append.beside.is_empty() {
-            let seen = envelopes(run, "", "", &stored(append), &blobs);
+            let subject =
+                Subject { run, workflow: "", trace_id: "", graph: Some(&plan.plan.graph) };
+            let seen = envelopes(subject, &stored(append), &blobs);
             let seen = seen.map_err(|error| about(format!("a frame is shown: {error}")))?;
             self.judged.shown(&track.run, seen).map_err(about)?;
         }

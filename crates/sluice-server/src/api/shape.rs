@@ -162,6 +162,12 @@ fn run_state() -> Schema {
             "properties": {"upstream": {"type": "integer"}, "downstream": {"type": "integer"}},
             "required": ["upstream", "downstream"],
         },
+        "phases": {"type": "array", "items": {
+            "type": "object",
+            "properties": {"id": {"type": "string"}, "name": {"type": "string"}},
+            "required": ["id", "name"],
+        }},
+        "failure_snapshot": failure_snapshot(),
         "node_results": {"type": "array", "items": node()},
         "approvals": {"type": "array", "items": {
             "type": "object",
@@ -180,8 +186,28 @@ fn run_state() -> Schema {
         }},
     });
     fields.extend(rest.as_object().cloned().unwrap_or_default());
-    let required: Vec<&String> = fields.keys().collect();
+    // These are left out where there is nothing to say.
+    let always = |name: &&String| !["phases", "failure_snapshot"].contains(&name.as_str());
+    let required: Vec<&String> = fields.keys().filter(always).collect();
     json_schema!({"type": "object", "properties": fields, "required": required})
+}
+
+fn failure_snapshot() -> Value {
+    let ids = serde_json::json!({"type": "array", "items": {"type": "string"}});
+    serde_json::json!({
+        "type": "object",
+        "properties": {
+            "failed_node_id": {"type": ["string", "null"]},
+            "failed": ids,
+            "completed": ids,
+            "skipped": ids,
+            "cancelled": ids,
+            "writer_order": ids,
+            "variables": {"type": "object"},
+        },
+        "required": ["failed_node_id", "failed", "completed", "skipped", "cancelled",
+            "writer_order", "variables"],
+    })
 }
 
 fn node() -> Value {
@@ -232,6 +258,9 @@ fn node() -> Value {
         fields.as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default();
     let mut fields = fields;
     fields["member"] = serde_json::json!({"type": "string"});
+    fields["phase"] = serde_json::json!({"type": "string"});
+    fields["media"] = serde_json::json!({});
+    fields["metadata"] = serde_json::json!({});
     fields["prompt_layers"] = serde_json::json!({"type": "array", "items": {"type": "object"}});
     serde_json::json!({"type": "object", "properties": fields, "required": required})
 }
@@ -246,7 +275,16 @@ fn event() -> Schema {
             "runId": {"type": "string"},
             "workflowId": {"type": "string"},
             "timestamp": {"type": "string"},
-            "correlation": {"type": "object"},
+            "correlation": {
+                "type": "object",
+                "properties": {
+                    "traceId": {"type": "string"},
+                    "parentEventId": {"type": "integer"},
+                    "wave": {"type": "integer"},
+                    "phase": {"type": "string"},
+                },
+                "required": ["traceId", "phase"],
+            },
             "payload": {"type": "object"},
         },
         "required": ["eventId", "sequence", "type", "runId", "workflowId", "timestamp",
@@ -314,8 +352,12 @@ fn step_detail() -> Schema {
 fn provenance() -> Schema {
     let place = serde_json::json!({
         "type": "object",
-        "properties": {"run_id": {"type": "string"}, "node_id": {"type": "string"}},
-        "required": ["run_id", "node_id"],
+        "properties": {
+            "run_id": {"type": "string"},
+            "workflow": {"type": ["string", "null"]},
+            "node_id": {"type": "string"},
+        },
+        "required": ["run_id", "workflow", "node_id"],
     });
     json_schema!({
         "type": "object",

@@ -268,7 +268,7 @@ pub async fn provenance(service: &Service, run: &Run, ask: &Ask) -> Done<Value> 
         find::step(run, step)?;
     }
     let trace = service.engine.provenance(run.id, ask).await.map_err(refused::load)?;
-    Ok(json!({"run_id": run.id.to_string(), "rows": trace.crossings, "cut": trace.cut}))
+    Ok(json!({"run_id": run.id.to_string(), "rows": trace.rows(), "cut": trace.cut}))
 }
 
 /// Which way provenance is followed.

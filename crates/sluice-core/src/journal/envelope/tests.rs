@@ -37,7 +37,11 @@ fn show(events: &[Event]) -> Vec<Shown> {
     let encoded = encode(events, 1_790_000_000_123);
     let count = u32::try_from(events.len()).unwrap();
     let blobs = encoded.blobs.iter().map(|blob| (blob.hash, blob.body.clone())).collect();
-    events_of(envelopes(RUN, "my-flow", "7f", &frame(41, count, encoded), &blobs).unwrap())
+    events_of(envelopes(subject("my-flow", "7f"), &frame(41, count, encoded), &blobs).unwrap())
+}
+
+fn subject<'a>(workflow: &'a str, trace_id: &'a str) -> Subject<'a> {
+    Subject { run: RUN, workflow, trace_id, graph: None }
 }
 
 fn frame(first: u64, count: u32, encoded: wire::Encoded) -> Frame {
@@ -90,11 +94,11 @@ fn an_envelope_says_whose_event_it_is_and_when_it_was() {
         41 node.started 1790000000123
         {"eventId":41,"sequence":41,"type":"node.started","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","wave":2,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","attempt":1,"dispatchNo":1,"wave":2,"gateway":"mock","executionPath":"bridge"}}
         42 node.provenance 1790000000123
-        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010","transform":null}}
+        {"eventId":42,"sequence":42,"type":"node.provenance","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","parentEventId":41,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","sourceNodeId":"first","sourceOutputPath":"a","targetInputPath":"b","sourceRunId":"run_00000000000000000000000000000010","transform":null}}
         43 governance.decided 1790000000123
-        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1,"blockedBy":null}}
+        {"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","parentEventId":41,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":"al\"low","gates":[{"ok":true}],"é\n":1,"blockedBy":null}}
         44 run.recovered 1790000000123
-        {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010"}}
+        {"eventId":44,"sequence":44,"type":"run.recovered","runId":"run_00000000000000000000000000000010","workflowId":"my-flow","timestamp":"2026-09-21T14:13:20.123Z","correlation":{"traceId":"7f","parentEventId":43,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010"}}
     "#]].assert_eq(&lines.concat());
     for shown in show(&some_events()) {
         let envelope: Value = serde_json::from_str(&shown.json).unwrap();
@@ -114,7 +118,7 @@ fn what_is_stored_by_its_hash_is_shown_in_full() {
 #[test]
 fn names_are_quoted() {
     let frame = frame(1, 1, encode(&[Event::RunRecovered], 0));
-    let shown = envelopes(RUN, "a\"b", "c\\d", &frame, &BTreeMap::new()).unwrap();
+    let shown = envelopes(subject("a\"b", "c\\d"), &frame, &BTreeMap::new()).unwrap();
     let shown = events_of(shown);
     let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
     assert_eq!(envelope["workflowId"], "a\"b");
@@ -126,7 +130,7 @@ fn a_frame_that_is_not_what_the_store_says_is_refused() {
     let body = encode(&[Event::RunRecovered], 0).body;
     let frame =
         |count, body| Frame { first: 1, count, body, beside: Vec::new(), chain: Vec::new() };
-    let refused = |frame| envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap_err();
+    let refused = |frame| envelopes(subject("w", "t"), &frame, &BTreeMap::new()).unwrap_err();
     expect!["the frame is unreadable: it holds 1 events instead of 2"]
         .assert_eq(&refused(frame(2, body)).to_string());
     assert_eq!(refused(frame(1, br#"{"v":4}"#.to_vec())), WireError::Newer(4));
@@ -138,8 +142,8 @@ fn an_erased_event_says_so_and_salts_are_not_shown() {
     let encoded = encode(&some_events(), 5);
     let mut frame = frame(41, 4, encoded);
     frame.body = wire::erase(&frame, |place| place == 2, &BTreeMap::new()).unwrap().body;
-    let shown = events_of(envelopes(RUN, "w", "t", &frame, &BTreeMap::new()).unwrap());
-    expect![[r#"{"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"w","timestamp":"1970-01-01T00:00:00.005Z","correlation":{"traceId":"t","phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":""},"erased":true}"#]]
+    let shown = events_of(envelopes(subject("w", "t"), &frame, &BTreeMap::new()).unwrap());
+    expect![[r#"{"eventId":43,"sequence":43,"type":"governance.decided","runId":"run_00000000000000000000000000000010","workflowId":"w","timestamp":"1970-01-01T00:00:00.005Z","correlation":{"traceId":"t","parentEventId":41,"phase":"engine"},"payload":{"runId":"run_00000000000000000000000000000010","nodeId":"first","disposition":""},"erased":true}"#]]
         .assert_eq(&shown[2].json);
     assert!(!shown[1].json.contains("erased"));
 }
@@ -177,9 +181,9 @@ fn elided_parts_are_passed_over_and_their_ids_are_told() {
     let mut frame = frame(41, 5, encode(&events, 5));
     let none = BTreeMap::new();
     let missing = Frame { beside: Vec::new(), ..frame.clone() };
-    assert_eq!(envelopes(RUN, "w", "t", &missing, &none), Err(WireError::MissingBeside(41)));
+    assert_eq!(envelopes(subject("w", "t"), &missing, &none), Err(WireError::MissingBeside(41)));
     frame.beside = wire::elide(&frame).unwrap().unwrap().beside;
-    let seen = envelopes(RUN, "w", "t", &frame, &none).unwrap();
+    let seen = envelopes(subject("w", "t"), &frame, &none).unwrap();
     assert_eq!(seen.iter().map(Seen::id).collect::<Vec<_>>(), [42, 43, 44, 45]);
     assert_eq!(seen[0], Seen::Elided { first: 41, last: 42 });
     assert_eq!(seen[2], Seen::Elided { first: 44, last: 44 });
@@ -257,4 +261,108 @@ fn a_decision_in_brief_is_shown_whole() {
     assert_eq!(payload["facts"]["run"]["id"], RUN.to_string());
     assert_eq!(payload["facts"]["at"], 1_790_000_000_123_u64);
     assert_eq!(payload["route"], json!({"gateway": "local", "layer": "default"}));
+}
+
+/// Steps a and b come first, c after both; `each` runs once for every item.
+fn graph() -> crate::plan::Plan {
+    let text = "name: w\nsteps:\n  - {id: a, agent: m, command: x}\n  - {id: b, agent: m, command: x}\n  \
+                - {id: c, agent: m, command: x, depends_on: [a, b]}\n  \
+                - {id: each, agent: m, for_each: {items: [1, 2]}, command: x, depends_on: [c]}\n";
+    doc::check(text.as_bytes(), None, &doc::Registry::default()).plan.unwrap()
+}
+
+/// What the events of one append, given by type and step, say of wave and cause.
+fn correlated(first: u64, events: &[(&str, &str)]) -> Vec<String> {
+    let written = events.iter().map(|(kind, node)| {
+        let payload = if node.is_empty() { json!({}) } else { json!({"nodeId": node}) };
+        json!({"type": kind, "payload": payload})
+    });
+    let body = json!({"v": 1, "at": 0, "events": written.collect::<Vec<_>>()}).to_string();
+    let count = u32::try_from(events.len()).unwrap();
+    let frame =
+        Frame { first, count, body: body.into_bytes(), beside: Vec::new(), chain: Vec::new() };
+    let plan = graph();
+    let of = Subject { graph: Some(&plan.graph), ..subject("w", "t") };
+    let shown = events_of(envelopes(of, &frame, &BTreeMap::new()).unwrap());
+    let told = shown.iter().zip(events).map(|(shown, (_, node))| {
+        let envelope: Value = serde_json::from_str(&shown.json).unwrap();
+        let of = |name: &str| envelope["correlation"].get(name).map(ToString::to_string);
+        let wave = of("wave").map(|wave| format!(" in wave {wave}")).unwrap_or_default();
+        let parent = of("parentEventId").map(|id| format!(" because of {id}")).unwrap_or_default();
+        let node = if node.is_empty() { String::new() } else { format!(" {node}") };
+        format!("{} {}{node}{wave}{parent}\n", shown.id, shown.kind)
+    });
+    told.collect()
+}
+
+#[test]
+fn every_event_of_a_step_says_its_wave_and_its_cause_in_the_same_append() {
+    let begins = [
+        ("run.started", ""),
+        ("run.status.changed", ""),
+        ("node.queued", "a"),
+        ("governance.decided", "a"),
+        ("node.started", "a"),
+        ("node.queued", "b"),
+        ("governance.decided", "b"),
+        ("approval.requested", "b"),
+    ];
+    expect![[r#"
+        1 run.started
+        2 run.status.changed because of 1
+        3 node.queued a in wave 0 because of 2
+        4 governance.decided a in wave 0 because of 3
+        5 node.started a in wave 0 because of 4
+        6 node.queued b in wave 0 because of 2
+        7 governance.decided b in wave 0 because of 6
+        8 approval.requested b in wave 0 because of 7
+    "#]]
+    .assert_eq(&correlated(1, &begins).concat());
+    // The answer's cause is an earlier append's; what follows from it is this one's.
+    let goes_on = [
+        ("node.completed", "b"),
+        ("node.queued", "c"),
+        ("node.provenance", "c"),
+        ("node.log", "c"),
+        ("governance.decided", "c"),
+        ("node.started", "c"),
+    ];
+    expect![[r#"
+        20 node.completed b in wave 0
+        21 node.queued c in wave 1 because of 20
+        22 node.provenance c in wave 1 because of 21
+        23 node.log c in wave 1 because of 21
+        24 governance.decided c in wave 1 because of 21
+        25 node.started c in wave 1 because of 24
+    "#]]
+    .assert_eq(&correlated(20, &goes_on).concat());
+    let ends = [("node.completed", "each[1]"), ("node.completed", "each"), ("run.completed", "")];
+    expect![[r#"
+        40 node.completed each[1] in wave 2
+        41 node.completed each in wave 2 because of 40
+        42 run.completed because of 41
+    "#]]
+    .assert_eq(&correlated(40, &ends).concat());
+    let fails = [
+        ("contract.violated", "a"),
+        ("node.failed", "a"),
+        ("node.cancelled", "b"),
+        ("node.skipped", "c"),
+        ("run.failed", ""),
+    ];
+    expect![[r#"
+        7 contract.violated a in wave 0
+        8 node.failed a in wave 0 because of 7
+        9 node.cancelled b in wave 0 because of 8
+        10 node.skipped c in wave 1 because of 9
+        11 run.failed because of 10
+    "#]]
+    .assert_eq(&correlated(7, &fails).concat());
+}
+
+#[test]
+fn a_run_without_a_definition_is_shown_without_waves() {
+    let shown = show(&[part(0, "a")]);
+    let envelope: Value = serde_json::from_str(&shown[0].json).unwrap();
+    assert_eq!(envelope["correlation"], json!({"traceId": "7f", "phase": "engine"}));
 }

@@ -74,6 +74,12 @@ pub(super) fn hash(text: &str) -> Result<Hash, WireError> {
 }
 
 impl<'a> Written<'a> {
+    /// The step or instance that it is about, if it is about one.
+    pub(in crate::journal) fn node(&self) -> Option<Cow<'a, str>> {
+        let raw = self.payload.raw("nodeId").or_else(|| self.payload.raw("node"))?;
+        serde_json::from_str::<Text<'a>>(raw.get()).ok().map(|text| text.0)
+    }
+
     /// Puts the fields back that are stored by their hash.
     pub(in crate::journal) fn restore(
         &mut self,

@@ -28,8 +28,8 @@ pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit
     let shape = if args.json.reader() == Reader::Program { Shape::Json } else { args.format };
     match shape {
         Shape::Json => {
-            let (crossings, cut) = (&trace.crossings, trace.cut);
-            let answer = json!({"run_id": id.to_string(), "rows": crossings, "cut": cut});
+            let (rows, cut) = (trace.rows(), trace.cut);
+            let answer = json!({"run_id": id.to_string(), "rows": rows, "cut": cut});
             out.json(Layout::Line, &answer)?;
         }
         Shape::Mermaid => out.print(&mermaid::draw(id, &trace))?,
@@ -73,8 +73,15 @@ async fn there(client: &Client, args: &Provenance) -> anyhow::Result<(RunId, Tra
     query.extend(args.step.iter().map(|step| ("step", step.clone())));
     let said = client.get(&["runs", &args.run.id, "provenance"], &query).await?.data;
     let read = || -> Option<(RunId, Trace)> {
-        let rows = said["rows"].as_array()?.iter().map(crossing);
-        let trace = Trace { crossings: rows.collect::<Option<_>>()?, cut: said["cut"] == true };
+        let rows = said["rows"].as_array()?;
+        let crossings = rows.iter().map(crossing).collect::<Option<_>>()?;
+        let places = rows.iter().flat_map(|row| [&row["source"], &row["target"]]);
+        let workflow = |place: &Value| {
+            let run = RunId::parse(place["run_id"].as_str()?)?;
+            Some((run, place["workflow"].as_str()?.to_owned()))
+        };
+        let workflows = places.filter_map(workflow).collect();
+        let trace = Trace { crossings, workflows, cut: said["cut"] == true };
         Some((RunId::parse(said["run_id"].as_str()?)?, trace))
     };
     read().context("the server shows values that cannot be read")
