@@ -7,6 +7,7 @@ import { awayForAWhile, branching, packet, provenance } from "./course.mjs";
 import { looks } from "./looks.mjs";
 import { hostile } from "./hostile.mjs";
 import * as rooms from "./rooms.mjs";
+import { failing, media, waiting } from "./shown.mjs";
 import { dryRun, editing, keyboard } from "./workflows.mjs";
 import { must, until, World } from "./world.mjs";
 
@@ -126,6 +127,13 @@ async function losingTheServer(world) {
   await page.getByText("The server does not answer.").waitFor();
   await world.serve();
   await page.getByText("The server does not answer.").waitFor({ state: "detached" });
+  // The attempt is sent again under the next number, and its text begins anew.
+  const said = () => page.getByLabel("Text so far").allInnerTexts();
+  const text = await until("the step speaks again", async () => {
+    const [text] = await said();
+    return text?.includes("renewed its contract") && text;
+  });
+  must(text.split("Northwind Paper").length === 2, `the page says: ${text}`);
   await page.locator(".run-head .badge", { hasText: "completed" }).waitFor();
   const { last_event_id: last } = await world.api(`/api/v1/runs/${run}`);
   const { ids, count } = await listed(page);
@@ -225,6 +233,9 @@ const TESTS = {
   branching,
   provenance,
   packet,
+  failing,
+  waiting,
+  media,
   dryRun,
   editing,
   keyboard,

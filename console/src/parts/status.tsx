@@ -15,6 +15,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   cancelling: "wait",
   paused: "wait",
   awaiting_approval: "wait",
+  waits_at_a_gate: "wait",
   retrying: "wait",
   pending: "calm",
   hold: "wait",

@@ -8,7 +8,7 @@ type Whole = Schemas["RunState"];
 type WholeNode = Whole["node_results"][number];
 
 /** What a page shows of each step without being asked: the rest comes with the step itself. */
-export type Node = Omit<WholeNode, "inputs" | "prompt" | "stdout" | "output" | "outputs" | "prompt_layers">;
+export type Node = Omit<WholeNode, "inputs" | "prompt" | "stdout" | "output" | "outputs" | "prompt_layers" | "media" | "metadata">;
 export type RunState = Omit<Whole, "node_results"> & { node_results: readonly Node[] };
 
 /** Some steps that changed, by their places. */
@@ -26,7 +26,8 @@ export interface Rest {
 const PART = 400;
 
 function brief(node: WholeNode): Node {
-  const { inputs: _i, prompt: _p, stdout: _s, output: _o, outputs: _u, prompt_layers: _l, ...rest } = node;
+  const { inputs: _i, prompt: _p, stdout: _s, output: _o, outputs: _u, ...more } = node;
+  const { prompt_layers: _l, media: _m, metadata: _d, ...rest } = more;
   return rest;
 }
 

@@ -9,11 +9,14 @@ import { Link, runPath, useWord } from "../route";
 import { Course } from "./course";
 import { flowsOf, useCrossings } from "./crossings";
 import { Events } from "./events";
+import { FailureSnapshot } from "./failure";
 import { Graph } from "./graph";
 import { Inspector } from "./inspector";
 import { type Live, type RunDetail, type RunState, useRun } from "./live";
 import { Packet } from "./packet";
+import { Phases } from "./phases";
 import { Timeline } from "./timeline";
+import { GateWaits, shownStatus } from "./waits";
 
 const VIEWS = ["graph", "timeline", "events", "result"] as const;
 type View = (typeof VIEWS)[number];
@@ -46,6 +49,7 @@ export default function RunPage({ run }: { run: string }) {
 
 function Head({ detail, state, onChanged }: { detail: RunDetail; state: RunState; onChanged: () => void }) {
   const asked = state.approvals.filter((one) => one.status === "pending");
+  const [, setStep] = useWord("step");
   return (
     <header className="run-head">
       <div className="bar">
@@ -57,12 +61,14 @@ function Head({ detail, state, onChanged }: { detail: RunDetail; state: RunState
         <Course state={state} args={detail.args as Record<string, unknown>} onChanged={onChanged} />
       </div>
       <Figures detail={detail} state={state} />
+      <Phases state={state} />
       {state.error_code && (
         <div className="refusal">
           <strong>{visible(state.error_code)}</strong>
           <span>{visible(state.error_message ?? "")}</span>
         </div>
       )}
+      <GateWaits nodes={state.node_results} onChoose={setStep} />
       {asked.map((one) => (
         <p key={one.approval_id} className="note bar">
           <span className="grow">
@@ -136,7 +142,7 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
   const chosen = step === "" ? null : step;
   const node = state.node_results.find((one) => one.node_id === chosen);
   const status = useMemo(
-    () => new Map(state.node_results.map((one) => [one.node_id, one.status])),
+    () => new Map(state.node_results.map((one) => [one.node_id, shownStatus(one)])),
     [state.node_results],
   );
   /** Arrows go from view to view, as in any row of tabs. */
@@ -174,7 +180,7 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
           )}
           {view === "timeline" && <Timeline state={state} chosen={chosen} onChoose={setStep} />}
           {view === "events" && <Events run={state.run_id} feed={live.feed} chosen={chosen} onChoose={setStep} />}
-          {view === "result" && <Result detail={detail} state={state} />}
+          {view === "result" && <Result detail={detail} state={state} onChoose={setStep} />}
         </div>
       </div>
       {node && (
@@ -192,9 +198,16 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
   );
 }
 
-function Result({ detail, state }: { detail: RunDetail; state: RunState }) {
+interface ResultProps {
+  detail: RunDetail;
+  state: RunState;
+  onChoose: (step: string) => void;
+}
+
+function Result({ detail, state, onChoose }: ResultProps) {
   return (
     <div className="page">
+      {state.failure_snapshot && <FailureSnapshot of={state.failure_snapshot} onChoose={onChoose} />}
       <section className="field">
         <h2>Outputs</h2>
         {isNothing(state.outputs) ? <p className="muted">None yet.</p> : <Value of={state.outputs} label="Outputs" />}

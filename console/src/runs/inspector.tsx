@@ -14,6 +14,8 @@ import { type Crossing, Values } from "./crossings";
 import { Decision } from "./decision";
 import type { Feed } from "./feed";
 import type { Node, RunState } from "./live";
+import { Media } from "./media";
+import { Cause, shownStatus, waitsAtGate } from "./waits";
 
 type Detail = Schemas["StepDetail"];
 
@@ -45,12 +47,12 @@ export function Inspector({ run, state, node, feed, crossings, onChoose, onClose
       <header>
         <div className="bar">
           <h2 className="grow cut">{node.label ?? step}</h2>
-          <Badge status={node.status} />
+          <Badge status={shownStatus(node)} />
           <button type="button" className="plain" onClick={onClose} aria-label="Close the step">
             ✕
           </button>
         </div>
-        <Figures node={node} />
+        <Figures node={node} phases={state.phases} />
         <Trouble node={node} state={state} />
       </header>
       <Streaming node={node} feed={feed} />
@@ -66,9 +68,11 @@ export function Inspector({ run, state, node, feed, crossings, onChoose, onClose
   );
 }
 
-function Figures({ node }: { node: Node }) {
+function Figures({ node, phases }: { node: Node; phases: RunState["phases"] }) {
   const route = node.provider_route;
+  const phase = phases?.find((one) => one.id === node.phase);
   const facts: [string, string | null][] = [
+    ["Phase", phase?.name ?? null],
     ["Agent", node.agent],
     ["Gateway", node.gateway],
     ["Model", route.model],
@@ -115,7 +119,14 @@ function Trouble({ node, state }: { node: Node; state: RunState }) {
           A person is asked. <Link href={`/approvals/${encodeURIComponent(asked.approval_id)}`}>See the question</Link>
         </p>
       )}
-      {!asked && node.unblock_hint && !ended(node.status) && <p className="note">{visible(node.unblock_hint)}</p>}
+      {waitsAtGate(node) && (
+        <p className="note">
+          Waits at a gate: <Cause hint={node.unblock_hint} />
+        </p>
+      )}
+      {!asked && node.unblock_hint && !waitsAtGate(node) && !ended(node.status) && (
+        <p className="note">{visible(node.unblock_hint)}</p>
+      )}
     </>
   );
 }
@@ -157,6 +168,16 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
       {!isNothing(node.output) && JSON.stringify(node.output) !== JSON.stringify(node.outputs) && (
         <Part title="What it said" open>
           <Value of={node.output} label="What it said" />
+        </Part>
+      )}
+      {!isNothing(node.media) && (
+        <Part title="Media" open>
+          <Media of={node.media} />
+        </Part>
+      )}
+      {!isNothing(node.metadata) && (
+        <Part title="Metadata">
+          <Value of={node.metadata} label="Metadata" />
         </Part>
       )}
       {!isNothing(node.inputs) && (

@@ -6,6 +6,7 @@ import { Empty } from "../parts/states";
 import { tone, words } from "../parts/status";
 import { countOf } from "./feed";
 import type { Node, RunState } from "./live";
+import { shownStatus } from "./waits";
 
 interface Wish {
   state: RunState;
@@ -23,7 +24,11 @@ const GROUPS = [
 ] as const;
 
 /** Statuses of steps that have not begun, as short as they fit. */
-const SHORT: Readonly<Record<string, string>> = { awaiting_dependency: "waits", awaiting_approval: "is asked" };
+const SHORT: Readonly<Record<string, string>> = {
+  awaiting_dependency: "waits",
+  awaiting_approval: "is asked",
+  waits_at_a_gate: "at a gate",
+};
 
 export function Timeline({ state, chosen, onChoose }: Wish) {
   const now = useNow(state.completed_at ? 3_600_000 : 500);
@@ -52,8 +57,8 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
         onClick={() => onChoose(node.node_id)}
       >
         <span className="cut">{node.node_id}</span>
-        {took !== null && <span className="sr">{words(node.status)}</span>}
-        <span className={`track ink-${tone(node.status)}`}>
+        {took !== null && <span className="sr">{words(shownStatus(node))}</span>}
+        <span className={`track ink-${tone(shownStatus(node))}`}>
           {began !== null && (
             <i style={{ left: share(began), width: `calc(${share(from + Math.max(0, ended - began))})` }} />
           )}
@@ -61,8 +66,8 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
             <i key={one.approval_id} className="diamond ink-wait" style={{ left: share(Date.parse(one.requested_at)) }} />
           ))}
         </span>
-        <span className="right small muted cut" title={words(node.status)}>
-          {took === null ? SHORT[node.status] ?? words(node.status) : duration(took)}
+        <span className="right small muted cut" title={words(shownStatus(node))}>
+          {took === null ? SHORT[shownStatus(node)] ?? words(node.status) : duration(took)}
         </span>
       </button>
     );

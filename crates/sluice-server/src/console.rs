@@ -19,7 +19,7 @@ mod tests;
 
 /// What a page may load, and from where.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; \
-    connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; \
+    connect-src 'self'; img-src 'self' data:; media-src data:; font-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 /// A file whose name tells what is in it never changes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";

@@ -7,6 +7,7 @@
 //! INVARIANT: a projection is a function of the run alone. Nothing in it
 //! depends on when it is made, so a duration is null until its end is known.
 
+pub mod failure;
 pub mod node;
 pub mod prompt;
 
@@ -22,7 +23,9 @@ use super::status::{RunStatus, StepStatus};
 use crate::journal::envelope::timestamp;
 use crate::journal::event::{SkipCause, StepAt};
 use crate::money::Money;
+use crate::plan::Phase;
 use crate::port::adapter::Usage;
+use failure::FailureSnapshot;
 use node::NodeResult;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -85,10 +88,16 @@ pub struct Projection<'a> {
     pub recursion_depth: u32,
     /// How many values came here from elsewhere, and went elsewhere from here.
     pub provenance: ProvenanceCounts,
+    /// The groups of its steps, in the order the document has them.
+    #[serde(skip_serializing_if = "<[Phase]>::is_empty")]
+    pub phases: &'a [Phase],
     /// By ordinal, then id; instances directly after their step.
     pub node_results: Vec<NodeResult<'a>>,
     /// Open questions, oldest first.
     pub approvals: Vec<ApprovalShown<'a>>,
+    /// What it had come to, where it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_snapshot: Option<FailureSnapshot<'a>>,
 }
 
 /// Values that crossed into and out of a run's steps.
@@ -176,8 +185,10 @@ pub fn project(run: &Run) -> Projection<'_> {
         parent_run_id: run.started.parent.as_ref().map(|(parent, _)| *parent),
         recursion_depth: run.started.depth,
         provenance: ProvenanceCounts { upstream: run.provenance.0, downstream: run.provenance.1 },
+        phases: &run.definition.plan.phases,
         node_results,
         approvals: open.map(|(id, approval)| shown(run, *id, approval)).collect(),
+        failure_snapshot: failure::snapshot(run),
     }
 }
 

@@ -6,6 +6,7 @@ mod cancel;
 mod elide;
 mod erase;
 mod export;
+mod failure;
 mod list;
 mod pause;
 mod provenance;

@@ -244,22 +244,30 @@ fn a_failed_run_is_retried_in_place() {
         &world,
         &["runs", "show", &run],
         &expect![[r#"
-        stdout:
-        RUN-1  three@1
-        failed
-          started  WHEN
-          ended  WHEN, after TIME
-          error  auth: `two` failed: no route
+            stdout:
+            RUN-1  three@1
+            failed
+              started  WHEN
+              ended  WHEN, after TIME
+              error  auth: `two` failed: no route
 
-        STEP  STATUS  TIME  ATTEMPTS  TOKENS  COST
-        one  completed  TIME  1
-        two  failed  TIME  1  auth: no route
-        three  failed  upstream_failure: Blocked by upstream failure
+            STEP  STATUS  TIME  ATTEMPTS  TOKENS  COST
+            one  completed  TIME  1
+            two  failed  TIME  1  auth: no route
+            three  failed  upstream_failure: Blocked by upstream failure
 
-        CHECKPOINT  AT  STEP
-        1  WHEN  one  completed
-        exit 0
-    "#]],
+              stopped at  two
+              failed  two, three
+              completed  one
+              writer order  one
+
+            VARIABLE  VALUE
+            x  1
+
+            CHECKPOINT  AT  STEP
+            1  WHEN  one  completed
+            exit 0
+        "#]],
     );
     check(
         &world,
@@ -466,4 +474,35 @@ fn what_has_ended_cannot_be_changed() {
         exit 2
     "#]],
     );
+}
+
+#[test]
+fn a_failed_run_shows_where_it_stopped() {
+    let world = world(BROKEN);
+    let run = ran(&world);
+    let told = world.told(&["runs", "show", &run]);
+    let snapshot = told.split_once("stopped at").map(|(_, rest)| rest).unwrap_or(&told);
+    let snapshot = snapshot.split_once("CHECKPOINT").map_or(snapshot, |(before, _)| before);
+    expect![[r#"
+          two
+          failed  two, three
+          completed  one
+          writer order  one
+
+        VARIABLE  VALUE
+        x  1
+
+    "#]]
+    .assert_eq(snapshot);
+    let state = world.json(&["runs", "show", &run, "--json"]);
+    let expected = json!({
+        "failed_node_id": "two",
+        "failed": ["two", "three"],
+        "completed": ["one"],
+        "skipped": [],
+        "cancelled": [],
+        "writer_order": ["one"],
+        "variables": {"x": 1},
+    });
+    assert_eq!(state["failure_snapshot"], expected);
 }

@@ -20,6 +20,9 @@ pub struct NodeResult<'a> {
     pub node_id: Cow<'a, str>,
     /// What people read instead of the id.
     pub label: Option<&'a str>,
+    /// The phase it belongs to, by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<&'a str>,
     /// What it is doing.
     pub status: StepStatus,
     /// How often it was invalidated.
@@ -56,6 +59,12 @@ pub struct NodeResult<'a> {
     pub output: Option<Cow<'a, Value>>,
     /// Its results by name: its outputs, or the data of its envelope.
     pub outputs: Option<Cow<'a, Value>>,
+    /// Pictures, sound and other files of its envelope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<&'a Value>,
+    /// What else its envelope says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a Value>,
     /// The kind of failure: of its end, or of its last attempt.
     pub error_code: Option<&'a str>,
     /// What failed.
@@ -130,6 +139,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
     let (status, waiting) = standing(run, at);
     let prepared = state.prepared.as_deref();
     let outcome = state.outcome.as_deref();
+    let envelope = outcome.and_then(|outcome| outcome.envelope.as_ref());
     let instances = state.fan_out.iter().flat_map(|fan_out| &fan_out.instances);
     let spent = total(std::iter::once(&state.usage).chain(instances.map(|one| &one.usage)));
     let error = error(state);
@@ -142,6 +152,7 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
             Some(_) => Cow::Owned(run.name(at)),
         },
         label: step.label.as_deref(),
+        phase: step.phase.as_deref(),
         status,
         generation: state.generation,
         waiting_reason: waiting,
@@ -167,6 +178,8 @@ fn result(run: &Run, at: StepAt) -> NodeResult<'_> {
         stdout: outcome.and_then(|outcome| outcome.stdout.as_deref()),
         output: output(state),
         outputs: outputs(state),
+        media: envelope.and_then(|envelope| envelope.media.as_ref()),
+        metadata: envelope.and_then(|envelope| envelope.metadata.as_ref()),
         error_code: error.map(|(code, _)| code),
         error_message: error.map(|(_, message)| message),
         contract_errors: contract_errors(state),

@@ -1,7 +1,7 @@
 use super::script::documents::{ASKS, CHAIN, EACH, GRAPH};
 use super::script::{BEGIN_MS, Script};
 use super::{project, timestamp};
-use crate::port::adapter::CallErrorCode;
+use crate::port::adapter::{Answer, CallErrorCode};
 use crate::run::command::{Command, Decision};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
@@ -340,20 +340,21 @@ fn a_rejection_ends_the_run_with_its_reason() {
     check(
         Script::lobsterx(ASKS).resolve(Decision::Reject, Some("too dear")),
         expect![[r#"
-        run_id: "run_00000000000000000000000000000001"
-        workflow: "asks"
-        status: "failed"
-        degraded: false
-        error_code: "approval_rejected"
-        error_message: "`pay` failed: rejected by bob: too dear"
-        started_at: "2026-01-31T23:59:59.000Z"
-        completed_at: "2026-01-31T23:59:59.000Z"
-        failed_count: 2
-        is_running: false
-        provenance: {"upstream":0,"downstream":0}
-        node_results: {"node_id":"pay","status":"failed","prompt":"Pay 5 dollars","error_code":"approval_rejected","error_message":"rejected by bob: too dear","completed_at":"2026-01-31T23:59:59.000Z"}
-        node_results: {"node_id":"note","status":"failed","wave":1,"error_code":"upstream_failure","error_message":"Blocked by upstream failure","completed_at":"2026-01-31T23:59:59.000Z"}
-    "#]],
+            run_id: "run_00000000000000000000000000000001"
+            workflow: "asks"
+            status: "failed"
+            degraded: false
+            error_code: "approval_rejected"
+            error_message: "`pay` failed: rejected by bob: too dear"
+            started_at: "2026-01-31T23:59:59.000Z"
+            completed_at: "2026-01-31T23:59:59.000Z"
+            failed_count: 2
+            is_running: false
+            provenance: {"upstream":0,"downstream":0}
+            node_results: {"node_id":"pay","status":"failed","prompt":"Pay 5 dollars","error_code":"approval_rejected","error_message":"rejected by bob: too dear","completed_at":"2026-01-31T23:59:59.000Z"}
+            node_results: {"node_id":"note","status":"failed","wave":1,"error_code":"upstream_failure","error_message":"Blocked by upstream failure","completed_at":"2026-01-31T23:59:59.000Z"}
+            failure_snapshot: {"failed_node_id":"pay","failed":["pay","note"],"completed":[],"skipped":[],"cancelled":[],"writer_order":[],"variables":{}}
+        "#]],
     );
 }
 
@@ -475,6 +476,7 @@ fn a_broken_input_contract_is_told_field_by_field() {
             node_results: {"node_id":"both","status":"failed","attempts":1,"dispatches":1,"wave":1,"agent":"mock","gateway":"local","provider_route":{"provider":"mock","model":"mock-1"},"inputs":{"left":"","right":"","topic":"go"},"prompt":"Join  ","error_code":"auth","error_message":"no answer","started_at":"2026-01-31T23:59:59.000Z","completed_at":"2026-01-31T23:59:59.250Z","duration_ms":250,"input_tokens":10,"output_tokens":20,"thinking_tokens":5,"cost":0.0021}
             node_results: {"node_id":"left","label":"Left side","status":"failed","error_code":"input_contract_violation","error_message":"input_contract_violation","contract_errors":[{"field":"topic","reason":"too_short"}],"completed_at":"2026-01-31T23:59:59.000Z"}
             node_results: {"node_id":"after","status":"skipped","wave":1,"outputs":{"_skipped":true},"skip_reason":"`left` failed","completed_at":"2026-01-31T23:59:59.000Z"}
+            failure_snapshot: {"failed_node_id":"left","failed":["left","right","both"],"completed":[],"skipped":["after"],"cancelled":[],"writer_order":[],"variables":{}}
         "#]],
     );
 }
@@ -548,4 +550,90 @@ fn times_are_iso_8601() {
     ] {
         assert_eq!(timestamp(ms), text);
     }
+}
+
+const STOPS: &str = "
+name: stops
+phases: [{id: gather, name: Gather facts}, write]
+steps:
+  - {id: a, phase: gather, command: Count, outputs: {n: integer}}
+  - {id: again, phase: gather, command: 'Count ${a.outputs.n} again', outputs: {n: integer, m: string}}
+  - {id: never, command: Never, depends_on: [a], condition: $a.outputs.n > 50}
+  - {id: b, phase: write, command: 'Use ${again.outputs.n}'}
+  - {id: after, phase: write, command: 'After ${b.stdout}'}
+";
+
+#[test]
+fn a_failed_run_shows_where_it_stopped_and_what_was_known() {
+    let script = Script::lobsterx(STOPS);
+    assert!(project(&script.run).failure_snapshot.is_none(), "nothing failed yet");
+    let script = script.gives("a", json!({"n": 7})).gives("again", json!({"n": 8, "m": "x"}));
+    let script = script.fails("b", CallErrorCode::InvalidRequest);
+    let shown = serde_json::to_value(project(&script.run)).unwrap();
+    assert_eq!(shown["status"], "failed");
+    expect![[r#"
+        {
+          "failed_node_id": "b",
+          "failed": [
+            "b",
+            "after"
+          ],
+          "completed": [
+            "a",
+            "again"
+          ],
+          "skipped": [
+            "never"
+          ],
+          "cancelled": [],
+          "writer_order": [
+            "a",
+            "again"
+          ],
+          "variables": {
+            "m": "x",
+            "n": 8
+          }
+        }"#]]
+    .assert_eq(&format!("{:#}", shown["failure_snapshot"]));
+}
+
+#[test]
+fn phases_are_told_in_the_documents_order_and_by_step() {
+    let shown = serde_json::to_value(project(&Script::lobsterx(STOPS).run)).unwrap();
+    let phases = json!([
+        {"id": "gather", "name": "Gather facts"},
+        {"id": "write", "name": "write"},
+    ]);
+    assert_eq!(shown["phases"], phases);
+    let nodes = shown["node_results"].as_array().unwrap().iter();
+    let told: Vec<_> =
+        nodes.map(|node| (node["node_id"].as_str(), node["phase"].as_str())).collect();
+    let (gather, write) = (Some("gather"), Some("write"));
+    let ids = ["a", "again", "never", "b", "after"].map(Some);
+    let expected: Vec<_> = ids.into_iter().zip([gather, gather, None, write, write]).collect();
+    assert_eq!(told, expected);
+    let bare = serde_json::to_value(project(&Script::lobsterx(CHAIN).run)).unwrap();
+    assert_eq!(bare.get("phases"), None, "a document without phases shows none");
+}
+
+#[test]
+fn a_nodes_media_and_metadata_are_shown() {
+    let script = Script::lens(GRAPH, json!({"topic": "lamps"}));
+    let media = json!({"url": "data:image/png;base64,AAAA", "mime": "image/png"});
+    let metadata = json!({"seed": 7});
+    let answer = Answer {
+        text: Some("a picture".to_owned()),
+        outputs: json!({"score": 3}).as_object().cloned(),
+        media: Some(media.clone()),
+        metadata: metadata.as_object().cloned(),
+        ..Answer::default()
+    };
+    let script = script.answer("left", answer);
+    let shown = serde_json::to_value(project(&script.run)).unwrap();
+    let nodes = shown["node_results"].as_array().unwrap();
+    let left = nodes.iter().find(|node| node["node_id"] == "left").unwrap();
+    assert_eq!((&left["media"], &left["metadata"]), (&media, &metadata));
+    let right = nodes.iter().find(|node| node["node_id"] == "right").unwrap();
+    assert_eq!((right.get("media"), right.get("metadata")), (None, None));
 }

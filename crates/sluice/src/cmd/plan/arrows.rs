@@ -1,8 +1,8 @@
 //! What the drawings have in common: a line about each step, an arrow for each dependency.
 
 use sluice_core::edge::test::Test;
-use sluice_core::plan::Plan;
 use sluice_core::plan::step::{EdgeCondition, Step, Work};
+use sluice_core::plan::{Phase, Plan};
 use sluice_core::visible;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +35,26 @@ pub(super) fn arrows(plan: &Plan) -> Vec<Arrow> {
         }
     }
     arrows
+}
+
+/// Steps that are drawn together.
+pub(super) struct Group<'p> {
+    /// The phase they belong to; none of those without one.
+    pub(super) phase: Option<&'p Phase>,
+    /// The steps, by their positions.
+    pub(super) steps: Vec<(usize, &'p Step)>,
+}
+
+/// The steps by phase, in the document's order; those without a phase come first.
+/// A phase without steps is not drawn.
+pub(super) fn groups(plan: &Plan) -> Vec<Group<'_>> {
+    let phases = std::iter::once(None).chain(plan.phases.iter().map(Some));
+    let groups = phases.map(|phase| {
+        let id = phase.map(|phase| phase.id.as_str());
+        let steps = plan.steps.iter().enumerate();
+        Group { phase, steps: steps.filter(|(_, step)| step.phase.as_deref() == id).collect() }
+    });
+    groups.filter(|group| !group.steps.is_empty()).collect()
 }
 
 /// When an edge counts, in a few words.

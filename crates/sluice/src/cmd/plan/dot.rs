@@ -2,17 +2,29 @@
 //!
 //! INVARIANT: no text of the document reaches the graph but inside a quoted string.
 
-use super::arrows::{arrows, label};
+use super::arrows::{arrows, groups, label};
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::{Step, Work};
+use sluice_core::visible;
 use std::fmt::Write as _;
 
 pub(super) fn draw(plan: &Plan) -> String {
     let mut graph =
         String::from("digraph plan {\n  rankdir=TB;\n  node [fontname=\"sans-serif\"];\n");
-    for (at, step) in plan.steps.iter().enumerate() {
-        let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
-        let _ = writeln!(graph, "  s{at} [{}, label=\"{}\"];", shape(step), lines.join("\\n"));
+    for (at, group) in groups(plan).into_iter().enumerate() {
+        let indent = if group.phase.is_some() { "    " } else { "  " };
+        if let Some(phase) = group.phase {
+            let name = escape(&visible::brief(&phase.name));
+            let _ = writeln!(graph, "  subgraph cluster_{at} {{\n    label=\"{name}\";");
+        }
+        for (at, step) in group.steps {
+            let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
+            let lines = lines.join("\\n");
+            let _ = writeln!(graph, "{indent}s{at} [{}, label=\"{lines}\"];", shape(step));
+        }
+        if group.phase.is_some() {
+            graph.push_str("  }\n");
+        }
     }
     for arrow in arrows(plan) {
         let condition =

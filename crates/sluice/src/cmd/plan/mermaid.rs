@@ -2,17 +2,28 @@
 //!
 //! INVARIANT: no text of the document reaches the chart but as an escaped label.
 
-use super::arrows::{arrows, label};
+use super::arrows::{arrows, groups, label};
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::{Step, Work};
+use sluice_core::visible;
 use std::fmt::Write as _;
 
 pub(super) fn draw(plan: &Plan) -> String {
     let mut chart = String::from("flowchart TD\n");
-    for (at, step) in plan.steps.iter().enumerate() {
-        let (open, close) = brackets(step);
-        let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
-        let _ = writeln!(chart, "  s{at}{open}\"{}\"{close}", lines.join("<br/>"));
+    for (at, group) in groups(plan).into_iter().enumerate() {
+        let indent = if group.phase.is_some() { "    " } else { "  " };
+        if let Some(phase) = group.phase {
+            let name = escape(&visible::brief(&phase.name));
+            let _ = writeln!(chart, "  subgraph p{at}[\"{name}\"]");
+        }
+        for (at, step) in group.steps {
+            let (open, close) = brackets(step);
+            let lines: Vec<String> = label(step).iter().map(|line| escape(line)).collect();
+            let _ = writeln!(chart, "{indent}s{at}{open}\"{}\"{close}", lines.join("<br/>"));
+        }
+        if group.phase.is_some() {
+            chart.push_str("  end\n");
+        }
     }
     for arrow in arrows(plan) {
         let condition = arrow.condition.map(|condition| format!("|\"{}\"|", escape(&condition)));

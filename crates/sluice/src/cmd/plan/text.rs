@@ -32,7 +32,7 @@ pub(super) fn draw(plan: &Plan) -> String {
             let after = after(plan, position);
             let line = format!("  {:width_id$}  {:width_does$}  {after}", step.id, what[position]);
             let _ = writeln!(text, "{}", line.trim_end());
-            for note in notes(plan.family, step) {
+            for note in notes(plan, step) {
                 let note = visible::clipped(&note, NOTE_CHARS_MAX);
                 let _ = writeln!(text, "  {:width_id$}  {note}", "");
             }
@@ -57,7 +57,26 @@ fn head(plan: &Plan) -> String {
     let edges =
         if edges == 1 { "1 dependency".to_owned() } else { format!("{edges} dependencies") };
     let _ = writeln!(text, "{steps} in {waves}, {edges}, at most {} at once", plan.max_parallel);
+    if !plan.phases.is_empty() {
+        let _ = writeln!(text, "phases: {}", phases(plan));
+    }
     text
+}
+
+/// The phases in their order, each with how many steps it has.
+fn phases(plan: &Plan) -> String {
+    let shown = plan.phases.iter().map(|phase| {
+        let of = |step: &&Step| step.phase.as_deref() == Some(&phase.id);
+        let steps = count(plan.steps.iter().filter(of).count(), "step");
+        format!("{} ({steps})", visible::brief(&phase.name))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// What people read of a phase.
+fn named<'p>(plan: &'p Plan, id: &'p str) -> &'p str {
+    let found = plan.phases.iter().find(|phase| phase.id == id);
+    found.map_or(id, |phase| phase.name.as_str())
 }
 
 fn after(plan: &Plan, position: usize) -> String {
@@ -72,8 +91,9 @@ fn after(plan: &Plan, position: usize) -> String {
 }
 
 /// What is out of the ordinary about a step, a line each.
-fn notes(family: Family, step: &Step) -> Vec<String> {
+fn notes(plan: &Plan, step: &Step) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(step.phase.as_deref().map(|phase| format!("phase {}", named(plan, phase))));
     notes.extend(step.condition.as_ref().map(|when| format!("if {}", one_line(when.source()))));
     notes.extend(step.edges.iter().filter_map(|edge| {
         let condition = condition(edge.condition.as_ref()?);
@@ -84,7 +104,7 @@ fn notes(family: Family, step: &Step) -> Vec<String> {
     }));
     notes.extend(step.for_each.as_deref().map(for_each));
     notes.extend(step.approval.as_ref().map(|approval| needs(step, approval)));
-    let usual = match family {
+    let usual = match plan.family {
         Family::Lobsterx => Some(OnFailure::Halt),
         Family::Lens => None,
     };

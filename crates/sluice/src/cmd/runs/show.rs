@@ -1,5 +1,6 @@
 //! `sluice runs show`.
 
+use super::failure;
 use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
@@ -43,6 +44,7 @@ pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let picture = Picture::deserialize(&value)?;
     out.print(&head(&picture, &shown.detail))?;
     out.print(&steps(&picture))?;
+    out.print(&failure::draw(&value["failure_snapshot"]))?;
     out.print(&questions(&shown.questions))?;
     out.print(&marks(&shown.checkpoints))?;
     Ok(Exit::Done)

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { causeOf, shownStatus } from "./waits";
+
+test("a wait at a gate is told apart from a place in the queue, until the step ends", () => {
+  expect(shownStatus({ status: "queued", waiting_reason: "gate" })).toBe("waits_at_a_gate");
+  expect(shownStatus({ status: "queued", waiting_reason: "queued" })).toBe("queued");
+  expect(shownStatus({ status: "failed", waiting_reason: "gate" })).toBe("failed");
+});
+
+test("the cause is the gate's code, and the rest says what would help", () => {
+  expect(causeOf("gateway_unreachable: bring gateway dead back")).toEqual({
+    code: "gateway_unreachable",
+    help: "bring gateway dead back",
+  });
+  expect(causeOf("agent_disabled")).toEqual({ code: "agent_disabled", help: "" });
+  expect(causeOf("next attempt at 12:00")).toEqual({ code: null, help: "next attempt at 12:00" });
+  expect(causeOf(null)).toEqual({ code: null, help: "" });
+});

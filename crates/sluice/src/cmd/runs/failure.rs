@@ -1,0 +1,59 @@
+//! What a failed run had come to, for people: where it stopped, what completed,
+//! who wrote which variables.
+
+use crate::table::Table;
+use serde_json::Value;
+use sluice_core::visible;
+
+/// Most steps that are named in a line.
+const NAMED_MAX: usize = 12;
+/// Longest value of a variable that is shown, in characters.
+const VALUE_CHARS_MAX: usize = 120;
+
+/// Draws `failure_snapshot` of a projection; nothing where there is none.
+pub(super) fn draw(snapshot: &Value) -> String {
+    if !snapshot.is_object() {
+        return String::new();
+    }
+    let mut facts = Table::plain();
+    if let Some(step) = snapshot["failed_node_id"].as_str() {
+        facts.row(["stopped at".to_owned(), step.to_owned()]);
+    }
+    for (name, field) in [
+        ("failed", "failed"),
+        ("completed", "completed"),
+        ("skipped", "skipped"),
+        ("cancelled", "cancelled"),
+        ("writer order", "writer_order"),
+    ] {
+        if let Some(ids) = named(&snapshot[field]) {
+            facts.row([name.to_owned(), ids]);
+        }
+    }
+    let mut text = format!("\n{}", facts.draw());
+    let variables = snapshot["variables"].as_object().filter(|all| !all.is_empty());
+    if let Some(variables) = variables {
+        let mut table = Table::new(&["VARIABLE", "VALUE"]);
+        for (name, value) in variables {
+            let shown = match value.as_str() {
+                Some(text) => text.to_owned(),
+                None => value.to_string(),
+            };
+            let shown = visible::clipped(&shown, VALUE_CHARS_MAX).into_owned();
+            table.row([name.clone(), shown]);
+        }
+        text.push_str(&format!("\n{}", table.draw()));
+    }
+    text
+}
+
+/// The ids of a list, the first of them; none of an empty list.
+fn named(list: &Value) -> Option<String> {
+    let ids: Vec<&str> = list.as_array()?.iter().filter_map(Value::as_str).collect();
+    let shown = ids[..ids.len().min(NAMED_MAX)].join(", ");
+    match ids.len().saturating_sub(NAMED_MAX) {
+        _ if ids.is_empty() => None,
+        0 => Some(shown),
+        more => Some(format!("{shown} and {more} more")),
+    }
+}
