@@ -131,7 +131,6 @@ pub enum SessionMode {
 }
 
 impl SessionMode {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_new(&self) -> bool {
         *self == SessionMode::New
     }
