@@ -4,10 +4,12 @@ use super::Turn;
 use crate::code::Code;
 use crate::failure::Failure;
 use crate::journal::event::{Completed, Dispatch, Ending, NodeEvent, Outcome, Path, StepAt};
-use crate::plan::step::Items;
+use crate::limits::ANSWER_BYTES_MAX;
+use crate::plan::step::{Items, Step};
 use crate::port::adapter::Usage;
 use crate::run::label::Labels;
 use crate::run::scope::RunScope;
+use crate::run::state::StepState;
 use crate::run::status::StepStatus;
 use crate::scope::{Found, resolve};
 use crate::value::type_name;
@@ -120,17 +122,15 @@ impl Turn<'_> {
             );
             return self.node(at, NodeEvent::Cancelled { code, reason, usage: Usage::default() });
         }
-        let outputs = |one: &crate::run::state::StepState| {
-            one.outcome.as_ref().map_or(Value::Null, |outcome| outcome.outputs.clone())
-        };
-        let items: Vec<Value> = fan_out.instances.iter().map(outputs).collect();
+        let step = self.run.step(at);
+        let items: Vec<Value> = fan_out.instances.iter().map(|one| item(step, one)).collect();
         let labels = fan_out.instances.iter().filter_map(|one| one.outcome.as_ref());
         let labels = labels.fold(Labels::default(), |all, one| all.with(one.labels));
         let begun = state.started_at_ms.unwrap_or(self.given.now_ms);
         let completed = Completed {
             outcome: Arc::new(Outcome {
                 outputs: json!({ "items": items }),
-                stdout: None,
+                stdout: texts(step, &fan_out.instances),
                 envelope: None,
                 labels,
             }),
@@ -145,4 +145,43 @@ impl Turn<'_> {
         };
         self.node(at, NodeEvent::Completed(Box::new(completed)));
     }
+}
+
+/// What is collected of one instance: its outputs. One that answered in words
+/// alone would be lost that way: then they are its `text`.
+fn item(step: &Step, one: &StepState) -> Value {
+    let Some(outcome) = &one.outcome else { return Value::Null };
+    let own = |name: &String| !step.inputs.contains_key(name);
+    match (&outcome.outputs, &outcome.stdout) {
+        (Value::Object(outputs), Some(text))
+            if step.outputs.is_empty() && !outputs.keys().any(own) =>
+        {
+            let mut item = outputs.clone();
+            item.insert("text".to_owned(), text.as_str().into());
+            Value::Object(item)
+        }
+        (outputs, _) => outputs.clone(),
+    }
+}
+
+/// What the instances of a step without declared outputs wrote, in the order of
+/// the items, each from the beginning of a line; nothing if that is too long.
+fn texts(step: &Step, instances: &[StepState]) -> Option<String> {
+    if !step.outputs.is_empty() {
+        return None;
+    }
+    let outcomes = instances.iter().filter_map(|one| one.outcome.as_ref());
+    let texts = || outcomes.clone().filter_map(|outcome| outcome.stdout.as_deref());
+    let bytes: usize = texts().map(|text| text.len() + 1).sum();
+    if bytes == 0 || bytes > ANSWER_BYTES_MAX {
+        return None;
+    }
+    let mut all = String::with_capacity(bytes);
+    for text in texts() {
+        if !all.is_empty() && !all.ends_with('\n') {
+            all.push('\n');
+        }
+        all.push_str(text);
+    }
+    Some(all)
 }

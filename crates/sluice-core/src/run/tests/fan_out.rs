@@ -1,6 +1,7 @@
 //! Steps that are done once for each item.
 
 use super::{Script, check};
+use crate::port::adapter::Answer;
 use crate::port::adapter::CallErrorCode::{Auth, ProviderError};
 use expect_test::expect;
 use serde_json::json;
@@ -365,6 +366,91 @@ fn children_are_instances_too() {
             11 node.completed each[1] {}
             12 node.completed each {"items":[{},{}]}
             13 run.completed {}
+        "#]],
+    );
+}
+
+#[test]
+fn the_words_of_instances_without_declared_outputs_are_collected() {
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: list, command: go}
+              - {id: each, command: 'do ${item}', for_each: [p, q, r, s], inputs: {all: list.all}, on_failure: skip}
+              - {id: last, command: '${each.items[1].text} of ${each.stdout}'}
+            ",
+        )
+        .complete("list", json!({"all": 1}))
+        .text("each[1]", "two\n")
+        .text("each[0]", "one")
+        .complete("each[2]", json!({"n": 3}))
+        .fail("each[3]", Auth)
+        .show_prompt("last"),
+        expect![[r#"
+            1 run.started
+            2 node.queued list
+            3 node.started list attempt=1 dispatch=1
+            4 node.completed list {"all":1}
+            5 node.queued each items=4
+            6 node.started each attempt=1 dispatch=1 fan_out
+            7 node.queued each[0]
+            8 node.queued each[1]
+            9 node.queued each[2]
+            10 node.queued each[3]
+            11 node.provenance each[0] inputs.all <- list all
+            12 node.started each[0] attempt=1 dispatch=1
+            13 node.provenance each[1] inputs.all <- list all
+            14 node.started each[1] attempt=1 dispatch=1
+            15 node.provenance each[2] inputs.all <- list all
+            16 node.started each[2] attempt=1 dispatch=1
+            17 node.provenance each[3] inputs.all <- list all
+            18 node.started each[3] attempt=1 dispatch=1
+            19 node.completed each[1] {"all":1}
+            20 node.completed each[0] {"all":1}
+            21 node.completed each[2] {"n":3,"all":1}
+            22 node.skipped each[3] failure: it broke [auth]
+            23 node.completed each {"items":[{"all":1,"text":"one"},{"all":1,"text":"two\n"},{"n":3,"all":1},null]}
+            24 node.queued last
+            25 node.provenance last command <- each items[1].text
+            26 node.provenance last command <- each stdout
+            27 node.started last attempt=1 dispatch=1
+            last is given {} and "two\n of one\ntwo\n"
+        "#]],
+    );
+}
+
+#[test]
+fn items_of_a_step_that_declares_outputs_are_its_outputs_alone() {
+    let answer = |n: i64| Answer {
+        text: Some(format!("It is {n}.")),
+        outputs: json!({"n": n}).as_object().cloned(),
+        ..Answer::default()
+    };
+    check(
+        Script::flow(
+            "
+            steps:
+              - {id: each, command: go, for_each: [a, b], outputs: {n: integer}}
+              - {id: last, command: '${each.stdout}'}
+            ",
+        )
+        .answers("each[0]", answer(0))
+        .answers("each[1]", answer(1)),
+        expect![[r#"
+            1 run.started
+            2 node.queued each items=2
+            3 node.started each attempt=1 dispatch=1 fan_out
+            4 node.queued each[0]
+            5 node.queued each[1]
+            6 node.started each[0] attempt=1 dispatch=1
+            7 node.started each[1] attempt=1 dispatch=1
+            8 node.completed each[0] {"n":0}
+            9 node.completed each[1] {"n":1}
+            10 node.completed each {"items":[{"n":0},{"n":1}]}
+            11 node.queued last
+            12 node.failed last unresolved_variable: `each.stdout` has no value
+            13 run.failed unresolved_variable: `last` failed: `each.stdout` has no value
         "#]],
     );
 }
