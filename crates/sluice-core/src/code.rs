@@ -163,8 +163,12 @@ codes! {
         DeprecatedValue = "deprecated_value",
         /// A field both in `inputs` and in `outputs`.
         InputAlsoOutput = "input_also_output",
-        /// A condition reads an output that its step does not declare.
+        /// A condition or template reads an output that its step does not declare.
         UndeclaredOutput = "undeclared_output",
+        /// A command holds what looks like a reference and is left as it is.
+        UnexpandedReference = "unexpanded_reference",
+        /// A step that is meant for a rejected approval and never runs.
+        UnreachableRejection = "unreachable_rejection",
         /// An agent of a setup whose work no gateway could do.
         AgentWithoutGateway = "agent_without_gateway",
         /// A declared role that no step uses.

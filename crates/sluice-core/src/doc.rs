@@ -1,6 +1,7 @@
 //! Workflow documents: from text to [`Plan`], or to everything that is wrong with it.
 
 mod fields;
+mod foreign;
 mod leaf;
 mod lens;
 mod lobsterx;

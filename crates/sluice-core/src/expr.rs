@@ -87,6 +87,15 @@ enum Comparison {
     AtMost,
 }
 
+/// How an expression asks that a value is not true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// False, null or missing: `not a`, `a != true`.
+    NotTrue,
+    /// False and nothing else: `a == false`.
+    False,
+}
+
 impl Expr {
     /// Reads an expression, or says what is wrong with it.
     pub fn parse(source: &str) -> Result<Expr, Fault> {
@@ -108,6 +117,39 @@ impl Expr {
     /// Every path in the expression, in the order they are written.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.0.references.iter()
+    }
+
+    /// The paths that must not be true if the expression is to hold, alone or
+    /// joined by `and`, and how that is asked.
+    pub fn denials(&self) -> Vec<(&Reference, Denial)> {
+        let mut found = Vec::new();
+        self.deny(&self.0.root, &mut found);
+        found
+    }
+
+    fn deny<'e>(&'e self, node: &'e Node, found: &mut Vec<(&'e Reference, Denial)>) {
+        let path = |at: &usize| &self.0.references[*at];
+        match node {
+            Node::All(parts) => parts.iter().for_each(|part| self.deny(part, found)),
+            Node::Not(part) => {
+                if let Node::Path(at) = &**part {
+                    found.push((path(at), Denial::NotTrue));
+                }
+            }
+            Node::Compare(comparison, sides) => {
+                let ((Node::Path(at), Node::Literal(Value::Bool(value)))
+                | (Node::Literal(Value::Bool(value)), Node::Path(at))) = (&sides[0], &sides[1])
+                else {
+                    return;
+                };
+                match (comparison, value) {
+                    (Comparison::Equal, false) => found.push((path(at), Denial::False)),
+                    (Comparison::Unequal, true) => found.push((path(at), Denial::NotTrue)),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The expression's value. `membership` says how strict `in` is.

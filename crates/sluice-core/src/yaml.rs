@@ -57,8 +57,30 @@ fn syntax_error(text: &str, error: &ScanError) -> Problem {
     match error.kind() {
         // The parser looks ahead, so its own bound may be met before ours.
         ErrorKind::RecursionLimitExceeded => too_deep(span),
+        _ if error.info().contains("tab") => tab(text, start, span, &error.info()),
         _ => Problem::new(Code::SyntaxError, span, error.info()),
     }
+}
+
+/// A tab where YAML takes blanks only. The parser often notices one at the end
+/// of what stands before it, so the first line from there on that begins with
+/// one is shown.
+fn tab(text: &str, start: usize, span: Span, message: &str) -> Problem {
+    let mut line = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let mut found = None;
+    for written in text[line..].split_inclusive('\n') {
+        let blanks = written.len() - written.trim_start_matches([' ', '\t']).len();
+        if let Some(tab) = written[..blanks].find('\t') {
+            found = Some(line + tab);
+            break;
+        }
+        line += written.len();
+    }
+    let (span, message) = match found {
+        Some(at) => (Span::new(at, at + 1), "a tab stands where only blanks may"),
+        None => (span, message),
+    };
+    Problem::new(Code::SyntaxError, span, message).with_hint("indent with blanks, never with tabs")
 }
 
 fn too_deep(span: Span) -> Problem {

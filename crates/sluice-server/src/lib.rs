@@ -10,6 +10,7 @@ pub mod limits;
 pub mod mcp;
 pub mod metrics;
 pub mod otel;
+pub mod pages;
 pub mod refused;
 pub mod serve;
 pub mod service;

@@ -122,6 +122,19 @@ pub(crate) fn gather(
     Ok((Some(documents), findings))
 }
 
+/// Checks a document by itself, with the workflows beside it at hand: a reference
+/// to one of them is right, and what else it refers to is judged by the registry.
+pub(crate) fn look(input: &Input, registry: Registry) -> (Checked, Registry) {
+    let registry = registry.beside([]);
+    let checked = check(input, &registry);
+    if !refers(&checked) {
+        return (checked, registry);
+    }
+    let beside = list(input).into_iter().map(|one| (one.name, one.version));
+    let registry = registry.beside(beside);
+    (check(input, &registry), registry)
+}
+
 fn check(input: &Input, registry: &Registry) -> Checked {
     doc::check(&input.bytes, Format::of_file(&input.name), registry)
 }

@@ -36,8 +36,10 @@ use std::path::PathBuf;
 /// A governed, durable workflow engine for AI agents.
 #[derive(Debug, Parser)]
 #[command(name = "sluice", version, arg_required_else_help = true)]
-#[command(after_help = "Look a code up in docs/errors/CODE.md.\n\nExample:\n  \
-    sluice validate examples/vendor-review.lobsterx.yaml")]
+#[command(
+    after_help = "A server explains each error code at /api/docs/errors/CODE.\n\nExample:\n  \
+    sluice validate examples/vendor-review.lobsterx.yaml"
+)]
 pub(crate) struct Cli {
     /// Read settings from this file; by default `sluice.toml` here, then in the data directory
     #[arg(long, value_name = "FILE", global = true)]

@@ -8,6 +8,7 @@ use sluice_core::code::Severity;
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::span::Span;
 use sluice_core::visible;
+use sluice_server::pages;
 use sluice_server::refused::Refused;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -37,12 +38,16 @@ pub(crate) fn diagnostic(file: &str, text: &str, problem: &Diagnostic) -> String
         group = group.element(snippet.annotation(mark));
         gutter = problem.line.to_string().len();
     }
+    // Without a hint of its own a problem is told with what its page says to do.
     let help = match &problem.hint {
-        Some(hint) => visible::brief(hint),
-        None => Cow::Owned(format!("docs/errors/{}.md says what to do", problem.code)),
+        Some(hint) => Some(visible::brief(hint)),
+        None => pages::remedy(problem.code.as_str()).map(Cow::Owned),
     };
+    if let Some(help) = help {
+        group = group.element(Level::HELP.message(help));
+    }
     let place = format!("{}:{}:{}", visible::line(place_name(file)), problem.line, problem.column);
-    placed(&render(group.element(Level::HELP.message(help))), gutter, &place)
+    placed(&render(group), gutter, &place)
 }
 
 /// Adds the place under the title. The renderer would count the column in what

@@ -9,6 +9,7 @@ mod check;
 mod known;
 mod library;
 mod step;
+mod unexpanded;
 pub(crate) mod written;
 
 use crate::code::Code;

@@ -5,6 +5,7 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Problem, Problems};
+use crate::doc::foreign;
 use crate::doc::schema::Defs;
 use crate::limits::{COPIED_BYTES_MAX, SUGGESTIONS_COMPARED_MAX};
 use crate::node::{Entry, Kind, Node};
@@ -250,8 +251,11 @@ impl<'n, 'p> Reader<'n, 'p> {
             "<<" => "merge keys are not supported".to_owned(),
             key => format!("unknown field `{}`", crate::yaml::shorten(key)),
         };
-        let problem = Problem::new(Code::UnknownField, entry.key_span, message)
-            .with_suggestion(self.suggest(&entry.key, known.iter().copied()));
+        let problem = Problem::new(Code::UnknownField, entry.key_span, message);
+        let problem = match foreign::advice(&entry.key, known) {
+            Some(advice) => problem.with_hint(advice),
+            None => problem.with_suggestion(self.suggest(&entry.key, known.iter().copied())),
+        };
         self.within(Part::Key(&entry.key), |cx| cx.add(problem));
     }
 

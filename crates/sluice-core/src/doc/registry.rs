@@ -30,6 +30,8 @@ pub struct Registry {
     pub(crate) lenses: Option<BTreeMap<String, LensDoc>>,
     /// Teams by name.
     pub(crate) teams: Option<BTreeMap<String, TeamDoc>>,
+    /// Versions of the workflows whose documents lie beside the one that is checked.
+    beside: BTreeMap<String, BTreeSet<u64>>,
 }
 
 /// Fields that steps take over, and those of them that steps cannot loosen.
@@ -75,6 +77,29 @@ impl Registry {
         let versions = self.workflows.get_or_insert_default().entry(name.into()).or_default();
         versions.extend(version);
         self
+    }
+
+    /// The same registry with the workflows whose documents lie beside the one
+    /// that is checked, in place of those beside another one.
+    ///
+    /// Unlike [`Registry::with_workflow`] this says nothing of other names: those
+    /// stay unknown or not at hand, as they were.
+    #[must_use]
+    pub fn beside(
+        mut self,
+        workflows: impl IntoIterator<Item = (String, Option<u64>)>,
+    ) -> Registry {
+        self.beside.clear();
+        for (name, version) in workflows {
+            self.beside.entry(name).or_default().extend(version);
+        }
+        self
+    }
+
+    /// Whether a document of that name and version lies beside the one that is checked.
+    pub(crate) fn has_beside(&self, name: &str, version: Option<u64>) -> bool {
+        let versions = self.beside.get(name);
+        versions.is_some_and(|known| version.is_none_or(|version| known.contains(&version)))
     }
 
     /// The same registry with the rows of a store beside it. What the registry
@@ -132,6 +157,7 @@ impl Registry {
                 .map(|table| table.into_map(versions).into_iter().collect()),
             lenses: document.lenses.map(|table| table.into_map(|lens| lens).into_iter().collect()),
             teams: document.teams.map(|table| table.into_map(|row| row.0).into_iter().collect()),
+            beside: BTreeMap::new(),
         })
     }
 }

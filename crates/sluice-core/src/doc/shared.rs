@@ -174,6 +174,9 @@ pub(crate) fn check_workflow_ref(
         }
     };
     names::kebab(name, written.span, cx);
+    if registry.has_beside(name, version) {
+        return;
+    }
     let Some(workflows) = &registry.workflows else {
         let message = format!("workflow `{name}` cannot be checked: no registry is at hand");
         return cx.add(Problem::new(Code::UnresolvedReference, written.span, message));

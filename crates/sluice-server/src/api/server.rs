@@ -5,6 +5,7 @@ use super::openapi;
 use super::problem::{FORBIDDEN, STOPPING, STORE_UNAVAILABLE};
 use super::route::{Answers, Incoming, Need, Route};
 use crate::auth::permission::Permission;
+use crate::pages;
 use crate::refused::{Done, Refused};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -122,18 +123,11 @@ async fn metrics(ask: Ask) -> Done<Response> {
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, plain)], text).into_response())
 }
 
-/// The pages of codes.
-#[derive(rust_embed::Embed)]
-#[folder = "../../docs/errors"]
-struct Pages;
-
 async fn error_page(incoming: Incoming) -> Response {
     let code = incoming.path.first().map(|(_, code)| code.as_str()).unwrap_or_default();
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-    let page = Pages::get(&format!("{code}.md")).filter(|_| code.bytes().all(plain));
-    let Some(page) = page else { return super::gate::nowhere(&incoming.app, &[]) };
+    let Some(page) = pages::page(code) else { return super::gate::nowhere(&incoming.app, &[]) };
     let text = (header::CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"));
-    (StatusCode::OK, [text], page.data.into_owned()).into_response()
+    (StatusCode::OK, [text], page.into_owned()).into_response()
 }
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;\

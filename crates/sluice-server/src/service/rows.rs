@@ -2,6 +2,7 @@
 
 use super::Service;
 use super::registry::{self, Asked, Mode, Outcome, now_ms};
+use crate::pages;
 use crate::refused::{Done, ROW_UNREADABLE, Refused};
 use serde_json::{Map, Value, json};
 use sluice_core::doc::setup::{self, Setup, section};
@@ -58,7 +59,7 @@ pub fn read(kind: Kind, name: &str, body: &Map<String, Value>) -> Result<Vec<Row
         format!("{field}{colon}{}{hint}", one.message)
     });
     let message = format!("this is no {} `{}`", kind.as_str(), visible::brief(name));
-    let remedy = format!("docs/errors/{code}.md says what to do");
+    let remedy = pages::remedy(code).unwrap_or_default();
     Err(Refused::new(code, message, remedy).with_notes(notes.collect()))
 }
 

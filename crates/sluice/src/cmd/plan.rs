@@ -8,12 +8,12 @@ mod text;
 
 use super::{registry, tell_people, tell_unreadable};
 use crate::Exit;
+use crate::beside;
 use crate::cli::{self, Reader, Shape};
 use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
 use serde::Serialize;
-use sluice_core::doc::{self, Format};
 use sluice_core::plan::Plan;
 
 pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
@@ -29,7 +29,7 @@ pub(super) fn run(args: &cli::Plan, out: &mut Out) -> anyhow::Result<Exit> {
             return Ok(Exit::Refused);
         }
     };
-    let checked = doc::check(&input.bytes, Format::of_file(&input.name), &registry);
+    let (checked, _) = beside::look(&input, registry);
     let Some(plan) = checked.plan else {
         match reader {
             Reader::Person => tell_people(&input, &checked.diagnostics, out)?,

@@ -2,30 +2,39 @@
 
 use super::{count, registry, tell_people, tell_unreadable};
 use crate::Exit;
+use crate::beside;
 use crate::cli::{Reader, Validate};
 use crate::draw;
 use crate::input;
 use crate::out::{Layout, Out};
 use crate::problem::Report;
-use sluice_core::doc::{self, Checked, Format, Registry};
+use sluice_core::doc::{Checked, Registry};
 use sluice_core::visible;
 use std::ffi::OsStr;
 
 pub(super) fn run(args: &Validate, out: &mut Out) -> anyhow::Result<Exit> {
     let reader = args.json.reader();
-    let Some(registry) = registry(&args.registry, reader, out)? else {
+    let Some(mut registry) = registry(&args.registry, reader, out)? else {
         return Ok(Exit::Refused);
     };
     let mut exit = Exit::Done;
     for name in &args.files {
-        if one(name, &registry, reader, out)? != Exit::Done {
+        let found;
+        (found, registry) = one(name, registry, reader, out)?;
+        if found != Exit::Done {
             exit = Exit::Refused;
         }
     }
     Ok(exit)
 }
 
-fn one(name: &OsStr, registry: &Registry, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
+/// Checks one document, and hands the registry on to the next.
+fn one(
+    name: &OsStr,
+    registry: Registry,
+    reader: Reader,
+    out: &mut Out,
+) -> anyhow::Result<(Exit, Registry)> {
     let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
@@ -34,10 +43,10 @@ fn one(name: &OsStr, registry: &Registry, reader: Reader, out: &mut Out) -> anyh
                 let name = visible::line(draw::place_name(&unreadable.name));
                 out.print(&format!("{name}: 1 error, 0 warnings\n"))?;
             }
-            return Ok(Exit::Refused);
+            return Ok((Exit::Refused, registry));
         }
     };
-    let checked = doc::check(&input.bytes, Format::of_file(&input.name), registry);
+    let (checked, registry) = beside::look(&input, registry);
     match reader {
         Reader::Person => {
             tell_people(&input, &checked.diagnostics, out)?;
@@ -48,7 +57,7 @@ fn one(name: &OsStr, registry: &Registry, reader: Reader, out: &mut Out) -> anyh
             out.json(Layout::Line, &Report::new(&input.name, &checked.diagnostics))?;
         }
     }
-    Ok(if checked.is_ok() { Exit::Done } else { Exit::Refused })
+    Ok((if checked.is_ok() { Exit::Done } else { Exit::Refused }, registry))
 }
 
 fn summary(checked: &Checked) -> String {

@@ -101,7 +101,7 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
              = note: phase: `prod` is not a phase of an agent (use one of: poc, staging, production, sunset)
              = note: trust_level: 0 is not a whole number from 1 to 10
              = note: colour: unknown field `colour`
-             = help: docs/errors/bad_value.md says what to do
+             = help: write a value that the message allows
             exit 2
         "#]],
     );
@@ -113,7 +113,7 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
         error[unknown_field]: this is no agent `scribe`
          |
          = note: phase_since_ms: unknown field `phase_since_ms` (did you mean `phase`?)
-         = help: docs/errors/unknown_field.md says what to do
+         = help: correct the spelling, or remove the field. Notes for people belong in comments or `description`
         exit 2
     "#]],
     );
@@ -137,7 +137,7 @@ fn what_is_set_is_read_by_the_rules_of_a_file() {
         error[bad_name]: this is no agent `a b`
          |
          = note: `a b` is not an id (write `a_b`)
-         = help: docs/errors/bad_name.md says what to do
+         = help: rename it, and every reference to it
         exit 2
     "#]],
     );
@@ -294,7 +294,7 @@ fn roles_and_prices_are_rows_like_any_other() {
         error[missing_field]: this is no price `general`
          |
          = note: `output_cents_per_mtok` is missing
-         = help: docs/errors/missing_field.md says what to do
+         = help: add the field that the message names
         exit 2
     "#]],
     );

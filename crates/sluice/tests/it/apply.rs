@@ -140,7 +140,7 @@ deployments:
         2 |  scribe: {trust_level: 11, trust: 3}
           |  ^^ agents.scribe.trust_level
           |
-          = help: docs/errors/bad_value.md says what to do
+          = help: write a value that the message allows
 
         error[unknown_field]: unknown field `trust`
          --> config.yaml:2:29
@@ -164,7 +164,7 @@ deployments:
         3 |  reader: {gateway: nowhere}
           |  ^^^^^^^ agents.reader.gateway
           |
-          = help: docs/errors/unknown_row.md says what to do
+          = help: correct the name, or add the row that is meant. A setup and what is registered already are looked at together. A document can also write its team out
 
         error[unknown_row]: there is no agent `scrib`
          --> config.yaml:5:40
@@ -264,7 +264,7 @@ fn what_others_need_cannot_be_pruned() {
             1 | agents: {scribe: {gateway: desk}}
               |  ^^^^ agents.scribe.gateway
               |
-              = help: docs/errors/unknown_row.md says what to do
+              = help: correct the name, or add the row that is meant. A setup and what is registered already are looked at together. A document can also write its team out
             exit 2
         "#]],
     );

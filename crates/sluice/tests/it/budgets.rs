@@ -52,7 +52,7 @@ fn a_budget_that_makes_no_sense_is_refused() {
          |
          = note: `period` is missing
          = note: amount_cents: an amount of money cannot be negative
-         = help: docs/errors/missing_field.md says what to do
+         = help: add the field that the message names
         exit 2
     "#]],
     );

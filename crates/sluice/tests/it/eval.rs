@@ -96,7 +96,7 @@ fn values_come_from_a_file_in_json_or_yaml() {
         1 | letter contains 'all' or item.id == 3
           |        ^^^^^^^^
           |
-          = help: docs/errors/bad_expression.md says what to do
+          = help: correct it at the column named. The guide's page on expressions has the grammar; `sluice eval` lets you try one
         exit 2
     "#]],
     );
@@ -124,7 +124,7 @@ fn an_expression_that_cannot_be_read_is_drawn() {
         1 | größe.x >= and 2
           |            ^^^
           |
-          = help: docs/errors/bad_expression.md says what to do
+          = help: correct it at the column named. The guide's page on expressions has the grammar; `sluice eval` lets you try one
         exit 2
     "#]],
     );
@@ -188,7 +188,7 @@ fn values_that_cannot_be_read_are_drawn() {
         1 | [1, 2]
           | ^
           |
-          = help: docs/errors/wrong_type.md says what to do
+          = help: write a value of the type named. In YAML, quotes make text of anything
         exit 2
     "#]],
     );
@@ -203,7 +203,7 @@ fn values_that_cannot_be_read_are_drawn() {
         1 | {"steps":
           | ^
           |
-          = help: docs/errors/syntax_error.md says what to do
+          = help: look at the line named, and at the one before it: an open bracket or quote is often noticed only later. In YAML, indent with blanks, never with tabs
         exit 2
     "#]],
     );

@@ -87,7 +87,7 @@ fn warnings_do_not_hide_a_plan() {
         2 | roles: {writer: {}}
           |         ^^^^^^ roles
           |
-          = help: docs/errors/unused_role.md says what to do
+          = help: use the role, or remove it
         stdout:
         a (lobsterx, plan 0fb673e843d6)
         1 step in 1 wave, 0 dependencies, at most 64 at once

@@ -153,7 +153,7 @@ schedules:
         4 |  both: {workflow: hello, cron: '0 1 * * *', every: 1h}
           |  ^^ schedules.both.every
           |
-          = help: docs/errors/conflicting_fields.md says what to do
+          = help: keep the field that says what you mean. A `retry` map goes together with `halt` or `skip`: those apply once the attempts are spent
 
         error[missing_field]: `cron` or `every` is missing
          --> bad.yaml:5:9
@@ -161,7 +161,7 @@ schedules:
         5 |  none: {workflow: hello}
           |  ^ schedules.none
           |
-          = help: docs/errors/missing_field.md says what to do
+          = help: add the field that the message names
 
         error[bad_value]: there is no such day in any year
          --> bad.yaml:6:34
@@ -169,7 +169,7 @@ schedules:
         6 |  never: {workflow: hello, cron: '0 0 30 2 *'}
           |  ^^^^^^^^^^^^ schedules.never.cron
           |
-          = help: docs/errors/bad_value.md says what to do
+          = help: write a value that the message allows
 
         error[bad_duration]: `1ms` is more often than every 1s
          --> bad.yaml:7:35
@@ -177,7 +177,7 @@ schedules:
         7 |  quick: {workflow: hello, every: 1ms}
           |  ^^^ schedules.quick.every
           |
-          = help: docs/errors/bad_duration.md says what to do
+          = help: write the number and the unit together, without a blank
 
         error[bad_value]: `tomorrow` is no date
          --> bad.yaml:8:50

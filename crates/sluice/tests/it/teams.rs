@@ -268,7 +268,7 @@ fn what_makes_no_team_is_refused() {
         error[missing_field]: this is no team `night`
          |
          = note: `members` is missing
-         = help: docs/errors/missing_field.md says what to do
+         = help: add the field that the message names
         exit 2
     "#]],
     );
@@ -282,7 +282,7 @@ fn what_makes_no_team_is_refused() {
          |
          = note: members[1]: the member `a` is declared twice
          = note: members[1].lanes: unknown field `lanes` (did you mean `lane`?)
-         = help: docs/errors/duplicate_name.md says what to do
+         = help: remove or rename one of the two
         exit 2
     "#]],
     );
@@ -294,7 +294,7 @@ fn what_makes_no_team_is_refused() {
         error[bad_name]: this is no team `bad name`
          |
          = note: `bad name` is not an id (write `bad_name`)
-         = help: docs/errors/bad_name.md says what to do
+         = help: rename it, and every reference to it
         exit 2
     "#]],
     );

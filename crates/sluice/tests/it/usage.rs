@@ -61,7 +61,7 @@ fn help_names_every_command() {
           -h, --help           Print help
           -V, --version        Print version
 
-        Look a code up in docs/errors/CODE.md.
+        A server explains each error code at /api/docs/errors/CODE.
 
         Example:
           sluice validate examples/vendor-review.lobsterx.yaml

@@ -34,7 +34,7 @@ fn six_mistakes_are_six_errors_each_in_its_place() {
         2 | roles: {writer: {}}
           |         ^^^^^^ roles
           |
-          = help: docs/errors/unused_role.md says what to do
+          = help: use the role, or remove it
 
         error[unknown_field]: unknown field `on_falure`
          --> six.lobsterx.yaml:7:5
@@ -66,7 +66,7 @@ fn six_mistakes_are_six_errors_each_in_its_place() {
         13 |   - id: report
            |         ^^^^^^ steps[2].id
            |
-           = help: docs/errors/duplicate_step_id.md says what to do
+           = help: rename one of them, and check which one each reference means
 
         error[unknown_role]: the role `reader` is not declared
           --> six.lobsterx.yaml:14:11
@@ -82,7 +82,7 @@ fn six_mistakes_are_six_errors_each_in_its_place() {
         16 |     condition: gather_data.outputs.n >
            |                                       ^ steps[2].condition
            |
-           = help: docs/errors/bad_expression.md says what to do
+           = help: correct it at the column named. The guide's page on expressions has the grammar; `sluice eval` lets you try one
         stdout:
         six.lobsterx.yaml: 6 errors, 1 warning
         exit 2
@@ -178,7 +178,15 @@ fn columns_are_characters_and_marks_are_columns_of_the_screen() {
         3 |   - {id: a, command: "größer 東京 🦀", foo: 1}
           |                                        ^^^ steps[0].foo
           |
-          = help: docs/errors/unknown_field.md says what to do
+          = help: correct the spelling, or remove the field. Notes for people belong in comments or `description`
+
+        warning[undeclared_output]: step `a` declares no output `y`
+         --> a.lobsterx.yaml:4:29
+          |
+        4 |   - {id: b, command: "«x» ${a.outputs.y} é", condition: "a.outputs.é =="}
+          |                             ^^^^^^^^^^^ steps[1].command
+          |
+          = help: declare it under `outputs`; the text of `a` is `a.stdout`
 
         error[bad_expression]: expected a value, found the end
          --> a.lobsterx.yaml:4:72
@@ -186,9 +194,9 @@ fn columns_are_characters_and_marks_are_columns_of_the_screen() {
         4 |   - {id: b, command: "«x» ${a.outputs.y} é", condition: "a.outputs.é =="}
           |                                                                        ^ steps[1].condition
           |
-          = help: docs/errors/bad_expression.md says what to do
+          = help: correct it at the column named. The guide's page on expressions has the grammar; `sluice eval` lets you try one
         stdout:
-        a.lobsterx.yaml: 2 errors, 0 warnings
+        a.lobsterx.yaml: 2 errors, 1 warning
         exit 2
     "#]].assert_eq(&session.run(&["validate", "a.lobsterx.yaml"]));
 }
@@ -213,7 +221,7 @@ fn what_a_terminal_would_obey_is_made_visible() {
         5 |     "\e[31mred\u202e": y # �desrever
           |     ^^^^^^^^^^^^^^^^^ steps[0].␛[31mred�
           |
-          = help: docs/errors/unknown_field.md says what to do
+          = help: correct the spelling, or remove the field. Notes for people belong in comments or `description`
 
         error[unknown_step]: there is no step `b␛]0;title␇␍␊`
          --> ␛[2Jx�.lobsterx.yaml:6:18
@@ -221,7 +229,7 @@ fn what_a_terminal_would_obey_is_made_visible() {
         6 |     depends_on: ["b\e]0;title\a\r\n"]
           |                  ^^^^^^^^^^^^^^^^^^^ steps[0].depends_on[0]
           |
-          = help: docs/errors/unknown_step.md says what to do
+          = help: correct the id, or add the step
         stdout:
         ␛[2Jx�.lobsterx.yaml: 2 errors, 0 warnings
         exit 2
@@ -251,7 +259,7 @@ fn a_long_line_is_shown_through_a_window() {
         1 | …,{"id":"s1","command":"x","bad":1},{"id":"s2","command":"x","bad":1},{"id":"s3","command":"x","bad":1},{"id":"s4","command":"x","bad":1},{"id":"s5","command":"x…
           |                                                              ^^^^^ steps[2].bad
           |
-          = help: docs/errors/unknown_field.md says what to do"#]].assert_eq(&third.join("\n"));
+          = help: correct the spelling, or remove the field. Notes for people belong in comments or `description`"#]].assert_eq(&third.join("\n"));
     assert!(told.contains("more_problems"), "{told}");
 }
 
@@ -270,7 +278,7 @@ fn a_registry_resolves_references_or_is_refused_itself() {
         3 |   - {id: a, workflow_ref: child@3}
           |                           ^^^^^^^ steps[0].workflow_ref
           |
-          = help: docs/errors/unresolved_reference.md says what to do
+          = help: hand the registry over with `--registry FILE`, or write the step out in the document
         stdout:
         a.lobsterx.yaml: ok, 1 step in 1 wave, 1 warning
         exit 0
@@ -284,7 +292,7 @@ fn a_registry_resolves_references_or_is_refused_itself() {
         3 |   - {id: a, workflow_ref: child@3}
           |                           ^^^^^^^ steps[0].workflow_ref
           |
-          = help: docs/errors/unknown_workflow.md says what to do
+          = help: correct the name or the version, or store the other workflow first
         stdout:
         a.lobsterx.yaml: 1 error, 0 warnings
         exit 2
@@ -298,7 +306,7 @@ fn a_registry_resolves_references_or_is_refused_itself() {
         1 | workflows: {child: [one]}
           |                     ^^^ workflows.child[0]
           |
-          = help: docs/errors/wrong_type.md says what to do
+          = help: write a value of the type named. In YAML, quotes make text of anything
 
         error[unknown_field]: unknown field `libary`
          --> bad.yaml:2:1
@@ -337,4 +345,89 @@ fn colours_are_for_terminals_and_for_those_who_insist() {
     };
     assert!(coloured("CLICOLOR_FORCE", "1"));
     assert!(!coloured("NO_COLOR", "1"));
+}
+
+#[test]
+fn a_sub_workflow_beside_the_file_is_found_as_run_finds_it() {
+    let child = "name: child\nversion: 2\nsteps: [{id: a, agent: mock, command: go}]\n";
+    let parent = |reference: &str| {
+        format!("name: parent\nsteps: [{{id: sub, workflow_ref: {reference}}}]\n")
+    };
+    let session = Session::new()
+        .file("child.lobsterx.yaml", child)
+        .file("any.lobsterx.yaml", parent("child"))
+        .file("two.lobsterx.yaml", parent("child@2"))
+        .file("three.lobsterx.yaml", parent("child@3"))
+        .file("registry.yaml", "workflows: {other: [1]}\n");
+    let files = ["any.lobsterx.yaml", "two.lobsterx.yaml", "three.lobsterx.yaml"];
+    expect![[r#"
+        stderr:
+        warning[unresolved_reference]: workflow `child` cannot be checked: no registry is at hand
+         --> three.lobsterx.yaml:2:33
+          |
+        2 | steps: [{id: sub, workflow_ref: child@3}]
+          |                                 ^^^^^^^ steps[0].workflow_ref
+          |
+          = help: hand the registry over with `--registry FILE`, or write the step out in the document
+        stdout:
+        any.lobsterx.yaml: ok, 1 step in 1 wave, 0 warnings
+        two.lobsterx.yaml: ok, 1 step in 1 wave, 0 warnings
+        three.lobsterx.yaml: ok, 1 step in 1 wave, 1 warning
+        exit 0
+    "#]].assert_eq(&session.run(&[&["validate"], &files[..]].concat()));
+    expect![[r#"
+        stderr:
+        error[unknown_workflow]: the registry has no workflow `child`
+         --> three.lobsterx.yaml:2:33
+          |
+        2 | steps: [{id: sub, workflow_ref: child@3}]
+          |                                 ^^^^^^^ steps[0].workflow_ref
+          |
+          = help: correct the name or the version, or store the other workflow first
+        stdout:
+        any.lobsterx.yaml: ok, 1 step in 1 wave, 0 warnings
+        two.lobsterx.yaml: ok, 1 step in 1 wave, 0 warnings
+        three.lobsterx.yaml: 1 error, 0 warnings
+        exit 2
+    "#]]
+    .assert_eq(&session.run(&[&["validate", "--registry", "registry.yaml"], &files[..]].concat()));
+    let planned = session.run(&["plan", "any.lobsterx.yaml"]);
+    assert!(!planned.contains("unresolved_reference"), "{planned}");
+}
+
+#[test]
+fn advice_is_printed_and_no_path_of_the_source_tree() {
+    let session = Session::new().file(
+        "odd.lobsterx.yaml",
+        "name: odd\nsteps:\n  - {id: a, command: 'x {{ args.y }}', retries: 3, colour: red}\n",
+    );
+    expect![[r#"
+        stderr:
+        warning[unexpanded_reference]: `{{ args.y }}` is not replaced by a value
+         --> odd.lobsterx.yaml:3:25
+          |
+        3 |   - {id: a, command: 'x {{ args.y }}', retries: 3, colour: red}
+          |                         ^^^^^^^^^^^^ steps[0].command
+          |
+          = help: write `${args.y}`
+
+        error[unknown_field]: unknown field `retries`
+         --> odd.lobsterx.yaml:3:40
+          |
+        3 |   - {id: a, command: 'x {{ args.y }}', retries: 3, colour: red}
+          |                                        ^^^^^^^ steps[0].retries
+          |
+          = help: write `retry: {attempts: 3}`, the first attempt counted
+
+        error[unknown_field]: unknown field `colour`
+         --> odd.lobsterx.yaml:3:52
+          |
+        3 |   - {id: a, command: 'x {{ args.y }}', retries: 3, colour: red}
+          |                                                    ^^^^^^ steps[0].colour
+          |
+          = help: correct the spelling, or remove the field. Notes for people belong in comments or `description`
+        stdout:
+        odd.lobsterx.yaml: 2 errors, 1 warning
+        exit 2
+    "#]].assert_eq(&session.run(&["validate", "odd.lobsterx.yaml"]));
 }

@@ -114,7 +114,7 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         error[bad_value]: this is no webhook `pager`
          |
          = note: secret: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here (put it into a variable or a file that only the server can read)
-         = help: docs/errors/bad_value.md says what to do
+         = help: write a value that the message allows
         exit 2
     "#]],
     );
@@ -126,7 +126,7 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         error[bad_value]: this is no webhook `pager`
          |
          = note: events[0]: there is no event `run.faild` (did you mean `run.failed`?)
-         = help: docs/errors/bad_value.md says what to do
+         = help: write a value that the message allows
         exit 2
     "#]],
     );

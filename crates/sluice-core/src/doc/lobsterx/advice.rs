@@ -1,12 +1,17 @@
 //! Warnings about what is allowed but seldom meant.
 
-use super::step::Draft;
+use super::known::Known;
+use super::step::{Draft, located};
 use super::written::Document;
 use crate::code::Code;
 use crate::diagnostic::Problem;
 use crate::doc::read::{Part, Reader};
 use crate::doc::team::TeamField;
+use crate::expr::Denial;
+use crate::path::{Reference, Segment};
 use crate::plan::graph::Graph;
+use crate::plan::policy::{OnFailure, OnParentFailure};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// Warns of declared roles that no step uses.
@@ -59,4 +64,77 @@ pub(super) fn unprotected_steps<'n>(drafts: &[Draft<'n>], graph: &Graph, cx: &mu
             above = dominators[on];
         }
     }
+}
+
+/// Warns of steps that are meant for a rejected approval and never run: a
+/// rejection fails its step, and what depends on that alone fails or is skipped
+/// before its condition is looked at.
+pub(super) fn rejected_branches<'n>(
+    drafts: &[Draft<'n>],
+    known: &Known<'_>,
+    graph: &Graph,
+    cx: &mut Reader<'n, '_>,
+) {
+    let dominators = OnceCell::new();
+    for (at, draft) in drafts.iter().enumerate() {
+        let Some(condition) = &draft.doc.condition else { continue };
+        for (reference, denial) in condition.value.denials() {
+            let Some(asker) = asker(reference, drafts, known) else { continue };
+            let skipped =
+                || all_skipped(at, asker, dominators.get_or_init(|| graph.immediate_dominators()));
+            let Some((message, hint)) = unreached(&drafts[at], &drafts[asker], denial, skipped)
+            else {
+                continue;
+            };
+            let node = draft.field("condition");
+            let span = located(node, condition.span, reference.span, cx);
+            let problem = Problem::new(Code::UnreachableRejection, span, message).with_hint(hint);
+            let parts = [Part::Key("steps"), Part::Index(draft.index), Part::Key("condition")];
+            cx.deeper(&parts, |cx| cx.add(problem));
+        }
+    }
+}
+
+/// The step whose approval a path reads: `id.approved`.
+fn asker(reference: &Reference, drafts: &[Draft<'_>], known: &Known<'_>) -> Option<usize> {
+    let path = &reference.path;
+    let at = *known.steps.get(path.head())? as usize;
+    let rest = match path.rest() {
+        [Segment::Key(word), rest @ ..] if word == "outputs" => rest,
+        rest => rest,
+    };
+    let approved = matches!(rest, [Segment::Key(word)] if word == "approved");
+    (approved && drafts[at].asks()).then_some(at)
+}
+
+/// Why a step does not run when the approval of `asker` is rejected, and what
+/// would let it; nothing if it runs. `skipped` says whether it is skipped with `asker`.
+fn unreached(
+    draft: &Draft<'_>,
+    asker: &Draft<'_>,
+    denial: Denial,
+    skipped: impl FnOnce() -> bool,
+) -> Option<(String, String)> {
+    let (step, asks) = (draft.id(), asker.id());
+    if denial == Denial::False {
+        let message = format!("`{asks}.approved` is true or null, never false");
+        return Some((message, format!("write `not ${asks}.approved`")));
+    }
+    let on_failure = asker.doc.on_failure.as_ref().map(|policy| policy.value);
+    let also = format!("let `{step}` also depend on a step that is done by then");
+    if on_failure == Some(OnFailure::Skip) {
+        let message = format!("`{step}` is skipped with `{asks}` when that is rejected");
+        return skipped().then_some((message, also));
+    }
+    let substitutes = draft.doc.on_parent_failure == Some(OnParentFailure::SubstituteDefault);
+    let message = format!("`{step}` does not run when `{asks}` is rejected: that fails the run");
+    let hint = format!("set `on_failure: skip` on `{asks}`, and {also}");
+    (!substitutes).then_some((message, hint))
+}
+
+/// Whether everything that the step depends on is skipped when `asker` is: skips
+/// cascade where every way from a root leads through it.
+fn all_skipped(at: usize, asker: usize, dominators: &[Option<u32>]) -> bool {
+    let above = |on: &usize| dominators[*on].map(|on| on as usize);
+    std::iter::successors(above(&at), above).any(|on| on == asker)
 }

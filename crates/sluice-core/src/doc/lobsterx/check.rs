@@ -3,6 +3,7 @@
 use super::advice;
 use super::known::Known;
 use super::step::{Draft, located};
+use super::unexpanded;
 use super::written::{Document, ItemsDoc};
 use crate::code::Code;
 use crate::diagnostic::Problem;
@@ -33,16 +34,18 @@ pub(super) fn check<'n>(
         cx.deeper(&[Part::Key("steps"), Part::Index(draft.index)], |cx| {
             let mut check = Check { at, draft, drafts, known: &known, edges: &mut edges, cx };
             check.references();
+            check.unexpanded();
             check.names(registry);
         });
     }
     advice::unused_roles(document, drafts, cx);
-    check_outputs(root, document, &known, cx);
+    check_outputs(root, document, drafts, &known, cx);
     let ids: Vec<(&str, Span)> = drafts.iter().map(|draft| (draft.id(), draft.span())).collect();
     let names: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
     match Graph::new(&names, &edges) {
         Ok(graph) => {
             advice::unprotected_steps(drafts, &graph, cx);
+            advice::rejected_branches(drafts, &known, &graph, cx);
             Some(graph)
         }
         Err(cycles) => {
@@ -295,9 +298,7 @@ impl<'n> Check<'_, 'n, '_> {
             _ => match self.known.steps.get(head).copied() {
                 Some(at) => {
                     self.depend(at);
-                    if place != Place::Template {
-                        self.declared(at, output_of(path), reference.span, whole, node);
-                    }
+                    self.declared(at, output_of(path), reference.span, whole, node);
                 }
                 None if self.known.is_value(path) => {}
                 None => {
@@ -346,13 +347,32 @@ impl<'n> Check<'_, 'n, '_> {
     ) {
         let Some(Segment::Key(field)) = field else { return };
         let step = &self.drafts[at as usize];
-        if !self.known.may_have(at, step, field) {
-            let span = located(node, whole, part, self.cx);
-            let message = format!("step `{}` declares no output `{field}`", step.id());
-            let outputs = step.doc.outputs.iter().flat_map(Table::names);
-            let likely = self.cx.suggest(field, outputs);
-            let problem = Problem::new(Code::UndeclaredOutput, span, message);
-            self.cx.add(problem.with_suggestion(likely));
+        let span = || located(node, whole, part, self.cx);
+        // Its own criteria are about the answer of one instance.
+        let problem = if at == self.at {
+            let missing = !self.known.may_answer(at, step, field);
+            missing.then(|| unanswered(step, field, span(), self.cx))
+        } else {
+            let missing = !self.known.may_have(at, step, field);
+            missing.then(|| undeclared(step, field, span(), self.cx))
+        };
+        if let Some(problem) = problem {
+            self.cx.add(problem);
+        }
+    }
+
+    /// Warns of what looks like a reference and stays in the command as it is.
+    fn unexpanded(&mut self) {
+        let Some(command) = &self.draft.doc.command else { return };
+        let node = self.draft.field("command");
+        for one in unexpanded::find(command.value.source(), self.draft, self.known) {
+            let written = crate::yaml::shorten(&command.value.source()[one.range.clone()]);
+            let message = format!("`{written}` is not replaced by a value");
+            let part = Span::new(one.range.start, one.range.end);
+            let span = located(node, command.span, part, self.cx);
+            let problem = Problem::new(Code::UnexpandedReference, span, message)
+                .with_hint(format!("write `{}`", one.reference));
+            self.at(&[Part::Key("command")], |check| check.cx.add(problem));
         }
     }
 
@@ -402,6 +422,30 @@ impl<'n> Check<'_, 'n, '_> {
     }
 }
 
+/// An output that a step does not have, with what was probably meant.
+fn undeclared(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) -> Problem {
+    let problem = unanswered(step, field, span, cx);
+    let (id, outputs) = (step.id(), &step.doc.outputs);
+    if step.doc.for_each.is_some() {
+        let declared = outputs.iter().flat_map(Table::names).any(|name| name == field);
+        let below = if declared { format!(".{field}") } else { String::new() };
+        return problem.with_hint(format!("write `{id}.items`, or `{id}.items[0]{below}`"));
+    }
+    if step.doc.command.is_some() && outputs.is_none() {
+        let hint = format!("declare it under `outputs`; the text of `{id}` is `{id}.stdout`");
+        return problem.with_hint(hint);
+    }
+    problem
+}
+
+/// An output that a step's answer does not have.
+fn unanswered(step: &Draft<'_>, field: &str, span: Span, cx: &Reader<'_, '_>) -> Problem {
+    let shown = crate::yaml::shorten(field);
+    let message = format!("step `{}` declares no output `{shown}`", step.id());
+    let likely = cx.suggest(field, step.doc.outputs.iter().flat_map(Table::names));
+    Problem::new(Code::UndeclaredOutput, span, message).with_suggestion(likely)
+}
+
 /// The output that a path below a step names: `id.field` or `id.outputs.field`.
 fn output_of(path: &Path) -> Option<&Segment> {
     match path.rest() {
@@ -414,6 +458,7 @@ fn output_of(path: &Path) -> Option<&Segment> {
 fn check_outputs<'n>(
     root: &'n Node<'n>,
     document: &Document,
+    drafts: &[Draft<'_>],
     known: &Known<'_>,
     cx: &mut Reader<'n, '_>,
 ) {
@@ -423,23 +468,32 @@ fn check_outputs<'n>(
         for reference in output.value.references() {
             let path = &reference.path;
             let head = path.head();
-            let (message, likely) = match path.rest().first() {
-                Some(Segment::Key(arg)) if head == "args" => {
+            let span = located(node, output.span, reference.span, cx);
+            let unknown = |message, likely| {
+                Problem::new(Code::UnknownVariable, span, message).with_suggestion(likely)
+            };
+            let problem = match (path.rest().first(), known.steps.get(head)) {
+                (Some(Segment::Key(arg)), _) if head == "args" => {
                     if known.args.contains(arg.as_str()) {
                         continue;
                     }
                     let likely = cx.suggest(arg, known.args.iter().copied());
-                    (format!("there is no argument `{}`", crate::yaml::shorten(arg)), likely)
+                    unknown(format!("there is no argument `{}`", crate::yaml::shorten(arg)), likely)
                 }
-                _ if known.steps.contains_key(head) || known.is_value(path) => continue,
+                (_, Some(at)) => {
+                    let Some(Segment::Key(field)) = output_of(path) else { continue };
+                    let step = &drafts[*at as usize];
+                    if known.may_have(*at, step, field) {
+                        continue;
+                    }
+                    undeclared(step, field, span, cx)
+                }
+                _ if known.is_value(path) => continue,
                 _ => {
                     let message = format!("nothing sets `{}`", crate::yaml::shorten(head));
-                    (message, known.suggestion(head, cx))
+                    unknown(message, known.suggestion(head, cx))
                 }
             };
-            let span = located(node, output.span, reference.span, cx);
-            let problem =
-                Problem::new(Code::UnknownVariable, span, message).with_suggestion(likely);
             let parts = [Part::Key("outputs"), Part::Name(name.value.as_str().into())];
             cx.deeper(&parts, |cx| cx.add(problem));
         }

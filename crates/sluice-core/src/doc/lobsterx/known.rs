@@ -65,8 +65,24 @@ impl<'a> Known<'a> {
         self.open
     }
 
-    /// Whether a step may have an output of that name.
+    /// Whether a step may have an output of that name, as others read it.
     pub(super) fn may_have(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
+        let doc = &step.doc;
+        if doc.for_each.is_none() {
+            return self.may_answer(at, step, field);
+        }
+        // Of many instances there are only the items and, where those are texts,
+        // all of them in one.
+        match field {
+            "items" | "json" | "length" | "_skipped" => true,
+            "stdout" if step.unresolved.is_some() => true,
+            "stdout" => doc.outputs.is_none() && doc.workflow_ref.is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether a step, or each of its instances, may answer an output of that name.
+    pub(super) fn may_answer(&self, at: u32, step: &Draft<'_>, field: &str) -> bool {
         let doc = &step.doc;
         // A child's outputs and an absent library's are not known here.
         if doc.workflow_ref.is_some() || step.unresolved.is_some() {
@@ -75,7 +91,6 @@ impl<'a> Known<'a> {
         match field {
             "stdout" | "json" | "length" | "_skipped" => true,
             "approved" | "by" | "at" | "comment" if step.asks() => true,
-            "items" if doc.for_each.is_some() => true,
             name => self.outputs.contains(&(at, name)),
         }
     }

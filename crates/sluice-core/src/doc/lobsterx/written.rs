@@ -203,7 +203,12 @@ impl Read for ApprovalDoc {
             Kind::Text(word) if word == "required" => Some(ApprovalDoc(ApprovalMap::default())),
             Kind::Map(_) => ApprovalMap::read(node, cx).map(ApprovalDoc),
             _ => {
-                cx.wrong_type(node, "`required` or a map");
+                let hint = match node.kind {
+                    Kind::Bool(false) => "leave `approval` out",
+                    _ => "write `approval: required`",
+                };
+                let message = format!("expected `required` or a map, found {}", node.describe());
+                cx.add(Problem::new(Code::WrongType, node.span, message).with_hint(hint));
                 None
             }
         }

@@ -309,9 +309,9 @@ fn approvals() {
             approval: {expires_in: later} => 5:28 bad_duration steps[0].approval.expires_in: `later` is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
             approval: {sumary: x} => 5:16 unknown_field steps[0].approval.sumary: unknown field `sumary` (did you mean `summary`?)
             approval: {summary: '${'} => 5:26 bad_template steps[0].approval.summary: unclosed `${` (write `$${` for a literal `${`)
-            approval: true => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a boolean
-            approval: optional => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a string
-            approval: [ada] => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a list
+            approval: true => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a boolean (write `approval: required`)
+            approval: optional => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a string (write `approval: required`)
+            approval: [ada] => 5:15 wrong_type steps[0].approval: expected `required` or a map, found a list (write `approval: required`)
         "#]],
     );
 }

@@ -108,7 +108,7 @@ fn names_of_a_template() {
         expect![[r#"
             ${mine} ${mine.deep} => ok | steps.1.depends_on = ["gather_data"]
             ${risk} ${who} ${args.who} => ok | steps.1.depends_on = ["gather_data"]
-            ${gather_data.outputs.nope} => ok | steps.1.depends_on = ["gather_data"]
+            ${gather_data.outputs.nope} => ~6:17 undeclared_output steps[1].command: step `gather_data` declares no output `nope` | ok | steps.1.depends_on = ["gather_data"]
             $${nobody} => ok | steps.1.depends_on = ["gather_data"]
             ${nobody} => ~6:17 unknown_variable steps[1].command: nothing sets `nobody` | ok | steps.1.depends_on = ["gather_data"]
             ${rsk} => ~6:17 unknown_variable steps[1].command: nothing sets `rsk` (did you mean `risk`?) | ok | steps.1.depends_on = ["gather_data"]
@@ -119,7 +119,7 @@ fn names_of_a_template() {
             ${} => 6:15 bad_template steps[1].command: expected a path in `${…}`, found `}` (write `$${` for a literal `${`)
             ${a b} ${c d} => 6:15 bad_template steps[1].command: `${a b}` is not a reference: expected `}` after the path, found `b` (write `$${` for a literal `${`) | 6:22 bad_template steps[1].command: `${c d}` is not a reference: expected `}` after the path, found `d` (write `$${` for a literal `${`)
             $nobody {nobody} => ok | steps.1.depends_on = ["gather_data"]
-            ${use_it.outputs.x} => 5:9 cycle_detected steps[1]: the dependencies form a cycle: use_it -> use_it (each step in the list waits for the next one; remove one of the dependencies)
+            ${use_it.outputs.x} => 5:9 cycle_detected steps[1]: the dependencies form a cycle: use_it -> use_it (each step in the list waits for the next one; remove one of the dependencies) | ~6:17 undeclared_output steps[1].command: step `use_it` declares no output `x`
         "#]],
     );
 }

@@ -400,7 +400,7 @@ fn a_command_that_cannot_be_read_is_not_missing_too() {
         ],
         expect![[r#"
             command: '${' => 2:29 bad_template steps[0].command: unclosed `${` (write `$${` for a literal `${`)
-            approval: yes_please => 2:29 wrong_type steps[0].approval: expected `required` or a map, found a string
+            approval: yes_please => 2:29 wrong_type steps[0].approval: expected `required` or a map, found a string (write `approval: required`)
             workflow_ref: 5 => 2:33 wrong_type steps[0].workflow_ref: expected a string, found a number (quote it if it is meant as text)
             library_step: [x] => 2:33 wrong_type steps[0].library_step: expected a string, found a list
             command: '  ' => 2:14 missing_command steps[0]: step `one` has no command (add `command`, or `approval`, `workflow_ref` or `library_step`)
@@ -411,5 +411,57 @@ fn a_command_that_cannot_be_read_is_not_missing_too() {
     Script::lobsterx("{name: tiny, defaults: {command: 5}, steps: [{id: one}, {id: two}]}")
         .check(expect![[r#"
             1:34 wrong_type defaults.command: expected a string, found a number (quote it if it is meant as text)
+        "#]]);
+}
+
+#[test]
+fn fields_of_other_products_are_refused_with_what_they_are_called_here() {
+    super::check_each(
+        "
+        name: tiny
+        steps:
+          - {id: one, command: go, @}
+        ",
+        &[],
+        &[
+            "retries: 3",
+            "max_retries: 3",
+            "maxRetries: 3",
+            "if: x",
+            "when: x",
+            "needs: [a]",
+            "prompt: x",
+            "run: x",
+            "type: agent",
+            "name: x",
+            "temperature: 1",
+            "approval: true",
+            "approval: false",
+            "approval: yes",
+            "approval: [ada]",
+        ],
+        expect![[r#"
+            retries: 3 => 3:28 unknown_field steps[0].retries: unknown field `retries` (write `retry: {attempts: 3}`, the first attempt counted)
+            max_retries: 3 => 3:28 unknown_field steps[0].max_retries: unknown field `max_retries` (write `retry: {attempts: 3}`, the first attempt counted)
+            maxRetries: 3 => 3:28 unknown_field steps[0].maxRetries: unknown field `maxRetries` (write `retry: {attempts: 3}`, the first attempt counted)
+            if: x => 3:28 unknown_field steps[0].if: unknown field `if` (write `condition: EXPRESSION`; the step is skipped unless it holds)
+            when: x => 3:28 unknown_field steps[0].when: unknown field `when` (write `condition: EXPRESSION`; the step is skipped unless it holds)
+            needs: [a] => 3:28 unknown_field steps[0].needs: unknown field `needs` (did you mean `depends_on`?)
+            prompt: x => 3:28 unknown_field steps[0].prompt: unknown field `prompt` (did you mean `command`?)
+            run: x => 3:28 unknown_field steps[0].run: unknown field `run` (write `command`, with `agent: shell` if a shell runs it)
+            type: agent => 3:28 unknown_field steps[0].type: unknown field `type` (a step has no type: `command`, `approval`, `workflow_ref` or `library_step` says what it does, and `agent` who does it)
+            name: x => 3:28 unknown_field steps[0].name: unknown field `name` (did you mean `id`?)
+            temperature: 1 => 3:28 unknown_field steps[0].temperature: unknown field `temperature`
+            approval: true => 3:38 wrong_type steps[0].approval: expected `required` or a map, found a boolean (write `approval: required`)
+            approval: false => 3:38 wrong_type steps[0].approval: expected `required` or a map, found a boolean (leave `approval` out)
+            approval: yes => 3:38 wrong_type steps[0].approval: expected `required` or a map, found a string (write `approval: required`)
+            approval: [ada] => 3:38 wrong_type steps[0].approval: expected `required` or a map, found a list (write `approval: required`)
+        "#]],
+    );
+    Script::lobsterx("{name: tiny, on: push, inputs: {}, jobs: [], steps: [{id: a, command: x}]}")
+        .check(expect![[r#"
+            1:14 unknown_field on: unknown field `on` (a document does not say when it is run: `sluice schedules` and `sluice hooks` do)
+            1:24 unknown_field inputs: unknown field `inputs` (did you mean `args`?)
+            1:36 unknown_field jobs: unknown field `jobs` (did you mean `steps`?)
         "#]]);
 }

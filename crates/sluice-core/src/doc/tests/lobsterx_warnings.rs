@@ -102,10 +102,10 @@ fn outputs_that_a_condition_may_read() {
             ask.aproved => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `ask` declares no output `aproved` | ok
             many.items => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
             many.outputs.items[0].n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            many.n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            many.itms => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `itms` | ok
+            many.n => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `n` (write `many.items`, or `many.items[0].n`) | ok
+            many.itms => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `many` declares no output `itms` (write `many.items`, or `many.items[0]`) | ok
             child.anything => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
-            bare.x => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `bare` declares no output `x` | ok
+            bare.x => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `bare` declares no output `x` (declare it under `outputs`; the text of `bare` is `bare.stdout`) | ok
             plain.outputs["risk"] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ok
             plain.outputs["a b"] => ~6:31 unresolved_reference steps[3].workflow_ref: workflow `other` cannot be checked: no registry is at hand | ~8:41 undeclared_output steps[5].condition: step `plain` declares no output `a b` | ok
         "#]],
@@ -153,21 +153,6 @@ fn outputs_that_a_success_criterion_may_read() {
             plain.outputs.score => ok
         "#]],
     );
-}
-
-#[test]
-fn a_template_may_read_what_a_step_does_not_declare() {
-    Script::lobsterx(
-        "
-        name: tiny
-        steps:
-          - {id: one, command: go}
-          - {id: two, command: '${one.outputs.anything}'}
-        ",
-    )
-    .check(expect![[r#"
-        ok
-    "#]]);
 }
 
 #[test]
@@ -387,4 +372,159 @@ steps: [{id: a, agent: mock, command: x}]
     let told = Script::lobsterx(document).transcript();
     assert!(told.contains("no step uses the role `reader`"), "{told}");
     assert!(!told.contains("no step uses the role `writer`"), "{told}");
+}
+
+#[test]
+fn outputs_that_a_template_may_read() {
+    check_each(
+        "
+        name: tiny
+        steps:
+          - {id: plain, command: go, outputs: {risk: string}}
+          - {id: bare, command: go}
+          - {id: ask, approval: required}
+          - {id: many, command: go, for_each: [a], outputs: {n: integer}, success_criteria: [outputs.n > 1, many.n > 1]}
+          - {id: texts, command: go, for_each: [a]}
+          - {id: last, command: 'read ${@}'}
+        outputs: {it: '${@}'}
+        ",
+        &[],
+        &[
+            "plain.risk",
+            "plain.outputs.rsk",
+            "plain.stdout",
+            "bare.output",
+            "bare.stdout",
+            "ask.approved",
+            "ask.outcome",
+            "many.items[0].n",
+            "many.n",
+            "many.stdout",
+            "texts.items[0].text",
+            "texts.stdout",
+            "texts.text",
+        ],
+        expect![[r#"
+            plain.risk => ok
+            plain.outputs.rsk => ~8:33 undeclared_output steps[5].command: step `plain` declares no output `rsk` (did you mean `risk`?) | ~9:18 undeclared_output outputs.it: step `plain` declares no output `rsk` (did you mean `risk`?) | ok
+            plain.stdout => ok
+            bare.output => ~8:33 undeclared_output steps[5].command: step `bare` declares no output `output` (declare it under `outputs`; the text of `bare` is `bare.stdout`) | ~9:18 undeclared_output outputs.it: step `bare` declares no output `output` (declare it under `outputs`; the text of `bare` is `bare.stdout`) | ok
+            bare.stdout => ok
+            ask.approved => ok
+            ask.outcome => ~8:33 undeclared_output steps[5].command: step `ask` declares no output `outcome` | ~9:18 undeclared_output outputs.it: step `ask` declares no output `outcome` | ok
+            many.items[0].n => ok
+            many.n => ~8:33 undeclared_output steps[5].command: step `many` declares no output `n` (write `many.items`, or `many.items[0].n`) | ~9:18 undeclared_output outputs.it: step `many` declares no output `n` (write `many.items`, or `many.items[0].n`) | ok
+            many.stdout => ~8:33 undeclared_output steps[5].command: step `many` declares no output `stdout` (write `many.items`, or `many.items[0]`) | ~9:18 undeclared_output outputs.it: step `many` declares no output `stdout` (write `many.items`, or `many.items[0]`) | ok
+            texts.items[0].text => ok
+            texts.stdout => ok
+            texts.text => ~8:33 undeclared_output steps[5].command: step `texts` declares no output `text` (write `texts.items`, or `texts.items[0]`) | ~9:18 undeclared_output outputs.it: step `texts` declares no output `text` (write `texts.items`, or `texts.items[0]`) | ok
+        "#]],
+    );
+}
+
+#[test]
+fn text_that_looks_like_a_reference() {
+    check_each(
+        "
+        name: tiny
+        args: {who: string}
+        steps:
+          - {id: before, command: go}
+          - {id: each, agent: shell, for_each: [a], depends_on: [before], command: '@'}
+        ",
+        &[],
+        &[
+            "echo {{ args.who }} {{who}} {{ steps.before.stdout }} {{ inputs.who }}",
+            "docker ps --format \"{{.Names}}\" {{ json . }} {{ unknown }} {{ args.who",
+            "echo $item ${item} \\$item $${item} \"$item.name\" $items",
+            "for item in a b; do echo $item; done",
+            "item=1; echo $item",
+            "echo $index $args.who $args.whom $before.stdout $before $PATH",
+        ],
+        expect![[r#"
+            echo {{ args.who }} {{who}} {{ steps.before.stdout }} {{ inputs.who }} => ~5:82 unexpanded_reference steps[1].command: `{{ args.who }}` is not replaced by a value (write `${args.who}`) | ~5:97 unexpanded_reference steps[1].command: `{{who}}` is not replaced by a value (write `${who}`) | ~5:105 unexpanded_reference steps[1].command: `{{ steps.before.stdout }}` is not replaced by a value (write `${before.stdout}`) | ~5:131 unexpanded_reference steps[1].command: `{{ inputs.who }}` is not replaced by a value (write `${args.who}`) | ok
+            docker ps --format "{{.Names}}" {{ json . }} {{ unknown }} {{ args.who => ok
+            echo $item ${item} \$item $${item} "$item.name" $items => ~5:82 unexpanded_reference steps[1].command: `$item` is not replaced by a value (write `${item}`) | ~5:113 unexpanded_reference steps[1].command: `$item.name` is not replaced by a value (write `${item.name}`) | ok
+            for item in a b; do echo $item; done => ok
+            item=1; echo $item => ok
+            echo $index $args.who $args.whom $before.stdout $before $PATH => ~5:82 unexpanded_reference steps[1].command: `$index` is not replaced by a value (write `${index}`) | ~5:89 unexpanded_reference steps[1].command: `$args.who` is not replaced by a value (write `${args.who}`) | ~5:110 unexpanded_reference steps[1].command: `$before.stdout` is not replaced by a value (write `${before.stdout}`) | ok
+        "#]],
+    );
+    Script::lobsterx(
+        "
+        name: tiny
+        steps:
+          - {id: one, command: 'the price is $item and {{ item }}'}
+          - {id: two, agent: shell, command: 'echo $item', env: {item: x}, for_each: [a]}
+        ",
+    )
+    .check(expect![[r#"
+        ~3:48 unexpanded_reference steps[0].command: `{{ item }}` is not replaced by a value (write `${item}`)
+        ok
+    "#]]);
+}
+
+#[test]
+fn a_branch_for_a_rejection_that_never_runs() {
+    let branches = [
+        "condition: not $ask.approved",
+        "condition: '!ask.outputs.approved and args.go'",
+        "condition: ask.approved != true",
+        "condition: ask.approved == false",
+        "condition: not $ask.approved, depends_on: [draft]",
+        "condition: ask.approved == false, depends_on: [draft]",
+        "condition: not $ask.approved, depends_on: [between]",
+        "condition: not $ask.approved, on_parent_failure: substitute_default",
+        "condition: not $ask.approved or args.go",
+        "condition: not ($ask.approved and args.go)",
+        "condition: $ask.approved",
+        "condition: not $draft.risky",
+    ];
+    let document = "
+        name: tiny
+        args: {go: boolean}
+        steps:
+          - {id: draft, command: go, outputs: {risky: boolean}}
+          - {id: ask, approval: required, depends_on: [draft], on_failure: POLICY}
+          - {id: between, command: go, depends_on: [ask]}
+          - {id: branch, command: go, @}
+        ";
+    check_each(
+        &document.replace("POLICY", "skip"),
+        &[],
+        &branches,
+        expect![[r#"
+        condition: not $ask.approved => ~7:46 unreachable_rejection steps[3].condition: `branch` is skipped with `ask` when that is rejected (let `branch` also depend on a step that is done by then) | ok
+        condition: '!ask.outputs.approved and args.go' => ~7:44 unreachable_rejection steps[3].condition: `branch` is skipped with `ask` when that is rejected (let `branch` also depend on a step that is done by then) | ok
+        condition: ask.approved != true => ~7:42 unreachable_rejection steps[3].condition: `branch` is skipped with `ask` when that is rejected (let `branch` also depend on a step that is done by then) | ok
+        condition: ask.approved == false => ~7:42 unreachable_rejection steps[3].condition: `ask.approved` is true or null, never false (write `not $ask.approved`) | ok
+        condition: not $ask.approved, depends_on: [draft] => ok
+        condition: ask.approved == false, depends_on: [draft] => ~7:42 unreachable_rejection steps[3].condition: `ask.approved` is true or null, never false (write `not $ask.approved`) | ok
+        condition: not $ask.approved, depends_on: [between] => ~7:46 unreachable_rejection steps[3].condition: `branch` is skipped with `ask` when that is rejected (let `branch` also depend on a step that is done by then) | ok
+        condition: not $ask.approved, on_parent_failure: substitute_default => ~7:46 unreachable_rejection steps[3].condition: `branch` is skipped with `ask` when that is rejected (let `branch` also depend on a step that is done by then) | ok
+        condition: not $ask.approved or args.go => ok
+        condition: not ($ask.approved and args.go) => ok
+        condition: $ask.approved => ok
+        condition: not $draft.risky => ok
+    "#]],
+    );
+    check_each(
+        &document.replace("POLICY", "halt"),
+        &[],
+        &branches,
+        expect![[r#"
+        condition: not $ask.approved => ~7:46 unreachable_rejection steps[3].condition: `branch` does not run when `ask` is rejected: that fails the run (set `on_failure: skip` on `ask`, and let `branch` also depend on a step that is done by then) | ok
+        condition: '!ask.outputs.approved and args.go' => ~7:44 unreachable_rejection steps[3].condition: `branch` does not run when `ask` is rejected: that fails the run (set `on_failure: skip` on `ask`, and let `branch` also depend on a step that is done by then) | ok
+        condition: ask.approved != true => ~7:42 unreachable_rejection steps[3].condition: `branch` does not run when `ask` is rejected: that fails the run (set `on_failure: skip` on `ask`, and let `branch` also depend on a step that is done by then) | ok
+        condition: ask.approved == false => ~7:42 unreachable_rejection steps[3].condition: `ask.approved` is true or null, never false (write `not $ask.approved`) | ok
+        condition: not $ask.approved, depends_on: [draft] => ~7:46 unreachable_rejection steps[3].condition: `branch` does not run when `ask` is rejected: that fails the run (set `on_failure: skip` on `ask`, and let `branch` also depend on a step that is done by then) | ok
+        condition: ask.approved == false, depends_on: [draft] => ~7:42 unreachable_rejection steps[3].condition: `ask.approved` is true or null, never false (write `not $ask.approved`) | ok
+        condition: not $ask.approved, depends_on: [between] => ~7:46 unreachable_rejection steps[3].condition: `branch` does not run when `ask` is rejected: that fails the run (set `on_failure: skip` on `ask`, and let `branch` also depend on a step that is done by then) | ok
+        condition: not $ask.approved, on_parent_failure: substitute_default => ok
+        condition: not $ask.approved or args.go => ok
+        condition: not ($ask.approved and args.go) => ok
+        condition: $ask.approved => ok
+        condition: not $draft.risky => ok
+    "#]],
+    );
 }

@@ -93,7 +93,7 @@ fn what_is_wrong_is_told_where_it_stands() {
             3:29 bad_duration library.one.timeout: `soon` is not a duration (write a number and one of ms, s, m, h, d, as in `90s`; a number alone is seconds)
             3:42 wrong_type library.one.tools: expected a list, found a string
             4:8 wrong_type library.two: expected a map, found a string
-            5:23 unknown_field library.three.timeoutMs: unknown field `timeoutMs` (did you mean `timeout`?)
+            5:23 unknown_field library.three.timeoutMs: unknown field `timeoutMs` (write `timeout: 90s`)
             6:20 bad_template library.four.command: unclosed `${` (write `$${` for a literal `${`)
             6:43 bad_value library.four.retry.attempts: 0 is not a whole number from 1 to 100
             8:6 wrong_type workflows.a: expected a list, found a number

@@ -41,6 +41,30 @@ fn a_syntax_error_has_a_path_as_far_as_is_known() {
 }
 
 #[test]
+fn a_tab_is_shown_where_it_stands() {
+    for text in [
+        "name: a\nsteps:\n  - id: one\n\tcommand: go\n",
+        "name: a\nsteps:\n\t- id: one\n",
+        "name: a\nsteps:\n  - id: one\n  \t command: go\n",
+    ] {
+        let told = transcript(text);
+        let line = 1 + text[..text.find('\t').unwrap()].matches('\n').count();
+        let expected = "a tab stands where only blanks may (indent with blanks, never with tabs)";
+        assert!(
+            told.contains(&format!("\n{line}:")) && told.contains(expected),
+            "{text:?}: {told}"
+        );
+    }
+    // Inside a text a tab is a tab.
+    check(
+        "a: |\n  one\n  \ttwo\nb: \"x\ty\"\n",
+        expect![[r#"
+            {"a":"one\n\ttwo\n","b":"x\ty"}
+        "#]],
+    );
+}
+
+#[test]
 fn lines_and_columns_are_those_of_an_editor() {
     // After letters of two, three and four bytes.
     check(
