@@ -19,6 +19,7 @@ pub(crate) use there::follow as follow_there;
 
 use ask::Prompt;
 use family::Family;
+use line::Lines;
 use screen::Screen;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::Clock as _;
@@ -101,6 +102,7 @@ pub(crate) async fn follow(follow: Follow<'_>, out: &mut Out) -> anyhow::Result<
 struct Live<'a> {
     follow: Follow<'a>,
     reader: Reader,
+    lines: Lines,
     screen: Option<Screen>,
     prompt: Option<Prompt>,
     interrupts: Option<Signal>,
@@ -125,6 +127,7 @@ impl<'a> Live<'a> {
         let reader = follow.local.engine.reader(follow.run, follow.after).await;
         Ok(Live {
             reader: reader.map_err(refused::load)?,
+            lines: Lines::default(),
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
             interrupts: if works { Some(signal(SignalKind::interrupt())?) } else { None },
@@ -216,8 +219,8 @@ impl<'a> Live<'a> {
                     match &*seen {
                         Seen::Event(event) if view.events => out.json_text(&event.json)?,
                         Seen::Event(event) => {
-                            if let Some(line) = line::of(&event.kind, &event.json) {
-                                out.note(&line)?;
+                            if let Some(lines) = self.lines.of(&event.kind, &event.json) {
+                                out.note(&lines)?;
                             }
                         }
                         Seen::Elided { first, last } if view.events => {

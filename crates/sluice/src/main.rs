@@ -27,6 +27,7 @@ mod reach;
 mod refused;
 mod registry;
 mod table;
+mod values;
 
 use cli::Command;
 use client::Problem;

@@ -11,7 +11,7 @@ use sluice_core::choice;
 use sluice_core::money::Money;
 use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::{Projection, Time};
-use sluice_core::run::status::{RunStatus, StepStatus};
+use sluice_core::run::status::{RunStatus, StepStatus, Waiting};
 
 /// A run.
 #[derive(Debug, Clone, Deserialize)]
@@ -49,6 +49,8 @@ pub(crate) struct Node {
     pub(crate) node_id: String,
     #[serde(deserialize_with = "word")]
     pub(crate) status: StepStatus,
+    #[serde(deserialize_with = "some_word")]
+    pub(crate) waiting_reason: Option<Waiting>,
     pub(crate) unblock_hint: Option<String>,
     pub(crate) attempts: u32,
     pub(crate) error_code: Option<String>,
@@ -74,6 +76,11 @@ impl Picture {
 impl Node {
     pub(crate) fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Whether a gate said no, and the step waits until it says yes.
+    pub(crate) fn is_at_gate(&self) -> bool {
+        self.status == StepStatus::Queued && self.waiting_reason == Some(Waiting::Gate)
     }
 }
 
@@ -111,6 +118,7 @@ impl From<&NodeResult<'_>> for Node {
         Node {
             node_id: node.node_id.clone().into_owned(),
             status: node.status,
+            waiting_reason: node.waiting_reason,
             unblock_hint: node.unblock_hint.clone(),
             attempts: node.attempts,
             error_code: node.error_code.map(str::to_owned),
@@ -129,6 +137,14 @@ impl From<&NodeResult<'_>> for Node {
 fn word<'de, T: choice::Choice, D: serde::Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
     choice::find(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no status")))
+}
+
+fn some_word<'de, T: choice::Choice, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    // A newer server may know more words.
+    Ok(text.as_deref().and_then(choice::find))
 }
 
 fn moment<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {

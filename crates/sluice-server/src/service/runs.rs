@@ -96,11 +96,17 @@ pub async fn show(service: &Service, row: &RunRow) -> Done<Value> {
     Ok(shown)
 }
 
-/// The steps that nothing depends on: what they say is what a run without
-/// outputs comes to.
-fn last_steps(run: &Run) -> Vec<&str> {
+/// The steps whose texts stand for the result of a run whose document names no
+/// outputs: nothing depends on them, and they declare no outputs of their own,
+/// which would be in the result already.
+pub fn last_steps(run: &Run) -> Vec<&str> {
     let plan = &run.definition.plan;
-    let last = |(at, _): &(usize, _)| plan.graph.dependents(*at).is_empty();
+    if !plan.outputs.is_empty() {
+        return Vec::new();
+    }
+    let last = |(at, step): &(usize, &Step)| {
+        plan.graph.dependents(*at).is_empty() && step.outputs.is_empty()
+    };
     plan.steps.iter().enumerate().filter(last).map(|(_, step)| step.id.as_str()).collect()
 }
 

@@ -11,9 +11,19 @@ pub(crate) enum Runs {
     /// List runs, newest first
     #[command(after_help = "Example:\n  sluice runs list --status paused --status running")]
     List(List),
-    /// Show a run: its steps, questions and checkpoints
-    #[command(after_help = "Example:\n  sluice runs show run_0198c7d2")]
+    /// Show a run: its steps, questions and checkpoints; or one of its steps
+    #[command(
+        after_help = "With STEP: its inputs, prompt, answer, outputs, attempts, logs and cost.\n\n\
+        Example:\n  sluice runs show run_0198c7d2\n  sluice runs show run_0198c7d2 write_offer"
+    )]
     Show(Show),
+    /// Print the lines that a run's steps logged
+    #[command(
+        after_help = "A shell step logs what it writes to standard error; calls of tools are logged \
+        too. `sluice runs show RUN STEP` shows what a step answered.\n\nExample:\n  \
+        sluice runs logs run_0198c7d2 --follow\n  sluice runs logs run_0198c7d2 build"
+    )]
+    Logs(Logs),
     /// Follow a run until it ends, whoever works on it
     #[command(after_help = "Exit code: as of `sluice run`, by how the run ended.\n\nExample:\n  \
         sluice runs watch run_0198c7d2 --events")]
@@ -92,6 +102,25 @@ pub(crate) struct List {
 pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) run: Named,
+    /// Show only this step, with everything about it; `STEP[0]` names an instance of `for_each`
+    #[arg(value_name = "STEP")]
+    pub(crate) step: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    pub(crate) run: Named,
+    /// Print only the lines of this step and its instances
+    #[arg(value_name = "STEP")]
+    pub(crate) step: Option<String>,
+    /// Print new lines as they come, until the run ends
+    #[arg(long)]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]

@@ -8,12 +8,14 @@ mod erase;
 mod export;
 mod failure;
 mod list;
+mod logs;
 mod pause;
 mod provenance;
 pub(super) mod restart;
 mod retry;
 mod rewind;
 mod show;
+mod step;
 mod unpause;
 mod watch;
 
@@ -27,6 +29,7 @@ pub(super) async fn run(command: &Runs, out: &mut Out) -> anyhow::Result<Exit> {
     match command {
         Runs::List(args) => list::run(args, out).await,
         Runs::Show(args) => show::run(args, out).await,
+        Runs::Logs(args) => logs::run(args, out).await,
         Runs::Watch(args) => watch::run(args, out).await,
         Runs::Cancel(args) => cancel::run(args, out).await,
         Runs::Pause(args) => pause::run(args, out).await,

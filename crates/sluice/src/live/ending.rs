@@ -7,15 +7,16 @@ use crate::amount;
 use crate::local::Again;
 use crate::out::{Layout, Out, harmless};
 use crate::picture::Picture;
+use crate::values;
 use serde_json::Value;
 use sluice_core::journal::event::ApprovalSource;
 use sluice_core::port::Clock as _;
-use sluice_core::run::projection::node::NodeResult;
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
+use sluice_server::service::runs::last_steps;
 use std::fmt::Write as _;
 
 /// Most steps whose texts are shown in place of outputs.
@@ -70,7 +71,7 @@ impl Live<'_> {
             out.note(&summary(&picture(run)))?;
         } else {
             let shown = picture(run);
-            out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, || last_words(run))))?;
+            out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, &last_words(run))))?;
         }
         if run.status == RunStatus::Failed {
             let (id, Again { look, work }) = (run.id, &self.follow.again);
@@ -148,44 +149,25 @@ pub(super) fn summary(shown: &Picture) -> String {
     text
 }
 
-/// The run's result, a name a line. Where it has none, what its last steps said.
-pub(super) fn outputs(shown: &Picture, last: impl FnOnce() -> Vec<(String, Value)>) -> String {
+/// The run's result, a name a line, and what its last steps said, where the
+/// document does not say what the result is.
+pub(super) fn outputs(shown: &Picture, last: &[(String, Value)]) -> String {
     let named = match &shown.outputs {
         None => return String::new(),
-        Some(Value::Object(named)) if named.is_empty() => {
-            let last = last();
-            return last.iter().take(LAST_MAX).map(|(name, said)| output(name, said)).collect();
-        }
         Some(Value::Object(named)) => named,
         Some(value) => return format!("  {}\n", harmless(value.to_string())),
     };
-    named.iter().map(|(name, value)| output(name, value)).collect()
+    let result = named.iter().map(|(name, value)| values::named(name, value));
+    let said = last.iter().filter(|(name, _)| !named.contains_key(name)).take(LAST_MAX);
+    result.chain(said.map(|(name, said)| values::named(name, said))).collect()
 }
 
-fn output(name: &str, value: &Value) -> String {
-    let name = visible::brief(name);
-    match value {
-        Value::String(value) if value.trim_end().contains('\n') => {
-            let mut text = format!("  {name}:\n");
-            for line in value.trim_end().lines() {
-                text.push_str(format!("    {}", visible::line(line)).trim_end());
-                text.push('\n');
-            }
-            text
-        }
-        Value::String(value) => format!("  {name}: {}\n", visible::line(value.trim_end())),
-        value => format!("  {name}: {}\n", harmless(value.to_string())),
-    }
-}
-
-/// The texts of steps that nothing depends on.
+/// The texts of the steps that stand for the result.
 fn last_words(run: &Run) -> Vec<(String, Value)> {
-    let graph = &run.definition.plan.graph;
-    let last = |node: &&NodeResult<'_>| {
-        graph.position(&node.node_id).is_some_and(|at| graph.dependents(at).is_empty())
-    };
+    let last = last_steps(run);
     let shown = project(run);
-    let said = shown.node_results.iter().filter(last).filter_map(|node| {
+    let nodes = shown.node_results.iter().filter(|node| last.contains(&&*node.node_id));
+    let said = nodes.filter_map(|node| {
         Some((node.node_id.clone().into_owned(), node.output.as_deref()?.clone()))
     });
     said.take(LAST_MAX).collect()

@@ -1,16 +1,49 @@
-//! What happened to a step, in one line.
+//! What happened to a step, in a line; in more where a message has more.
 
 use crate::amount;
+use crate::values;
 use serde_json::Value;
 use sluice_core::money::Money;
 use sluice_core::visible;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// How wide the word before the step is.
 const WORD: usize = 11;
+/// Most lines of a message or an answer that are shown.
+const LINES_MAX: usize = 10;
 
-/// The line of an event, if it is one that people want to read.
-pub(super) fn of(kind: &str, json: &str) -> Option<String> {
+/// The events of one run as lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// What each step at a gate waits for: a gate is asked again and again, and
+    /// the same answer is told once.
+    waits: BTreeMap<String, String>,
+}
+
+impl Lines {
+    /// The lines of an event, if it is one that people want to read.
+    pub(super) fn of(&mut self, kind: &str, json: &str) -> Option<String> {
+        let told = of(kind, json)?;
+        if kind != "node.waiting" {
+            self.waits.remove(&told.step);
+        } else if self.waits.insert(told.step, told.text.clone()).as_ref() == Some(&told.text) {
+            return None;
+        }
+        Some(told.text)
+    }
+}
+
+/// What is told of an event.
+struct Told {
+    /// The step it is about; empty if it is about the run.
+    step: String,
+    text: String,
+}
+
+fn of(kind: &str, json: &str) -> Option<Told> {
     let word = match kind {
+        "node.waiting" => "waiting",
         "node.completed" => "completed",
         "node.failed" => "failed",
         "node.timed_out" => "timed out",
@@ -37,16 +70,54 @@ pub(super) fn of(kind: &str, json: &str) -> Option<String> {
             let delay = amount::time(payload["delayMs"].as_u64().unwrap_or(0));
             format!("attempt {} failed: {why}; again after {delay}", payload["attempt"])
         }
+        "waiting" => gate(payload)?,
         "held" => {
             let id = text("approvalId").unwrap_or_default();
-            format!("{id}: {}", text("summary").or(text("errorMessage")).unwrap_or_default())
+            let summary = text("summary").or(text("errorMessage")).unwrap_or_default();
+            // `approvals show` has the rest.
+            format!("{id}: {}", summary.lines().next().unwrap_or_default())
         }
         "answered" => answered(payload),
         "run" => status(payload)?,
         _ => String::new(),
     };
-    let step = text("nodeId").map(|id| format!("{}  ", visible::brief(id))).unwrap_or_default();
-    Some(format!("{word:WORD$}{step}{}", visible::brief(&about)).trim_end().to_owned())
+    let answer = values::answered(&payload["answer"]);
+    let step = text("nodeId").unwrap_or_default().to_owned();
+    let mut text = drawn(word, &step, &about);
+    if !answer.is_empty() {
+        let _ = write!(text, "\n{}", drawn("", "", &format!("answered: {answer}")));
+    }
+    Some(Told { step, text })
+}
+
+/// The word, the step and what there is to say: its first line behind them, the
+/// others below it.
+fn drawn(word: &str, step: &str, about: &str) -> String {
+    let mut text = format!("{word:WORD$}");
+    if !step.is_empty() {
+        let _ = write!(text, "{}  ", visible::brief(step));
+    }
+    let mut lines = about.trim_end().lines();
+    text.push_str(&visible::brief(lines.next().unwrap_or_default()));
+    let mut text = text.trim_end().to_owned();
+    for line in lines.by_ref().take(LINES_MAX - 1) {
+        let line = format!("\n{:WORD$}{}", "", visible::brief(line));
+        text.push_str(line.trim_end());
+    }
+    if lines.next().is_some() {
+        let _ = write!(text, "\n{:WORD$}…", "");
+    }
+    text
+}
+
+/// What a gate says no to, and what would end the wait. Other waits say so by
+/// what came before them.
+fn gate(payload: &Value) -> Option<String> {
+    let code = payload["code"].as_str()?;
+    Some(match payload["hint"].as_str() {
+        Some(hint) => format!("{code}: {hint}"),
+        None => code.to_owned(),
+    })
 }
 
 fn completed(payload: &Value) -> String {
@@ -85,4 +156,69 @@ fn status(payload: &Value) -> Option<String> {
         return None;
     }
     Some(format!("{status} ({})", reason.replace('_', " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(lines: &mut Lines, kind: &str, payload: &Value) -> Option<String> {
+        lines.of(kind, &json!({ "payload": payload }).to_string())
+    }
+
+    #[test]
+    fn a_wait_at_a_gate_is_told_once_until_something_happens() {
+        let lines = &mut Lines::default();
+        let gate =
+            |hint: &str| json!({"nodeId": "a", "waitingReason": "gate", "code": "x", "hint": hint});
+        let wait = |lines: &mut Lines, hint| told(lines, "node.waiting", &gate(hint));
+        assert_eq!(wait(lines, "do").as_deref(), Some("waiting    a  x: do"));
+        assert_eq!(wait(lines, "do"), None);
+        assert_eq!(wait(lines, "else").as_deref(), Some("waiting    a  x: else"));
+        let backoff = json!({"nodeId": "a", "waitingReason": "retry_backoff"});
+        assert_eq!(told(lines, "node.waiting", &backoff), None, "the retry was told");
+        let failed = json!({"nodeId": "a", "errorCode": "x", "errorMessage": "no"});
+        assert_eq!(told(lines, "node.failed", &failed).as_deref(), Some("failed     a  x: no"));
+        assert_eq!(wait(lines, "else").as_deref(), Some("waiting    a  x: else"));
+    }
+
+    #[test]
+    fn several_lines_are_shown_as_lines() {
+        let lines = &mut Lines::default();
+        let held = json!({"nodeId": "a", "approvalId": "apr_1", "summary": "Pay?\n\nIt is much."});
+        let held = told(lines, "approval.requested", &held);
+        assert_eq!(held.as_deref(), Some("held       a  apr_1: Pay?"));
+        let message = "exit status 1\nno such\u{1b} file";
+        let failed = json!({"nodeId": "a", "errorCode": "x", "errorMessage": message});
+        let failed = told(lines, "node.failed", &failed);
+        assert_eq!(
+            failed.as_deref(),
+            Some("failed     a  x: exit status 1\n           no such␛ file")
+        );
+        let long = json!({"nodeId": "a", "reason": "line\n".repeat(LINES_MAX + 1)});
+        let long = told(lines, "node.skipped", &long).unwrap();
+        assert_eq!(long.lines().count(), LINES_MAX + 1);
+        assert!(long.ends_with("line\n           …"), "{long}");
+    }
+
+    #[test]
+    fn what_a_failed_attempt_answered_is_told() {
+        let lines = &mut Lines::default();
+        let error = json!({"nodeId": "a", "errorCode": "x", "errorMessage": "n is required"});
+        let with = |answer: Value| {
+            let mut error = error.clone();
+            error["answer"] = answer;
+            error
+        };
+        let said = told(lines, "node.failed", &with(json!({"text": "I would\nsay 3.\n"})));
+        let expected =
+            "failed     a  x: n is required\n           answered: I would\n           say 3.";
+        assert_eq!(said.as_deref(), Some(expected));
+        let said = told(lines, "node.failed", &with(json!({"text": "", "outputs": {"m": 1}})));
+        let expected = "failed     a  x: n is required\n           answered: {\"m\":1}";
+        assert_eq!(said.as_deref(), Some(expected));
+        let said = told(lines, "node.failed", &with(json!({"outputs": {}})));
+        assert_eq!(said.as_deref(), Some("failed     a  x: n is required"));
+    }
 }

@@ -129,15 +129,16 @@ fn choose(nodes: &[Node], lines: usize) -> Vec<&Node> {
     order.sort_by_key(|at| {
         let node = &nodes[*at];
         let ended = node.completed_at.unwrap_or(0);
-        (urgency(node.status), std::cmp::Reverse(ended), *at)
+        (urgency(node), std::cmp::Reverse(ended), *at)
     });
     order.truncate(lines);
     order.sort_unstable();
     order.into_iter().map(|at| &nodes[at]).collect()
 }
 
-fn urgency(status: StepStatus) -> u8 {
-    match status {
+fn urgency(node: &Node) -> u8 {
+    match node.status {
+        StepStatus::Queued if node.is_at_gate() => 0,
         StepStatus::Running
         | StepStatus::Streaming
         | StepStatus::Retrying
@@ -151,7 +152,7 @@ fn urgency(status: StepStatus) -> u8 {
 }
 
 fn step(node: &Node, wide: usize, now_ms: u64) -> Row {
-    let (mark, style, word) = look(node.status, now_ms);
+    let (mark, style, word) = look(node, now_ms);
     let id = clip(&visible::line(&node.node_id), wide);
     let pad = wide.saturating_sub(id.width());
     let running_ms = || Some(now_ms.saturating_sub(node.started_at?));
@@ -177,18 +178,20 @@ fn remark(node: &Node) -> Option<String> {
         }
         StepStatus::Retrying => node.error_message.as_ref()?,
         StepStatus::Skipped => node.skip_reason.as_ref()?,
+        StepStatus::Queued => node.unblock_hint.as_ref()?,
         _ => return None,
     };
     Some(visible::brief(text).into_owned())
 }
 
-fn look(status: StepStatus, now_ms: u64) -> (char, Style, &'static str) {
+fn look(node: &Node, now_ms: u64) -> (char, Style, &'static str) {
     let spin = usize::try_from(now_ms / SPIN_MS).unwrap_or(0) % SPINNER.len();
     let colour = |colour: AnsiColor| colour.on_default();
     let dim = Style::new().dimmed();
-    match status {
+    match node.status {
         StepStatus::Pending => ('·', dim, "pending"),
         StepStatus::AwaitingDependency => ('·', dim, "waiting"),
+        StepStatus::Queued if node.is_at_gate() => ('!', colour(AnsiColor::Yellow), "waiting"),
         StepStatus::Queued => ('·', Style::new(), "queued"),
         StepStatus::AwaitingApproval => ('?', colour(AnsiColor::Yellow).bold(), "needs approval"),
         StepStatus::Running => (SPINNER[spin], colour(AnsiColor::Cyan), "running"),

@@ -1,7 +1,7 @@
 //! A run at a server, shown while it goes on.
 
 use super::ending::{self, outputs, summary};
-use super::line;
+use super::line::Lines;
 use super::screen::Screen;
 use crate::Exit;
 use crate::cli::run::View;
@@ -34,7 +34,14 @@ pub(crate) async fn follow(
     let on_terminal = stderr().is_terminal() && !environment::terminal_is_dumb();
     let drawn = on_terminal && !view.json && !view.events;
     let events = Follow::new(client, run, after);
-    let mut watch = Watch { client, run, events, view, screen: drawn.then(Screen::new) };
+    let mut watch = Watch {
+        client,
+        run,
+        events,
+        view,
+        lines: Lines::default(),
+        screen: drawn.then(Screen::new),
+    };
     let state = watch.until_ended(out).await?;
     watch.end(state, again, out).await
 }
@@ -44,6 +51,7 @@ struct Watch<'a> {
     run: &'a str,
     events: Follow,
     view: View,
+    lines: Lines,
     screen: Option<Screen>,
 }
 
@@ -74,8 +82,8 @@ impl Watch<'_> {
             match sent {
                 Sent::Event { json, .. } if self.view.events => out.json_text(one_line(&json)?)?,
                 Sent::Event { kind, json, .. } => {
-                    if let Some(line) = line::of(&kind, &json) {
-                        out.note(&line)?;
+                    if let Some(lines) = self.lines.of(&kind, &json) {
+                        out.note(&lines)?;
                     }
                 }
                 Sent::Elided(which) if self.view.events => {
@@ -129,12 +137,10 @@ impl Watch<'_> {
             out.note(&summary(&shown))?;
         } else {
             let last = match &shown.outputs {
-                Some(Value::Object(named)) if named.is_empty() => {
-                    self.last_words(&state.data).await?
-                }
-                _ => Vec::new(),
+                Some(_) => self.last_words(&state.data).await?,
+                None => Vec::new(),
             };
-            out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, || last)))?;
+            out.print(&format!("{}\n{}", summary(&shown), outputs(&shown, &last)))?;
         }
         if shown.status == sluice_core::run::status::RunStatus::Failed {
             let id = visible::brief(&shown.run_id);
@@ -145,7 +151,7 @@ impl Watch<'_> {
         Ok(ending::exit(shown.status))
     }
 
-    /// The texts of steps that nothing depends on.
+    /// The texts of the steps that stand for the result.
     async fn last_words(&self, state: &Value) -> anyhow::Result<Vec<(String, Value)>> {
         let detail = self.client.get(&["runs", self.run], &[]).await?.data;
         let last = detail["last_steps"].as_array().cloned().unwrap_or_default();

@@ -182,6 +182,7 @@ fn a_start_is_followed_to_its_end_and_shown_as_here() {
         completed in TIME, $0.001
           x: 1
           y: 2
+          three: the end
         exit 0
     "#]]
     .assert_eq(&server.told(&world, &["workflows", "start", "three", "--arg", "word=now"]));

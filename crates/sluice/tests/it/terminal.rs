@@ -63,6 +63,15 @@ impl Terminal {
         self.keyboard.write_all(format!("{answer}\n").as_bytes()).unwrap();
     }
 
+    /// Waits until this was shown.
+    fn until(&self, shown: &str) {
+        let began = Instant::now();
+        while !self.text().contains(shown) {
+            assert!(began.elapsed() < PATIENCE, "never shown `{shown}`: {}", self.text());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits for its end: everything that was shown, and the exit code.
     fn end(mut self) -> (String, Option<i32>) {
         let began = Instant::now();
@@ -189,4 +198,19 @@ fn a_terminal_that_can_only_print_gets_lines() {
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn a_step_at_a_gate_says_so_in_the_live_view() {
+    let document = "name: one\nsteps: [{id: a, command: go}]\n";
+    let world = World::new().file("one.lobsterx.yaml", document).file("mock.yaml", "a: {text: x}");
+    world.printed(&["gateways", "set", "house", "provider=mock", "default=true"]);
+    world.printed(&["gateways", "pause", "house"]);
+    let run = ["run", "one.lobsterx.yaml", "--mock", "mock.yaml"];
+    let terminal = Terminal::run(&world, &run, &[]);
+    terminal.until("a  waiting");
+    terminal.until("gateway_unreachable: resume gateway");
+    world.printed(&["gateways", "resume", "house"]);
+    let (text, code) = terminal.end();
+    assert_eq!(code, Some(0), "{text}");
 }

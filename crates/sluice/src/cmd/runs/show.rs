@@ -1,6 +1,6 @@
 //! `sluice runs show`.
 
-use super::failure;
+use super::{failure, step};
 use crate::Exit;
 use crate::amount;
 use crate::cli::Reader;
@@ -31,6 +31,9 @@ struct Shown {
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let desk = Desk::look(&args.data).await?;
+    if let Some(step) = &args.step {
+        return one_step(desk, args, step, out).await;
+    }
     let shown = match &desk {
         Desk::Here(local) => here(local, &args.run.id, args.json.reader()).await?,
         Desk::There(client) => there(client, &args.run.id, args.json.reader()).await?,
@@ -47,6 +50,19 @@ pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     out.print(&failure::draw(&value["failure_snapshot"]))?;
     out.print(&questions(&shown.questions))?;
     out.print(&marks(&shown.checkpoints))?;
+    Ok(Exit::Done)
+}
+
+async fn one_step(desk: Desk, args: &Show, name: &str, out: &mut Out) -> anyhow::Result<Exit> {
+    let shown = match &desk {
+        Desk::Here(local) => step::here(local, &args.run.id, name).await?,
+        Desk::There(client) => step::there(client, &args.run.id, name).await?,
+    };
+    desk.close().await;
+    match args.json.reader() {
+        Reader::Program => out.json(Layout::Line, &shown)?,
+        Reader::Person => out.print(&step::draw(&shown))?,
+    }
     Ok(Exit::Done)
 }
 

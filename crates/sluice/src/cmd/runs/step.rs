@@ -1,0 +1,182 @@
+//! `sluice runs show RUN STEP`: everything about one step.
+
+use crate::amount;
+use crate::client::Client;
+use crate::local::Local;
+use crate::table::Table;
+use crate::values::{answered, block, named};
+use serde_json::{Number, Value};
+use sluice_core::money::Money;
+use sluice_core::visible;
+use sluice_server::service::{course, runs};
+
+/// The step as programs see it.
+pub(super) async fn here(local: &Local, run: &str, step: &str) -> anyhow::Result<Value> {
+    let run = course::load(local, run).await?;
+    Ok(runs::step(local, &run, step).await?)
+}
+
+/// The same, of a run at a server.
+pub(super) async fn there(client: &Client, run: &str, step: &str) -> anyhow::Result<Value> {
+    Ok(client.get(&["runs", run, "steps", step], &[]).await?.data)
+}
+
+/// The step for people.
+pub(super) fn draw(step: &Value) -> String {
+    let node = &step["node"];
+    let mut text = head(step, node);
+    section(&mut text, "inputs", &all_named(&node["inputs"]));
+    section(&mut text, "prompt", &block("  ", words(&node["prompt"])));
+    section(&mut text, "answer", &answer(&node["output"]));
+    section(&mut text, "outputs", &all_named(&node["outputs"]));
+    let attempts = attempts(&step["attempts"]);
+    section(&mut text, "attempts", &drawn(&attempts));
+    for one in attempts.iter().filter(|one| !one.answer.is_empty()) {
+        section(&mut text, &format!("attempt {} answered", one.number), &block("  ", &one.answer));
+    }
+    section(&mut text, "logs", &logs(&step["logs"]));
+    text
+}
+
+fn section(text: &mut String, heading: &str, content: &str) {
+    if !content.is_empty() {
+        text.push_str(&format!("\n{heading}\n{content}"));
+    }
+}
+
+fn head(step: &Value, node: &Value) -> String {
+    let word = |name: &str| words(&node[name]);
+    let (run, id) = (visible::brief(words(&step["run_id"])), visible::brief(word("node_id")));
+    let mut facts = Table::plain();
+    let mut fact = |name: &str, value: String| {
+        if !value.is_empty() {
+            facts.row([name.to_owned(), value]);
+        }
+    };
+    fact("waits for", word("unblock_hint").to_owned());
+    fact("agent", word("agent").to_owned());
+    fact("member", word("member").to_owned());
+    fact("gateway", word("gateway").to_owned());
+    fact("model", words(&node["provider_route"]["model"]).to_owned());
+    fact("started", moment(&node["started_at"]));
+    let took = node["duration_ms"].as_u64().map(|ms| format!(", after {}", amount::time(ms)));
+    let ended = moment(&node["completed_at"]);
+    fact("ended", if ended.is_empty() { ended } else { ended + &took.unwrap_or_default() });
+    fact("spent", spent(node, "input_tokens", "output_tokens").join(", "));
+    if !node["error_code"].is_null() {
+        fact("error", format!("{}: {}", word("error_code"), word("error_message")));
+    }
+    fact("skipped", word("skip_reason").to_owned());
+    format!("{run}  {id}\n{}\n{}", visible::brief(word("status")), facts.draw())
+}
+
+/// Tokens and money of a step or of one of its events.
+fn spent(of: &Value, read: &str, written: &str) -> Vec<String> {
+    let number = |name: &str| of[name].as_u64().unwrap_or(0);
+    let cost = of["cost"].as_number().and_then(|cost: &Number| Money::from_usd(cost).ok());
+    amount::spent(0, number(read).saturating_add(number(written)), cost.unwrap_or(Money::ZERO))
+}
+
+fn all_named(values: &Value) -> String {
+    let values = values.as_object().into_iter().flatten();
+    values.map(|(name, value)| named(name, value)).collect()
+}
+
+fn answer(output: &Value) -> String {
+    match output {
+        Value::Null => String::new(),
+        Value::String(text) => block("  ", text),
+        other => block("  ", &other.to_string()),
+    }
+}
+
+/// One dispatch of the step, and what came of it.
+struct Attempt<'a> {
+    number: u64,
+    started: &'a Value,
+    gateway: &'a str,
+    result: String,
+    took: String,
+    spent: String,
+    /// What an attempt that failed answered.
+    answer: String,
+}
+
+/// The dispatches out of the step's events: each begins with `node.started`.
+fn attempts(events: &Value) -> Vec<Attempt<'_>> {
+    let mut all: Vec<Attempt<'_>> = Vec::new();
+    for event in events.as_array().into_iter().flatten() {
+        let (kind, payload) = (words(&event["type"]), &event["payload"]);
+        if kind == "node.started" {
+            all.push(Attempt {
+                number: payload["attempt"].as_u64().unwrap_or(0),
+                started: &event["timestamp"],
+                gateway: words(&payload["gateway"]),
+                result: String::new(),
+                took: String::new(),
+                spent: String::new(),
+                answer: String::new(),
+            });
+            continue;
+        }
+        // A step may fail or be stopped before its first dispatch.
+        let Some(last) = all.last_mut().filter(|last| last.result.is_empty()) else { continue };
+        let when = |value: &Value| value.as_str().and_then(amount::ms);
+        if let (Some(from), Some(to)) = (when(last.started), when(&event["timestamp"])) {
+            last.took = amount::time(to.saturating_sub(from));
+        }
+        last.result = result(kind, payload);
+        last.spent = spent(payload, "inputTokens", "outputTokens").join(", ");
+        last.answer = answered(&payload["answer"]);
+    }
+    all
+}
+
+fn result(kind: &str, payload: &Value) -> String {
+    let why = |names: [&str; 2]| {
+        let texts = names.map(|name| words(&payload[name]));
+        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+    };
+    match kind {
+        "node.completed" => "completed".to_owned(),
+        "node.retried" => format!("failed, {}", why(["cause", "errorMessage"])),
+        "node.timed_out" => format!("timed out, {}", why(["errorCode", "errorMessage"])),
+        "node.cancelled" => format!("cancelled, {}", why(["code", "reason"])),
+        // A person is asked what to do about the failure.
+        "approval.requested" => format!("failed, {}; held", why(["errorCode", "errorMessage"])),
+        _ => format!("failed, {}", why(["errorCode", "errorMessage"])),
+    }
+}
+
+fn drawn(attempts: &[Attempt<'_>]) -> String {
+    if attempts.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::plain();
+    for one in attempts {
+        table.row([
+            one.number.to_string(),
+            moment(one.started),
+            one.gateway.to_owned(),
+            one.took.clone(),
+            one.spent.clone(),
+            one.result.lines().next().unwrap_or_default().to_owned(),
+        ]);
+    }
+    table.draw()
+}
+
+fn logs(events: &Value) -> String {
+    let events = events.as_array().into_iter().flatten();
+    let texts = events.map(|event| words(&event["payload"]["text"]));
+    texts.filter(|text| !text.is_empty()).map(|text| block("  ", text)).collect()
+}
+
+fn moment(value: &Value) -> String {
+    value.as_str().and_then(amount::ms).map(amount::moment).unwrap_or_default()
+}
+
+/// A text; nothing where there is none.
+fn words(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
