@@ -8,6 +8,7 @@
 
 pub mod conformance;
 pub mod directory;
+pub mod gitignore;
 pub mod http;
 pub mod limits;
 pub mod mcp;

@@ -4,6 +4,7 @@
 //! owner can read; its public half stands in every seal, and in a file of its
 //! own that may be given to anybody.
 
+use sluice_bridge::gitignore;
 use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::port::Entropy as _;
@@ -53,7 +54,8 @@ pub(crate) fn sealer_with(
 
 /// Makes a directory that keys can be in.
 pub(crate) fn directory(dir: &Path) -> Result<(), Refused> {
-    fs::create_dir_all(dir).map_err(|error| unusable(dir, &error))
+    let made = fs::create_dir_all(dir).and_then(|()| gitignore::write(dir));
+    made.map_err(|error| unusable(dir, &error))
 }
 
 /// The key of an organisation that has no file of its own for it: one that only who
@@ -79,7 +81,8 @@ pub(crate) fn secret(dir: &Path, name: &str) -> Result<Secret, Refused> {
     if let Some(secret) = found(dir, name)? {
         return Ok(secret);
     }
-    make(&path).map_err(|error| unusable(&path, &error))?;
+    let made = gitignore::write(dir).and_then(|()| make(&path));
+    made.map_err(|error| unusable(&path, &error))?;
     found(dir, name)?.ok_or_else(|| unusable(&path, &"it was made and is gone"))
 }
 

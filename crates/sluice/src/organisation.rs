@@ -9,6 +9,7 @@ use crate::cli::run::Data;
 use crate::config;
 use crate::local::{self, Local};
 use crate::place;
+use sluice_bridge::gitignore;
 use sluice_core::port::Clock as _;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
@@ -158,7 +159,7 @@ pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result
         Refused::new(DATA_UNUSABLE, message, "put the permissions of the directory right")
     };
     // A store in a database makes no directory.
-    std::fs::create_dir_all(dir).map_err(unusable)?;
+    std::fs::create_dir_all(dir).and_then(|()| gitignore::write(dir)).map_err(unusable)?;
     let Some((_, secret)) = make_token_where(service, ADMIN, admin(), &none).await? else {
         return Ok(None);
     };

@@ -13,6 +13,7 @@ use crate::config::{self, setting};
 use crate::key::{self, Secret};
 use crate::organisation;
 use crate::refused::{by_database, by_store};
+use sluice_bridge::gitignore;
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::Signer;
 use sluice_core::port::store::{Hash, Store};
@@ -116,7 +117,11 @@ impl Place {
 
     fn sqlite(&self) -> Result<SqliteStore, Refused> {
         let opened = SqliteStore::open(&self.dir, Arc::new(SystemClock));
-        opened.map_err(|error| by_store(&self.dir, &error))
+        let store = opened.map_err(|error| by_store(&self.dir, &error))?;
+        // On a full disk an existing directory can still be read. A new key is made
+        // only where the file is written.
+        let _ = gitignore::write(&self.dir);
+        Ok(store)
     }
 
     fn postgres(&self, url: &str) -> Result<PostgresStore, Refused> {

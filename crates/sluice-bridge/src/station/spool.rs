@@ -13,6 +13,7 @@ pub(super) mod kept;
 #[cfg(test)]
 mod tests;
 
+use crate::gitignore;
 use crate::limits::{SPOOL_BATCH_MAX, SPOOL_FILE_BYTES_MAX, SPOOL_QUEUE_MAX};
 use crate::protocol::Key;
 use kept::Kept;
@@ -71,6 +72,8 @@ impl Spool {
                 io::Error::new(io::ErrorKind::ResourceBusy, "another bridge uses the spool")
             }
         })?;
+        // The files hold prompts, answers and the tokens of dispatches.
+        gitignore::write(dir)?;
         let found = look(dir)?;
         let (jobs, queue) = mpsc::channel(SPOOL_QUEUE_MAX);
         let dir = Arc::new(dir.to_owned());
@@ -161,7 +164,7 @@ fn look(dir: &Path) -> io::Result<Found> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        if name == LOCK || name == ASIDE {
+        if name == LOCK || name == ASIDE || name == gitignore::FILE {
             continue;
         }
         let path = entry.path();

@@ -12,6 +12,7 @@ mod budgets;
 mod client;
 mod conformance;
 mod cost;
+mod data_directory;
 mod database;
 mod elide;
 mod error_pages;

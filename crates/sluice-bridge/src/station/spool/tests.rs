@@ -92,3 +92,11 @@ async fn what_cannot_be_read_is_set_aside_and_the_rest_is_there() {
     assert_eq!(fs::read_dir(dir.path().join(ASIDE)).unwrap().count(), 6);
     assert!(!dir.path().join("half.tmp").exists());
 }
+
+#[test]
+fn a_spool_keeps_itself_out_of_repositories() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_spool, found) = Spool::open(dir.path()).unwrap();
+    assert_eq!(found.aside, 0);
+    assert_eq!(fs::read_to_string(dir.path().join(gitignore::FILE)).unwrap(), "*\n");
+}
