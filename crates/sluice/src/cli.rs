@@ -56,11 +56,19 @@ pub(crate) fn words() -> clap::Command {
     rows::with_examples(Cli::command())
 }
 
-/// The command the user asks for, and where its settings come from. Wrong usage
-/// ends the process here, with exit 2.
-pub(crate) fn command() -> (Command, Sources) {
-    let matches = words().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+/// What the user asks for.
+pub(crate) struct Invocation {
+    pub(crate) command: Command,
+    /// Where the settings come from.
+    pub(crate) sources: Sources,
+    /// Who reads the output, and what went wrong.
+    pub(crate) reader: Reader,
+}
+
+/// Reads the arguments of this process.
+pub(crate) fn invocation() -> Result<Invocation, clap::Error> {
+    let matches = words().try_get_matches()?;
+    let cli = Cli::from_arg_matches(&matches)?;
     let variables = config::variables();
     let named = variables.iter().find(|(name, _)| name == "SLUICE_CONFIG");
     let named = named.and_then(|(_, values)| values.first()).map(PathBuf::from);
@@ -68,9 +76,22 @@ pub(crate) fn command() -> (Command, Sources) {
     let command = cli.command;
     if command.names_stdin() > 1 {
         let message = "standard input can be read only once, but `-` is named twice";
-        Cli::command().error(ErrorKind::ArgumentConflict, message).exit();
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, message));
     }
-    (command, Sources { file, flags: flags(&matches), variables })
+    let reader = if writes_json(&matches) { Reader::Program } else { Reader::Person };
+    Ok(Invocation { command, sources: Sources { file, flags: flags(&matches), variables }, reader })
+}
+
+/// Whether arguments that make no sense ask for JSON.
+pub(crate) fn reader_of_usage() -> Reader {
+    let mut options = std::env::args_os().skip(1).take_while(|word| word != "--");
+    if options.any(|word| word == "--json") { Reader::Program } else { Reader::Person }
+}
+
+/// Whether `--json` was given, at any level.
+fn writes_json(matches: &ArgMatches) -> bool {
+    let given = matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
+    given || matches.subcommand().is_some_and(|(_, below)| writes_json(below))
 }
 
 /// The flags that are settings, as far as they were given.

@@ -2,6 +2,7 @@
 
 use crate::client::Problem;
 use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
+use crate::refused;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use clap::builder::styling::AnsiColor;
 use sluice_core::code::Severity;
@@ -71,13 +72,22 @@ pub(crate) fn unreadable(file: &Unreadable) -> String {
     )
 }
 
+/// What ended a command.
+pub(crate) fn failure(failure: &anyhow::Error) -> String {
+    match (failure.downcast_ref::<Problem>(), refused::in_error(failure)) {
+        (Some(found), _) => problem(found),
+        (None, Some(found)) => refused(found),
+        (None, None) => error(failure),
+    }
+}
+
 /// Something that is not done.
 pub(crate) fn refused(refused: &Refused) -> String {
     no(refused.code, &refused.message, &refused.notes, &refused.remedy)
 }
 
 /// Something that a server does not do.
-pub(crate) fn problem(problem: &Problem) -> String {
+fn problem(problem: &Problem) -> String {
     let code = visible::brief(&problem.code);
     no(&code, &problem.message, &problem.notes, &problem.remedy)
 }
@@ -91,8 +101,8 @@ fn no(code: &str, message: &str, notes: &[String], remedy: &str) -> String {
     render(group.element(Level::HELP.message(visible::brief(remedy))))
 }
 
-/// What ended the command, with the chain of its causes.
-pub(crate) fn error(error: &anyhow::Error) -> String {
+/// An error without a code, with the chain of its causes.
+fn error(error: &anyhow::Error) -> String {
     let message = error.to_string();
     let mut group = Group::with_title(Level::ERROR.primary_title(visible::brief(&message)));
     for cause in error.chain().skip(1) {

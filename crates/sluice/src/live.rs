@@ -15,6 +15,7 @@ use crate::cli::run::View;
 use crate::environment;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
+use crate::stop::{Signal, Stop};
 pub(crate) use there::follow as follow_there;
 
 use ask::Prompt;
@@ -38,7 +39,6 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, stderr, stdin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// How often a view that moves is drawn.
@@ -76,6 +76,8 @@ pub(crate) struct Follow<'a> {
     pub(crate) after: u64,
     /// Options that a next command needs too, for hints.
     pub(crate) again: Again,
+    /// Signals, where they do not simply end the process.
+    pub(crate) stop: Option<&'a mut Stop>,
 }
 
 /// A key that no other command has.
@@ -105,8 +107,6 @@ struct Live<'a> {
     lines: Lines,
     screen: Option<Screen>,
     prompt: Option<Prompt>,
-    interrupts: Option<Signal>,
-    endings: Option<Signal>,
     interrupted: bool,
     trouble: watch::Receiver<Option<String>>,
     tips: watch::Receiver<Option<Tip>>,
@@ -130,8 +130,6 @@ impl<'a> Live<'a> {
             lines: Lines::default(),
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
-            interrupts: if works { Some(signal(SignalKind::interrupt())?) } else { None },
-            endings: if works { Some(signal(SignalKind::terminate())?) } else { None },
             interrupted: false,
             trouble: follow.local.engine.trouble(),
             tips: follow.local.engine.follow(follow.run),
@@ -190,12 +188,11 @@ impl<'a> Live<'a> {
             let until = if wanted { soonest } else { latest }.min(tick);
             tokio::select! {
                 biased;
-                () = interrupted(&mut self.interrupts) => {
-                    if let Some(exit) = self.interrupt(out)? {
+                signal = received(&mut self.follow.stop) => {
+                    if let Some(exit) = self.stop(signal, out)? {
                         return Ok(Some(exit));
                     }
                 }
-                () = interrupted(&mut self.endings) => return self.leave(out).map(Some),
                 Ok(()) = self.trouble.changed() => self.tell_trouble(out)?,
                 Ok(()) = self.tips.changed(), if !wanted => wanted = true,
                 () = &mut changed, if !wanted => wanted = true,
@@ -259,18 +256,29 @@ impl<'a> Live<'a> {
         self.note(&text, out)
     }
 
-    /// The first interrupt cancels the run, the second ends the process.
-    fn interrupt(&mut self, out: &mut Out) -> anyhow::Result<Option<Exit>> {
-        if self.interrupted {
-            let run = self.follow.run;
-            let again = &self.follow.again.work;
-            let text = format!("killed; `sluice resume {run}{again}` goes on with what is left");
-            self.note(&text, out)?;
-            return Ok(Some(Exit::Interrupted));
+    /// The first interrupt cancels the run, a request to terminate leaves it to the
+    /// next process. The second signal ends this one.
+    fn stop(&mut self, signal: Signal, out: &mut Out) -> anyhow::Result<Option<Exit>> {
+        match signal {
+            _ if self.interrupted => {
+                let text = killed(self.follow.run, &self.follow.again);
+                self.note(&text, out)?;
+                Ok(Some(signal.exit()))
+            }
+            Signal::Interrupt => self.cancel(out).map(|()| None),
+            Signal::Terminate => {
+                let again = &self.follow.again.work;
+                let text = format!("leaving; `sluice resume {}{again}` goes on", self.follow.run);
+                self.note(&text, out)?;
+                Ok(Some(signal.exit()))
+            }
         }
+    }
+
+    fn cancel(&mut self, out: &mut Out) -> anyhow::Result<()> {
         self.interrupted = true;
         self.note("cancelling; interrupt once more to end at once", out)?;
-        let Part::Work { who, .. } = self.follow.part.clone() else { return Ok(None) };
+        let Part::Work { who, .. } = self.follow.part.clone() else { return Ok(()) };
         let engine = Arc::clone(&self.follow.local.engine);
         let run = self.follow.run;
         tokio::spawn(async move {
@@ -279,15 +287,7 @@ impl<'a> Live<'a> {
             // One that has just ended needs no cancelling.
             let _ = engine.command(run, cancel, &key("cancel")).await;
         });
-        Ok(None)
-    }
-
-    /// Somebody wants the process to end: what it had is left to the next one.
-    fn leave(&mut self, out: &mut Out) -> anyhow::Result<Exit> {
-        let again = &self.follow.again.work;
-        let text = format!("leaving; `sluice resume {}{again}` goes on", self.follow.run);
-        self.note(&text, out)?;
-        Ok(Exit::Terminated)
+        Ok(())
     }
 
     /// Keeps the family going and its questions answered.
@@ -310,8 +310,7 @@ impl<'a> Live<'a> {
                 match self.ask(asker, *id, who, out).await? {
                     Asked::Answered => acted = true,
                     Asked::Left => drop(self.left.insert(*id)),
-                    Asked::Killed => return Ok(Some(Exit::Interrupted)),
-                    Asked::Ended => return self.leave(out).map(Some),
+                    Asked::Ended(exit) => return Ok(Some(exit)),
                 }
             } else {
                 self.left.insert(*id);
@@ -371,21 +370,19 @@ impl<'a> Live<'a> {
             let local = self.follow.local;
             let answer = tokio::select! {
                 biased;
-                () = interrupted(&mut self.interrupts) => None,
-                () = interrupted(&mut self.endings) => return Ok(Asked::Ended),
+                signal = received(&mut self.follow.stop) => Err(signal),
                 () = closed(local, run.id, id) => return self.overtaken(prompt, out),
-                answer = prompt.ask(run, id, who, unfit.as_ref(), out) => Some(answer?),
+                answer = prompt.ask(run, id, who, unfit.as_ref(), out) => Ok(answer?),
             };
             match answer {
-                None => {
+                Err(signal) => {
                     self.prompt = Some(prompt);
                     out.note("")?;
-                    let killed = self.interrupt(out)?.is_some();
-                    return Ok(if killed { Asked::Killed } else { Asked::Answered });
+                    return Ok(self.stop(signal, out)?.map_or(Asked::Answered, Asked::Ended));
                 }
                 // The terminal is gone: nobody is left to ask.
-                Some(None) => return Ok(Asked::Left),
-                Some(Some(resolve)) => {
+                Ok(None) => return Ok(Asked::Left),
+                Ok(Some(resolve)) => {
                     self.prompt = Some(prompt);
                     match self.resolve(run.id, resolve).await? {
                         Ok(()) | Err(Refusal::Resolved(_) | Refusal::Ended(_)) => {
@@ -409,14 +406,19 @@ impl<'a> Live<'a> {
 enum Asked {
     Answered,
     Left,
-    Killed,
-    Ended,
+    /// A signal ends the command.
+    Ended(Exit),
 }
 
-/// Completes at the next interrupt; never where nobody listens for one.
-async fn interrupted(interrupts: &mut Option<Signal>) {
-    match interrupts {
-        Some(interrupts) => drop(interrupts.recv().await),
+/// Says that the process ends before the run was handed over.
+pub(crate) fn killed(run: RunId, again: &Again) -> String {
+    format!("killed; `sluice resume {run}{}` goes on with what is left", again.work)
+}
+
+/// Completes at the next signal; never where signals are not caught.
+async fn received(stop: &mut Option<&mut Stop>) -> Signal {
+    match stop {
+        Some(stop) => stop.next().await,
         None => std::future::pending().await,
     }
 }

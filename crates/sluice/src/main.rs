@@ -26,14 +26,15 @@ mod problem;
 mod reach;
 mod refused;
 mod registry;
+mod stop;
 mod table;
 mod values;
 
-use cli::Command;
+use cli::{Command, Invocation, Reader};
 use client::Problem;
 use config::Sources;
 use out::Out;
-use sluice_server::refused::{Failure, Refused};
+use problem::Reported;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -59,15 +60,27 @@ impl From<Exit> for ExitCode {
 }
 
 fn main() -> ExitCode {
-    let (command, sources) = cli::command();
     let mut out = Out::new();
-    let ended = begin(&command, &sources, &mut out);
+    let (ended, reader) = match cli::invocation() {
+        Ok(Invocation { command, sources, reader }) => {
+            (begin(&command, &sources, &mut out), reader)
+        }
+        Err(usage) => match cli::reader_of_usage() {
+            Reader::Program if usage.use_stderr() => {
+                (Err(refused::usage(&usage).into()), Reader::Program)
+            }
+            _ => usage.exit(),
+        },
+    };
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
-            let (drawn, exit) = tell(&error);
+            let exit = exit_code(&error);
             // Nobody is left to tell when even this cannot be written.
-            let _ = out.note(&drawn);
+            let _ = match reader {
+                Reader::Person => out.note(&draw::failure(&error)),
+                Reader::Program => out.note_json(&Reported::new(&error)),
+            };
             exit.into()
         }
     }
@@ -83,22 +96,12 @@ fn begin(command: &Command, sources: &Sources, out: &mut Out) -> anyhow::Result<
     Ok(exit)
 }
 
-/// What ended the command, drawn, and the exit code it means.
-fn tell(error: &anyhow::Error) -> (String, Exit) {
-    if let Some(problem) = error.downcast_ref::<Problem>() {
-        let exit = if problem.is_failure() { Exit::Failed } else { Exit::Refused };
-        return (draw::problem(problem), exit);
-    }
-    match refusal(error) {
-        Some(refused) => (draw::refused(refused), Exit::Refused),
-        None => (draw::error(error), Exit::Failed),
-    }
-}
-
-/// What was refused, if that is what the error says.
-fn refusal(error: &anyhow::Error) -> Option<&Refused> {
-    match error.downcast_ref::<Failure>() {
-        Some(Failure::Refused(refused)) => Some(refused),
-        _ => error.downcast_ref::<Refused>(),
+/// The exit code of a command that an error has ended.
+fn exit_code(error: &anyhow::Error) -> Exit {
+    match error.downcast_ref::<Problem>() {
+        Some(problem) if problem.is_failure() => Exit::Failed,
+        Some(_) => Exit::Refused,
+        None if refused::in_error(error).is_some() => Exit::Refused,
+        None => Exit::Failed,
     }
 }

@@ -71,6 +71,12 @@ impl Out {
         written.map(drop).context("cannot write to standard error")
     }
 
+    /// Writes an error for programs: one line of JSON on standard error.
+    pub(crate) fn note_json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_string(value).context("cannot write the error as JSON")?;
+        self.note(&harmless(text))
+    }
+
     /// Hands everything printed so far to its reader.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         self.answer(Write::flush)

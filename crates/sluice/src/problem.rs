@@ -1,7 +1,10 @@
 //! Problems as programs see them.
 
+use crate::client::Problem;
+use crate::refused;
 use serde::Serialize;
 use sluice_core::diagnostic::Diagnostic;
+use sluice_server::refused::Refused;
 use std::io;
 
 /// A file that could not be read at all. The core reads no files, so the code is ours.
@@ -35,6 +38,34 @@ impl Unreadable {
             }
             _ => "check the file and the disk it is on".to_owned(),
         }
+    }
+}
+
+/// An error that has no code of its own: the disk, the network, the terminal.
+pub(crate) const COMMAND_FAILED: &str = "command_failed";
+
+/// What a program is told of the error that ended a command.
+#[derive(Debug, Serialize)]
+pub(crate) struct Reported<'a> {
+    code: &'a str,
+    message: String,
+    /// Every single problem, or the causes of the error.
+    notes: Vec<String>,
+    /// What to do.
+    hint: Option<&'a str>,
+}
+
+impl<'a> Reported<'a> {
+    pub(crate) fn new(error: &'a anyhow::Error) -> Reported<'a> {
+        let message = error.to_string();
+        if let Some(Problem { code, notes, remedy, .. }) = error.downcast_ref() {
+            return Reported { code, message, notes: notes.clone(), hint: Some(remedy) };
+        }
+        if let Some(Refused { code, notes, remedy, .. }) = refused::in_error(error) {
+            return Reported { code, message, notes: notes.clone(), hint: Some(remedy) };
+        }
+        let causes = error.chain().skip(1).map(ToString::to_string).collect();
+        Reported { code: COMMAND_FAILED, message, notes: causes, hint: None }
     }
 }
 

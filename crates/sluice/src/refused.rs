@@ -6,10 +6,40 @@ use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use sluice_core::run::id::RunId;
 use sluice_engine::engine::TakeError;
 use sluice_engine::error;
-use sluice_server::refused::{DATA_UNUSABLE, POLICIES_REFUSED, Refused, load};
+use sluice_server::refused::{DATA_UNUSABLE, Failure, POLICIES_REFUSED, Refused, load};
 use sluice_store::postgres;
 use sluice_store::sqlite::OpenError;
 use std::path::Path;
+
+/// Arguments that the command line does not understand.
+pub(crate) const USAGE_INVALID: &str = "usage_invalid";
+
+/// What was refused, if that is what an error says.
+pub(crate) fn in_error(error: &anyhow::Error) -> Option<&Refused> {
+    match error.downcast_ref::<Failure>() {
+        Some(Failure::Refused(refused)) => Some(refused),
+        _ => error.downcast_ref::<Refused>(),
+    }
+}
+
+/// Wrong usage, as the parser of arguments describes it: what is wrong in the first
+/// paragraph, tips and the usage in the others.
+pub(crate) fn usage(error: &clap::Error) -> Refused {
+    let text = error.render().to_string();
+    let (what, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let what = what.trim().trim_start_matches("error: ");
+    let message = what.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let advice = |word: &str| {
+        let found = rest.lines().find_map(|line| line.trim().strip_prefix(word));
+        found.map(|advice| advice.trim().to_owned())
+    };
+    let remedy = match (advice("tip:"), advice("Usage:")) {
+        (Some(tip), _) => tip,
+        (None, Some(usage)) => format!("usage: {usage}"),
+        (None, None) => "`sluice --help` lists the commands".to_owned(),
+    };
+    Refused::new(USAGE_INVALID, message, remedy)
+}
 
 /// A data directory that cannot be used.
 pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {

@@ -1,6 +1,6 @@
 //! The words of `run` and `resume`, and what they share with their kin.
 
-use super::Registry;
+use super::{Reader, Registry};
 use clap::Args;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
@@ -109,6 +109,12 @@ pub(crate) struct View {
     /// Print every event of the run as a line of JSON when it is journalled
     #[arg(long)]
     pub(crate) events: bool,
+}
+
+impl View {
+    pub(crate) fn reader(self) -> Reader {
+        if self.json { Reader::Program } else { Reader::Person }
+    }
 }
 
 /// Who speaks.

@@ -5,7 +5,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-use super::serve::{LISTEN_REFUSED, Stop};
+use super::serve::LISTEN_REFUSED;
 use super::work::script;
 use super::{tell_people, tell_unreadable};
 use crate::Exit;
@@ -15,6 +15,7 @@ use crate::config::{self, CONFIG_INVALID, setting::Name};
 use crate::input;
 use crate::log;
 use crate::out::Out;
+use crate::stop::Stop;
 use file::{Given, Plan};
 use sluice_bridge::directory::{Connection, Kit};
 use sluice_bridge::mock::MockAdapter;
@@ -36,7 +37,7 @@ use tokio::net::TcpListener;
 pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
     // From here on the end is an orderly one, however early it comes.
-    let mut stop = Stop::new()?;
+    let mut stop = Stop::listen()?;
     let Some(plan) = plan(args, out)? else { return Ok(Exit::Refused) };
     let outbound = Arc::new(Outbound::new(allowed(&plan)?));
     let Some(adapters) = adapters(&plan, &outbound, out)? else { return Ok(Exit::Refused) };
@@ -63,14 +64,22 @@ pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
         async move { station.serve(listener).await }
     });
     tokio::select! {
-        () = stop.told() => {}
+        _ = stop.next() => {}
         () = registration.keep(&station) => {}
     }
-    out.note("stopping: what is under way may finish for a while")?;
+    out.note("stopping: work in progress may finish; a second signal ends at once")?;
     station.stop();
-    registration.leave().await;
-    serving.await?;
-    Ok(Exit::Done)
+    let end = async {
+        registration.leave().await;
+        serving.await
+    };
+    match stop.ending(end).await {
+        Ok(served) => Ok(served.map(|()| Exit::Done)?),
+        Err(signal) => {
+            out.note("killed; the next start delivers what is in the spool")?;
+            Ok(signal.exit())
+        }
+    }
 }
 
 /// What the file says; nothing if it is refused, which is told.
@@ -166,7 +175,7 @@ fn scripted(name: &str, given: &Given, out: &mut Out) -> anyhow::Result<Option<M
         let why = format!("the adapter `{name}` needs a `script`");
         return Err(invalid("adapters", &why).into());
     };
-    Ok(script(file.as_os_str(), out)?.map(MockAdapter::new))
+    Ok(script(file.as_os_str(), Reader::Person, out)?.map(MockAdapter::new))
 }
 
 /// Each run works in a directory of its own.

@@ -1,12 +1,13 @@
 //! Work that is asked of a server: told, then followed.
 
 use crate::Exit;
+use crate::cli::run::View;
 use crate::cli::runs::Place;
 use crate::client::{Client, only_here};
 use crate::desk;
 use crate::live;
 use crate::local::Again;
-use crate::out::Out;
+use crate::out::{Layout, Out};
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,8 +58,7 @@ impl<'a> Errand<'a> {
     ) -> anyhow::Result<Exit> {
         let (shown, again) = (visible::brief(run), &self.again.look);
         if self.place.detach {
-            out.print(&format!("{shown} {word}; `sluice runs watch {shown}{again}` follows it\n"))?;
-            return Ok(Exit::Done);
+            return detach(self.client, run, word, self.place.here.view, again, out).await;
         }
         out.note(&format!("{shown} {word}"))?;
         live::follow_there(self.client, run, after, self.place.here.view, again, out).await
@@ -78,4 +78,22 @@ impl<'a> Errand<'a> {
         let word = format!("started, a {kind} of {}", visible::brief(&source));
         self.go_on(run, &word, 0, out).await
     }
+}
+
+/// Leaves a run to the server: a text for people, the run for programs.
+pub(super) async fn detach(
+    client: &Client,
+    run: &str,
+    word: &str,
+    view: View,
+    again: &str,
+    out: &mut Out,
+) -> anyhow::Result<Exit> {
+    if view.json {
+        out.json(Layout::Line, &client.get(&["runs", run, "state"], &[]).await?.raw)?;
+    } else {
+        let shown = visible::brief(run);
+        out.print(&format!("{shown} {word}; `sluice runs watch {shown}{again}` follows it\n"))?;
+    }
+    Ok(Exit::Done)
 }

@@ -7,6 +7,7 @@ mod forward;
 
 use super::work::script;
 use crate::Exit;
+use crate::cli::Reader;
 use crate::cli::mcp::Mcp;
 use crate::client::only_here;
 use crate::config;
@@ -17,6 +18,7 @@ use crate::local::{self, Local};
 use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
+use crate::stop::Stop;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
@@ -28,7 +30,6 @@ use sluice_server::house::House;
 use sluice_server::mcp::stdio;
 use sluice_server::service::Service;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub(super) async fn run(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(client) = desk::server()? else { return here(args, out).await };
@@ -46,7 +47,7 @@ pub(super) async fn run(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
 async fn here(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
     let script = match &args.mock {
         None => None,
-        Some(name) => match script(name, out)? {
+        Some(name) => match script(name, Reader::Person, out)? {
             Some(script) => Some(script),
             None => return Ok(Exit::Refused),
         },
@@ -57,16 +58,16 @@ async fn here(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
     let house = House::open(organisation::DEFAULT, Service::clone(&local)).await?;
     let house = app.add(house);
     let caller = Caller::owner(&local::who(&args.name), local::roles(&args.role));
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut endings = signal(SignalKind::terminate())?;
+    let mut stop = Stop::listen()?;
     let serving = stdio::serve(app.clone(), house, caller);
     let served = tokio::select! {
         served = serving => served,
-        _ = interrupts.recv() => Ok(()),
-        _ = endings.recv() => Ok(()),
+        _ = stop.next() => Ok(()),
     };
     app.stop().cancel();
-    local.close().await;
+    if let Err(signal) = stop.ending(local.close()).await {
+        return Ok(signal.exit());
+    }
     served?;
     Ok(Exit::Done)
 }

@@ -27,8 +27,6 @@ pub(super) async fn note_down(
     let (kind, source) = (renewal.kind, renewal.source());
     let run = renewal.start(&bench.local, &bench.who, Dispatching::Deferred).await?;
     out.note(&format!("{run} started, a {kind} of {source}"))?;
-    let again = &bench.again.look;
-    out.print(&format!("{run} waits; `sluice resume {run}{again}` takes it up\n"))?;
-    bench.local.close().await;
-    Ok(Exit::Done)
+    let text = format!("{run} waits; `sluice resume {run}{}` takes it up", bench.again.look);
+    bench.detach(run, &text, out).await
 }

@@ -1,11 +1,11 @@
-//! `sluice resume`: an unfinished run goes on here.
+//! `sluice resume`: an unfinished run goes on here. The result of one that has ended
+//! is shown again.
 
 use super::work::Bench;
 use crate::Exit;
 use crate::cli::run::Resume;
 use crate::local;
 use crate::out::Out;
-use sluice_core::run::command::Refusal;
 use sluice_core::run::state::Pause;
 use sluice_server::refused::{RUN_PAUSED, Refused};
 use sluice_server::service::find;
@@ -16,7 +16,10 @@ pub(super) async fn run(args: &Resume, out: &mut Out) -> anyhow::Result<Exit> {
     let row = find::run(&bench.local, &args.run).await?;
     let run = find::load(&bench.local, row.run).await?;
     if run.status.is_terminal() && run.recovers_at_ms().is_none() {
-        return Err(Refused::by_run(run.id, &Refusal::Ended(run.status)).into());
+        // A script that resumes after a crash need not know whether the run had just
+        // ended: it gets the same result.
+        out.note(&format!("{} has ended already", run.id))?;
+        return bench.follow(run.id, run.version, out).await;
     }
     if row.owner.is_some() {
         return Err(Refused::owned(run.id).into());

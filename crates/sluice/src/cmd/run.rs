@@ -32,7 +32,7 @@ pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
-    let reader = if args.here.view.json { Reader::Program } else { Reader::Person };
+    let reader = args.here.view.reader();
     let rows = at_rest(&args.here.data).await?;
     let Some(documents) = documents(args, &rows, reader, out)? else { return Ok(Exit::Refused) };
     let plan = &documents.main.definition.plan;

@@ -2,6 +2,7 @@
 
 use super::work::script;
 use crate::Exit;
+use crate::cli::Reader;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
 use crate::environment;
@@ -14,6 +15,7 @@ use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
 use crate::place::{Node, Place};
+use crate::stop::Stop;
 use sluice_bridge::directory::{Callbacks, Kit};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::token::DispatchKey;
@@ -35,7 +37,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The address cannot be listened at.
 pub(super) const LISTEN_REFUSED: &str = "listen_refused";
@@ -47,12 +48,12 @@ const LOOK_THERE_MS: u64 = 10_000;
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
     // From here on the end is an orderly one, however early it comes.
-    let mut stop = Stop::new()?;
+    let mut stop = Stop::listen()?;
     let listener = listen().await?;
     let address = listener.local_addr()?;
     let script = match &args.mock {
         None => None,
-        Some(name) => match script(name, out)? {
+        Some(name) => match script(name, Reader::Person, out)? {
             Some(script) => Some(script),
             None => return Ok(Exit::Refused),
         },
@@ -78,17 +79,25 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let router = Router::new(app.clone(), routes);
     let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
     wait(&mut open, &mut stop, out).await?;
-    out.note("stopping: streams end, what is under way may finish")?;
+    out.note("stopping: streams end, work in progress may finish; a second signal ends at once")?;
     app.stop().cancel();
-    let served = serving.await;
-    for local in open.locals.into_values() {
-        local.close().await;
+    let end = async {
+        let served = serving.await;
+        for local in open.locals.into_values() {
+            local.close().await;
+        }
+        if let Some((exporter, _)) = &traces {
+            exporter.flush().await;
+        }
+        served
+    };
+    match stop.ending(end).await {
+        Ok(served) => Ok(served.map(|()| Exit::Done)?),
+        Err(signal) => {
+            out.note("killed; the next start goes on with what is left")?;
+            Ok(signal.exit())
+        }
     }
-    if let Some((exporter, _)) = &traces {
-        exporter.flush().await;
-    }
-    served?;
-    Ok(Exit::Done)
 }
 
 /// The organisations that are served.
@@ -237,27 +246,6 @@ fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()>
     out.flush()
 }
 
-/// What tells the server to stop.
-pub(super) struct Stop {
-    interrupts: Signal,
-    endings: Signal,
-}
-
-impl Stop {
-    pub(super) fn new() -> std::io::Result<Stop> {
-        let (interrupts, endings) = (SignalKind::interrupt(), SignalKind::terminate());
-        Ok(Stop { interrupts: signal(interrupts)?, endings: signal(endings)? })
-    }
-
-    /// Completes when it is told to.
-    pub(super) async fn told(&mut self) {
-        tokio::select! {
-            _ = self.interrupts.recv() => {}
-            _ = self.endings.recv() => {}
-        }
-    }
-}
-
 /// Waits to be told to stop; meanwhile new organisations are looked for.
 async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Result<()> {
     let there = config::get().database()?.is_some();
@@ -265,8 +253,7 @@ async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Re
     loop {
         tokio::select! {
             biased;
-            _ = stop.interrupts.recv() => return Ok(()),
-            _ = stop.endings.recv() => return Ok(()),
+            _ = stop.next() => return Ok(()),
             () = tokio::time::sleep(look) => {
                 if let Err(error) = open.look(out).await {
                     out.note(&format!("an organisation cannot be opened: {error:#}"))?;

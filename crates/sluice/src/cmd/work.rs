@@ -1,6 +1,6 @@
 //! What every command does that works on a run in this process.
 
-use super::{tell_people, tell_unreadable};
+use super::{tell_people, tell_report, tell_unreadable};
 use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::run::Here;
@@ -11,17 +11,20 @@ use crate::kit;
 use crate::live::{self, Follow, Part};
 use crate::local::{self, Again, Local};
 use crate::moderation;
-use crate::out::Out;
+use crate::out::{Layout, Out};
+use crate::stop::Stop;
 use sluice_bridge::directory::Kit;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
 use sluice_core::run::id::RunId;
+use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
 use sluice_govern::registry::Kind;
 use sluice_server::refused::Refused;
+use sluice_server::service::find;
 use std::sync::Arc;
 
 /// A data directory, opened to work in it.
@@ -48,7 +51,7 @@ impl<'a> Bench<'a> {
     ) -> anyhow::Result<Option<Bench<'a>>> {
         let script = match &here.mock {
             None => None,
-            Some(name) => match script(name, out)? {
+            Some(name) => match script(name, here.view.reader(), out)? {
                 Some(script) => Some(script),
                 None => return Ok(None),
             },
@@ -89,19 +92,45 @@ impl<'a> Bench<'a> {
         after: u64,
         out: &mut Out,
     ) -> anyhow::Result<Exit> {
+        let mut stop = Stop::listen()?;
         let follow = Follow {
             local: &self.local,
             run,
             view: self.here.view,
             part: Part::Work { who: self.who, yes: self.here.yes },
             after,
-            again: self.again,
+            again: self.again.clone(),
+            stop: Some(&mut stop),
         };
         let exit = live::follow(follow, out).await?;
-        if exit != Exit::Interrupted {
-            self.local.close().await;
+        if stop.is_final() {
+            return Ok(exit);
         }
-        Ok(exit)
+        match stop.ending(self.local.close()).await {
+            Ok(()) => Ok(exit),
+            Err(signal) => {
+                out.note(&live::killed(run, &self.again))?;
+                Ok(signal.exit())
+            }
+        }
+    }
+
+    /// Leaves a run to another process: a text for people, the run for programs.
+    pub(super) async fn detach(
+        self,
+        run: RunId,
+        text: &str,
+        out: &mut Out,
+    ) -> anyhow::Result<Exit> {
+        if self.here.view.json {
+            let now = find::load(&self.local, run).await?;
+            let taken = self.local.store.taken(run).await?;
+            out.json(Layout::Line, &project(&now).with_taken(taken))?;
+        } else {
+            out.print(&format!("{text}\n"))?;
+        }
+        self.local.close().await;
+        Ok(Exit::Done)
     }
 
     /// Refuses a run if nobody here can do a step that is `ahead` of it. An agent
@@ -132,18 +161,25 @@ impl<'a> Bench<'a> {
 }
 
 /// Reads a script; nothing if it is refused, which is told.
-pub(super) fn script(name: &std::ffi::OsStr, out: &mut Out) -> anyhow::Result<Option<Script>> {
+pub(super) fn script(
+    name: &std::ffi::OsStr,
+    reader: Reader,
+    out: &mut Out,
+) -> anyhow::Result<Option<Script>> {
     let input = match input::read(name) {
         Ok(input) => input,
         Err(unreadable) => {
-            tell_unreadable(&unreadable, Reader::Person, out)?;
+            tell_unreadable(&unreadable, reader, out)?;
             return Ok(None);
         }
     };
     match hands::script(&input) {
         Ok(script) => Ok(Some(script)),
         Err(diagnostics) => {
-            tell_people(&input, &diagnostics, out)?;
+            match reader {
+                Reader::Person => tell_people(&input, &diagnostics, out)?,
+                Reader::Program => tell_report(&input, &diagnostics, out)?,
+            }
             Ok(None)
         }
     }

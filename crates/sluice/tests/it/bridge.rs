@@ -155,6 +155,20 @@ fn a_bridge_works_for_its_server_and_leaves_when_it_is_told_to() {
 }
 
 #[test]
+fn a_second_signal_ends_a_bridge_whose_work_does_not_end() {
+    let (server, heard) = server();
+    let session = session(server);
+    let mut bridge = Bridge::start(&session);
+    let slow = dispatch(server, "slow", "mock", "");
+    assert_eq!(bridge.ask("/api/v2/dispatch", &slow).0, "202");
+    let pid = rustix::process::Pid::from_child(&bridge.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    while hears(&heard, "/heartbeat")["status"] != "offline" {}
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(bridge.child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn what_a_killed_bridge_was_given_comes_to_an_end_in_its_next_life() {
     let (server, heard) = server();
     let session = session(server);

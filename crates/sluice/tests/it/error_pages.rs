@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 34] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 36] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -58,6 +58,8 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 34] = [
     "cost_too_wide",
     "migrate_refused",
     "migrate_unverified",
+    "usage_invalid",
+    "command_failed",
 ];
 
 /// What the server refuses by itself, and the commands about it.

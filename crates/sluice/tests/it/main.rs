@@ -20,6 +20,7 @@ mod eval;
 mod gateways;
 mod guide;
 mod injection;
+mod json_errors;
 mod kill;
 mod lenses;
 mod markdown;
@@ -43,6 +44,8 @@ mod server;
 mod session;
 mod settings;
 mod steps;
+#[cfg(target_os = "linux")]
+mod stop;
 mod teams;
 mod terminal;
 mod tidy;

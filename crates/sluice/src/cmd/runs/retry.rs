@@ -25,9 +25,8 @@ pub(super) async fn run(args: &Retry, out: &mut Out) -> anyhow::Result<Exit> {
     let told = told::tell(&bench.local, run, retry, |run| run.reopened > reopened, out).await?;
     if args.place.detach || told != Told::Here {
         let again = &bench.again.look;
-        out.print(&format!("{run} is open again; `sluice resume {run}{again}` takes it up\n"))?;
-        bench.local.close().await;
-        return Ok(Exit::Done);
+        let text = format!("{run} is open again; `sluice resume {run}{again}` takes it up");
+        return bench.detach(run, &text, out).await;
     }
     out.note(&format!("{run} is open again"))?;
     bench.follow(run, before.version, out).await

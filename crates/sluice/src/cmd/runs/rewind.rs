@@ -31,9 +31,8 @@ pub(super) async fn run(args: &Rewind, out: &mut Out) -> anyhow::Result<Exit> {
             Told::Here => format!("`sluice resume {run}{again}` takes it up"),
             Told::There | Told::Sent => format!("`sluice runs watch {run}{again}` follows it"),
         };
-        out.print(&format!("{run} is back at checkpoint {to}; {next}\n"))?;
-        bench.local.close().await;
-        return Ok(Exit::Done);
+        let text = format!("{run} is back at checkpoint {to}; {next}");
+        return bench.detach(run, &text, out).await;
     }
     out.note(&format!("{run} is back at checkpoint {to}"))?;
     bench.follow(run, before.version, out).await

@@ -19,7 +19,7 @@ pub(super) async fn run(args: &Watch, out: &mut Out) -> anyhow::Result<Exit> {
     };
     let run = find::run(&local, &args.run.id).await?.run;
     let (view, part) = (args.view, Part::Watch);
-    let follow = Follow { local: &local, run, view, part, after: 0, again };
+    let follow = Follow { local: &local, run, view, part, after: 0, again, stop: None };
     let exit = live::follow(follow, out).await?;
     local.close().await;
     Ok(exit)

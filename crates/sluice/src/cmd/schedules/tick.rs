@@ -12,6 +12,7 @@ use crate::kit;
 use crate::local::{self, Local};
 use crate::moderation;
 use crate::out::{Layout, Out};
+use crate::stop::{Signal, Stop};
 use serde_json::json;
 use sluice_core::journal::envelope::timestamp;
 use sluice_core::port::store::Filter;
@@ -22,7 +23,6 @@ use sluice_engine::config::Claims;
 use sluice_engine::schedule::Starting;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 /// How often the schedules are looked at, in milliseconds.
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
     local::existing(&args.data)?;
     let script = match &args.mock {
         None => None,
-        Some(name) => match script(name, out)? {
+        Some(name) => match script(name, args.json.reader(), out)? {
             Some(script) => Some(script),
             None => return Ok(Exit::Refused),
         },
@@ -44,8 +44,13 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
     let policies = crate::policies::source()?;
     let moderator = moderation::moderator(args.moderation.as_ref())?;
     let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;
-    let done = look_after(args, &local, &starting, out).await;
-    local.close().await;
+    let mut stop = Stop::listen()?;
+    let done = look_after(args, &local, &starting, &mut stop, out).await;
+    if !stop.is_final()
+        && let Err(signal) = stop.ending(local.close()).await
+    {
+        return Ok(signal.exit());
+    }
     done.map(|()| Exit::Done)
 }
 
@@ -54,11 +59,10 @@ async fn look_after(
     args: &Tick,
     local: &Local,
     starting: &Starting,
+    stop: &mut Stop,
     out: &mut Out,
 ) -> anyhow::Result<()> {
     let until = args.for_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut endings = signal(SignalKind::terminate())?;
     let mut open = BTreeSet::new();
     let mut over = false;
     loop {
@@ -75,14 +79,13 @@ async fn look_after(
         }
         tokio::select! {
             biased;
-            _ = interrupts.recv() => {
-                if over {
+            signal = stop.next() => {
+                if over || signal == Signal::Terminate {
                     return Ok(());
                 }
                 over = true;
                 out.note("no more is started; interrupt once more to leave at once")?;
             }
-            _ = endings.recv() => return Ok(()),
             () = tokio::time::sleep(Duration::from_millis(LOOK_MS)) => {}
         }
     }

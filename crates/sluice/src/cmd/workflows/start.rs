@@ -3,6 +3,7 @@
 use crate::Exit;
 use crate::cli::registry::Start;
 use crate::client::{Client, fields, only_here};
+use crate::cmd::errand::detach;
 use crate::config;
 use crate::desk;
 use crate::live;
@@ -59,12 +60,11 @@ async fn there(client: &Client, args: &Start, out: &mut Out) -> anyhow::Result<E
     let started = client.post(&["workflows", name, "runs"], &body).await?.data;
     let id = started["run_id"].as_str().context("the server names no run")?;
     let (shown, again) = (visible::brief(id), Again::of(&run.here.data, None).look);
-    if args.detach {
-        out.print(&format!("{shown} started; `sluice runs watch {shown}{again}` follows it\n"))?;
-        return Ok(Exit::Done);
-    }
     let word =
         if started["existed"] == true { "was started before with this key" } else { "started" };
+    if args.detach {
+        return detach(client, id, word, run.here.view, &again, out).await;
+    }
     out.note(&format!("{shown} {word}"))?;
     live::follow_there(client, id, 0, run.here.view, &again, out).await
 }
