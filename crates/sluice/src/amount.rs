@@ -1,6 +1,10 @@
 //! Times, money and tokens as people read them.
 
+use crate::environment;
+use jiff::Timestamp;
+use jiff::tz::{Offset, TimeZone};
 use sluice_core::money::Money;
+use std::sync::LazyLock;
 
 /// A span of time: `21 ms`, `1.2 s`, `2 m 05 s`, `1 h 03 m`.
 pub(crate) fn time(ms: u64) -> String {
@@ -29,10 +33,23 @@ pub(crate) fn spent(attempts: u64, tokens: u64, cost: Money) -> Vec<String> {
     spent
 }
 
-/// A point in time to the second, in UTC.
+/// A point in time to the second, in the local time zone: `2026-01-31 10:05:00+01:00`.
 pub(crate) fn moment(ms: u64) -> String {
-    let text = sluice_core::journal::envelope::timestamp(ms);
-    text[..19].replace('T', " ")
+    static ZONE: LazyLock<TimeZone> = LazyLock::new(environment::time_zone);
+    moment_in(ms, &ZONE)
+}
+
+/// The same in the zone of this name; in UTC if there is no such zone.
+pub(crate) fn moment_at(ms: u64, zone: &str) -> String {
+    moment_in(ms, &TimeZone::get(zone).unwrap_or(TimeZone::UTC))
+}
+
+/// The same in a zone. UTC is written as `Z`.
+pub(crate) fn moment_in(ms: u64, zone: &TimeZone) -> String {
+    let at = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let at = at.unwrap_or(Timestamp::MAX).to_zoned(zone.clone());
+    let offset = if at.offset() == Offset::UTC { "Z" } else { "%:z" };
+    at.strftime(&format!("%Y-%m-%d %H:%M:%S{offset}")).to_string()
 }
 
 /// A point in time as it is written in JSON: `2026-01-31T09:05:00.123Z`.
@@ -66,6 +83,22 @@ mod tests {
         for odd in ["", "2026-01-01", "2026-13-01T00:00:00.000Z", "2026-01-01T00:00:00.000+"] {
             assert_eq!(ms(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn a_moment_says_which_zone_it_is_in() {
+        let summer_ms = 1_784_116_800_000;
+        let winter_ms = summer_ms + 184 * 86_400_000;
+        for (zone, summer, winter) in [
+            ("UTC", "2026-07-15 12:00:00Z", "2027-01-15 12:00:00Z"),
+            ("America/New_York", "2026-07-15 08:00:00-04:00", "2027-01-15 07:00:00-05:00"),
+            ("Asia/Kolkata", "2026-07-15 17:30:00+05:30", "2027-01-15 17:30:00+05:30"),
+            ("Nowhere/Here", "2026-07-15 12:00:00Z", "2027-01-15 12:00:00Z"),
+        ] {
+            let shown = [summer_ms, winter_ms].map(|ms| moment_at(ms, zone));
+            assert_eq!(shown, [summer, winter], "{zone}");
+        }
+        assert!(moment_at(u64::MAX, "UTC").starts_with("9999-12-3"), "the end of time is shown");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::cli::cost::Cost;
 use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
+use jiff::tz::TimeZone;
 use serde_json::json;
 use sluice_core::choice::Choice;
 use sluice_core::cost::{Bucket, By};
@@ -59,7 +60,7 @@ fn table(args: &Cost, rows: &[CostShown]) -> String {
         (By::Model, "MODEL", |row| row.model.clone()),
     ];
     let by = by.into_iter().filter(|(one, ..)| args.by.contains(one)).collect::<Vec<_>>();
-    let mut headings = vec!["FROM"];
+    let mut headings = vec!["FROM (UTC)"];
     headings.extend(by.iter().map(|(_, heading, _)| heading));
     headings.extend(["COST", "TOKENS IN", "TOKENS OUT", "STEPS"]);
     let mut table = Table::new(&headings);
@@ -75,9 +76,10 @@ fn table(args: &Cost, rows: &[CostShown]) -> String {
     table.draw()
 }
 
-/// When a row's time began, as exactly as it matters.
+/// When a row's time began, as exactly as it matters. Days and months are those of UTC,
+/// wherever they are shown.
 fn from(bucket: Bucket, start_ms: u64) -> String {
-    let moment = amount::moment(start_ms);
+    let moment = amount::moment_in(start_ms, &TimeZone::UTC);
     let length = match bucket {
         Bucket::Hour => 16,
         Bucket::Day | Bucket::Week => 10,

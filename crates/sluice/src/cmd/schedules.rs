@@ -62,6 +62,14 @@ fn when(schedule: &Schedule) -> String {
     }
 }
 
+/// A slot, in the zone that the schedule's times are written in.
+fn at(slot_ms: u64, schedule: &Schedule) -> String {
+    match schedule.cron {
+        Some(_) => amount::moment_at(slot_ms, &schedule.time_zone),
+        None => amount::moment(slot_ms),
+    }
+}
+
 async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
     let rows = all(&args.data).await?;
     let rows: Vec<&Row> = rows.iter().filter(|row| row.kind == Kind::Schedule).collect();
@@ -79,7 +87,7 @@ async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
             schedule.workflow.clone(),
             when(&schedule),
             overlap,
-            next_ms.map(amount::moment).unwrap_or_default(),
+            next_ms.map(|ms| at(ms, &schedule)).unwrap_or_default(),
             if schedule.enabled { String::new() } else { "disabled".to_owned() },
         ]);
     }
@@ -123,7 +131,7 @@ async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     super::rows::tell(row, Reader::Person, out)?;
-    let next = next_ms.map_or_else(|| "disabled".to_owned(), amount::moment);
+    let next = next_ms.map_or_else(|| "disabled".to_owned(), |ms| at(ms, &schedule));
     out.print(&format!("  next  {next}\n"))?;
     if slots.is_empty() {
         return Ok(Exit::Done);
@@ -136,8 +144,8 @@ async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
             count => format!(" and {} before", count - 1),
         };
         let word = |name: &str| slot[name].as_str().unwrap_or_default().to_owned();
-        let at = amount::ms(&word("slot_at")).map(amount::moment).unwrap_or_default();
-        table.row([at, format!("{}{many}", word("fate")), word("why"), word("run_id")]);
+        let slot = amount::ms(&word("slot_at")).map(|ms| at(ms, &schedule)).unwrap_or_default();
+        table.row([slot, format!("{}{many}", word("fate")), word("why"), word("run_id")]);
     }
     out.print(&format!("\n{}", table.draw()))?;
     Ok(Exit::Done)
@@ -175,7 +183,7 @@ async fn slots(args: &Slots, out: &mut Out) -> anyhow::Result<Exit> {
     }
     for (at_ms, off) in next {
         let why = if off { "  skipped: date" } else { "" };
-        out.print(&format!("{}{why}\n", amount::moment(at_ms)))?;
+        out.print(&format!("{}{why}\n", at(at_ms, &schedule)))?;
     }
     Ok(Exit::Done)
 }

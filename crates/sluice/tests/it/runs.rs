@@ -43,6 +43,28 @@ fn ran(world: &World) -> String {
 }
 
 #[test]
+fn times_are_local_and_say_so() {
+    let world = world(MOCK);
+    let run = ran(&world);
+    let started = world.state(&run)["started_at"].as_str().unwrap().to_owned();
+    assert!(started.ends_with('Z'), "programs read UTC: {started}");
+    let seconds = &started[17..19];
+    for (zone, ends) in [
+        ("UTC", format!(":{seconds}Z")),
+        ("Asia/Kolkata", format!(":{seconds}+05:30")),
+        ("Nowhere/Here", format!(":{seconds}Z")),
+    ] {
+        for args in [&["runs", "list"][..], &["runs", "show", &run]] {
+            let output = world.command(args).env("TZ", zone).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.contains(&ends), "{zone}: {text}");
+        }
+        let json = world.command(&["runs", "list", "--json"]).env("TZ", zone).output().unwrap();
+        assert!(String::from_utf8(json.stdout).unwrap().contains(&started));
+    }
+}
+
+#[test]
 fn runs_are_listed_and_shown() {
     let world = world(MOCK);
     let run = ran(&world);
@@ -228,9 +250,7 @@ fn a_restart_carries_over_and_says_what_it_repeats() {
     let world = world.file("three.lobsterx.yaml", &DOCUMENT.replace("three ${y}", "3 ${y}"));
     expect![[r#"
         stderr:
-        error[document_changed]: RUN-1 is a run of another document, or of an older state of it
-         |
-         = help: `sluice runs restart RUN-1` uses the document it was started with
+        {"code":"document_changed","message":"RUN-1 is a run of another document, or of an older state of it","notes":[],"hint":"`sluice runs restart RUN-1` uses the document it was started with"}
         exit 2
     "#]]
     .assert_eq(&plain(&shown(&world.output(&by_run))));
@@ -404,9 +424,7 @@ fn a_branch_has_other_arguments_and_outputs() {
         &[&branch[..], &["--set", "two.y=1"]].concat(),
         &expect![[r#"
         stderr:
-        error[bad_reference]: step `two` was not completed at this checkpoint
-         |
-         = help: take a later checkpoint, or leave this `--set` out
+        {"code":"bad_reference","message":"step `two` was not completed at this checkpoint","notes":[],"hint":"take a later checkpoint, or leave this `--set` out"}
         exit 2
     "#]],
     );
@@ -468,10 +486,13 @@ fn what_has_ended_cannot_be_changed() {
         &["resume", &run],
         &expect![[r#"
         stderr:
-        error[run_ended]: the run is completed already
-         |
-         = help: `sluice runs show RUN-1` says how it ended; `sluice runs restart RUN-1` makes a new one
-        exit 2
+        RUN-1 has ended already
+        stdout:
+        completed in TIME, 7 tokens, $0.001
+          x: 1
+          y: 2
+          z: end
+        exit 0
     "#]],
     );
 }
@@ -505,4 +526,15 @@ fn a_failed_run_shows_where_it_stopped() {
         "variables": {"x": 1},
     });
     assert_eq!(state["failure_snapshot"], expected);
+}
+
+#[test]
+fn a_run_that_has_ended_is_resumed_with_the_exit_code_it_ended_with() {
+    let world = world(BROKEN);
+    let run = ran(&world);
+    let failed = world.output(&["resume", &run, "--mock", "mock.yaml", "--json"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", shown(&failed));
+    let shown: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!((&shown["run_id"], &shown["status"]), (&json!(run), &json!("failed")));
+    assert_eq!(world.state(&run)["node_results"], shown["node_results"], "nothing was done again");
 }

@@ -71,6 +71,19 @@ fn slots_to_come_are_shown_in_order_and_those_of_skipped_days_say_so() {
 }
 
 #[test]
+fn slots_are_shown_in_the_zone_of_their_schedule() {
+    let world = world();
+    world.printed(&["apply", "-f", "setup.yaml"]);
+    let slots = world.printed(&["schedules", "slots", "nightly", "--next", "400"]);
+    let ends = |end: &str| slots.lines().filter(|line| line.contains(end)).count();
+    // Once a year 02:30 does not exist, and once it comes twice.
+    assert!(ends(" 02:30:00+01:00") > 100 && ends(" 02:30:00+02:00") > 100, "{slots}");
+    let listed = world.printed(&["schedules", "list"]);
+    let nightly = listed.lines().find(|line| line.starts_with("nightly")).unwrap();
+    assert!(nightly.contains(" 02:30:00+0"), "{listed}");
+}
+
+#[test]
 fn applying_again_leaves_what_somebody_disabled() {
     let world = world();
     world.printed(&["apply", "-f", "setup.yaml"]);

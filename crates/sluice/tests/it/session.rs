@@ -28,6 +28,7 @@ pub(crate) fn binary(dir: &Path) -> Command {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "RUST_BACKTRACE"] {
         command.env_remove(name);
     }
+    command.env("TZ", "UTC");
     command
 }
 

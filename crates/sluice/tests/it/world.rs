@@ -193,8 +193,9 @@ pub(crate) fn plain(text: &str) -> String {
         LazyLock::new(|| Regex::new("(run|apr|node)_[0-9a-f]{32}").unwrap());
     static TIME: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\b\d+ ms\b|\b\d+\.\d s\b").unwrap());
-    static WHEN: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3}Z)?").unwrap());
+    static WHEN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{3})?(Z|[+-]\d\d:\d\d)").unwrap()
+    });
     static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)(\S)   +").unwrap());
     let mut seen: Vec<String> = Vec::new();
     let text = ID.replace_all(text, |found: &Captures<'_>| {

@@ -8,6 +8,7 @@ use crate::desk::Desk;
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
+use sluice_core::money::Money;
 use sluice_core::visible;
 use sluice_server::service::{approvals, find};
 use std::fmt::Write as _;
@@ -53,8 +54,7 @@ fn action(text: &mut String, asked: &Value) {
     };
     let mut table = Table::plain();
     for (name, value) in fields.iter().filter(|(_, value)| given(value)) {
-        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        table.row([format!("  {name}"), shown]);
+        table.row([format!("  {name}"), field(name, value)]);
     }
     text.push_str(&table.draw());
     let changes = list(asked, "changes");
@@ -66,6 +66,23 @@ fn action(text: &mut String, asked: &Value) {
             let _ = writeln!(text, "  - {}", visible::line(&before));
             let _ = writeln!(text, "  + {}", visible::line(&after));
         }
+    }
+}
+
+/// A field of the action for people: amounts in dollars, all else as it is.
+fn field(name: &str, value: &Value) -> String {
+    match (name, value) {
+        ("cost_ceiling" | "max_cost", Value::Number(amount)) => match amount.as_u64() {
+            Some(micro_cents) => format!("${}", Money::from_micro_cents(micro_cents)),
+            None => amount.to_string(),
+        },
+        ("constraints", Value::Object(bounds)) => {
+            let bounds =
+                bounds.iter().map(|(name, value)| format!("{name}={}", field(name, value)));
+            bounds.collect::<Vec<_>>().join(", ")
+        }
+        (_, Value::String(text)) => text.clone(),
+        (_, value) => value.to_string(),
     }
 }
 
