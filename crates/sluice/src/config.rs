@@ -236,6 +236,14 @@ impl Config {
         }
     }
 
+    /// A span of time in milliseconds; every one has a default.
+    pub(crate) fn duration_ms(&self, name: Name) -> u64 {
+        match self.value(name) {
+            Some(Value::Duration(ms)) => *ms,
+            _ => unreachable!("every duration has a default"),
+        }
+    }
+
     /// Where runs are kept.
     pub(crate) fn data(&self) -> PathBuf {
         self.path(Name::Data).expect("the data directory has a default").to_owned()

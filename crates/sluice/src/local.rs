@@ -5,6 +5,7 @@ use crate::config::{self, setting};
 use crate::environment;
 use crate::place::{Opened, Place};
 use anyhow::Context as _;
+use sluice_core::port::authority::Patience;
 use sluice_core::port::ledger::Change;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::port::store::Store;
@@ -174,8 +175,14 @@ impl Local {
         let default_model = config::get().text(setting::Name::DefaultModel).map(str::to_owned);
         let depth = config::get().number(setting::Name::RecursionDepth);
         let recursion_depth_max = u32::try_from(depth).unwrap_or(u32::MAX);
-        let config =
-            Config { claims, lease_ms, default_model, recursion_depth_max, ..Config::default() };
+        let config = Config {
+            claims,
+            lease_ms,
+            default_model,
+            recursion_depth_max,
+            patience: patience(),
+            ..Config::default()
+        };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
         Ok(Local(Service { store, engine: Arc::new(engine) }))
     }
@@ -190,6 +197,24 @@ impl Local {
     pub(crate) async fn close(self) {
         self.engine.shutdown().await;
     }
+}
+
+/// How long approvals stay open, when people are reminded of them, and how long steps
+/// wait at gates.
+fn patience() -> Patience {
+    use setting::Name;
+    let ms = |name| config::get().duration_ms(name);
+    let mut reminders = [
+        (ms(Name::ApprovalsRemindNormal), "normal"),
+        (ms(Name::ApprovalsRemindElevated), "elevated"),
+        (ms(Name::ApprovalsRemindCritical), "critical"),
+    ]
+    .map(|(after_ms, level)| (after_ms, level.to_owned()))
+    .to_vec();
+    // They are sent in the order of their list.
+    reminders.sort_by_key(|(after_ms, _)| *after_ms);
+    let expires_ms = ms(Name::ApprovalsExpiresIn);
+    Patience { reminders, expires_ms, queue_ms: ms(Name::QueueTimeout) }
 }
 
 /// The store of a place, and nobody at work on it.

@@ -1,5 +1,8 @@
 //! The one table of settings. Everything else about them is made from it.
 
+use sluice_core::duration;
+use sluice_core::limits::DURATION_MS_MAX;
+
 /// What a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -20,6 +23,11 @@ pub(crate) enum Kind {
         min: u64,
         max: u64,
     },
+    /// A span of time such as `2d`, bounded in milliseconds.
+    Duration {
+        min_ms: u64,
+        max_ms: u64,
+    },
     Switch,
     Choice(&'static [&'static str]),
 }
@@ -39,6 +47,10 @@ impl Kind {
             Kind::Secret => "`env:NAME`, `file:PATH`, or the secret itself".to_owned(),
             Kind::Words => "a list of texts".to_owned(),
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
+            Kind::Duration { min_ms, max_ms } => {
+                let (least, most) = (duration::format(min_ms), duration::format(max_ms));
+                format!("a duration from `{least}` to `{most}`")
+            }
             Kind::Switch => "`true` or `false`".to_owned(),
             Kind::Choice(words) => format!("one of: {}", words.join(", ")),
         }
@@ -82,6 +94,8 @@ macro_rules! settings {
     };
 }
 
+/// A span of time that people are given.
+const WAIT: Kind = Kind::Duration { min_ms: 1000, max_ms: DURATION_MS_MAX };
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
@@ -124,6 +138,16 @@ settings! {
         "where traces are sent, over OTLP/HTTP";
     LeaseMs "lease_ms", Kind::Number { min: 1000, max: 600_000 }, Some("10000"), None,
         "how long a node counts as alive after it last said so; then others take up its runs";
+    ApprovalsExpiresIn "approvals.expires_in", WAIT, Some("7d"), None,
+        "how long an approval stays open, unless its step says `expires_in`";
+    ApprovalsRemindNormal "approvals.remind_normal", WAIT, Some("1h"), None,
+        "when the first reminder of an open approval is written, with level `normal`";
+    ApprovalsRemindElevated "approvals.remind_elevated", WAIT, Some("24h"), None,
+        "when the second reminder is written, with level `elevated`";
+    ApprovalsRemindCritical "approvals.remind_critical", WAIT, Some("72h"), None,
+        "when the last reminder is written, with level `critical`";
+    QueueTimeout "queue_timeout", WAIT, Some("1h"), None,
+        "how long a step waits at a gate that may open, unless its agent says `queue_timeout_s`";
     LogLevel "log.level", Kind::Choice(&["error", "warn", "info", "debug"]), Some("info"), None,
         "how much `sluice serve` logs";
     LogFormat "log.format", Kind::Choice(&["text", "json"]), Some("text"), None,

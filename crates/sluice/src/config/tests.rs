@@ -77,6 +77,25 @@ fn everything_wrong_with_a_file_is_told_with_its_line() {
 }
 
 #[test]
+fn durations_are_written_as_in_documents() {
+    let (_dir, path) = in_dir("queue_timeout = \"90s\"\n[approvals]\nexpires_in = \"2d\"\n");
+    let variables = given(&[("SLUICE_APPROVALS_REMIND_NORMAL", "600")]);
+    let sources = Sources { file: Some(path), variables, ..Sources::default() };
+    let config = Config::load(&sources).unwrap();
+    assert_eq!(config.duration_ms(Name::ApprovalsExpiresIn), 2 * 86_400_000);
+    assert_eq!(config.duration_ms(Name::ApprovalsRemindNormal), 600_000);
+    assert_eq!(config.duration_ms(Name::ApprovalsRemindCritical), 72 * 3_600_000);
+    assert_eq!(config.duration_ms(Name::QueueTimeout), 90_000);
+    assert_eq!(config.shown(Name::ApprovalsRemindElevated), "1d");
+    for refused in ["\"soon\"", "\"0s\"", "\"10ms\"", "\"400d\"", "5", "true"] {
+        let text = format!("[approvals]\nexpires_in = {refused}\n");
+        let notes = file::read(&text, Path::new("")).unwrap_err();
+        let told = "line 2: `approvals.expires_in`: this is not a duration from `1s` to `366d`";
+        assert_eq!(notes, [told], "{refused}");
+    }
+}
+
+#[test]
 fn values_that_make_no_sense_are_refused_wherever_they_stand() {
     for (name, value) in [
         ("SLUICE_URL", "http://"),

@@ -2,6 +2,7 @@
 
 use super::setting::{Kind, Setting};
 use sluice_bridge::secret::known;
+use sluice_core::duration;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub(crate) enum Value {
     Paths(Vec<PathBuf>),
     Words(Vec<String>),
     Number(u64),
+    /// In milliseconds.
+    Duration(u64),
     Switch(bool),
     Secret(Secret),
 }
@@ -84,6 +87,7 @@ impl fmt::Display for Value {
             }
             Value::Words(words) => f.write_str(&words.join(", ")),
             Value::Number(number) => write!(f, "{number}"),
+            Value::Duration(ms) => f.write_str(&duration::format(*ms)),
             Value::Switch(on) => write!(f, "{on}"),
             Value::Secret(secret) => write!(f, "{secret}"),
         }
@@ -155,6 +159,10 @@ pub(super) fn read(setting: &Setting, text: &OsStr, dir: &Path) -> Result<Value,
         Kind::Number { min, max } => {
             let number = text.trim().parse::<u64>().ok();
             number.filter(|number| (min..=max).contains(number)).map(Value::Number)
+        }
+        Kind::Duration { min_ms, max_ms } => {
+            let ms = duration::parse(text.trim()).ok();
+            ms.filter(|ms| (min_ms..=max_ms).contains(ms)).map(Value::Duration)
         }
         Kind::Switch => match text {
             "true" | "1" => Some(Value::Switch(true)),

@@ -68,6 +68,59 @@ fn the_file_says_who_does_steps_that_name_nobody() {
     assert!(none.contains("error[unknown_agent]"), "{none}");
 }
 
+const GATED: &str = "name: gated
+steps:
+  - {id: first, approval: {required: true}}
+  - {id: own, depends_on: [first], approval: {required: true, expires_in: 3d}}
+";
+
+/// The approval that a run waits for: how long it stays open, and when people are
+/// reminded, in milliseconds after it was requested.
+fn waits(world: &World, args: &[&str]) -> (u64, Vec<(u64, String)>) {
+    let waiting = world.output(args);
+    assert_eq!(waiting.status.code(), Some(4), "{}", shown(&waiting));
+    let exported = world.json(&["runs", "export", &world.newest(), "--json"]);
+    let events = exported["events"].as_array().unwrap();
+    let asked = events.iter().rfind(|event| event["type"] == "approval.requested").unwrap();
+    let asked = &asked["payload"];
+    let ms = |value: &serde_json::Value| value.as_u64().unwrap();
+    let reminders = asked["reminders"].as_array().unwrap().iter();
+    let reminders = reminders.map(|one| (ms(&one[0]), one[1].as_str().unwrap().to_owned()));
+    let (end, reminders) = (ms(&asked["expiresAt"]), reminders.collect::<Vec<_>>());
+    let begin = reminders[0].0 - 600_000;
+    (end - begin, reminders.into_iter().map(|(at, level)| (at - begin, level)).collect())
+}
+
+#[test]
+fn approvals_expire_and_are_brought_to_mind_as_the_settings_say() {
+    const HOUR: u64 = 3_600_000;
+    let settings = "[approvals]\nexpires_in = \"36h\"\nremind_normal = \"10m\"\n\
+                    remind_elevated = \"30m\"\nremind_critical = \"1h\"\n";
+    let world = world().file("gated.lobsterx.yaml", GATED).file("sluice.toml", settings);
+    let reminded = [(600_000, "normal"), (3 * 600_000, "elevated"), (HOUR, "critical")];
+    let reminded = reminded.map(|(ms, level)| (ms, level.to_owned())).to_vec();
+    let first = waits(&world, &["run", "gated.lobsterx.yaml"]);
+    assert_eq!(first, (36 * HOUR, reminded.clone()));
+    world.printed(&["approvals", "approve", &world.question()]);
+    let own = waits(&world, &["resume", &world.newest()]);
+    assert_eq!(own, (3 * 24 * HOUR, reminded), "a step's own `expires_in` is stronger");
+}
+
+#[test]
+fn an_approval_that_is_not_answered_in_time_is_rejected() {
+    let settings = "[approvals]\nexpires_in = \"1s\"\n";
+    let world = world().file("gated.lobsterx.yaml", GATED).file("sluice.toml", settings);
+    let waiting = world.output(&["run", "gated.lobsterx.yaml"]);
+    assert_eq!(waiting.status.code(), Some(4), "{}", shown(&waiting));
+    let run = world.newest();
+    let ended = world.until("it has expired", |world| {
+        let resumed = world.output(&["resume", &run, "--json"]);
+        let state: serde_json::Value = serde_json::from_slice(&resumed.stdout).unwrap();
+        (state["status"] == "failed").then_some(state)
+    });
+    assert_eq!(ended["node_results"][0]["error_code"], "approval_rejected", "{ended}");
+}
+
 #[test]
 fn a_doctor_finds_everything_in_order() {
     let world = ran();
