@@ -63,6 +63,12 @@ impl Kit {
         Some(Arc::new(Scrubbed::new(bare, known::process())))
     }
 
+    /// Who sends a step to the URL that its command names.
+    pub fn http(&self) -> Arc<dyn Adapter> {
+        let adapter = HttpAdapter::by_command(Arc::clone(&self.wire));
+        Arc::new(Scrubbed::new(Arc::new(adapter), known::process()))
+    }
+
     fn bare(&self, gateway: &str, connection: &Connection) -> Option<Arc<dyn Adapter>> {
         let callbacks = || self.callbacks.clone();
         match connection.provider.as_str() {

@@ -12,6 +12,7 @@ use crate::remote::exchange::{Exchange, Outcome};
 use crate::remote::{back, failed, result};
 use crate::secret::Secret;
 use crate::wire::{Place, Wire};
+use reqwest::Url;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Request, Usage,
@@ -24,13 +25,30 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct HttpAdapter {
     gateway: String,
-    url: String,
+    target: Target,
     key: Option<SecretRef>,
     callbacks: Option<Callbacks>,
     wire: Arc<dyn Wire>,
 }
 
+/// Where work is sent.
+#[derive(Debug)]
+enum Target {
+    /// To the URL of a gateway.
+    Gateway(String),
+    /// To the URL in the first line of the step's command.
+    Command,
+}
+
 impl HttpAdapter {
+    /// To the URL that each step names in the first line of its command. The lines
+    /// after it are the instruction. The result must be the answer: without a gateway
+    /// nobody could prove whose callback it is.
+    pub fn by_command(wire: Arc<dyn Wire>) -> HttpAdapter {
+        let (gateway, target) = (String::new(), Target::Command);
+        HttpAdapter { gateway, target, key: None, callbacks: None, wire }
+    }
+
     /// To where a connection points; none if it does not say where.
     pub fn new(
         gateway: &str,
@@ -38,11 +56,24 @@ impl HttpAdapter {
         callbacks: Option<Callbacks>,
         wire: Arc<dyn Wire>,
     ) -> Option<HttpAdapter> {
-        let (gateway, url) = (gateway.to_owned(), connection.base_url.clone()?);
-        Some(HttpAdapter { gateway, url, key: connection.key.clone(), callbacks, wire })
+        let (gateway, target) = (gateway.to_owned(), Target::Gateway(connection.base_url.clone()?));
+        Some(HttpAdapter { gateway, target, key: connection.key.clone(), callbacks, wire })
     }
 
     async fn send(&self, request: &Request) -> Execution {
+        match &self.target {
+            Target::Gateway(url) => self.send_to(url, "the gateway", request).await,
+            Target::Command => match addressed(request) {
+                Ok((url, request)) => {
+                    let who = url.origin().ascii_serialization();
+                    self.send_to(url.as_str(), &who, &request).await
+                }
+                Err(message) => failed(CallErrorCode::InvalidRequest, &message),
+            },
+        }
+    }
+
+    async fn send_to(&self, url: &str, who: &str, request: &Request) -> Execution {
         let key = match self.key.as_ref().map(Secret::read).transpose() {
             Ok(key) => key,
             Err(why) => {
@@ -52,14 +83,17 @@ impl HttpAdapter {
         let back = back(self.callbacks.as_ref(), request, &self.gateway);
         let body = DispatchBody::new(request, self.provider(), back);
         let body = serde_json::to_vec(&body).expect("a dispatch is plain JSON");
-        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who: "the gateway" };
+        let exchange = Exchange { wire: &*self.wire, key: key.as_ref(), who };
         let place = Place { step: &request.step, dispatch_no: request.dispatch_no, number: 1 };
         let patience = request.timeout_ms.saturating_add(SYNC_MARGIN_MS + CONNECT_MS);
         let patience = Duration::from_millis(patience);
-        let answer = match exchange.post(place, &self.url, body, patience).await {
+        let answer = match exchange.post(place, url, body, patience).await {
             Outcome::Accepted if self.callbacks.is_some() => return Execution::Accepted,
             Outcome::Accepted => {
-                let message = "the gateway answers later, and nobody here could be told";
+                let message = format!(
+                    "{who} answered 202, but this step has no callback address: answer with 200 \
+                     and the result, or register it as a gateway with provider `http` at a server"
+                );
                 let answer = Answer::failed(CallErrorCode::ProviderError, message);
                 Answer { usage: Usage::unknown(), ..answer }
             }
@@ -69,6 +103,33 @@ impl HttpAdapter {
         };
         Execution::Done(Box::new(answer))
     }
+}
+
+/// The URL in the first line of a command, and the request with the other lines as its
+/// instruction.
+fn addressed(request: &Request) -> Result<(Url, Request), String> {
+    let (first, rest) = request.message.split_once('\n').unwrap_or((&request.message, ""));
+    let first = first.trim();
+    let invalid = |why: &str| {
+        // What stands before an `@` may be a password.
+        let shown = first.rsplit_once('@').map_or(first, |(_, host)| host);
+        let shown = sluice_core::visible::brief(shown);
+        format!(
+            "the first line of an `http` step's command is the URL that the step is sent to; \
+             `{shown}` {why}"
+        )
+    };
+    let url = Url::parse(first).map_err(|error| invalid(&format!("is not a URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(invalid("does not begin with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        // Not shown: it may be a password.
+        let message = "the URL of an `http` step must not hold a user or password; \
+                       register a gateway with provider `http` and a `key`";
+        return Err(message.to_owned());
+    }
+    Ok((url, Request { message: rest.to_owned(), ..request.clone() }))
 }
 
 impl Adapter for HttpAdapter {
@@ -84,8 +145,10 @@ impl Adapter for HttpAdapter {
     /// without doing work.
     fn health(&self) -> Later<'_, Health> {
         Box::pin(async move {
+            // Each step has a URL of its own: there is nothing to ask before.
+            let Target::Gateway(url) = &self.target else { return Health::Healthy };
             let patience = Duration::from_millis(HEALTH_MS);
-            match self.wire.reach(&self.url, patience).await {
+            match self.wire.reach(url, patience).await {
                 Ok(()) => Health::Healthy,
                 Err(OutboundError::Refused(_)) => Health::Degraded,
                 Err(_) => Health::Offline,
@@ -105,5 +168,47 @@ impl Adapter for HttpAdapter {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::{Desk, answer, error, request};
+    use crate::outbound::Outbound;
+    use crate::outbound::allow::AllowList;
+
+    #[test]
+    fn the_first_line_is_the_url_and_the_rest_the_instruction() {
+        let (url, sent) =
+            addressed(&request("a", " https://x.example/do?a=1 \nReview this.\n\nAll of it.\n"))
+                .unwrap();
+        assert_eq!(url.as_str(), "https://x.example/do?a=1");
+        assert_eq!(sent.message, "Review this.\n\nAll of it.\n");
+        let (_, alone) = addressed(&request("a", "http://x.example")).unwrap();
+        assert_eq!(alone.message, "");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_public_url_is_refused_before_anything_is_sent() {
+        let wire = Arc::new(Outbound::new(AllowList::default()));
+        let adapter = HttpAdapter::by_command(wire);
+        for (command, why) in [
+            ("", "is not a URL"),
+            ("Review this.", "is not a URL"),
+            ("GET https://x.example/", "is not a URL"),
+            ("file:///etc/passwd", "does not begin with http:// or https://"),
+            ("https://me:hunter2@x.example:port/", "is not a URL"),
+            ("https://me:hunter2@x.example/", "must not hold a user or password"),
+            ("http://127.0.0.1:1/", "loopback"),
+            ("http://169.254.169.254/latest/meta-data", "cloud metadata"),
+            ("http://10.0.0.1/", "private"),
+        ] {
+            let answered = answer(&adapter, &request("a", command), &Desk::default()).await;
+            let (code, message) = error(&answered);
+            assert_eq!(code, CallErrorCode::InvalidRequest, "{command}: {message}");
+            assert!(message.contains(why), "{command}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
+        }
     }
 }

@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// The agent that answers from a script.
 pub(crate) const MOCK: &str = "mock";
 
+/// The agent that sends a step to the URL in its command.
+const HTTP: &str = "http";
+
 /// The agents of a run that is worked on here. A script replaces every model and
 /// gateway, and the shell in the steps it names: a test run calls nobody.
 pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
@@ -48,9 +51,9 @@ pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell, kit: Kit
     gateways(agents, kit)
 }
 
-/// Lets gateways be spoken to as their rows say.
+/// Lets gateways be spoken to as their rows say, and steps be sent to URLs.
 fn gateways(agents: Agents, kit: Kit) -> Agents {
-    agents.with_gateways(Arc::new(Directory::new(kit)))
+    agents.with(HTTP, kit.http()).with_gateways(Arc::new(Directory::new(kit)))
 }
 
 /// Whether steps may run commands on this machine.

@@ -122,6 +122,28 @@ async fn the_http_adapter_passes() {
 }
 
 #[tokio::test]
+async fn the_http_agent_passes() {
+    let server = providers::Server::new().await;
+    let url = server.url("/work");
+    let sent = move |text: &str| request(&format!("{url}\n{text}"));
+    let adapter = HttpAdapter::by_command(crate::station::world::local());
+    let subject = Subject {
+        fails: Some(sent("fail")),
+        underway: Some(server.underway()),
+        ..Subject::new(Arc::new(adapter), says(sent.clone()), sent("slow"))
+    };
+    shows(subject, expect![[r#"
+        10 passed, 0 failed, 6 skipped
+        skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
+        skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
+        skipped: nothing is emitted once nobody listens, and the call ends: no request is known whose answer is streamed
+        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
+        skipped: a tool is asked for before it is called: no request is known that needs a tool
+        skipped: a tool that is denied is not called: no request is known that needs a tool
+    "#]]).await;
+}
+
+#[tokio::test]
 async fn the_model_adapter_passes() {
     let server = providers::Server::new().await;
     let drawer = providers::Drawer::new();

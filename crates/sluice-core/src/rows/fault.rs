@@ -13,7 +13,7 @@ use sluice_govern::route::is_elsewhere;
 use std::collections::BTreeMap;
 
 /// Agents that need no row: every process has them.
-pub const ALWAYS_THERE: [&str; 2] = ["mock", "shell"];
+pub const ALWAYS_THERE: [&str; 3] = ["http", "mock", "shell"];
 
 /// What people call providers who mean their models or their products.
 const PROVIDER_NICKNAMES: [(&str, &str); 10] = [

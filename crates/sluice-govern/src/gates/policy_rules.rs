@@ -73,9 +73,13 @@ fn retrieval(facts: &Facts<'_>) -> Option<(String, String)> {
         return None;
     }
     let provider = facts.place.and_then(|place| place.gateway).map(|row| row.provider.as_str());
-    let shell = name == "shell" || provider == Some("shell");
-    if shell && facts.verb == Verb::DispatchStep {
-        let message = "the run may only read, and a shell may do anything".to_owned();
+    let acts = match (name, provider) {
+        ("shell", _) | (_, Some("shell")) => Some("a shell may do anything"),
+        ("http", _) => Some("a request to a URL may change something there"),
+        _ => None,
+    };
+    if let Some(why) = acts.filter(|_| facts.verb == Verb::DispatchStep) {
+        let message = format!("the run may only read, and {why}");
         let hint = "give the step to an agent with read-only tools, or change the posture";
         return Some((message, hint.to_owned()));
     }

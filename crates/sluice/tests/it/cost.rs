@@ -58,7 +58,7 @@ fn what_work_has_cost_is_told_by_whatever_is_asked() {
         .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
         .collect();
     expect![[r#"
-        WORKFLOW MODEL COST TOKENS IN TOKENS OUT STEPS
+        (UTC) WORKFLOW MODEL COST TOKENS IN TOKENS OUT STEPS
         review - $0.08 10 0 4
         review m-1 $0.04 200 20 2"#]]
     .assert_eq(&table.join("\n"));

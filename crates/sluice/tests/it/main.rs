@@ -19,6 +19,7 @@ mod error_pages;
 mod eval;
 mod gateways;
 mod guide;
+mod http_agent;
 mod injection;
 mod json_errors;
 mod kill;

@@ -282,12 +282,12 @@ fn a_step_for_nobody_is_refused_before_anything_starts() {
         &world,
         &args,
         &expect![[r#"
-        stderr:
-        error[unknown_agent]: step `draft` names the agent `gpt`, which is not here; there is shell
-         |
-         = help: `sluice run --help` shows `--agent`, `--bind` and `--mock`
-        exit 2
-    "#]],
+            stderr:
+            error[unknown_agent]: step `draft` names the agent `gpt`, which is not here; there is http, shell
+             |
+             = help: `sluice run --help` shows `--agent`, `--bind` and `--mock`
+            exit 2
+        "#]],
     );
     check(
         &world,

@@ -432,12 +432,10 @@ fn a_branch_has_other_arguments_and_outputs() {
         &world,
         &[&branch[..], &["--set", "one=1"]].concat(),
         &expect![[r#"
-        stderr:
-        error[bad_reference]: `one` does not name an output
-         |
-         = help: write it as STEP.OUTPUT=JSON
-        exit 2
-    "#]],
+            stderr:
+            {"code":"bad_reference","message":"`one` does not name an output","notes":[],"hint":"write it as STEP.OUTPUT=JSON"}
+            exit 2
+        "#]],
     );
     let detached = ["runs", "branch", &run, "--at", "2", "--detach"];
     check(

@@ -16,7 +16,11 @@ impl Server {
     /// Starts one at a free port, or at the one that is named.
     pub(crate) fn start(world: &World, listen: &str) -> Server {
         let args = ["serve", "--listen", listen, "--mock", "mock.yaml", "--shell"];
-        let mut command = world.command(&args);
+        Server::of(world, world.command(&args))
+    }
+
+    /// The same by another command.
+    pub(crate) fn of(world: &World, mut command: std::process::Command) -> Server {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();

@@ -125,6 +125,16 @@ fn a_run_that_may_only_read_uses_tools_marked_so_and_no_shell() {
         5 run.failed policy_blocked: `a` failed: the run may only read, and a shell may do anything (give the step to an agent with read-only tools, or change the posture)
     "#]],
     );
+    check(
+        script(", agent: http"),
+        expect![[r#"
+        1 run.started
+        2 node.queued a
+        3 governance.decided a "block" "policy_rules"
+        4 node.failed a policy_blocked: the run may only read, and a request to a URL may change something there (give the step to an agent with read-only tools, or change the posture)
+        5 run.failed policy_blocked: `a` failed: the run may only read, and a request to a URL may change something there (give the step to an agent with read-only tools, or change the posture)
+    "#]],
+    );
 }
 
 #[test]
