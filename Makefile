@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill fuzz mutants clean
+.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -24,6 +24,7 @@ help:
 	@echo 'make chaos    the same for longer: 2,000 runs'
 	@echo 'make sim      play the engine under faults: make sim SEED=1 RUNS=10000'
 	@echo 'make kill     kill the binary with -9 again and again: make kill KILLS=200'
+	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
 	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
 
@@ -163,6 +164,10 @@ sim:
 kill:
 	KILLS=$(or $(KILLS),200) DISPATCHES=$(or $(DISPATCHES),200) \
 	  $(CARGO) test --release --locked -p sluice --test it kill -- --nocapture
+
+# Each change of the registry is followed at once by a start, on one node and on three.
+changes: cc postgres
+	CHANGES=$(or $(CHANGES),1000) $(CARGO) test --release --locked -p sluice --test it registry_changes -- --nocapture
 
 # Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
 fuzz:

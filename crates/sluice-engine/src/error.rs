@@ -46,6 +46,9 @@ pub enum StartError {
         /// What it said.
         message: String,
     },
+    /// The registry has changed since the request was resolved: resolve it again.
+    #[error("the registry changed while the run was being started")]
+    Moved,
     /// Too many runs above each other.
     #[error("sub-workflows start each other more than {0} deep")]
     TooDeep(u32),

@@ -37,20 +37,20 @@ impl Engine {
 impl Inner {
     fn forecast(&self, mut request: Start) -> Result<Forecast, StartError> {
         let args = check_args(&request.stored.definition.plan, &request.args)?;
-        self.check_agents(&request.stored.definition.plan, &request)?;
+        let rules = self.trust.rules();
+        self.check_agents(&rules, &request)?;
         let id = RunId::new(self.clock.now_ms(), &mut *(self.entropy)());
-        if let Some(verdict) = self.stopped(&request, id) {
+        if let Some(verdict) = self.stopped(&rules, &request, id) {
             let (code, message) = (verdict.code, verdict.message);
             return Err(StartError::Blocked { code, message });
         }
-        let rules = self.trust.rules();
         let deployed = rules.fabric.deployment(&request.stored.definition.plan.name);
         let posture = request.posture.or_else(|| deployed.map(|(_, one)| one.posture));
         let ahead_for = Some(posture.unwrap_or_default());
         request.posture = Some(Posture::Advisory);
         request.dispatching = Dispatching::Allowed;
         request.key = None;
-        let (draft, append) = self.draft(&request, id, args, Hold::Release, ahead_for);
+        let (draft, append) = self.draft(&rules, &request, id, args, Hold::Release, ahead_for);
         let events = shown(&draft.run, append)?;
         Ok(Forecast { events, whole: draft.run.status.is_terminal() })
     }

@@ -40,3 +40,5 @@ pub const CROSSINGS_MAX: usize = 20_000;
 pub const SCHEDULE_SLOTS_SEEN: usize = 1000;
 /// Most slots of a schedule that wait for earlier runs to end.
 pub const SCHEDULE_QUEUE_MAX: usize = 50;
+/// Most times that a start is resolved because the registry changes meanwhile.
+pub const RESOLVE_TRIES_MAX: u32 = 16;

@@ -3,9 +3,11 @@
 use crate::engine::Inner;
 use crate::error::StartError;
 use crate::start::Start;
+use crate::trust::Rules;
 use serde_json::json;
 use sluice_core::port::authority::Authority as _;
 use sluice_core::port::ledger::Entry;
+use sluice_core::port::store::StoreError;
 use sluice_core::run::id::RunId;
 use sluice_govern::action::Action;
 use sluice_govern::ask;
@@ -13,14 +15,16 @@ use sluice_govern::decision::{Constraints, Disposition};
 use sluice_govern::facts::{Facts, Inputs, RunFacts, Subject, Verb, Worst};
 use sluice_govern::money::Money;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 impl Inner {
-    /// Asks the policies about the start of a run. A child was asked about in
-    /// the run that starts it. What is refused is written down.
-    pub(crate) async fn may_start(&self, request: &Start, id: RunId) -> Result<(), StartError> {
-        let Some(Verdict { code, message, policy }) = self.stopped(request, id) else {
-            return Ok(());
-        };
+    /// Writes down that the policies refuse the start of a run. Answers the refusal.
+    pub(crate) async fn refuse(
+        &self,
+        request: &Start,
+        verdict: Verdict,
+    ) -> Result<StartError, StoreError> {
+        let Verdict { code, message, policy } = verdict;
         let entry = Entry {
             at_ms: self.clock.now_ms(),
             category: "governance",
@@ -32,16 +36,22 @@ impl Inner {
             detail: json!({"code": code, "message": message, "policy_hash": policy}),
         };
         self.store.record(self.node, vec![entry]).await?;
-        Err(StartError::Blocked { code, message })
+        Ok(StartError::Blocked { code, message })
     }
 
-    /// What the policies have against the start of a run, if anything.
-    pub(crate) fn stopped(&self, request: &Start, id: RunId) -> Option<Verdict> {
+    /// What the policies have against the start of a run, if anything. A child was
+    /// asked about in the run that starts it.
+    pub(crate) fn stopped(
+        &self,
+        rules: &Arc<Rules>,
+        request: &Start,
+        id: RunId,
+    ) -> Option<Verdict> {
         if request.parent.is_some() {
             return None;
         }
         let now_ms = self.clock.now_ms();
-        let authority = self.view(now_ms);
+        let authority = self.view_under(Arc::clone(rules), now_ms);
         let plan = &request.stored.definition.plan;
         let run = id.to_string();
         let facts = Facts {

@@ -7,17 +7,18 @@ use serde_json::{Map, Value};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::Work;
+use sluice_core::port::ledger::Rows;
 use sluice_core::rows;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
 use std::collections::VecDeque;
 
 /// A start of a workflow that is registered as `name` or `name@version`, with
 /// everything it refers to as it is registered now.
-pub fn start(rows: &[Row], workflow: &str, args: Map<String, Value>) -> Result<Start, StartError> {
-    let registry = Registry::default().with_rows(rows).map_err(StartError::Unresolved)?;
-    let (plan, text) = plan(rows, &registry, workflow)?;
+pub fn start(rows: &Rows, workflow: &str, args: Map<String, Value>) -> Result<Start, StartError> {
+    let registry = Registry::default().with_rows(&rows.rows).map_err(StartError::Unresolved)?;
+    let (plan, text) = plan(&rows.rows, &registry, workflow)?;
     let mut start = start_plan(rows, plan, &text)?;
-    let row = find(rows, workflow).and_then(|row| WorkflowVersion::split(&row.name));
+    let row = find(&rows.rows, workflow).and_then(|row| WorkflowVersion::split(&row.name));
     start.version = row.map(|(_, version)| version);
     start.args = args;
     Ok(start)
@@ -25,15 +26,16 @@ pub fn start(rows: &[Row], workflow: &str, args: Map<String, Value>) -> Result<S
 
 /// A start of a plan made from a document that is not registered, with everything
 /// it refers to as it is registered now, and without arguments.
-pub fn start_plan(rows: &[Row], plan: Plan, document: &str) -> Result<Start, StartError> {
-    let registry = Registry::default().with_rows(rows).map_err(StartError::Unresolved)?;
+pub fn start_plan(rows: &Rows, plan: Plan, document: &str) -> Result<Start, StartError> {
+    let registry = Registry::default().with_rows(&rows.rows).map_err(StartError::Unresolved)?;
     let mut wanted: VecDeque<String> = references(&plan).collect();
     let mut start = Start::new(Stored::new(plan, document), Map::new());
+    start.resolved_under = Some(rows.epoch);
     while let Some(reference) = wanted.pop_front() {
         if start.children.contains_key(&reference) {
             continue;
         }
-        let (plan, text) = self::plan(rows, &registry, &reference)?;
+        let (plan, text) = self::plan(&rows.rows, &registry, &reference)?;
         wanted.extend(references(&plan));
         let stored = Stored::new(plan, &text);
         start.children.insert(reference, stored.hash);

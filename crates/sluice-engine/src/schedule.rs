@@ -13,16 +13,18 @@ mod slot;
 
 use crate::engine::{Engine, Inner};
 use crate::error::StartError;
-use crate::limits::SCHEDULE_SLOTS_SEEN;
+use crate::limits::{RESOLVE_TRIES_MAX, SCHEDULE_SLOTS_SEEN};
 use crate::registered;
 use crate::start::Start;
 use overlap::Line;
 use slot::{REFUSED, STARTED, STARTING, WAITING};
+use sluice_core::port::ledger::Rows;
 use sluice_core::port::slots::Slot;
 use sluice_core::port::store::StoreError;
+use sluice_core::rows;
 use sluice_core::run::id::RunId;
 use sluice_core::schedule::{Due, Timing, What, due};
-use sluice_govern::registry::{Kind, Overlap, Row, Schedule};
+use sluice_govern::registry::{Kind, Overlap, Schedule};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +52,7 @@ pub struct Ticked {
 /// One schedule, looked at.
 struct Look<'a> {
     engine: &'a Arc<Inner>,
-    rows: &'a [Row],
+    rows: &'a Rows,
     name: &'a str,
     schedule: &'a Schedule,
     starting: &'a Starting,
@@ -91,9 +93,9 @@ impl Engine {
 
 impl Inner {
     async fn tick(self: &Arc<Self>, starting: &Starting) -> Result<Ticked, StoreError> {
-        let rows = self.store.registry(None).await?.rows;
+        let rows = self.store.registry(None).await?;
         let mut ticked = Ticked::default();
-        for row in rows.iter().filter(|row| row.kind == Kind::Schedule) {
+        for row in rows.rows.iter().filter(|row| row.kind == Kind::Schedule) {
             let schedule: Schedule = match serde_json::from_value(row.body.clone()) {
                 Ok(schedule) => schedule,
                 Err(error) => {
@@ -241,7 +243,7 @@ impl Look<'_> {
         let (fate, why, from) = match self.try_start(run).await {
             Ok(()) => (STARTED, None, &[STARTING, REFUSED][..]),
             // It stays as it is: a later look tries again.
-            Err(StartError::Stopping) => return Ok(()),
+            Err(StartError::Stopping | StartError::Moved) => return Ok(()),
             Err(StartError::Store(error)) => return Err(error),
             Err(StartError::Load(crate::error::LoadError::Store(error))) => return Err(error),
             Err(error) => (REFUSED, Some(error.to_string()), &[STARTING][..]),
@@ -256,9 +258,33 @@ impl Look<'_> {
         self.note(settled, from).await.map(drop)
     }
 
+    /// Starts a run of the workflow as it is registered. If the registry changes
+    /// meanwhile, schedule and workflow are read again.
     async fn try_start(&self, run: RunId) -> Result<(), StartError> {
-        let args = self.schedule.args.clone();
-        let start = registered::start(self.rows, &self.schedule.workflow, args)?;
+        let mut started = self.start_under(self.rows, self.schedule, run).await;
+        for _ in 1..RESOLVE_TRIES_MAX {
+            if !matches!(started, Err(StartError::Moved)) {
+                break;
+            }
+            let rows = self.engine.store.registry(None).await?;
+            let row = rows::find(&rows.rows, Kind::Schedule, self.name);
+            let row = row.and_then(|row| serde_json::from_value(row.body.clone()).ok());
+            let Some(schedule) = row.filter(|schedule: &Schedule| schedule.enabled) else {
+                let message = format!("the schedule `{}` was removed or disabled", self.name);
+                return Err(StartError::Unresolved(message));
+            };
+            started = self.start_under(&rows, &schedule, run).await;
+        }
+        started
+    }
+
+    async fn start_under(
+        &self,
+        rows: &Rows,
+        schedule: &Schedule,
+        run: RunId,
+    ) -> Result<(), StartError> {
+        let start = registered::start(rows, &schedule.workflow, schedule.args.clone())?;
         let start = Start {
             id: Some(run),
             initiator: format!("schedule:{}", self.name),

@@ -7,8 +7,10 @@ use crate::error::StartError;
 use crate::key;
 use crate::load::{Folded, first_event};
 use crate::observe::Stopwatch;
+use crate::permit::Verdict;
 use crate::resident::Seat;
 use crate::take::{AGAIN_MS, Wanted};
+use crate::trust::Rules;
 use crate::turn::{Offspring, letters};
 use serde_json::{Map, Value};
 use sluice_core::args;
@@ -87,6 +89,9 @@ pub struct Start {
     pub caps: Vec<(RunId, Money)>,
     /// What people agreed to in the run it is made from, by step.
     pub agreed: BTreeMap<String, Value>,
+    /// The epoch of the registry that its document was resolved under; none where it
+    /// comes from no registry. If it has passed, the start is [`StartError::Moved`].
+    pub resolved_under: Option<u64>,
 }
 
 impl Start {
@@ -116,6 +121,7 @@ impl Start {
             trust_ceiling: None,
             caps: Vec::new(),
             agreed: BTreeMap::new(),
+            resolved_under: None,
         }
     }
 
@@ -161,6 +167,14 @@ enum Created {
     Before { run: RunId, same: bool },
     /// A counter was not what it was believed to be.
     Refused,
+}
+
+/// Why a run may not begin as the rows are.
+enum NotAdmitted {
+    /// A step names an agent that does not exist, or nothing.
+    Unfit(StartError),
+    /// The policies refuse it.
+    Stopped(Verdict),
 }
 
 impl Inner {
@@ -228,6 +242,10 @@ impl Inner {
 
     /// Drafts the first append and writes it, again if a counter or the rows
     /// were not what they were believed to be.
+    ///
+    /// INVARIANT: a start, and a refusal of one, rests on rows that are at least as new as
+    /// the last change acknowledged before it. The append says which rows these are, and
+    /// the store refuses it if there are newer ones.
     async fn draft_until_written(
         self: &Arc<Self>,
         request: &Start,
@@ -235,17 +253,26 @@ impl Inner {
         args: &Map<String, Value>,
         has_room: bool,
     ) -> Result<(Draft, Result<Created, StoreError>), StartError> {
-        let mut request = request.clone();
         loop {
-            self.check_agents(&request.stored.definition.plan, &request)?;
-            self.may_start(&request, id).await?;
+            let rules = self.rules_for(request).await?;
+            if let Err(refusal) = self.admit(&rules, request, id) {
+                // Whoever resolved the request has just read the epoch.
+                let is_new = request.resolved_under.is_some();
+                if !is_new && self.has_newer_rules(&rules).await? {
+                    continue;
+                }
+                return Err(match refusal {
+                    NotAdmitted::Unfit(error) => error,
+                    NotAdmitted::Stopped(verdict) => self.refuse(request, verdict).await?,
+                });
+            }
             let hold = if request.dispatching == Dispatching::Deferred || !has_room {
                 Hold::Release
             } else {
                 Hold::Keep
             };
             let mut watch = Stopwatch::start();
-            let (draft, append) = self.draft(&request, id, args.clone(), hold, None);
+            let (draft, append) = self.draft(&rules, request, id, args.clone(), hold, None);
             watch.decided();
             let created = self.create(append).await;
             if matches!(created, Ok(Created::New)) {
@@ -254,18 +281,37 @@ impl Inner {
             if !matches!(created, Ok(Created::Refused)) {
                 return Ok((draft, created));
             }
-            if let Err(error) = self.refresh_rules().await {
-                // It begins; its steps wait until the rules can be read.
-                tracing::warn!(%error, "the rules cannot be read");
-                request.dispatching = Dispatching::Deferred;
-            }
+            self.refresh_rules().await?;
         }
+    }
+
+    /// The rules to start a run under: not older than those its document was resolved
+    /// under, and not newer.
+    async fn rules_for(self: &Arc<Self>, request: &Start) -> Result<Arc<Rules>, StartError> {
+        let rules = self.trust.rules();
+        let Some(epoch) = request.resolved_under.filter(|epoch| *epoch != rules.fabric.epoch)
+        else {
+            return Ok(rules);
+        };
+        if rules.fabric.epoch < epoch {
+            self.refresh_rules().await?;
+        }
+        let rules = self.trust.rules();
+        if rules.fabric.epoch == epoch { Ok(rules) } else { Err(StartError::Moved) }
+    }
+
+    /// Whether a run may begin as the rows are.
+    fn admit(&self, rules: &Arc<Rules>, request: &Start, id: RunId) -> Result<(), NotAdmitted> {
+        self.check_agents(rules, request).map_err(NotAdmitted::Unfit)?;
+        self.stopped(rules, request, id)
+            .map_or(Ok(()), |verdict| Err(NotAdmitted::Stopped(verdict)))
     }
 
     /// The first append, given up at once if `hold` says so, or if there is
     /// nothing to do yet. One that looks ahead is judged by another's freedom.
     pub(crate) fn draft(
         &self,
+        rules: &Arc<Rules>,
         request: &Start,
         id: RunId,
         args: Map<String, Value>,
@@ -275,8 +321,8 @@ impl Inner {
         let plan = &request.stored.definition.plan;
         let mut entropy = (self.entropy)();
         let now_ms = self.clock.now_ms();
-        let authority = self.view(now_ms).ahead_for(ahead_for);
-        let started = self.started(request, args, &mut *entropy);
+        let authority = self.view_under(Arc::clone(rules), now_ms).ahead_for(ahead_for);
+        let started = self.started(rules, request, args, &mut *entropy);
         let create = Create {
             workflow: plan.name.clone(),
             version: plan.version,
@@ -404,6 +450,7 @@ impl Inner {
 
     fn started(
         &self,
+        rules: &Rules,
         request: &Start,
         args: Map<String, Value>,
         entropy: &mut dyn Entropy,
@@ -412,7 +459,6 @@ impl Inner {
         let trace =
             || format!("{:032x}", RunId::new(self.clock.now_ms(), &mut *(self.entropy)()).0);
         let cause = request.trace.as_ref();
-        let rules = self.trust.rules();
         let deployed = rules.fabric.deployment(&plan.name);
         let deployment = deployed.map(|(_, deployment)| deployment);
         let default = || {
@@ -427,7 +473,7 @@ impl Inner {
             definition: Some(request.stored.hash),
             children: request.children.clone(),
             args: Arc::new(args),
-            role_bindings: self.bindings(plan, request),
+            role_bindings: bindings(rules, request),
             default_agent: request.default_agent.clone(),
             default_model: request.default_model.clone(),
             fallback_model: self.config.default_model.clone(),
@@ -464,19 +510,15 @@ impl Inner {
         asked.map_or(configured, |asked| asked.min(configured))
     }
 
-    /// Who stands for which role: whoever the caller says, else the deployment.
-    fn bindings(&self, plan: &Plan, request: &Start) -> BTreeMap<String, String> {
-        let rules = self.trust.rules();
-        let deployed = rules.fabric.deployment(&plan.name);
-        let mut bindings = deployed.map(|(_, one)| one.roles.clone()).unwrap_or_default();
-        bindings.extend(request.role_bindings.clone());
-        bindings
-    }
-
     /// Every step must have somebody who can do it.
-    pub(crate) fn check_agents(&self, plan: &Plan, request: &Start) -> Result<(), StartError> {
-        let bindings = self.bindings(plan, request);
-        let view = self.view(self.clock.now_ms());
+    pub(crate) fn check_agents(
+        &self,
+        rules: &Arc<Rules>,
+        request: &Start,
+    ) -> Result<(), StartError> {
+        let plan = &request.stored.definition.plan;
+        let bindings = bindings(rules, request);
+        let view = self.view_under(Arc::clone(rules), self.clock.now_ms());
         for (position, step) in (0u32..).zip(&plan.steps) {
             match &step.work {
                 Work::Approval | Work::Workflow(_) => continue,
@@ -508,6 +550,14 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Which agent has which role: as the caller says, else as the deployment does.
+fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, String> {
+    let deployed = rules.fabric.deployment(&request.stored.definition.plan.name);
+    let mut bindings = deployed.map(|(_, one)| one.roles.clone()).unwrap_or_default();
+    bindings.extend(request.role_bindings.clone());
+    bindings
 }
 
 /// Children of a new run are started by whoever owns it.

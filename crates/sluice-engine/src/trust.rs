@@ -14,12 +14,12 @@ mod waiters;
 
 pub use rules::{PolicySource, RulesError};
 
+pub(crate) use rules::Rules;
 pub(crate) use view::View;
 
 use counts::Counts;
 use health::Pulse;
 use recall::Recall;
-use rules::Rules;
 use sluice_core::port::authority::Patience;
 use sluice_govern::policy::Policies;
 use sluice_govern::registry::Gateway;
@@ -48,6 +48,15 @@ pub(crate) struct Trust {
 impl Trust {
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&held(&self.rules))
+    }
+
+    /// Replaces the rules by newer ones. Of two reads at once the older may end
+    /// last: it must not undo the newer.
+    fn replace_rules(&self, rules: Rules) {
+        let mut known = held(&self.rules);
+        if known.fabric.epoch < rules.fabric.epoch {
+            *known = Arc::new(rules);
+        }
     }
 
     /// The rules that count whatever the registry says, if there are such.

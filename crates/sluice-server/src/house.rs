@@ -121,8 +121,12 @@ impl House {
             return Ok(known);
         }
         let rows = Arc::new(self.service.store.registry(None).await?);
-        *held(&self.identities) = Arc::new(Identities::read(rows.epoch, &rows.rows));
-        *held(&self.rows) = Arc::clone(&rows);
+        let mut known = held(&self.rows);
+        // Of two reads at once the older may end last: it must not undo the newer.
+        if known.epoch < rows.epoch {
+            *held(&self.identities) = Arc::new(Identities::read(rows.epoch, &rows.rows));
+            *known = Arc::clone(&rows);
+        }
         Ok(rows)
     }
 

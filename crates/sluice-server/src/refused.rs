@@ -195,6 +195,7 @@ pub fn start(error: StartError) -> Failure {
             let remedy = "let fewer workflows start each other";
             Refused::new("recursion_limit", error.to_string(), remedy).into()
         }
+        StartError::Moved => StoreError::Unavailable(StartError::Moved.to_string()).into(),
         StartError::Store(error) => error.into(),
         StartError::Stopping => Failure::Stopping,
     }

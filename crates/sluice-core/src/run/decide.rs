@@ -33,7 +33,7 @@ mod session;
 mod timer;
 mod tool;
 
-use super::command::{Command, Given, Refusal};
+use super::command::{Command, Dispatching, Given, Refusal};
 use super::id::RunId;
 use super::letter::Letter;
 use super::state::{Run, StepState};
@@ -154,6 +154,20 @@ impl<'a> Turn<'a> {
         self.advance();
         let guards = self.guards.into_list(self.given.authority);
         Decided { events: self.events, letters: self.letters, guards, memos: self.memos }
+    }
+
+    /// The append is refused if the registry has changed since the turn read it.
+    pub(super) fn require_rows(&mut self) {
+        self.guards.require_rows();
+    }
+
+    /// The same for what waits or fails because of the rows. A turn that may send
+    /// nothing goes without: its rows may be unreadable, and it must come to an end.
+    /// What it leaves waiting is decided again before it is sent.
+    fn require_rows_to_wait(&mut self) {
+        if self.given.dispatching == Dispatching::Allowed {
+            self.guards.require_rows();
+        }
     }
 
     pub(super) fn emit(&mut self, event: Event) {

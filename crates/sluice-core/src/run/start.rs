@@ -38,6 +38,8 @@ pub fn start(
 ) -> (Run, Decided) {
     let mut run = Run::new(id, definition, Arc::new(started.clone()));
     let mut turn = Turn::new(&mut run, given);
+    // The run keeps the posture, the gateway and the bindings of these rows.
+    turn.require_rows();
     turn.emit(Event::RunStarted(Box::new(started)));
     for (at, event) in carried.events {
         turn.node(at, event);

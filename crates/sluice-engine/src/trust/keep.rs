@@ -142,7 +142,12 @@ impl Trust {
 impl Inner {
     /// What a turn sees of governance.
     pub(crate) fn view(&self, now_ms: u64) -> View<'_> {
-        let view = View::new(&self.trust, &self.agents, now_ms);
+        self.view_under(self.trust.rules(), now_ms)
+    }
+
+    /// The same under rules that were read before.
+    pub(crate) fn view_under(&self, rules: Arc<Rules>, now_ms: u64) -> View<'_> {
+        let view = View::new(rules, &self.trust, &self.agents, now_ms);
         #[cfg(feature = "sabotage")]
         let view = view.unasked(self.config.sabotage.unasked);
         view
@@ -164,7 +169,7 @@ impl Inner {
         };
         match read {
             Ok(rules) => {
-                *held(&self.trust.rules) = Arc::new(rules);
+                self.trust.replace_rules(rules);
                 self.look_at_changed(&before);
                 let now_ms = self.clock.now_ms();
                 let counters = self.trust.standing_counters();
@@ -180,6 +185,20 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Reads the rows again if the store has newer ones than `rules`; whether it had.
+    pub(crate) async fn has_newer_rules(
+        self: &Arc<Self>,
+        rules: &Rules,
+    ) -> Result<bool, StoreError> {
+        let epoch = self.store.counts(vec![Counter::plain(account::REGISTRY)]).await?;
+        let known = i64::try_from(rules.fabric.epoch).unwrap_or(i64::MAX);
+        if epoch.first().is_none_or(|epoch| *epoch == known) {
+            return Ok(false);
+        }
+        self.refresh_rules().await?;
+        Ok(self.trust.rules().fabric.epoch != rules.fabric.epoch)
     }
 
     /// Wakes runs that wait at a gate.
@@ -201,11 +220,7 @@ impl Inner {
 
     /// Looks whether what runs wait for at gates in other processes is free now.
     pub(crate) async fn look_at_gates(self: &Arc<Self>) -> Result<(), StoreError> {
-        let epoch = self.store.counts(vec![Counter::plain(account::REGISTRY)]).await?;
-        let known = i64::try_from(self.trust.rules().fabric.epoch).unwrap_or(i64::MAX);
-        if epoch.first().is_some_and(|epoch| *epoch != known) {
-            self.refresh_rules().await?;
-        }
+        self.has_newer_rules(&self.trust.rules()).await?;
         self.end_trials().await;
         self.trust.look_back(&*self.store).await?;
         let agents = self.trust.waiters.agents();

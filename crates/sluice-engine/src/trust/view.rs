@@ -24,9 +24,14 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(trust: &'a Trust, agents: &'a Agents, now_ms: u64) -> View<'a> {
+    pub(crate) fn new(
+        rules: Arc<Rules>,
+        trust: &'a Trust,
+        agents: &'a Agents,
+        now_ms: u64,
+    ) -> View<'a> {
         View {
-            rules: trust.rules(),
+            rules,
             trust,
             agents,
             now_ms,

@@ -2,6 +2,7 @@
 //! coming in another way, by breaking the rules. Each fails if its defence does.
 
 mod crash;
+mod epoch;
 mod figures;
 mod paths;
 mod races;

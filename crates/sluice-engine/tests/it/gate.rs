@@ -29,12 +29,12 @@ pub(crate) struct Gate {
     watched: Mutex<Option<(String, i64)>>,
 }
 
-/// What happens at the next append that dispatches something, or ends it.
+/// What happens at the next append of a kind.
 enum Trap {
     /// It is written, and nobody is told.
     Mute(fn(&Append) -> bool),
     /// Somebody changes the registry first.
-    Change(Box<Change>),
+    Change(fn(&Append) -> bool, Box<Change>),
 }
 
 /// What a store is asked to do.
@@ -48,7 +48,7 @@ pub(crate) enum Way {
     Rules,
 }
 
-/// Whether an append sends something.
+/// Whether an append rests on the rows: it starts a run or dispatches something.
 pub(crate) fn dispatches(append: &Append) -> bool {
     append.guards.iter().any(|guard| guard.counter == account::REGISTRY)
 }
@@ -75,7 +75,12 @@ impl Gate {
 
     /// Rows change just before the next append that dispatches something.
     pub(crate) fn change_before_dispatch(&self, change: Change) {
-        let trap = Trap::Change(Box::new(change));
+        self.change_before(dispatches, change);
+    }
+
+    /// Rows change just before the next append that is one of these.
+    pub(crate) fn change_before(&self, which: fn(&Append) -> bool, change: Change) {
+        let trap = Trap::Change(which, Box::new(change));
         *self.trap.lock().expect("nobody panics while holding it") = Some(trap);
     }
 
@@ -94,8 +99,7 @@ impl Gate {
     fn sprung(&self, append: &Append) -> Option<Trap> {
         let mut trap = self.trap.lock().expect("nobody panics while holding it");
         let springs = match &*trap {
-            Some(Trap::Mute(which)) => which(append),
-            Some(Trap::Change(_)) => dispatches(append),
+            Some(Trap::Mute(which) | Trap::Change(which, _)) => which(append),
             None => false,
         };
         if springs { trap.take() } else { None }
@@ -103,7 +107,7 @@ impl Gate {
 
     async fn append(&self, append: Arc<Append>) -> Result<Appended, StoreError> {
         let trap = self.sprung(&append);
-        if let Some(Trap::Change(change)) = trap {
+        if let Some(Trap::Change(_, change)) = trap {
             self.store.change(*change).await?;
             return self.store.append(append).await;
         }

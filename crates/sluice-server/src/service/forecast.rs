@@ -56,7 +56,7 @@ pub struct GatewayForecast {
 /// What would come of a run of a registered workflow.
 pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<ForecastShown> {
     let ready = start::ready(house, reference).await?;
-    let request = start::filled(house, ready, wish);
+    let request = start::filled(house, ready, &wish);
     let plan = &request.stored.definition.plan;
     let workflow = plan.name.clone();
     let mut steps: Vec<StepForecast> = plan.steps.iter().map(unknown).collect();

@@ -11,6 +11,8 @@ use sluice_core::doc::{self, Format, Registry};
 use sluice_core::limits::NAME_CHARS_MAX;
 use sluice_core::rows;
 use sluice_core::trace::TraceParent;
+use sluice_engine::error::StartError;
+use sluice_engine::limits::RESOLVE_TRIES_MAX;
 use sluice_engine::registered;
 use sluice_engine::start::{Start, StartedRun};
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
@@ -76,8 +78,13 @@ pub fn trace(headers: &HeaderMap) -> Option<TraceParent> {
 
 /// Starts a registered workflow, `name` or `name@version`.
 pub async fn named(house: &House, reference: &str, wish: Wish) -> Done<StartedRun> {
-    let ready = ready(house, reference).await?;
-    begin(house, ready, wish).await
+    for _ in 0..RESOLVE_TRIES_MAX {
+        let ready = ready(house, reference).await?;
+        if let Some(started) = begin(house, ready, &wish).await? {
+            return Ok(started);
+        }
+    }
+    Err(refused::start(StartError::Moved))
 }
 
 /// A registered workflow, ready to be started.
@@ -87,7 +94,7 @@ pub async fn ready(house: &House, reference: &str) -> Done<Start> {
         return Ok(ready);
     }
     versions::find(&rows.rows, reference)?;
-    let ready = registered::start(&rows.rows, reference, Map::new());
+    let ready = registered::start(&rows, reference, Map::new());
     let ready = ready.map_err(refused::start)?;
     house.keep(rows.epoch, reference, ready.clone());
     Ok(ready)
@@ -100,36 +107,45 @@ pub async fn inline(
     format: Option<&str>,
     wish: Wish,
 ) -> Done<StartedRun> {
-    let rows = house.rows().await?;
     let (format, input) = input("document", document, format)?;
-    let registry = versions::registry(Registry::default(), &rows.rows)?;
-    let checked = doc::check(&input.bytes, format, &with_workflows(registry, &rows.rows));
-    let Some(plan) = checked.plan else {
-        return Err(refused_document(&checked.diagnostics).into());
-    };
-    let ready = registered::start_plan(&rows.rows, plan, document).map_err(refused::start)?;
-    begin(house, ready, wish).await
+    for _ in 0..RESOLVE_TRIES_MAX {
+        let rows = house.rows().await?;
+        let registry = versions::registry(Registry::default(), &rows.rows)?;
+        let checked = doc::check(&input.bytes, format, &with_workflows(registry, &rows.rows));
+        let Some(plan) = checked.plan else {
+            return Err(refused_document(&checked.diagnostics).into());
+        };
+        let ready = registered::start_plan(&rows, plan, document).map_err(refused::start)?;
+        if let Some(started) = begin(house, ready, &wish).await? {
+            return Ok(started);
+        }
+    }
+    Err(refused::start(StartError::Moved))
 }
 
-async fn begin(house: &House, start: Start, wish: Wish) -> Done<StartedRun> {
-    let start = filled(house, start, wish);
-    house.service().engine.start(start).await.map_err(refused::start)
+/// Starts what was resolved; nothing if the registry has changed since.
+async fn begin(house: &House, start: Start, wish: &Wish) -> Done<Option<StartedRun>> {
+    match house.service().engine.start(filled(house, start, wish)).await {
+        Err(StartError::Moved) => Ok(None),
+        started => started.map(Some).map_err(refused::start),
+    }
 }
 
 /// What is ready, with what was wished for.
-pub fn filled(house: &House, mut start: Start, wish: Wish) -> Start {
-    start.args = wish.args;
-    start.initiator = wish.initiator;
-    start.default_agent = wish.default_agent.or_else(|| house.default_agent().map(str::to_owned));
-    start.default_model = wish.default_model;
+pub fn filled(house: &House, mut start: Start, wish: &Wish) -> Start {
+    let default_agent = wish.default_agent.as_deref().or_else(|| house.default_agent());
+    start.args.clone_from(&wish.args);
+    start.initiator.clone_from(&wish.initiator);
+    start.default_agent = default_agent.map(str::to_owned);
+    start.default_model.clone_from(&wish.default_model);
     start.recursion_depth_max = wish.recursion_depth_max;
-    start.role_bindings = wish.role_bindings;
-    start.trace = wish.trace;
+    start.role_bindings.clone_from(&wish.role_bindings);
+    start.trace.clone_from(&wish.trace);
     // An engine that does no work notes the run down for one that does.
     start.dispatching = house.service().engine.dispatching();
     start.key = match wish.key.as_deref() {
         Some("auto") => Some(start.auto_key()),
-        _ => wish.key,
+        key => key.map(str::to_owned),
     };
     start
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const FLOW: &str = "name: flow\nsteps: [{id: one, command: one}]\n";
 
 /// A world whose commands keep everything in a new database.
-fn world() -> World {
+pub(crate) fn world() -> World {
     World::new()
         .file("sluice.toml", "database_url = \"file:url\"\n")
         .file("url", &database())

@@ -33,6 +33,7 @@ mod policies;
 mod processes;
 mod provenance;
 mod readme;
+mod registry_changes;
 mod replay;
 mod routing;
 mod rubbish;

@@ -15,8 +15,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one at a free port, or at the one that is named.
     pub(crate) fn start(world: &World, listen: &str) -> Server {
-        let args = ["serve", "--listen", listen, "--mock", "mock.yaml", "--shell"];
-        Server::of(world, world.command(&args))
+        Server::with(world, &["--listen", listen, "--mock", "mock.yaml", "--shell"])
+    }
+
+    /// Starts one with these arguments.
+    pub(crate) fn with(world: &World, args: &[&str]) -> Server {
+        Server::of(world, world.command(&[&["serve"], args].concat()))
     }
 
     /// The same by another command.

@@ -165,6 +165,7 @@ impl Turn<'_> {
     /// Takes the next step towards an attempt: gives it what it needs, asks the
     /// gates, or the people if there is nothing but a question.
     pub(super) fn start(&mut self, at: StepAt) {
+        self.require_rows_to_wait();
         if self.run.seated(at.step) == Seated::Nobody {
             return self.wait_for_somebody(at);
         }

@@ -177,7 +177,7 @@ impl Turn<'_> {
         if fresh {
             self.sent.insert((at, dispatch.dispatch_no));
         }
-        self.guards.dispatched();
+        self.guards.require_rows();
         self.node(at, NodeEvent::Started(Box::new(dispatch)));
     }
 

@@ -22,8 +22,9 @@ pub(super) struct Guards {
     accounts: Vec<Booked>,
     /// All other counters.
     counters: Vec<Counted>,
-    /// Whether something is dispatched: then the rows must be those that were looked at.
-    dispatches: bool,
+    /// Whether a decision rests on the registry's rows: then they must still be in
+    /// force when the append becomes durable.
+    uses_rows: bool,
 }
 
 /// What a turn does to one account.
@@ -121,9 +122,9 @@ impl Guards {
         self.at(counter).take_in(delta, max, window_ms);
     }
 
-    /// Something is dispatched with this turn.
-    pub(super) fn dispatched(&mut self) {
-        self.dispatches = true;
+    /// Refuses the append if the registry has changed since the turn read it.
+    pub(super) fn require_rows(&mut self) {
+        self.uses_rows = true;
     }
 
     /// A counter with what this turn has done to it so far.
@@ -163,7 +164,7 @@ impl Guards {
     pub(super) fn into_list(mut self, authority: &dyn Authority) -> Vec<Guard> {
         let most = 1 + 2 * (3 * self.accounts.len() + self.counters.len());
         let mut list = Vec::with_capacity(most);
-        if self.dispatches {
+        if self.uses_rows {
             let epoch = i64::try_from(authority.fabric().epoch).unwrap_or(i64::MAX);
             let counter = account::REGISTRY.into();
             list.push(Guard { counter, delta: 0, max: Some(epoch), window_ms: None });

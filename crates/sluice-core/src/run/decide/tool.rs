@@ -109,11 +109,12 @@ impl Turn<'_> {
     /// Asks the gates, and people where they want it.
     fn rule(&mut self, at: StepAt, wanted: &ToolUse, digest: &str) -> Ruling {
         let (decision, record) = self.judge_tool(at, wanted);
+        self.require_rows_to_wait();
         self.node(at, NodeEvent::GovernanceDecided(record));
         match decision.disposition {
             Disposition::Allow => {
                 // Under the rows that are in force when it becomes durable.
-                self.guards.dispatched();
+                self.guards.require_rows();
                 Ruling::Allowed(None)
             }
             Disposition::Block => Ruling::Denied(why(&decision)),
@@ -141,7 +142,7 @@ impl Turn<'_> {
             match approval.resolution {
                 None if agreed => return Ruling::Held(id),
                 Some(Resolution::Approved) if agreed => {
-                    self.guards.dispatched();
+                    self.guards.require_rows();
                     return Ruling::Allowed(Some(id));
                 }
                 Some(Resolution::Rejected) => {

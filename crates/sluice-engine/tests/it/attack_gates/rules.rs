@@ -2,13 +2,16 @@
 
 use super::{ONE, error};
 use crate::gate::{Gate, Way};
-use crate::office::{CENT, Meter, events, metered, policy, put, puts, remove};
+use crate::office::{CENT, Meter, answer, events, metered, policy, put, puts, question, remove};
 use crate::world::{config, ended, memory, start, step, until};
 use serde_json::json;
-use sluice_core::port::store::Store;
+use sluice_core::port::store::{Store, StoreError};
+use sluice_core::run::command::Decision;
+use sluice_core::run::state::Run;
 use sluice_core::run::status::{RunStatus, StepStatus};
 use sluice_engine::Engine;
 use sluice_engine::error::StartError;
+use sluice_engine::start::StartedRun;
 use sluice_engine::trust::PolicySource;
 use sluice_govern::policy::{DEFAULT, Policies};
 use sluice_govern::registry::Kind;
@@ -20,6 +23,15 @@ const FORBID: &str =
 
 fn meter() -> Arc<Meter> {
     Meter::new(CENT, CENT, |_| Duration::ZERO)
+}
+
+/// It asks a person, then works.
+const ASKS: &str =
+    "name: flow\nsteps: [{id: ask, approval: required}, {id: a, depends_on: [ask], command: go}]";
+
+/// Whether a start was put off: nothing was begun, and it can be tried again.
+fn is_unavailable(started: &Result<StartedRun, StartError>) -> bool {
+    matches!(started, Err(StartError::Store(StoreError::Unavailable(_))))
 }
 
 /// A while in which nothing may happen.
@@ -84,13 +96,21 @@ async fn rules_that_break_stop_everything_until_they_are_mended() {
     let store = memory();
     let meter = meter();
     let engine = metered(Arc::clone(&store), &meter, config()).await;
+    let id = engine.start(start(ASKS)).await.unwrap().run;
+    let asks = |run: &Run| step(run, "ask").status == StepStatus::AwaitingApproval;
+    let approval = question(&until(&engine, id, asks).await);
     policy(&*store, "broken.cedar", "forbid (").await;
-    let id = engine.start(start(ONE)).await.unwrap().run;
+    // What a new run may do cannot be told: it does not begin.
+    let refused = engine.start(start(ONE)).await;
+    assert!(is_unavailable(&refused), "{refused:?}");
+    answer(&engine, id, approval, Decision::Approve, "ada", &[]).await.unwrap();
     a_while().await;
     let run = engine.load(id).await.unwrap();
     assert!(!run.status.is_terminal());
     assert_eq!((meter.calls(), step(&run, "a").status), (0, StepStatus::Queued));
     remove(&*store, Kind::Policy, "broken.cedar").await;
+    assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
+    let id = engine.start(start(ONE)).await.unwrap().run;
     assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
 }
 
@@ -122,11 +142,12 @@ async fn a_store_that_does_not_show_the_rules_lets_nothing_through() {
     let engine = metered(Arc::clone(&gate) as _, &meter, config()).await;
     gate.close(Way::Rules, "the disk does not answer");
     put(&*gate, &[(Kind::Envelope, "cap", super::envelope(9))]).await;
-    let id = engine.start(start(ONE)).await.unwrap().run;
+    let refused = engine.start(start(ONE)).await;
+    assert!(is_unavailable(&refused), "{refused:?}");
     a_while().await;
     assert_eq!(meter.calls(), 0);
-    assert!(!engine.load(id).await.unwrap().status.is_terminal());
     gate.open();
+    let id = engine.start(start(ONE)).await.unwrap().run;
     assert_eq!(ended(&engine, id).await.status, RunStatus::Completed);
 }
 

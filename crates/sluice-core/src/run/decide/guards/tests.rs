@@ -25,7 +25,7 @@ fn what_is_given_back_stands_before_what_is_taken_and_accounts_before_the_rest()
     guards.note("spend|x".into(), 1);
     guards.note("spend|x".into(), 1);
     guards.take(Name::of("told:50:a"), 1, Some(1));
-    guards.dispatched();
+    guards.require_rows();
     assert_eq!(
         listed(guards, &desk),
         [
