@@ -101,7 +101,7 @@ impl Run {
                 index.timers.insert((approval.due_at_ms(), Timer::Approval(*id)));
             }
         }
-        for ((at, dispatch_no), open) in &self.open {
+        for ((at, dispatch_no), open) in self.open.iter().filter(|(_, open)| open.is_reserved()) {
             index.timers.insert((open.until_ms, Timer::Settle(*at, *dispatch_no)));
         }
         index.timers.extend(self.deadline_ms().map(|at_ms| (at_ms, Timer::Run)));

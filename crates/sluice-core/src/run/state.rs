@@ -67,8 +67,8 @@ pub struct Run {
     pub provenance: (u64, u64),
     /// How many values came from which other run.
     pub taken: BTreeMap<RunId, u64>,
-    /// Dispatches that were given up before anybody knew what they cost: what
-    /// was reserved for them is still held.
+    /// Dispatches that were given up before their cost was known: what was reserved
+    /// for them is still held, and a cost that is reported late is booked.
     pub open: BTreeMap<(StepAt, u32), Open>,
     /// The time that counts against the run's timeout.
     pub(crate) clock: RunClock,
@@ -82,8 +82,15 @@ pub struct Run {
 pub struct Open {
     /// What is held for it.
     pub terms: Arc<Terms>,
-    /// When the reservation is taken for the cost.
+    /// When the reservation is taken for the cost, and no report counts any more.
     pub until_ms: u64,
+}
+
+impl Open {
+    /// Whether a budget holds money for it, which must be settled in time.
+    pub(crate) fn is_reserved(&self) -> bool {
+        !self.terms.accounts.is_empty()
+    }
 }
 
 /// Why a run is paused.
@@ -514,7 +521,8 @@ impl Run {
     pub fn next_due_ms(&self) -> Option<u64> {
         if self.status.is_terminal() {
             // Money is still to be settled, or it is taken up again.
-            let open = self.open.values().map(|open| open.until_ms);
+            let open = self.open.values().filter(|open| open.is_reserved());
+            let open = open.map(|open| open.until_ms);
             return open.chain(self.recovers_at_ms()).min();
         }
         self.index.timers.first().map(|(at_ms, _)| *at_ms)

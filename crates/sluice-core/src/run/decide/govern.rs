@@ -14,7 +14,7 @@ use crate::journal::event::{
 use crate::limits::SYNC_MS_MAX;
 use crate::money::Money;
 use crate::plan::step::Work;
-use crate::port::adapter::Usage;
+use crate::port::adapter::{Quote, Usage};
 #[cfg(feature = "sabotage")]
 use crate::port::authority::Unasked;
 use crate::run::id::RunId;
@@ -268,13 +268,30 @@ impl Turn<'_> {
         }
     }
 
-    /// What is known of the cost of a step that is given up now: nothing, if
-    /// something was reserved for it and it may have begun.
+    /// What is known of the cost of a step that is given up now: nothing, if it may
+    /// have begun, and may cost something.
     pub(super) fn given_up(&self, at: StepAt) -> Usage {
         let number = self.run.state(at).dispatch_no;
-        let unsure = self.in_flight_terms(at).is_some_and(|terms| !terms.accounts.is_empty())
-            && !self.sent.contains(&(at, number));
+        let unsure = !self.sent.contains(&(at, number))
+            && self
+                .in_flight_terms(at)
+                .is_some_and(|terms| !terms.accounts.is_empty() || self.may_cost(at));
         if unsure { Usage::unknown() } else { Usage::default() }
+    }
+
+    /// Whether a dispatch in flight may cost something, budget or not. What a child
+    /// run costs is counted there.
+    fn may_cost(&self, at: StepAt) -> bool {
+        let state = self.run.state(at);
+        let works = matches!(state.path, Some(Path::Edge | Path::Bridge | Path::Sync));
+        let (agent, gateway) = (state.agent.as_deref(), state.gateway.as_deref());
+        let (agent, gateway) = (agent.unwrap_or_default(), gateway.unwrap_or_default());
+        works
+            && match self.given.authority.quote(agent, gateway, &self.run.name(at)) {
+                Quote::Free => false,
+                Quote::AtMost(most) => !most.is_zero(),
+                Quote::Priced => true,
+            }
     }
 
     /// Whether a step is in flight already: it is sent again after a crash.

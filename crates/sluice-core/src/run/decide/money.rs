@@ -31,12 +31,15 @@ impl Turn<'_> {
     /// An answer to a dispatch that was given up: nothing but its cost counts.
     /// Whether it was one.
     pub(super) fn reconcile(&mut self, at: StepAt, dispatch_no: u32, usage: Usage) -> bool {
-        if usage.unknown || !self.run.open.contains_key(&(at, dispatch_no)) {
+        let open = self.run.open.get(&(at, dispatch_no));
+        let open = open.filter(|open| !usage.unknown && self.given.now_ms < open.until_ms);
+        let Some(open) = open else { return false };
+        let (price, is_reserved) = (open.terms.price.clone(), open.is_reserved());
+        let usage = charged(usage, price.as_ref());
+        if !is_reserved && taken(&usage) == [0; 3] {
             return false;
         }
-        let price = self.run.open.get(&(at, dispatch_no));
-        let price = price.and_then(|open| open.terms.price.clone());
-        let usage = self.believed(at, charged(usage, price.as_ref()));
+        let usage = self.believed(at, usage);
         if usage.unknown {
             // What it says it cost nobody believes, and it says nothing more.
             self.settle_unknown(at, dispatch_no);
@@ -63,8 +66,7 @@ impl Turn<'_> {
     /// What it cost is counted for whoever asks what work costs. Most work costs
     /// nothing, and nothing is counted.
     fn book(&mut self, at: StepAt, terms: &Terms, usage: &Usage) {
-        let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        let taken = [signed(usage.cost), tokens(usage.input_tokens), tokens(usage.output_tokens)];
+        let taken = taken(usage);
         if taken == [0; 3] {
             return;
         }
@@ -157,6 +159,12 @@ impl Turn<'_> {
         }));
         Usage { model: usage.model, ..Usage::unknown() }
     }
+}
+
+/// What is counted of a usage: money, and tokens in and out.
+fn taken(usage: &Usage) -> [i64; 3] {
+    let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    [signed(usage.cost), tokens(usage.input_tokens), tokens(usage.output_tokens)]
 }
 
 /// What tokens cost where whoever did the work did not say. Without a price

@@ -10,6 +10,7 @@ use crate::journal::event::{
 use crate::plan::policy::RetryCause;
 use crate::run::id::ApprovalId;
 use crate::run::index::Timer;
+use crate::run::state::Open;
 use crate::run::status::RunStatus;
 
 impl Turn<'_> {
@@ -32,7 +33,8 @@ impl Turn<'_> {
     /// Of a run that has ended only money is still to be settled.
     pub(super) fn settle_overdue(&mut self) {
         let now_ms = self.given.now_ms;
-        let due = self.run.open.iter().filter(|(_, open)| open.until_ms <= now_ms);
+        let is_due = |open: &Open| open.is_reserved() && open.until_ms <= now_ms;
+        let due = self.run.open.iter().filter(|(_, open)| is_due(open));
         for (at, dispatch_no) in due.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.settle_unknown(at, dispatch_no);
         }

@@ -1,7 +1,9 @@
 //! What a dispatch has taken, when it comes to its end.
 //!
-//! A dispatch takes a slot and reserves money. When it ends, its slot is free;
-//! its money is settled if anybody knows what it cost, and held on to if not.
+//! A dispatch takes a slot, and reserves money where a budget applies. When it ends,
+//! its slot is free; its money is settled if its cost is known. If not, the reservation
+//! is kept, and the dispatch stays open for a day, so that a cost that is reported late
+//! is booked.
 
 use super::add;
 use crate::journal::event::{ApprovalSource, NodeEvent, StepAt, Terms};
@@ -72,10 +74,14 @@ impl Run {
         let state = self.state_mut(at);
         state.terms = None;
         state.calls.clear();
-        if usage.is_none() && !terms.accounts.is_empty() {
-            let until_ms = at_ms.saturating_add(RESERVATION_MS);
-            self.index.timers.insert((until_ms, Timer::Settle(at, dispatch_no)));
-            self.open.insert((at, dispatch_no), Open { terms, until_ms });
+        if usage.is_none() {
+            // Of those that nothing is reserved for nobody asks when their time is over.
+            self.open.retain(|_, open| open.is_reserved() || open.until_ms > at_ms);
+            let open = Open { terms, until_ms: at_ms.saturating_add(RESERVATION_MS) };
+            if open.is_reserved() {
+                self.index.timers.insert((open.until_ms, Timer::Settle(at, dispatch_no)));
+            }
+            self.open.insert((at, dispatch_no), open);
         }
     }
 

@@ -176,7 +176,8 @@ impl Order {
         assert!(flying.all(|at| run.state(*at).terms.is_some()), "what flies has its terms");
         if run.status.is_terminal() {
             assert!(run.due().next().is_none(), "nothing is due of a run that has ended");
-            let open_ms = run.open.values().map(|open| open.until_ms);
+            let open = run.open.values().filter(|open| open.is_reserved());
+            let open_ms = open.map(|open| open.until_ms);
             let due_ms = open_ms.chain(run.recovers_at_ms()).min();
             assert_eq!(run.next_due_ms(), due_ms, "only money and recovery outlive the run");
             let open = run.approvals.values().filter(|one| one.resolution.is_none());

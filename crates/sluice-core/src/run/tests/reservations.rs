@@ -348,3 +348,105 @@ fn a_late_answer_may_be_of_an_instance_that_is_gone() {
         "#]],
     );
 }
+
+/// A step that times out, where no budget applies.
+fn unbudgeted() -> Script {
+    Script::flow("steps: [{id: a, command: go, timeout: 10s, on_failure: retry}]")
+        .under(|desk| desk.quoted(&["a"], 40))
+        .advance("11s")
+}
+
+fn show_cost(script: Script) -> Script {
+    let cost = |world: &super::World| world.run.state(world.at("a")).usage.cost.to_string();
+    script.show(cost).show_counts("spend|")
+}
+
+#[test]
+fn a_cost_that_comes_late_is_booked_where_no_budget_applies_too() {
+    let late = unbudgeted().late("a", 1, cents(7)).late("a", 1, cents(7));
+    check(
+        show_cost(show_cost(late).costs("a", 3)),
+        expect![[r#"
+        1 run.started
+        2 node.queued a
+        3 node.started a attempt=1 dispatch=1
+        after 10s
+        4 node.retried a attempt=1 timeout delay=1000
+        5 node.waiting a retry_backoff attempt=2 timeout delay=1000
+        after 11s
+        6 node.started a attempt=2 dispatch=2
+        7 budget.alert a dispatch=1 cost=0.07
+        refused: completion_late (the result is of a dispatch that is no longer in flight)
+        0.07
+        counts: spend|00472222|mock|t||cost=7000000, spend|00472222|mock|t||steps=1
+        8 node.completed a {}
+        9 run.completed {}
+        0.10
+        counts: spend|00472222|mock|t||cost=10000000, spend|00472222|mock|t||steps=2
+    "#]],
+    );
+    // After the end of the run, and nothing is due until then.
+    let ended = unbudgeted().costs("a", 3).show(|world| format!("{:?}", world.run.next_due_ms()));
+    check(
+        show_cost(ended.advance("1h").late("a", 1, cents(7))),
+        expect![[r#"
+        1 run.started
+        2 node.queued a
+        3 node.started a attempt=1 dispatch=1
+        after 10s
+        4 node.retried a attempt=1 timeout delay=1000
+        5 node.waiting a retry_backoff attempt=2 timeout delay=1000
+        after 11s
+        6 node.started a attempt=2 dispatch=2
+        7 node.completed a {}
+        8 run.completed {}
+        None
+        after 3611s
+        9 budget.alert a dispatch=1 cost=0.07
+        0.10
+        counts: spend|00472222|mock|t||cost=3000000, spend|00472222|mock|t||steps=1, spend|00472223|mock|t||cost=7000000, spend|00472223|mock|t||steps=1
+    "#]],
+    );
+}
+
+#[test]
+fn without_a_budget_a_cost_counts_for_a_day_and_nothing_is_written_when_it_is_over() {
+    check(
+        show_cost(unbudgeted().costs("a", 3).advance("25h").late("a", 1, cents(7))),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            after 10s
+            4 node.retried a attempt=1 timeout delay=1000
+            5 node.waiting a retry_backoff attempt=2 timeout delay=1000
+            after 11s
+            6 node.started a attempt=2 dispatch=2
+            7 node.completed a {}
+            8 run.completed {}
+            refused: completion_late (the result is of a dispatch that is no longer in flight)
+            0.03
+            counts: spend|00472222|mock|t||cost=3000000, spend|00472222|mock|t||steps=1
+        "#]],
+    );
+}
+
+#[test]
+fn what_cannot_cost_anything_is_not_waited_for() {
+    check(
+        Script::flow("steps: [{id: a, command: go, timeout: 10s}]")
+            .advance("11s")
+            .show(|world| format!("open: {}", world.run.open.len()))
+            .late("a", 1, cents(7)),
+        expect![[r#"
+            1 run.started
+            2 node.queued a
+            3 node.started a attempt=1 dispatch=1
+            after 10s
+            4 node.timed_out a timeout: the attempt took longer than 10s
+            5 run.failed timeout: `a` failed: the attempt took longer than 10s
+            open: 0
+            refused: completion_late (the result is of a dispatch that is no longer in flight)
+        "#]],
+    );
+}
