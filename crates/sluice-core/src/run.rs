@@ -25,6 +25,7 @@ pub(crate) mod evolve;
 mod index;
 mod lineage;
 mod recovery;
+mod rest;
 mod scope;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ pub use question::{
 
 pub use tool::{Ruling, ToolAsked};
 
+use crate::choice::choices;
 use crate::contract::envelope::Envelope;
 use crate::layers::Layer;
 use crate::money::Money;
@@ -410,6 +411,25 @@ pub enum Line {
         /// SHA-256 of the text that was judged.
         digest: String,
     },
+    /// The child run of the step has begun to wait only for people, or goes on.
+    Child {
+        /// The child.
+        child: RunId,
+        /// Which of the two.
+        pace: ChildPace,
+        /// When, by the child's journal.
+        at_ms: u64,
+    },
+}
+
+choices! {
+    /// Whether a child run waits only for people.
+    pub enum ChildPace, "what a child run does" {
+        /// It has begun to.
+        Paused = "paused",
+        /// It no longer does.
+        Resumed = "resumed",
+    }
 }
 
 /// A failed attempt that is followed by another.

@@ -2,7 +2,7 @@
 
 use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
-use crate::journal::event::{DeltaPart, Provenance, StepAt};
+use crate::journal::event::{ChildPace, DeltaPart, Provenance, StepAt};
 use crate::port::Entropy;
 use crate::port::adapter::{Answer, Emission, Process, ToolEnded, ToolUse};
 use crate::port::authority::Authority;
@@ -116,6 +116,15 @@ pub enum Command {
         error: Option<(String, String)>,
         /// Where the parts of its result come from.
         origins: Vec<Provenance>,
+    },
+    /// A child run has begun to wait only for people, or goes on.
+    ChildPaced {
+        /// The child.
+        child: RunId,
+        /// Which of the two.
+        pace: ChildPace,
+        /// When that was.
+        at_ms: u64,
     },
     /// Stop it.
     Cancel {

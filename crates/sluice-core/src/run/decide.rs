@@ -68,6 +68,8 @@ pub struct Turn<'a> {
     memos: Vec<Memo>,
     /// The arguments as expressions see them.
     args: Arc<Value>,
+    /// Whether the run waited only for people when the turn began.
+    rested: bool,
 }
 
 /// What a turn came to.
@@ -88,6 +90,7 @@ impl<'a> Turn<'a> {
     /// fails, the run must be dropped and loaded again.
     pub fn new(run: &'a mut Run, given: Given<'a>) -> Turn<'a> {
         let args = Arc::clone(&run.args);
+        let rested = run.rests();
         Turn {
             run,
             given,
@@ -100,6 +103,7 @@ impl<'a> Turn<'a> {
             verdict: None,
             memos: Vec::new(),
             args,
+            rested,
         }
     }
 
@@ -138,6 +142,7 @@ impl<'a> Turn<'a> {
             Command::ChildEnded { child, status, outputs, error, origins } => {
                 self.child_ended(Ended { child, status, outputs, error, origins })?;
             }
+            Command::ChildPaced { child, pace, at_ms } => self.child_paced(child, pace, at_ms)?,
             Command::Cancel { by, reason } => self.cancel(&by, &reason)?,
             Command::Pause { by } => self.pause(&by)?,
             Command::Unpause { by } => self.unpause(&by)?,
@@ -152,6 +157,7 @@ impl<'a> Turn<'a> {
     /// Starts and settles everything that can be, now that all commands are decided.
     pub fn finish(mut self) -> Decided {
         self.advance();
+        self.tell_pace();
         let guards = self.guards.into_list(self.given.authority);
         Decided { events: self.events, letters: self.letters, guards, memos: self.memos }
     }

@@ -12,8 +12,8 @@ use super::state::{End, FanOut, Grant, Pause, Run, StepState, args_of};
 use super::status::{RunStatus, StepStatus, Waiting};
 use super::transition::allowed;
 use crate::journal::event::{
-    Assigned, Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip, StepAt,
-    Wait,
+    Assigned, ChildPace, Completed, Dispatch, Ending, Event, Line, NodeEvent, Path, Retried, Skip,
+    StepAt, Wait,
 };
 use crate::plan::policy::Scheduling;
 use crate::port::adapter::Usage;
@@ -141,6 +141,7 @@ impl Run {
             Line::Process(process) => self.state_mut(at).process = Some(process.clone()),
             Line::Asked { digest, prepared } => self.asks_moderator(at, digest, prepared.as_ref()),
             Line::Cleared { phase, digest } => self.cleared(at, *phase, digest),
+            Line::Child { pace, at_ms, .. } => self.child_paced(at, *pace, *at_ms),
         }
     }
 
@@ -239,6 +240,7 @@ impl Run {
         let state = self.state_mut(at);
         state.wake_at_ms = None;
         state.deadline_ms = None;
+        state.left_ms = None;
         state.waiting = None;
         state.asked = None;
         if let Some(gate) = &mut state.gate {
@@ -347,6 +349,33 @@ impl Run {
         }
         let deadline = dispatch.deadline_ms;
         self.index.timers.extend(deadline.map(|at_ms| (at_ms, Timer::Attempt(at))));
+    }
+
+    /// The time of an attempt stands still while its child waits only for people.
+    fn child_paced(&mut self, at: StepAt, pace: ChildPace, at_ms: u64) {
+        let state = self.state_mut(at);
+        let begun_ms = state.attempt_at_ms.unwrap_or(0);
+        match pace {
+            ChildPace::Paused => {
+                let deadline = state.deadline_ms.take();
+                state.left_ms = deadline.map(|until| until.saturating_sub(at_ms.max(begun_ms)));
+                state.waiting = Some(Waiting::HumanInput);
+                if let Some(until_ms) = deadline {
+                    self.index.timers.remove(&(until_ms, Timer::Attempt(at)));
+                }
+                // The child may have waited for long before anybody read of it here.
+                if self.has_only_people() {
+                    self.stop_clock(at_ms);
+                }
+            }
+            ChildPace::Resumed => {
+                let deadline = state.left_ms.take().map(|left| at_ms.saturating_add(left));
+                state.deadline_ms = deadline;
+                state.waiting = None;
+                self.index.timers.extend(deadline.map(|until_ms| (until_ms, Timer::Attempt(at))));
+                self.start_clock(at_ms);
+            }
+        }
     }
 
     fn streams(&mut self, at: StepAt, at_ms: u64) {

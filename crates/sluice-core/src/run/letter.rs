@@ -4,7 +4,7 @@ use super::command::{Command, Decision, Resolve};
 use super::id::{ApprovalId, RunId};
 use super::status::RunStatus;
 use crate::choice::find as word;
-use crate::journal::event::{Provenance, StepAt};
+use crate::journal::event::{ChildPace, Provenance, StepAt};
 use crate::money::Money;
 use crate::port::adapter::{Answer, CallError, CallErrorCode, Emission, ToolEnded, ToolUse, Usage};
 use serde_json::{Map, Value, json};
@@ -48,6 +48,10 @@ pub fn encode(command: &Command) -> Option<Vec<u8>> {
             "v": 1, "do": "child_ended", "child": child.to_string(), "status": status,
             "outputs": outputs, "error": error,
             "origins": origins.iter().map(encode_origin).collect::<Vec<_>>(),
+        }),
+        Command::ChildPaced { child, pace, at_ms } => json!({
+            "v": 1, "do": "child_paced", "child": child.to_string(), "pace": pace.as_str(),
+            "at_ms": at_ms,
         }),
         Command::Complete { at, dispatch_no, answer } => json!({
             "v": 1, "do": "complete", "step": at.step, "item": at.item,
@@ -171,6 +175,11 @@ pub fn decode(body: &[u8], find: impl Fn(&str) -> Option<StepAt>) -> Result<Comm
                     all.collect::<Result<_, _>>()?
                 }
             },
+        },
+        "child_paced" => Command::ChildPaced {
+            child: RunId::parse(&text("child")?).ok_or_else(|| bad("child"))?,
+            pace: word::<ChildPace>(&text("pace")?).ok_or_else(|| bad("pace"))?,
+            at_ms: value["at_ms"].as_u64().ok_or_else(|| bad("at_ms"))?,
         },
         "complete" => {
             let (at, dispatch_no) = decode_place(&value)?;

@@ -170,6 +170,8 @@ pub struct StepState {
     pub wake_at_ms: Option<u64>,
     /// When the attempt is given up.
     pub deadline_ms: Option<u64>,
+    /// The time that is left of it, while that stands still.
+    pub left_ms: Option<u64>,
     /// The open question about it.
     pub approval: Option<ApprovalId>,
     /// What it may do without being asked again.
@@ -258,6 +260,7 @@ impl Default for StepState {
             assigned: None,
             wake_at_ms: None,
             deadline_ms: None,
+            left_ms: None,
             approval: None,
             grant: Grant::None,
             escalated: false,

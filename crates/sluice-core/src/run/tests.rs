@@ -10,6 +10,7 @@ mod approvals;
 mod budgets;
 mod cancel;
 mod carried;
+mod child_pace;
 mod children;
 mod conditions;
 mod costs;

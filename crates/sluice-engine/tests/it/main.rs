@@ -3,6 +3,7 @@
 mod attack_approvals;
 mod attack_gates;
 mod care;
+mod child_pace;
 mod crowd;
 mod disk;
 mod family;

@@ -340,6 +340,11 @@ fn line(fields: &Fields<'_>) -> Read<Line> {
     if fields.raw("tool").is_some() {
         return tool(fields);
     }
+    if fields.raw("child").is_some() {
+        let child = fields.need_parsed("childRunId", RunId::parse)?;
+        let (pace, at_ms) = (fields.word("child")?, fields.need("childAt")?);
+        return Ok(Line::Child { child, pace, at_ms });
+    }
     Ok(match fields.option("processGroup")? {
         None => Line::Text(fields.need("text")?),
         Some(group) => {

@@ -121,6 +121,9 @@ const LOG: Group = &[
     ("reason", Blank),
     ("approvalId", Whole),
     ("ended", Word),
+    ("childRunId", Whole),
+    ("child", Word),
+    ("childAt", Whole),
     ("bytes", Whole),
     ("durationMs", Whole),
 ];

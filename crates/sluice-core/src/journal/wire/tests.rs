@@ -195,7 +195,9 @@ fn what_the_log_says_of_the_moderator() {
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f","inputs":{"z":1,"a":null},"prompt":"do \"it\"\n","stdin":"","env":{"B":"1","A":"2"},"labels":{"classes":["caller","human"],"untrusted":true,"private":true,"since":9},"layers":[{"layer":2,"name":"platform","source":"house","text":"Be \"kind\""}]}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"asked","digest":"5e1f"}},
             {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"input","digest":"5e1f"}},
-            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"output","digest":"5e1f"}}]}
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"moderation":"cleared","phase":"output","digest":"5e1f"}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"text":"run_00000000000000000000000000000010 waits for people","childRunId":"run_00000000000000000000000000000010","child":"paused","childAt":7}},
+            {"type":"node.log","payload":{"nodeId":"first","dispatchNo":0,"text":"run_00000000000000000000000000000010 goes on","childRunId":"run_00000000000000000000000000000010","child":"resumed","childAt":8}}]}
         "#]],
     );
 }

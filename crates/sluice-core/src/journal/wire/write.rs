@@ -4,8 +4,8 @@ use super::beside::DELTA;
 use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::evidence::event::Salt;
 use crate::journal::event::{
-    Account, ApprovalRequested, ApprovalResolved, Completed, Delta, DeltaPart, Dispatch, Ending,
-    Event, Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling, RunStarted, Skip,
+    Account, ApprovalRequested, ApprovalResolved, ChildPace, Completed, Delta, DeltaPart, Dispatch,
+    Ending, Event, Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling, RunStarted, Skip,
     SkipCause, StepAt, Terms, ToolAsked, Wait, Whom,
 };
 use crate::layers::Layer;
@@ -299,6 +299,16 @@ fn log(payload: &mut Payload<'_>, line: &Line) {
             payload.field("moderation", "cleared");
             payload.field("phase", phase);
             payload.field("digest", digest);
+        }
+        Line::Child { child, pace, at_ms } => {
+            let does = match pace {
+                ChildPace::Paused => "waits for people",
+                ChildPace::Resumed => "goes on",
+            };
+            payload.field("text", &format!("{child} {does}"));
+            payload.field("childRunId", &Text(child));
+            payload.field("child", pace);
+            payload.field("childAt", at_ms);
         }
     }
 }

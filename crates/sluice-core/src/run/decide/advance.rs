@@ -309,15 +309,8 @@ impl Turn<'_> {
     }
 
     /// Only people are left to wait for: the run says so, and its clock stops.
-    fn pause_if_only_people(&mut self) {
-        let index = &self.run.index;
-        let only_people = !(index.awaiting.is_empty() && index.blocked.is_empty())
-            && index.in_flight.is_empty()
-            && index.queue.is_empty()
-            && index.retrying.is_empty()
-            && index.gated.is_empty()
-            && index.checking.is_empty()
-            && self.run.next_ready().is_none();
+    pub(super) fn pause_if_only_people(&mut self) {
+        let only_people = self.run.has_only_people();
         if only_people && matches!(self.run.status, RunStatus::Running | RunStatus::Queued) {
             self.emit(Event::RunStatusChanged {
                 status: RunStatus::Paused,

@@ -4,7 +4,7 @@ use super::Turn;
 use super::fail::Trouble;
 use super::origins::transform;
 use crate::code::Code;
-use crate::journal::event::{Completed, NodeEvent, Path, Provenance, StepAt};
+use crate::journal::event::{ChildPace, Completed, Line, NodeEvent, Path, Provenance, StepAt};
 use crate::limits::CHILD_ORIGINS_MAX;
 use crate::outputs::coerce::Coercion;
 use crate::plan::policy::RetryCause;
@@ -32,6 +32,7 @@ impl Turn<'_> {
         let mut in_flight = self.run.index.in_flight.keys().copied();
         let is_its = |at: &StepAt| self.run.state(*at).path == Some(Path::Child(child));
         let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
+        self.go_on_after_people();
         if self.run.status == RunStatus::Cancelling {
             let reason = self.run.cancel_reason.clone().unwrap_or_default();
             self.cancelled(at, Code::Cancelled, &reason, Usage::default());
@@ -135,6 +136,52 @@ impl Turn<'_> {
             session: None,
         };
         if permanent { self.give_up(at, trouble) } else { self.fail_attempt(at, trouble) }
+    }
+
+    /// A child run has begun to wait only for people, or goes on: the time of the
+    /// step's attempt stands still meanwhile.
+    pub(super) fn child_paced(
+        &mut self,
+        child: RunId,
+        pace: ChildPace,
+        at_ms: u64,
+    ) -> Result<(), Refusal> {
+        let mut in_flight = self.run.index.in_flight.keys().copied();
+        let is_its = |at: &StepAt| self.run.state(*at).path == Some(Path::Child(child));
+        let Some(at) = in_flight.find(is_its) else { return Err(Refusal::Late) };
+        let paused = self.run.child_is_paused(at);
+        let news = match pace {
+            // What is being stopped has only so much time for it.
+            ChildPace::Paused => !paused && self.run.status != RunStatus::Cancelling,
+            ChildPace::Resumed => paused,
+        };
+        if !news {
+            return Ok(());
+        }
+        if pace == ChildPace::Resumed {
+            self.go_on_after_people();
+        }
+        let dispatch_no = self.run.state(at).dispatch_no;
+        // The child's clock may be ahead of this one.
+        let at_ms = at_ms.min(self.given.now_ms);
+        let line = Line::Child { child, pace, at_ms };
+        self.node(at, NodeEvent::Log { dispatch_no, line });
+        self.pause_if_only_people();
+        Ok(())
+    }
+
+    /// The run has begun to wait only for people, or goes on: the one that started it
+    /// is told, in the same append.
+    pub(super) fn tell_pace(&mut self) {
+        let rests = self.run.rests();
+        if rests == self.rested || self.run.status.is_terminal() {
+            return;
+        }
+        let Some((parent, _)) = self.run.started.parent.clone() else { return };
+        let pace = if rests { ChildPace::Paused } else { ChildPace::Resumed };
+        let child = self.run.id;
+        let key = format!("child:{child}:{}:{pace}", self.run.version);
+        self.post(parent, key, Command::ChildPaced { child, pace, at_ms: self.given.now_ms });
     }
 
     /// The run has ended: the one that started it is told, in the same append.

@@ -65,6 +65,8 @@ fn commands() -> Vec<Command> {
             error: None,
             origins: Vec::new(),
         },
+        Command::ChildPaced { child: RunId(3), pace: ChildPace::Paused, at_ms: 7 },
+        Command::ChildPaced { child: RunId(3), pace: ChildPace::Resumed, at_ms: u64::MAX },
         complete(None, answer),
         complete(Some(3), Answer::default()),
         Command::UseTool {

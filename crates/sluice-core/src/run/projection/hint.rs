@@ -1,7 +1,7 @@
 //! What would end a step's wait, in a sentence.
 
 use super::timestamp;
-use crate::journal::event::{ApprovalSource, StepAt};
+use crate::journal::event::{ApprovalSource, Path, StepAt};
 use crate::run::id::ApprovalId;
 use crate::run::state::{Run, StepState};
 use crate::run::status::Waiting;
@@ -56,6 +56,9 @@ fn person(run: &Run, at: StepAt, state: &StepState) -> Option<String> {
             ApprovalSource::Escalation => "retry",
         };
         return Some(command(id, word));
+    }
+    if let Some(Path::Child(child)) = state.path {
+        return Some(format!("{child} waits for people: `sluice approvals list`"));
     }
     if state.waits_for_somebody() {
         let (run, step) = (run.id, run.name(at));

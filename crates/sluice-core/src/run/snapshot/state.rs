@@ -48,6 +48,7 @@ parts! {
         assigned = "as",
         wake_at_ms = "tw",
         deadline_ms = "td",
+        left_ms = "tl",
         approval = "ap",
         grant = "gr",
         escalated = "es",

@@ -69,6 +69,7 @@ impl World {
                 format!("the moderator is asked{new}")
             }
             NodeEvent::Log { line: Line::Cleared { phase, .. }, .. } => format!("{phase} cleared"),
+            NodeEvent::Log { line: Line::Child { pace, .. }, .. } => format!("child {pace}"),
             NodeEvent::Retried(retried) => {
                 let reask = if retried.reask { " reask" } else { "" };
                 format!(

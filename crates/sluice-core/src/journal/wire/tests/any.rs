@@ -352,6 +352,10 @@ fn work() -> BoxedStrategy<NodeEvent> {
             let phase = if out { Phase::Output } else { Phase::Input };
             Line::Cleared { phase, digest }
         }),
+        (run(), any::<(bool, u64)>()).prop_map(|(child, (paused, at_ms))| {
+            let pace = if paused { ChildPace::Paused } else { ChildPace::Resumed };
+            Line::Child { child, pace, at_ms }
+        }),
     ];
     let said = (answer(), maybe());
     let retried = (any::<(u32, u64, bool)>(), text(), text(), usage(), said).prop_map(

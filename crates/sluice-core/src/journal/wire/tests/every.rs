@@ -372,7 +372,7 @@ fn bare_work() -> Vec<NodeEvent> {
     ]
 }
 
-/// What the log says of the moderator. Apart from the others: the hash of those
+/// What the log says of the moderator and of a child. Apart from the others: the hash of those
 /// is known.
 pub(super) fn moderated() -> Vec<Event> {
     let digest = || text("5e1f");
@@ -382,6 +382,8 @@ pub(super) fn moderated() -> Vec<Event> {
         Line::Asked { digest: digest(), prepared: None },
         Line::Cleared { phase: Phase::Input, digest: digest() },
         Line::Cleared { phase: Phase::Output, digest: digest() },
+        Line::Child { child: RUN, pace: ChildPace::Paused, at_ms: 7 },
+        Line::Child { child: RUN, pace: ChildPace::Resumed, at_ms: 8 },
     ];
     let log = |line| Event::Node(StepAt::whole(0), NodeEvent::Log { dispatch_no: 0, line });
     lines.into_iter().map(log).collect()

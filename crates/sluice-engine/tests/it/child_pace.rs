@@ -1,0 +1,105 @@
+//! A sub-workflow that waits for a person does not use up the time of its step, also
+//! when the process dies meanwhile.
+
+use crate::world::{Life, World, config, ended, start_family, step, until};
+use sluice_core::journal::event::Path;
+use sluice_core::run::id::RunId;
+use sluice_core::run::state::Run;
+use sluice_core::run::status::{RunStatus, StepStatus};
+use std::time::Duration;
+
+const PARENT: &str = "name: parent\nsteps: [{id: sub, workflow_ref: child, timeout: 1s}]";
+const ASKS: &str = "name: child\nsteps: [{id: ask, approval: required}, \
+                    {id: work, agent: AGENT, depends_on: [ask], command: go}]";
+
+fn child(run: &Run) -> RunId {
+    let Some(Path::Child(child)) = step(run, "sub").path else { panic!("it has no child") };
+    child
+}
+
+/// Waits until a child run is there, and as wanted.
+async fn child_until(life: &Life, child: RunId, wanted: fn(&Run) -> bool) -> Run {
+    for _ in 0..2000 {
+        if life.load(child).await.is_ok() {
+            return until(life, child, wanted).await;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{child} is not there")
+}
+
+fn asks(run: &Run) -> bool {
+    step(run, "ask").status == StepStatus::AwaitingApproval
+}
+
+/// A parent and a child that asks; and the time of the step passes, more than once.
+async fn waiting(life: &Life, agent: &str) -> (RunId, RunId) {
+    let start = start_family(PARENT, "child", &ASKS.replace("AGENT", agent));
+    let id = life.start(start).await.unwrap().run;
+    let parent = until(life, id, |run| step(run, "sub").path.is_some()).await;
+    let child = child(&parent);
+    child_until(life, child, asks).await;
+    until(life, id, |run| run.status == RunStatus::Paused).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    (id, child)
+}
+
+async fn approve(life: &Life, child: RunId) {
+    let run = life.load(child).await.unwrap();
+    let approval = crate::office::question(&run);
+    let decision = sluice_core::run::command::Decision::Approve;
+    crate::office::answer(life, child, approval, decision, "ada", &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_may_wait_for_a_person_longer_than_its_step_has_time() {
+    let world = World::new("'*': {text: done}");
+    let life = world.boot_with(config()).await;
+    let (id, child) = waiting(&life, "mock").await;
+    assert_eq!(step(&life.load(id).await.unwrap(), "sub").status, StepStatus::Running);
+    approve(&life, child).await;
+    assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
+    life.leave().await;
+}
+
+#[tokio::test]
+async fn the_wait_outlives_a_crash_and_what_is_left_of_the_time_counts_after_it() {
+    let world = World::new("'*': {text: done}");
+    let life = world.boot_with(config()).await;
+    let (id, child) = waiting(&life, "deaf").await;
+    life.crash().await;
+    let life = world.boot_with(config()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(step(&life.load(id).await.unwrap(), "sub").status, StepStatus::Running);
+    approve(&life, child).await;
+    // The child works now, and never ends.
+    let run = ended(&life, id).await;
+    assert_eq!(step(&run, "sub").status, StepStatus::TimedOut);
+    assert_eq!(ended(&life, child).await.status, RunStatus::Cancelled);
+    life.leave().await;
+}
+
+#[tokio::test]
+async fn a_grandchild_may_wait_for_a_person_too() {
+    let world = World::new("'*': {text: done}");
+    let life = world.boot_with(config()).await;
+    let asks_mock = ASKS.replace("AGENT", "mock");
+    let parent = start_family(PARENT, "child", &asks_mock);
+    let top = "name: top\nsteps: [{id: sub, workflow_ref: parent, timeout: 1s}]";
+    let mut start = start_family(top, "parent", &asks_mock);
+    start.children = parent.children;
+    start.children.insert("parent".to_owned(), parent.stored.hash);
+    start.bring = parent.bring;
+    start.bring.push(parent.stored);
+    let id = life.start(start).await.unwrap().run;
+    let top = until(&life, id, |run| step(run, "sub").path.is_some()).await;
+    let begun = |run: &Run| step(run, "sub").path.is_some();
+    let parent = child_until(&life, child(&top), begun).await;
+    let grandchild = child(&parent);
+    child_until(&life, grandchild, asks).await;
+    until(&life, id, |run| run.status == RunStatus::Paused).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    approve(&life, grandchild).await;
+    assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
+    life.leave().await;
+}
