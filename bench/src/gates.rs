@@ -64,7 +64,12 @@ fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
         verb: Verb::DispatchStep,
         subject: Subject::Agent("scribe", Some(agent)),
         role: None,
-        place: Some(Place { name: "local", gateway: Some(gateway), health: Health::Healthy }),
+        place: Some(Place {
+            name: "local",
+            gateway: Some(gateway),
+            health: Health::Healthy,
+            serves: true,
+        }),
         object: None,
         held: Held::No,
         running: 3,
@@ -101,6 +106,7 @@ fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
             constraints: Constraints::default(),
             cost_ceiling: None,
             policies: "".into(),
+            session: None,
             definition: "5ae1797595e953fb5bef8593569db38319122fc82e64e58cdd79b71c08fd61c2",
         },
     }
