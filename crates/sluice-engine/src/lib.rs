@@ -21,6 +21,7 @@ pub mod sealer;
 pub mod world;
 
 mod abroad;
+mod admit;
 mod asking;
 mod children;
 mod elsewhere;

@@ -1,5 +1,6 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
+use crate::admit::{NotAdmitted, bindings};
 use crate::agents::LOCAL_GATEWAY;
 use crate::definition::Stored;
 use crate::engine::Inner;
@@ -7,7 +8,6 @@ use crate::error::StartError;
 use crate::key;
 use crate::load::{Folded, first_event};
 use crate::observe::Stopwatch;
-use crate::permit::Verdict;
 use crate::resident::Seat;
 use crate::take::{AGAIN_MS, Wanted};
 use crate::trust::Rules;
@@ -22,14 +22,11 @@ use sluice_core::label::label;
 use sluice_core::money::Money;
 use sluice_core::plan::Plan;
 use sluice_core::plan::policy::Family;
-use sluice_core::plan::step::Work;
 use sluice_core::port::Entropy;
-use sluice_core::port::authority::Authority as _;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, StoreError};
 use sluice_core::run::command::{Dispatching, Given};
 use sluice_core::run::due::Effect;
 use sluice_core::run::id::RunId;
-use sluice_core::run::seat::Planned;
 use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use sluice_core::trace::TraceParent;
@@ -169,14 +166,6 @@ enum Created {
     Refused,
 }
 
-/// Why a run may not begin as the rows are.
-enum NotAdmitted {
-    /// A step names an agent that does not exist, or nothing.
-    Unfit(StartError),
-    /// The policies refuse it.
-    Stopped(Verdict),
-}
-
 impl Inner {
     /// Starts a run and answers when that is durable.
     pub(crate) async fn start(self: &Arc<Self>, request: Start) -> Result<StartedRun, StartError> {
@@ -283,28 +272,6 @@ impl Inner {
             }
             self.refresh_rules().await?;
         }
-    }
-
-    /// The rules to start a run under: not older than those its document was resolved
-    /// under, and not newer.
-    async fn rules_for(self: &Arc<Self>, request: &Start) -> Result<Arc<Rules>, StartError> {
-        let rules = self.trust.rules();
-        let Some(epoch) = request.resolved_under.filter(|epoch| *epoch != rules.fabric.epoch)
-        else {
-            return Ok(rules);
-        };
-        if rules.fabric.epoch < epoch {
-            self.refresh_rules().await?;
-        }
-        let rules = self.trust.rules();
-        if rules.fabric.epoch == epoch { Ok(rules) } else { Err(StartError::Moved) }
-    }
-
-    /// Whether a run may begin as the rows are.
-    fn admit(&self, rules: &Arc<Rules>, request: &Start, id: RunId) -> Result<(), NotAdmitted> {
-        self.check_agents(rules, request).map_err(NotAdmitted::Unfit)?;
-        self.stopped(rules, request, id)
-            .map_or(Ok(()), |verdict| Err(NotAdmitted::Stopped(verdict)))
     }
 
     /// The first append, given up at once if `hold` says so, or if there is
@@ -509,55 +476,6 @@ impl Inner {
         let configured = self.config.recursion_depth_max;
         asked.map_or(configured, |asked| asked.min(configured))
     }
-
-    /// Every step must have somebody who can do it.
-    pub(crate) fn check_agents(
-        &self,
-        rules: &Arc<Rules>,
-        request: &Start,
-    ) -> Result<(), StartError> {
-        let plan = &request.stored.definition.plan;
-        let bindings = bindings(rules, request);
-        let view = self.view_under(Arc::clone(rules), self.clock.now_ms());
-        for (position, step) in (0u32..).zip(&plan.steps) {
-            match &step.work {
-                Work::Approval | Work::Workflow(_) => continue,
-                Work::Unresolved { what, name } => {
-                    let message = format!("{what} `{name}` of step `{}` is not at hand", step.id);
-                    return Err(StartError::Unresolved(message));
-                }
-                Work::Command { .. } | Work::Lens(_) => {}
-            }
-            let default = request.default_agent.as_deref();
-            let agent = match request.stored.definition.planned(position, &bindings, default) {
-                Planned::Agent(agent) => agent,
-                // It waits until somebody is chosen.
-                Planned::Nobody => continue,
-                Planned::Unnamed => return Err(StartError::Agent(nobody(step))),
-            };
-            if view.agent(agent).is_none() {
-                let known: Vec<&str> = self.agents.names().collect();
-                let known = match known.as_slice() {
-                    [] => "no agent is set up".to_owned(),
-                    known => format!("there is {}", known.join(", ")),
-                };
-                let message = format!(
-                    "step `{}` names the agent `{agent}`, which is not here; {known}",
-                    step.id
-                );
-                return Err(StartError::Agent(message));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Which agent has which role: as the caller says, else as the deployment does.
-fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, String> {
-    let deployed = rules.fabric.deployment(&request.stored.definition.plan.name);
-    let mut bindings = deployed.map(|(_, one)| one.roles.clone()).unwrap_or_default();
-    bindings.extend(request.role_bindings.clone());
-    bindings
 }
 
 /// Children of a new run are started by whoever owns it.
@@ -572,17 +490,6 @@ fn lower(a: Option<u8>, b: Option<u8>) -> Option<u8> {
         (Some(a), Some(b)) => Some(a.min(b)),
         (one, None) | (None, one) => one,
     }
-}
-
-fn nobody(step: &sluice_core::plan::step::Step) -> String {
-    let role = step.role.as_ref().map_or_else(String::new, |role| {
-        format!(" (its role `{role}` is bound to none: `--bind {role}=AGENT`)")
-    });
-    format!(
-        "step `{}` names no agent{role}; name one in the document, give the run a default with \
-         `--agent NAME`, or let a script answer with `--mock FILE`",
-        step.id
-    )
 }
 
 /// The arguments, complete. A lens document that declares none takes any.

@@ -1,0 +1,113 @@
+//! Whether a run may begin as the rows are, and which rows count.
+
+use crate::engine::Inner;
+use crate::error::StartError;
+use crate::permit::Verdict;
+use crate::start::Start;
+use crate::trust::Rules;
+use sluice_core::plan::step::{Step, Work};
+use sluice_core::port::authority::Authority as _;
+use sluice_core::run::id::RunId;
+use sluice_core::run::seat::Planned;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a run may not begin as the rows are.
+pub(crate) enum NotAdmitted {
+    /// A step names an agent that does not exist, or nothing.
+    Unfit(StartError),
+    /// The policies refuse it.
+    Stopped(Verdict),
+}
+
+impl Inner {
+    /// The rules to start a run under: not older than those its document was resolved
+    /// under, and not newer.
+    pub(crate) async fn rules_for(
+        self: &Arc<Self>,
+        request: &Start,
+    ) -> Result<Arc<Rules>, StartError> {
+        let rules = self.trust.rules();
+        let Some(epoch) = request.resolved_under.filter(|epoch| *epoch != rules.fabric.epoch)
+        else {
+            return Ok(rules);
+        };
+        if rules.fabric.epoch < epoch {
+            self.refresh_rules().await?;
+        }
+        let rules = self.trust.rules();
+        if rules.fabric.epoch == epoch { Ok(rules) } else { Err(StartError::Moved) }
+    }
+
+    /// Whether a run may begin as the rows are.
+    pub(crate) fn admit(
+        &self,
+        rules: &Arc<Rules>,
+        request: &Start,
+        id: RunId,
+    ) -> Result<(), NotAdmitted> {
+        self.check_agents(rules, request).map_err(NotAdmitted::Unfit)?;
+        self.stopped(rules, request, id)
+            .map_or(Ok(()), |verdict| Err(NotAdmitted::Stopped(verdict)))
+    }
+
+    /// Every step must have somebody who can do it.
+    pub(crate) fn check_agents(
+        &self,
+        rules: &Arc<Rules>,
+        request: &Start,
+    ) -> Result<(), StartError> {
+        let plan = &request.stored.definition.plan;
+        let bindings = bindings(rules, request);
+        let view = self.view_under(Arc::clone(rules), self.clock.now_ms());
+        for (position, step) in (0u32..).zip(&plan.steps) {
+            match &step.work {
+                Work::Approval | Work::Workflow(_) => continue,
+                Work::Unresolved { what, name } => {
+                    let message = format!("{what} `{name}` of step `{}` is not at hand", step.id);
+                    return Err(StartError::Unresolved(message));
+                }
+                Work::Command { .. } | Work::Lens(_) => {}
+            }
+            let default = request.default_agent.as_deref();
+            let agent = match request.stored.definition.planned(position, &bindings, default) {
+                Planned::Agent(agent) => agent,
+                // It waits until somebody is chosen.
+                Planned::Nobody => continue,
+                Planned::Unnamed => return Err(StartError::Agent(nobody(step))),
+            };
+            if view.agent(agent).is_none() {
+                let known: Vec<&str> = self.agents.names().collect();
+                let known = match known.as_slice() {
+                    [] => "no agent is set up".to_owned(),
+                    known => format!("there is {}", known.join(", ")),
+                };
+                let message = format!(
+                    "step `{}` names the agent `{agent}`, which is not here; {known}",
+                    step.id
+                );
+                return Err(StartError::Agent(message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which agent has which role: as the caller says, else as the deployment does.
+pub(crate) fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, String> {
+    let deployed = rules.fabric.deployment(&request.stored.definition.plan.name);
+    let mut bindings = deployed.map(|(_, one)| one.roles.clone()).unwrap_or_default();
+    bindings.extend(request.role_bindings.clone());
+    bindings
+}
+
+fn nobody(step: &Step) -> String {
+    let role = step.role.as_ref().map_or_else(String::new, |role| {
+        format!(" (its role `{role}` is bound to none: `--bind {role}=AGENT`)")
+    });
+    format!(
+        "step `{}` names no agent{role}; name one in the document, give the run a default with \
+         `--agent NAME`, or let a script answer with `--mock FILE`",
+        step.id
+    )
+}
