@@ -39,10 +39,7 @@ fn served(setup: &str, flows: &[(&str, &str)]) -> (World, Server) {
 /// The run of a workflow, when it has come to a status.
 fn run(world: &World, server: &Server, workflow: &str, status: &str) -> Value {
     let start = ["workflows", "start", workflow, "--detach"];
-    let told = world.until(&format!("{workflow} is started"), |world| {
-        let output = server.output(world, &start);
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
-    });
+    let told = server.printed(world, &start);
     let run = told.split_whitespace().next().unwrap().to_owned();
     world.until(&format!("{workflow} is {status}"), |world| {
         let shown = server.json(world, &["runs", "show", &run, "--json"]);

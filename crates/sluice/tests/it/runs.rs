@@ -500,7 +500,7 @@ fn a_failed_run_shows_where_it_stopped() {
     let world = world(BROKEN);
     let run = ran(&world);
     let told = world.told(&["runs", "show", &run]);
-    let snapshot = told.split_once("stopped at").map(|(_, rest)| rest).unwrap_or(&told);
+    let snapshot = told.split_once("stopped at").map_or(told.as_str(), |(_, rest)| rest);
     let snapshot = snapshot.split_once("CHECKPOINT").map_or(snapshot, |(before, _)| before);
     expect![[r#"
           two
