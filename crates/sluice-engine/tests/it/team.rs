@@ -107,7 +107,7 @@ steps: [{id: a, command: go, tools: [drop]}]
     let life = world.boot().await;
     assert_eq!(life.load(id).await.unwrap().status, RunStatus::Paused);
     assert_eq!(world.calls("a").len(), 0);
-    let assign = Command::Assign { by: "eve".to_owned(), step: 0, whom: "ada".to_owned() };
+    let assign = Command::Assign { by: "eve".to_owned(), step: 0, whom: "mock".to_owned() };
     life.command(id, assign, "assign").await.unwrap();
     assert_eq!(ended(&life, id).await.status, RunStatus::Completed);
     assert_eq!(world.calls("a").len(), 1);

@@ -160,11 +160,7 @@ async fn an_agent_that_is_gone_does_nothing() {
     assert!(matches!(missing, Err(StartError::Agent(_))), "{missing:?}");
     let house = json!({"provider": "mock", "default": true});
     put(&*store, &[(Kind::Gateway, "house", house)]).await;
-    let rows = [
-        (Kind::Gateway, "near", json!({"provider": "mock", "default": true})),
-        (Kind::Agent, "ghost", json!({"status": "paused"})),
-    ];
-    put(&*store, &rows).await;
+    put(&*store, &[(Kind::Agent, "ghost", json!({"status": "paused"}))]).await;
     a_while().await;
     let id = engine.start(start(&ONE.replace("command", "agent: ghost, command"))).await;
     let id = id.unwrap().run;
