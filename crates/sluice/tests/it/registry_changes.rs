@@ -133,6 +133,7 @@ fn round(number: usize, changed: &Server, other: &Server) -> Option<String> {
 }
 
 /// All of them, with the change made on each node in turn.
+#[expect(clippy::print_stdout, reason = "a test tells people what it saw")]
 fn play(nodes: &[Server]) {
     for document in [PINNED, SENT] {
         change(&nodes[0], "POST", "/api/v1/workflows", &json!({"document": document}));
