@@ -10,7 +10,7 @@ async fn register(world: &World, document: &str) {
     world.done(201, &Ask::post("/api/v1/workflows", &body).bearer(world.alfa.admin())).await;
 }
 
-async fn start(world: &World, reference: &str, key: &str, args: Value) -> Answer {
+async fn start(world: &World, reference: &str, key: &str, args: &Value) -> Answer {
     let (workflow, version) = reference.split_once('@').unzip();
     let workflow = workflow.unwrap_or(reference);
     let version: Option<u64> = version.map(|version| version.parse().unwrap());
@@ -35,21 +35,21 @@ async fn a_key_is_scoped_to_a_workflow_and_its_version() {
     register(&world, &order("returns", "Buy.")).await;
     let mut runs = Vec::new();
     for key in ["auto", "monday"] {
-        let (first, existed) = started(&start(&world, "orders", key, json!({"n": 1})).await);
+        let (first, existed) = started(&start(&world, "orders", key, &json!({"n": 1})).await);
         assert!(!existed, "{key}");
         assert_eq!(
-            started(&start(&world, "orders", key, json!({"n": 1})).await),
+            started(&start(&world, "orders", key, &json!({"n": 1})).await),
             (first.clone(), true)
         );
-        let (other, existed) = started(&start(&world, "returns", key, json!({"n": 1})).await);
+        let (other, existed) = started(&start(&world, "returns", key, &json!({"n": 1})).await);
         assert!(!existed && other != first, "another workflow with the same key is another run");
         runs.push(first);
     }
     register(&world, &order("orders", "Buy more.")).await;
     for (key, before) in ["auto", "monday"].iter().zip(&runs) {
-        let (next, existed) = started(&start(&world, "orders", key, json!({"n": 1})).await);
+        let (next, existed) = started(&start(&world, "orders", key, &json!({"n": 1})).await);
         assert!(!existed && next != *before, "a new version with the same key is another run");
-        let old = started(&start(&world, "orders@1", key, json!({"n": 1})).await);
+        let old = started(&start(&world, "orders@1", key, &json!({"n": 1})).await);
         assert_eq!(old, (before.clone(), true), "the old version is still known");
     }
     world.stop().await;
@@ -59,8 +59,8 @@ async fn a_key_is_scoped_to_a_workflow_and_its_version() {
 async fn a_conflict_says_what_differs() {
     let world = World::new().await;
     register(&world, &order("orders", "Buy.")).await;
-    let (run, _) = started(&start(&world, "orders", "k", json!({"n": 1})).await);
-    let refused = start(&world, "orders", "k", json!({"n": 2})).await;
+    let (run, _) = started(&start(&world, "orders", "k", &json!({"n": 1})).await);
+    let refused = start(&world, "orders", "k", &json!({"n": 2})).await;
     assert_eq!((refused.status, refused.code().as_str()), (409, "idempotency_conflict"));
     let told = refused.json()["title"].as_str().unwrap().to_owned();
     let run = run.as_str().unwrap();
