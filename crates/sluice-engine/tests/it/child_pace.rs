@@ -35,7 +35,7 @@ fn asks(run: &Run) -> bool {
 /// A parent and a child that asks; and the time of the step passes, more than once.
 async fn waiting(life: &Life, agent: &str) -> (RunId, RunId) {
     let start = start_family(PARENT, "child", &ASKS.replace("AGENT", agent));
-    let id = life.start(start).await.unwrap().run;
+    let id = life.start(start).await.expect("it starts").run;
     let parent = until(life, id, |run| step(run, "sub").path.is_some()).await;
     let child = child(&parent);
     child_until(life, child, asks).await;
@@ -45,10 +45,12 @@ async fn waiting(life: &Life, agent: &str) -> (RunId, RunId) {
 }
 
 async fn approve(life: &Life, child: RunId) {
-    let run = life.load(child).await.unwrap();
+    let run = life.load(child).await.expect("the run can be read");
     let approval = crate::office::question(&run);
     let decision = sluice_core::run::command::Decision::Approve;
-    crate::office::answer(life, child, approval, decision, "ada", &[]).await.unwrap();
+    crate::office::answer(life, child, approval, decision, "ada", &[])
+        .await
+        .expect("the answer is taken");
 }
 
 #[tokio::test]

@@ -42,13 +42,14 @@ fn deployed(posture: &str) -> serde_json::Value {
 
 /// A start of a registered workflow.
 fn resolved(rows: &Rows, workflow: &str) -> Start {
-    let mut request = registered::start(rows, workflow, serde_json::Map::new()).unwrap();
+    let mut request = registered::start(rows, workflow, serde_json::Map::new())
+        .expect("the workflow is registered");
     request.default_agent = Some("mock".to_owned());
     request
 }
 
 async fn posture(engine: &Engine, run: RunId) -> Posture {
-    engine.load(run).await.unwrap().started.posture
+    engine.load(run).await.expect("the run can be read").started.posture
 }
 
 #[tokio::test]
