@@ -95,8 +95,9 @@ async fn what_another_process_wrote_is_known_after_a_sweep_and_what_was_erased_i
 async fn a_step_that_waits_for_somebody_survives_a_crash_and_goes_on_when_assigned() {
     let flow = "
 name: flow
-team: {members: [{id: ada, agent: mock, tool_profile: {allow_tools: [read]}}]}
-steps: [{id: a, command: go, tools: [drop]}]
+team: {members: [{id: ada, agent: mock, role: reader}]}
+roles: {writer: {}}
+steps: [{id: a, command: go, role: writer}]
 ";
     let world = World::new("a: {text: done}");
     let life = world.boot().await;

@@ -328,7 +328,10 @@ impl Journal {
                 .range(first..)
                 .take_while(|((run, key), _)| run == parent && key.starts_with(&prefix));
             // One that could not be started here, but was elsewhere, was given up at 0.
-            let heard = heard.filter(|((_, key), _)| !key.ends_with(":0"));
+            // That it waited for people, or went on, is no end.
+            let others = [":0", ":paused", ":resumed"];
+            let is_end = |key: &str| !others.iter().any(|other| key.ends_with(other));
+            let heard = heard.filter(|((_, key), _)| is_end(key));
             let (ends, heard) = (ends.count(), heard.count());
             if ends != heard {
                 return Err(format!("{parent} heard {heard} of {ends} ends of {id}"));

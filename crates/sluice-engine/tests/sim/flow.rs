@@ -202,6 +202,9 @@ fn policies(chance: &mut Chance, step: &mut Map<String, Value>) {
     }
 }
 
+/// The node of a graph whose label the caller should have given.
+const BLOCKED: u64 = 3;
+
 /// A graph of nodes whose failures stay where they are.
 fn lens(chance: &mut Chance) -> Value {
     let count = chance.between(2, 6);
@@ -217,10 +220,11 @@ fn lens(chance: &mut Chance) -> Value {
         if chance.permille(300) {
             config["retry"] = json!({"attempts": 2, "backoff_ms": 500});
         }
-        // Without the mark a node whose value is missing is blocked.
         let lens = if chance.permille(600) { "say" } else { "must" };
         let lens = if number == 0 { "say" } else { lens };
-        nodes.push(json!({"id": format!("n{number}"), "lens_id": lens, "config": config}));
+        // A node is blocked if nothing at all brings what it needs.
+        let applied = if lens == "must" && number == BLOCKED { "lacks" } else { lens };
+        nodes.push(json!({"id": format!("n{number}"), "lens_id": applied, "config": config}));
         for from in 0..number {
             let last = from + 1 == number;
             if last || chance.permille(300) {
@@ -238,7 +242,11 @@ fn lens(chance: &mut Chance) -> Value {
     let version = |template: &str| json!({"versions": {"1": {"template": template}}});
     json!({
         "name": "graph", "nodes": nodes, "edges": edges,
-        "lenses": {"say": version("Say [[text!]]"), "must": version("Say [[text]] [[other!]]")},
+        "lenses": {
+            "say": version("Say [[text!]] [[topic!]]"),
+            "must": version("Say [[text]] [[other!]]"),
+            "lacks": version("Say [[text]] [[other!]] [[topic]]"),
+        },
     })
 }
 

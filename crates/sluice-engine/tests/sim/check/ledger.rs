@@ -226,8 +226,10 @@ impl Ledger {
                 return Err("what may have begun keeps its reservation".into());
             }
             self.settles(&terms, usage.cost);
-        } else if !terms.accounts.is_empty() {
-            tally.reach("cost unknown");
+        } else {
+            if !terms.accounts.is_empty() {
+                tally.reach("cost unknown");
+            }
             let number = *numbers.last().expect("it was sent");
             self.open.insert((run.id, at, number), terms);
         }

@@ -17,8 +17,9 @@ pub(super) const NODE: &str = "node_id label status generation waiting_reason un
     contract_errors placeholder skip_reason started_at completed_at duration_ms first_byte_ms input_tokens \
     output_tokens thinking_tokens cost";
 
-/// What a node shows only where there is something to show.
-const SOMETIMES: &[&str] = &["prompt_layers", "member"];
+/// What a run or a node shows only where there is something to show.
+const SOMETIMES: &[&str] =
+    &["failure_snapshot", "media", "member", "metadata", "phase", "phases", "prompt_layers"];
 
 /// Every event a journal can hold: its name, what its payload always has beside
 /// `runId` and `nodeId`, and what it may have.

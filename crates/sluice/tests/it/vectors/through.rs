@@ -71,8 +71,9 @@ pub(super) fn binary(case: &Case) -> Result<Seen, String> {
     let lines: Result<Vec<Value>, _> = stdout.lines().map(serde_json::from_str).collect();
     let mut lines = lines.map_err(|error| format!("it prints no JSON: {error}\n{stdout}"))?;
     let Some(last) = lines.pop() else {
-        let code = told.rsplit_once("error[").and_then(|(_, rest)| rest.split_once(']'));
-        let (code, _) = code.ok_or(format!("it prints nothing: {told}"))?;
+        let error = told.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let code = error.as_ref().and_then(|error| error["code"].as_str());
+        let code = code.ok_or(format!("it prints nothing: {told}"))?;
         let refused = Some(code.to_owned());
         return Ok(Seen { exit, shown: None, events: lines, report: Value::Null, refused });
     };
