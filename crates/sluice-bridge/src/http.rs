@@ -64,10 +64,7 @@ impl HttpAdapter {
         match &self.target {
             Target::Gateway(url) => self.send_to(url, "the gateway", request).await,
             Target::Command => match addressed(request) {
-                Ok((url, request)) => {
-                    let who = url.origin().ascii_serialization();
-                    self.send_to(url.as_str(), &who, &request).await
-                }
+                Ok((url, request)) => self.send_to(url.as_str(), "the server", &request).await,
                 Err(message) => failed(CallErrorCode::InvalidRequest, &message),
             },
         }
