@@ -43,7 +43,7 @@ enum Target {
 impl HttpAdapter {
     /// To the URL that each step names in the first line of its command. The lines
     /// after it are the instruction. The result must be the answer: without a gateway
-    /// nobody could prove whose callback it is.
+    /// a callback could not be authenticated.
     pub fn by_command(wire: Arc<dyn Wire>) -> HttpAdapter {
         let (gateway, target) = (String::new(), Target::Command);
         HttpAdapter { gateway, target, key: None, callbacks: None, wire }
@@ -138,8 +138,8 @@ impl Adapter for HttpAdapter {
         Capabilities { streaming: false, tools: false, structured_output: true, cancel: true }
     }
 
-    /// Whether something takes connections there: nobody says what could be asked
-    /// without doing work.
+    /// Whether the server accepts connections: there is no request that would not
+    /// start work.
     fn health(&self) -> Later<'_, Health> {
         Box::pin(async move {
             // Each step has a URL of its own: there is nothing to ask before.

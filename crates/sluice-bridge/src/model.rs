@@ -155,8 +155,8 @@ impl ModelAdapter {
             }
             Err(mut trouble) => {
                 trouble.message = scrubbed(job.key, &trouble.message);
-                // What the last turn said before it failed is kept for the record. Nobody
-                // records a call that was cancelled.
+                // The journal records what the last turn answered before it failed. It
+                // records nothing of a cancelled call.
                 let kept = trouble.code != CallErrorCode::Cancelled;
                 answer.text = Some(progress.draft.text).filter(|text| kept && !text.is_empty());
                 answer.error = Some(trouble);

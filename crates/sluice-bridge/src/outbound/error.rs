@@ -1,7 +1,7 @@
 //! Why nothing came of a call.
 //!
-//! No message holds a whole URL: its query may hold a secret, and its path a name
-//! that is nobody's business. Scheme, host and port are enough to know which one it
+//! No message holds a whole URL: its query may hold a secret, and its path a
+//! private name. Scheme, host and port are enough to know which one it
 //! was: `origin` has them.
 
 use super::address::Closed;
@@ -115,7 +115,7 @@ pub(super) fn told(error: reqwest::Error) -> OutboundError {
         source = inner.source();
     }
     if error.is_connect() {
-        // Nothing was sent, so nobody can have begun to work.
+        // Nothing was sent, so no work can have begun.
         let late = || format!("no connection within {CONNECT_MS} ms");
         let cause = if error.is_timeout() { late() } else { innermost(&error) };
         OutboundError::Unreachable(cause)
