@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes fuzz mutants clean
+.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes attack fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -25,6 +25,7 @@ help:
 	@echo 'make sim      play the engine under faults: make sim SEED=1 RUNS=10000'
 	@echo 'make kill     kill the binary with -9 again and again: make kill KILLS=200'
 	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
+	@echo 'make attack   the whole attack suite against a release build'
 	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
 	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
 
@@ -168,6 +169,10 @@ kill:
 # Each change of the registry is followed at once by a start, on one node and on three.
 changes: cc postgres
 	CHANGES=$(or $(CHANGES),1000) $(CARGO) test --release --locked -p sluice --test it registry_changes -- --nocapture
+
+# Attacks at full size, on the release binary. `check` plays their short form.
+attack: cc postgres
+	ATTACK=full $(CARGO) test --release --locked -p sluice --test it attack:: -- --nocapture
 
 # Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
 fuzz:

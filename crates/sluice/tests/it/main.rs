@@ -5,6 +5,7 @@
 mod agents;
 mod apply;
 mod approvals;
+mod attack;
 mod audit;
 mod bridge;
 mod bridge_kill;

@@ -1,0 +1,14 @@
+//! Attacks on the real binary: what a stranger, a tenant, a token of few rights or
+//! a writer of the store tries. Each test fails without the defence it is named after.
+
+mod authority;
+mod faults;
+mod flood;
+mod secrets;
+mod tampering;
+
+/// Whether the whole suite was asked for (`make attack`), not its short form.
+#[expect(dead_code, reason = "no attack has two sizes yet")]
+pub(crate) fn full() -> bool {
+    std::env::var_os("ATTACK").is_some_and(|size| size == "full")
+}

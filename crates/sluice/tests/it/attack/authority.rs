@@ -1,0 +1,1 @@
+//! Rights: tokens, policies, approvals, documents and who may do what with them.

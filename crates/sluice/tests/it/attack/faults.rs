@@ -1,0 +1,1 @@
+//! Faults of the machine: a full disk, a removed directory, few file handles.

@@ -1,0 +1,1 @@
+//! Tampering: the store changed by hand, with the server stopped and with it running.
