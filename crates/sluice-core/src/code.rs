@@ -167,6 +167,8 @@ codes! {
         UndeclaredOutput = "undeclared_output",
         /// A command holds what looks like a reference and is left as it is.
         UnexpandedReference = "unexpanded_reference",
+        /// A shell command hands a value to a program that reads it as code.
+        DataAsCode = "data_as_code",
         /// A step that is meant for a rejected approval and never runs.
         UnreachableRejection = "unreachable_rejection",
         /// An agent of a setup whose work no gateway could do.

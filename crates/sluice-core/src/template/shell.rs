@@ -6,8 +6,10 @@
 //!
 //! INVARIANT: where the shell would read an expanded variable as anything but
 //! data, or where [`context`] cannot tell, the reference is refused. What the
-//! command itself does with its data (`eval`, `sh -c`) is its author's affair.
+//! command itself does with its data (`eval`, `sh -c`) is its author's affair, and
+//! worth a warning ([`Template::shell_code`]).
 
+mod code;
 mod context;
 
 use super::{Part, Reason, Template, Unresolved, refuse, text_at};
@@ -79,6 +81,23 @@ impl Template {
             true => Ok(command),
             false => Err(faults),
         }
+    }
+}
+
+impl Template {
+    /// References of a command that the program it calls reads as code.
+    pub fn shell_code(&self) -> Vec<Fault> {
+        let (mut script, mut references) = (String::new(), Vec::new());
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => script.push_str(&text.replace(code::MARK, " ")),
+                Part::Reference(reference) => {
+                    script.push(code::MARK);
+                    references.push((reference.path.to_string(), reference.span));
+                }
+            }
+        }
+        code::find(&script, &references)
     }
 }
 

@@ -190,14 +190,16 @@ fn check_command<'n>(draft: &Draft<'n>, cx: &mut Reader<'n, '_>) {
         cx.add(problem);
     }
     let (Some(command), Some("shell")) = (&doc.command, doc.agent.as_deref()) else { return };
-    if let Err(faults) = command.value.shell() {
-        cx.within(Part::Key("command"), |cx| {
-            for fault in faults {
-                let span = located(draft.field("command"), command.span, fault.span, cx);
-                cx.add(Problem::from_fault(Code::UnsafeReference, span, fault));
-            }
-        });
-    }
+    let (code, faults) = match command.value.shell() {
+        Err(faults) => (Code::UnsafeReference, faults),
+        Ok(_) => (Code::DataAsCode, command.value.shell_code()),
+    };
+    cx.within(Part::Key("command"), |cx| {
+        for fault in faults {
+            let span = located(draft.field("command"), command.span, fault.span, cx);
+            cx.add(Problem::from_fault(code, span, fault));
+        }
+    });
 }
 
 /// The place of a part of a field's text: exact when the step itself sets the

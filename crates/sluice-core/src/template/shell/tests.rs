@@ -1,5 +1,6 @@
 //! What shell commands become; [`hostile`] runs them with values that would do harm.
 
+mod code;
 mod hostile;
 
 use super::*;
