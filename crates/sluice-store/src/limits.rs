@@ -41,6 +41,14 @@ pub const BUSY_MS: u64 = 5_000;
 /// How often the writer looks for changes by other processes while someone waits
 /// for them, in milliseconds. Shorter patience is taken as this.
 pub const LOOK_MS: u64 = 25;
+/// How often the writer looks whether its files are still those of the directory, in
+/// milliseconds.
+pub const HOME_LOOK_MS: u64 = 100;
+/// What must fit on the disk for a store to be ready, in bytes.
+pub const ROOM_BYTES: usize = 256 * 1024;
+/// How long the log waits for readers before it is emptied after an erasure, in
+/// milliseconds; it is tried again.
+pub const EMPTY_LOG_MS: u64 = 250;
 /// After so long without a write the log is folded into the database, in milliseconds.
 pub const IDLE_MS: u64 = 200;
 /// The log is folded into the database once it has so many pages, busy or not.

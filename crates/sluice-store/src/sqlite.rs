@@ -19,6 +19,7 @@ mod erase;
 mod fault;
 mod feed;
 mod fresh;
+mod home;
 mod inspect;
 mod ledger;
 mod letter;
@@ -37,9 +38,10 @@ pub(crate) mod source;
 mod writer;
 
 pub use connect::OpenError;
-pub use inspect::{Inspection, copy, inspect};
+pub use inspect::{Inspection, copy, inspect, size};
 
 use fresh::Fresh;
+use home::Home;
 use node::Locks;
 use reader::{Desk, Readers};
 use sluice_core::port::store::{
@@ -91,7 +93,10 @@ impl SqliteStore {
         let file = dir.join(FILE);
         connect::directory(dir)?;
         connect::directory(&dir.join("nodes"))?;
+        connect::private(&file);
         let connection = connect::writer(&file).map_err(|error| error.of(&file))?;
+        let home = Home::new(&file);
+        let home = home.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
         let shared = Arc::new(Shared {
             clock,
             locks: Locks::open(dir.join("nodes")),
@@ -104,7 +109,7 @@ impl SqliteStore {
             fresh: Mutex::default(),
         });
         let readers = Readers::start(&file, &shared).map_err(|error| error.of(&file))?;
-        let writer = Writer::start(connection, &shared)?;
+        let writer = Writer::start(connection, home, &shared)?;
         Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
     }
 }
@@ -156,6 +161,10 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: Filter) -> Answer<'_, Vec<RunRow>> {
         Box::pin(self.readers.read(move |desk| list::list(desk, &filter)))
+    }
+
+    fn room(&self) -> Answer<'_, ()> {
+        Box::pin(self.readers.read(move |desk| home::room(desk.shared.locks.dir())))
     }
 
     fn gauges(&self) -> Gauges {

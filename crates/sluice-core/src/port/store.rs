@@ -83,6 +83,12 @@ pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries {
     /// May complete for nothing; never misses a change by more than `patience_ms`.
     fn changed(&self, patience_ms: u64) -> Later<'_, ()>;
 
+    /// Whether there is room for more, as far as the store can tell: a small write that
+    /// fits in space the store already has says nothing about the next one.
+    fn room(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// How much was written and waits to be. A store that does not count says so
     /// with nothing.
     fn gauges(&self) -> Gauges {

@@ -5,6 +5,8 @@ use super::migrate::migrate;
 use crate::limits::{BUSY_MS, LOG_BYTES_KEPT};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,6 +50,9 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
     },
+    /// The system gives the store no thread.
+    #[error("the system gives no thread to read and write the database on: {0}")]
+    NoThread(std::io::Error),
     /// Anything else.
     #[error("the database cannot be opened: {0}")]
     Failed(String),
@@ -86,6 +91,29 @@ pub(super) fn directory(path: &Path) -> Result<(), OpenError> {
     builder.create(path).map_err(failed)
 }
 
+/// Makes the database file where it is missing, and has it and its log be readable by
+/// their owner alone, also in a directory that another program made. SQLite gives the
+/// log the permissions of the database.
+pub(super) fn private(file: &Path) {
+    // SQLite says what is wrong where no file can be made.
+    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    for end in ["", "-wal", "-shm"] {
+        let mut path = file.as_os_str().to_owned();
+        path.push(end);
+        narrow(Path::new(&path));
+    }
+}
+
+/// Takes a file's permissions from everyone but its owner. A process that does not own
+/// the file cannot, and uses it as it is.
+fn narrow(path: &Path) {
+    let Ok(metadata) = std::fs::metadata(path) else { return };
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 != 0 {
+        let _ = std::fs::set_permissions(path, Permissions::from_mode(mode & 0o700));
+    }
+}
+
 /// The connection that writes, on a database brought up to date.
 pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open(file)?;
@@ -95,6 +123,8 @@ pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
     connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
     write_ahead(&connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What is deleted or moved is overwritten: an erasure leaves nothing in free space.
+    connection.pragma_update(None, "secure_delete", true)?;
     // The writer folds the log in by itself, when it has time.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT.to_string())?;

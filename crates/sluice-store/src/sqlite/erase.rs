@@ -12,8 +12,8 @@ pub(super) fn bytes(erasure: &Erasure) -> usize {
     bodies.sum::<usize>() + crate::entries_bytes(&erasure.entries)
 }
 
-/// Finds every frame before it changes one. What is replaced is overwritten in
-/// the file too; what an earlier write had freed already is not looked for.
+/// Finds every frame before it changes one. What is replaced is overwritten in the
+/// file too (`secure_delete`), and the log is emptied before this is answered.
 pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fault> {
     let Some(known) = work.memory.find(work.connection, erasure.run)? else {
         return Ok(Erased::NoFrame);
@@ -33,11 +33,8 @@ pub(super) fn erase(work: &mut Work<'_>, erasure: &Erasure) -> Result<Erased, Fa
             Some(None) | None => return Ok(Erased::NoFrame),
         }
     }
-    work.connection.pragma_update(None, "secure_delete", true)?;
-    let places = Places { bodies: places, besides };
-    let replaced = replace(work, erasure, known.num, &places);
-    work.connection.pragma_update(None, "secure_delete", false)?;
-    replaced?;
+    replace(work, erasure, known.num, &Places { bodies: places, besides })?;
+    work.erased = true;
     entry::record(work, erasure.node, &erasure.entries)?;
     Ok(Erased::Done)
 }

@@ -35,6 +35,11 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
     look().map_err(|error| error.of(&file))
 }
 
+/// How large the database of a directory is, in bytes, without its log.
+pub fn size(dir: &Path) -> std::io::Result<u64> {
+    Ok(std::fs::metadata(dir.join(FILE))?.len())
+}
+
 /// Copies the database of a directory to a new file, whole and of one moment,
 /// whoever works on it meanwhile. The file must not be there, or be empty.
 pub fn copy(dir: &Path, to: &Path) -> Result<(), OpenError> {

@@ -8,8 +8,9 @@
 
 use sluice_core::port::store::NodeId;
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -35,14 +36,30 @@ impl Locks {
     /// Locks the node's file until it leaves or this process ends.
     pub(super) fn hold(&self, node: NodeId) -> io::Result<()> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lock(&mut held, node)
+    }
+
+    /// Locks the files of this process's nodes again that another process removed.
+    pub(super) fn hold_again(&self) -> io::Result<()> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes: Vec<NodeId> = held.keys().copied().collect();
+        nodes.into_iter().try_for_each(|node| self.lock(&mut held, node))
+    }
+
+    fn lock(&self, held: &mut BTreeMap<NodeId, File>, node: NodeId) -> io::Result<()> {
         let path = self.path(node);
-        // Someone who looked before the lock was taken may have removed the file.
+        // A process that looked before the lock was taken may have removed the file.
         while !held.contains_key(&node) || !path.exists() {
-            let file = File::create(&path)?;
+            let file = private(&path)?;
             lock(&file)?;
             held.insert(node, file);
         }
         Ok(())
+    }
+
+    /// Where the files are.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Lets go of the node's file.
@@ -63,6 +80,11 @@ impl Locks {
     fn path(&self, node: NodeId) -> PathBuf {
         self.dir.join(format!("{:032x}.lock", node.0))
     }
+}
+
+/// Makes a file that only its owner can read.
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// Locks a file. Whoever looks at it holds it for a moment; longer is an error.

@@ -38,7 +38,7 @@ impl Readers {
             let queue = Arc::clone(&queue);
             let thread = std::thread::Builder::new().name("store-reader".to_owned());
             let thread = thread.spawn(move || serve(&desk, &queue));
-            threads.push(thread.map_err(|error| OpenError::Failed(error.to_string()))?);
+            threads.push(thread.map_err(OpenError::NoThread)?);
         }
         Ok(Readers { jobs: Some(jobs), places: Semaphore::new(READS_WAITING_MAX), threads })
     }

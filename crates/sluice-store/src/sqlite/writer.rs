@@ -13,6 +13,7 @@ use super::Shared;
 use super::connect::OpenError;
 use super::fault::Fault;
 use super::fresh::Written;
+use super::home::Home;
 use super::memory::Memory;
 use super::node::Locks;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_WAITING_MAX};
@@ -42,6 +43,8 @@ pub(super) struct Work<'a> {
     pub(super) appends: u64,
     /// Frames written in it.
     pub(super) written: Vec<Written>,
+    /// Whether payloads were erased in it.
+    pub(super) erased: bool,
 }
 
 /// What is sent to the thread.
@@ -91,13 +94,17 @@ where
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, shared: &Arc<Shared>) -> Result<Writer, OpenError> {
+    pub(super) fn start(
+        connection: Connection,
+        home: Home,
+        shared: &Arc<Shared>,
+    ) -> Result<Writer, OpenError> {
         let (messages, queue) = channel();
         let places = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
-        let turns = Turns::new(connection, queue, Arc::clone(&places), Arc::clone(shared))?;
+        let turns = Turns::new(connection, home, queue, Arc::clone(&places), Arc::clone(shared))?;
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || turns.serve());
-        let thread = thread.map_err(|error| OpenError::Failed(error.to_string()))?;
+        let thread = thread.map_err(OpenError::NoThread)?;
         Ok(Writer { messages: Some(messages), places, thread: Some(thread) })
     }
 

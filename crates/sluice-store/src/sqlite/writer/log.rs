@@ -5,7 +5,7 @@
 //! seldom grows. That makes commits cheaper too: the file's size need not be
 //! synced with every one.
 
-use crate::limits::{IDLE_MS, LOG_PAGES_MAX};
+use crate::limits::{BUSY_MS, EMPTY_LOG_MS, IDLE_MS, LOG_PAGES_MAX};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,14 @@ pub(super) struct Log {
     written: Option<Instant>,
     commits: u32,
     bytes: usize,
+    /// Whether the file may hold payloads that were erased.
+    erased: bool,
 }
 
 impl Log {
     /// Whether there is something to fold.
     pub(super) fn is_open(&self) -> bool {
-        self.written.is_some()
+        self.written.is_some() || self.erased
     }
 
     /// Counts a transaction. Folds where the log has become long.
@@ -37,13 +39,35 @@ impl Log {
             return;
         }
         (self.commits, self.bytes) = (0, 0);
+        self.empty(connection);
         if pages(connection).is_some_and(|pages| pages >= LOG_PAGES_MAX) {
             self.fold(connection);
         }
     }
 
+    /// Payloads were erased: what the file held of them must go.
+    pub(super) fn holds_erased(&mut self) {
+        self.erased = true;
+    }
+
+    /// Folds everything and cuts the file to nothing, if it holds erased payloads. A
+    /// reader may be in the way for longer than `EMPTY_LOG_MS`; then it is tried again
+    /// when the log has grown, or is idle.
+    pub(super) fn empty(&mut self, connection: &Connection) {
+        if !self.erased {
+            return;
+        }
+        let patience = |ms| connection.busy_timeout(Duration::from_millis(ms));
+        let busy = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let _ = patience(EMPTY_LOG_MS);
+        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], busy);
+        let _ = patience(BUSY_MS);
+        self.erased = emptied != Ok(0);
+    }
+
     /// Folds if nothing was written for a while.
     pub(super) fn idle(&mut self, connection: &Connection) {
+        self.empty(connection);
         let idle = |written: Instant| written.elapsed() >= Duration::from_millis(IDLE_MS);
         if self.written.is_some_and(idle) {
             self.fold(connection);

@@ -6,6 +6,7 @@ use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, IDLE_MS, LOOK_MS};
 use crate::sqlite::Shared;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::fresh::Written;
+use crate::sqlite::home::Home;
 use crate::sqlite::memory::Memory;
 use rusqlite::Connection;
 use sluice_core::port::store::{BATCH_SIZES, StoreError};
@@ -18,6 +19,7 @@ use tokio::sync::Semaphore;
 /// The state of the thread.
 pub(super) struct Turns {
     connection: Connection,
+    home: Home,
     queue: Receiver<Message>,
     places: Arc<Semaphore>,
     shared: Arc<Shared>,
@@ -33,13 +35,14 @@ type Batch = Vec<Box<dyn Job>>;
 impl Turns {
     pub(super) fn new(
         connection: Connection,
+        home: Home,
         queue: Receiver<Message>,
         places: Arc<Semaphore>,
         shared: Arc<Shared>,
     ) -> Result<Turns, rusqlite::Error> {
         let data_version = data_version(&connection)?;
         let (memory, log) = (Memory::default(), Log::default());
-        Ok(Turns { connection, queue, places, shared, memory, log, data_version })
+        Ok(Turns { connection, home, queue, places, shared, memory, log, data_version })
     }
 
     /// Works until the store is dropped.
@@ -109,6 +112,8 @@ impl Turns {
             self.work(batch).map_err(|fault| self.undo(Failed::Before(fault)))?;
         let commit = self.connection.prepare_cached("COMMIT").and_then(|mut sql| sql.execute([]));
         commit.map_err(|error| self.undo(Failed::Commit(error.into())))?;
+        // Before an erasure is answered.
+        self.log.empty(&self.connection);
         self.shared.fresh.lock().unwrap_or_else(PoisonError::into_inner).add(&written);
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
         self.shared.appends.fetch_add(appends, Ordering::Relaxed);
@@ -121,6 +126,7 @@ impl Turns {
     /// Everything up to the commit. Answers how many appends there were, and which
     /// frames they wrote.
     fn work(&mut self, batch: &mut Batch) -> Result<(u64, Vec<Written>), Fault> {
+        self.home.check(&self.shared.locks)?;
         // A rollback that failed is made up for before anything else.
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK")?;
@@ -135,11 +141,15 @@ impl Turns {
             now_ms: self.shared.clock.now_ms(),
             appends: 0,
             written: Vec::new(),
+            erased: false,
         };
         for job in batch {
             job.perform(&mut work)?;
         }
         let (appends, now_ms, written) = (work.appends, work.now_ms, work.written);
+        if work.erased {
+            self.log.holds_erased();
+        }
         self.memory.counters.write(&self.connection, now_ms)?;
         Ok((appends, written))
     }
