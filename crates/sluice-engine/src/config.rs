@@ -24,6 +24,8 @@ pub struct Config {
     pub recursion_depth_max: u32,
     /// How long a cancelled call may take to stop before it is dropped.
     pub grace_ms: u64,
+    /// How long `Engine::shutdown` waits for runs to be handed over.
+    pub shutdown_ms: u64,
     /// How often parts of one answer are journalled at most.
     pub delta_ms: u64,
     /// How many parts of answers are journalled a second, all streams together:
@@ -90,6 +92,7 @@ impl Default for Config {
             default_model: None,
             recursion_depth_max: RECURSION_DEPTH_MAX,
             grace_ms: 5000,
+            shutdown_ms: 10_000,
             delta_ms: 50,
             deltas_per_second: 1000,
             patience: Patience::default(),

@@ -34,6 +34,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -298,6 +299,12 @@ impl Engine {
         self.inner.trouble.subscribe()
     }
 
+    /// Whether the store takes writes now, and has room for more.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        self.inner.store.renew(self.inner.node, self.inner.config.lease_ms).await?;
+        self.inner.store.room().await
+    }
+
     /// Runs that are left alone, and why.
     pub fn poisoned(&self) -> BTreeMap<RunId, String> {
         self.inner.poisoned.lock().expect("nobody panics while holding it").clone()
@@ -313,23 +320,22 @@ impl Engine {
     }
 
     /// Stops: nothing new starts, what is in flight is left to the next owner.
-    pub async fn shutdown(&self) {
+    ///
+    /// Answers after `Config::shutdown_ms` at the latest, with the number of runs that
+    /// could not be handed over: the store took no append. Their work is stopped, and
+    /// the next owner resumes them as after a crash.
+    pub async fn shutdown(&self) -> usize {
         self.inner.stop.cancel();
         self.inner.room.close();
-        let senders: Vec<_> = self.inner.residents().values().cloned().collect();
-        for sender in &senders {
-            // One that is gone has nothing to leave.
-            let _ = sender.send(Mail::Leave).await;
+        let patience = Duration::from_millis(self.inner.config.shutdown_ms);
+        if tokio::time::timeout(patience, self.inner.hand_over()).await.is_ok() {
+            return 0;
         }
-        for sender in senders {
-            sender.closed().await;
-        }
-        if let Err(error) = self.inner.seal().await {
-            tracing::warn!(%error, "what was written last is left for others to seal");
-        }
-        if let Err(error) = self.inner.store.leave(self.inner.node).await {
-            tracing::warn!(%error, "the lease could not be given up; it will run out");
-        }
+        let left = self.inner.residents().len();
+        tracing::warn!(left, "runs could not be handed over in time; the next owner resumes them");
+        // Dropping the loaded runs stops their work.
+        self.inner.dead.cancel();
+        left
     }
 }
 
@@ -338,6 +344,24 @@ impl Inner {
         &self,
     ) -> std::sync::MutexGuard<'_, BTreeMap<RunId, mpsc::Sender<Mail>>> {
         self.residents.lock().expect("nobody panics while holding it")
+    }
+
+    /// Hands every loaded run over, then the lease.
+    async fn hand_over(&self) {
+        let senders: Vec<_> = self.residents().values().cloned().collect();
+        for sender in &senders {
+            // One that is gone has nothing to leave.
+            let _ = sender.send(Mail::Leave).await;
+        }
+        for sender in senders {
+            sender.closed().await;
+        }
+        if let Err(error) = self.seal().await {
+            tracing::warn!(%error, "what was written last is left for others to seal");
+        }
+        if let Err(error) = self.store.leave(self.node).await {
+            tracing::warn!(%error, "the lease could not be given up; it will run out");
+        }
     }
 
     /// The runs a process looks after that claims nothing else.

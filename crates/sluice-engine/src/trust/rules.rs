@@ -19,8 +19,14 @@ pub enum PolicySource {
 
 /// The rules cannot be read. Nothing is dispatched without any.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the policies cannot be used: {0}")]
-pub struct RulesError(pub String);
+pub enum RulesError {
+    /// The policies are at fault.
+    #[error("the policies cannot be used: {0}")]
+    Policies(String),
+    /// The machine is: it has too little memory, or too few threads.
+    #[error("{0}")]
+    Machine(String),
+}
 
 /// Rows and rules of one epoch.
 pub(crate) struct Rules {
@@ -71,8 +77,8 @@ impl Rules {
 }
 
 fn from_rows(rows: &Rows, before: Option<&Rules>) -> Result<Arc<Policies>, RulesError> {
-    let mut active = policy_files(&rows.rows, PolicySet::Active).map_err(RulesError)?;
-    let shadow = policy_files(&rows.rows, PolicySet::Shadow).map_err(RulesError)?;
+    let mut active = policy_files(&rows.rows, PolicySet::Active).map_err(RulesError::Policies)?;
+    let shadow = policy_files(&rows.rows, PolicySet::Shadow).map_err(RulesError::Policies)?;
     if active.is_empty() {
         active.push((DEFAULT.0.to_owned(), DEFAULT.1.to_owned()));
     }
@@ -87,8 +93,10 @@ fn from_rows(rows: &Rows, before: Option<&Rules>) -> Result<Arc<Policies>, Rules
     }
     let load = |files: &[(String, String)]| {
         Policies::load(files).map_err(|errors| {
+            let machine = errors.iter().any(|error| error.machine);
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            RulesError(errors.join("; "))
+            let all = errors.join("; ");
+            if machine { RulesError::Machine(all) } else { RulesError::Policies(all) }
         })
     };
     let mut policies = load(&active)?;

@@ -75,6 +75,25 @@ async fn an_engine_that_was_cut_off_lets_go_of_what_others_have_taken_up() {
 }
 
 #[tokio::test]
+async fn an_engine_stops_in_time_though_nothing_can_be_written() {
+    let world = World::new("a: [{hang: true}, {text: done}]");
+    let flow = "name: flow\nsteps: [{id: a, command: go}]";
+    let store = memory();
+    let gate = Arc::new(Gate::new(Arc::clone(&store)));
+    let short = || Config { lease_ms: 300, shutdown_ms: 200, ..config() };
+    let engine = Engine::open(ground(Arc::clone(&gate) as _, &world), short()).await.unwrap();
+    let id = engine.start(start(flow)).await.unwrap().run;
+    happens("the step", || world.calls("a").len() == 1).await;
+    gate.close(Way::Write, "the disk is full");
+    let stopped = tokio::time::timeout(PATIENCE, engine.shutdown()).await;
+    assert_eq!(stopped.expect("it stops in time"), 1, "one run is left behind");
+    // The next owner goes on with it, as after a crash.
+    let other = Engine::open(ground(store, &world), short()).await.unwrap();
+    assert_eq!(ended(&other, id).await.status, RunStatus::Completed);
+    assert_eq!(other.shutdown().await, 0);
+}
+
+#[tokio::test]
 async fn a_run_that_was_claimed_and_cannot_be_read_yet_is_not_forgotten() {
     let world = World::new("a: [{hang: true}, {text: done}]");
     let flow = "name: flow\nsteps: [{id: a, command: go}]";

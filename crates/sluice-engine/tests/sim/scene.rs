@@ -137,6 +137,7 @@ fn config(chance: &mut Chance, process: usize, safeguards: Safeguards) -> Config
         default_model: None,
         recursion_depth_max: RECURSION_DEPTH_MAX,
         grace_ms: chance.between(100, 3000),
+        shutdown_ms: 25_000,
         delta_ms: chance.between(0, 100),
         moderation: Moderation {
             timeout_ms: 1000,
@@ -224,7 +225,7 @@ impl Scene {
             biased;
             () = dead.cancelled() => {}
             stopped = tokio::time::timeout(patience, engine.shutdown()) => {
-                if stopped.is_err() && !self.world.is_faulty() {
+                if stopped != Ok(0) && !self.world.is_faulty() {
                     self.world.fails("a process that is asked to stop does".to_owned());
                 }
             }
