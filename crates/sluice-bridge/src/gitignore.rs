@@ -4,6 +4,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// The file that Git reads.
@@ -25,7 +26,9 @@ pub fn write(dir: &Path) -> io::Result<()> {
     // A crash while the file is written must not leave an empty one, which would
     // never be completed: the file gets its name when it is whole.
     let unfinished = dir.join(format!("{FILE}.{}.tmp", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&unfinished)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&unfinished)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| fs::hard_link(&unfinished, &path));
     fs::remove_file(&unfinished)?;
     match written {

@@ -19,6 +19,7 @@ pub mod moderate;
 pub mod normalise;
 pub mod outbound;
 pub mod patient;
+pub mod pinned;
 pub mod protocol;
 pub mod record;
 pub mod recording;

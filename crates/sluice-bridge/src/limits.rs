@@ -336,3 +336,6 @@ pub const CONFORMANCE_ONCE_MS: u64 = 1_000;
 pub const CONFORMANCE_RESULTS_MAX: usize = 10_000;
 /// Longest account of why a case failed, in bytes.
 pub const CONFORMANCE_WHY_BYTES_MAX: usize = 2_048;
+
+/// Longest file with the definitions of tools that were accepted, in bytes.
+pub const PINS_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -34,6 +34,7 @@ use serde_json::{Value, json};
 use session::{Link, Session};
 use sluice_core::port::Later;
 use sluice_core::secret::SecretRef;
+use sluice_core::tools::names;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +53,8 @@ enum Way {
 pub struct McpServer {
     name: String,
     way: Way,
+    /// Full names of the tools that the operator says only read.
+    read_only: Vec<String>,
     held: Mutex<Held>,
 }
 
@@ -66,7 +69,7 @@ struct Held {
 impl McpServer {
     /// A process, started when it is first needed. The command names a program.
     pub fn process(name: &str, command: Command) -> McpServer {
-        McpServer { name: name.to_owned(), way: Way::Process(command), held: Mutex::default() }
+        McpServer::new(name, Way::Process(command))
     }
 
     /// One at an address. The operator names it, and so opens it.
@@ -80,7 +83,19 @@ impl McpServer {
 
     /// The same, with somebody else to carry what is asked.
     pub fn over(name: &str, address: Address) -> McpServer {
-        McpServer { name: name.to_owned(), way: Way::Elsewhere(address), held: Mutex::default() }
+        McpServer::new(name, Way::Elsewhere(address))
+    }
+
+    fn new(name: &str, way: Way) -> McpServer {
+        McpServer { name: name.to_owned(), way, read_only: Vec::new(), held: Mutex::default() }
+    }
+
+    /// With the tools, by their own names, that the operator says only read; `*` stands
+    /// for all of them.
+    #[must_use]
+    pub fn with_read_only(mut self, tools: &[String]) -> McpServer {
+        self.read_only = tools.iter().map(|tool| format!("{}.{tool}", self.name)).collect();
+        self
     }
 
     /// A server that was greeted and is there, as far as is known.
@@ -130,13 +145,18 @@ impl McpServer {
 
     async fn list(&self) -> Result<Arc<[Tool]>, Trouble> {
         let session = self.session().await?;
-        match session.tools(&self.name).await {
+        let listed = match session.tools(&self.name).await {
             Err(Trouble::Unsent(_)) => {
                 self.forget(&session).await;
                 self.session().await?.tools(&self.name).await
             }
             outcome => outcome,
+        }?;
+        if self.read_only.is_empty() {
+            return Ok(listed);
         }
+        let marked = |tool: &Tool| Tool { read_only: self.reads_only(&tool.name), ..tool.clone() };
+        Ok(listed.iter().map(marked).collect())
     }
 
     async fn make(&self, tool: &str, input: &Value, place: Place<'_>) -> Result<Value, Trouble> {
@@ -173,6 +193,10 @@ impl fmt::Debug for McpServer {
 impl ToolServer for McpServer {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn reads_only(&self, tool: &str) -> bool {
+        names(&self.read_only, tool)
     }
 
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {

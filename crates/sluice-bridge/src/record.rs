@@ -261,6 +261,10 @@ impl ToolServer for RecordedTools {
         self.server.name()
     }
 
+    fn reads_only(&self, tool: &str) -> bool {
+        self.server.reads_only(tool)
+    }
+
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
         Box::pin(async move {
             let listed = self.server.tools().await;

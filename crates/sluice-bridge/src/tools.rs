@@ -16,7 +16,8 @@ pub struct Tool {
     pub description: String,
     /// What it takes: a JSON Schema.
     pub input_schema: Value,
-    /// Whether its server says that it changes nothing.
+    /// Whether the operator says that it changes nothing. What its server says of that
+    /// is not believed.
     pub read_only: bool,
 }
 
@@ -54,6 +55,11 @@ impl ToolTrouble {
 pub trait ToolServer: Send + Sync + Debug {
     /// The operator's name for it.
     fn name(&self) -> &str;
+
+    /// Whether the operator says that a tool, by its full name, changes nothing.
+    fn reads_only(&self, _tool: &str) -> bool {
+        false
+    }
 
     /// The tools it has.
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>>;

@@ -59,11 +59,18 @@ pub struct PolicyError {
     pub line: Option<usize>,
     /// What is wrong, lower case, no full stop.
     pub message: String,
+    /// Whether the machine is at fault and not the policies: it has too little memory, or
+    /// too few threads.
+    pub machine: bool,
 }
 
 impl PolicyError {
+    fn new(file: &str, line: Option<usize>, message: String) -> PolicyError {
+        PolicyError { file: file.to_owned(), line, message, machine: false }
+    }
+
     fn whole(message: String) -> PolicyError {
-        PolicyError { file: String::new(), line: None, message }
+        PolicyError::new("", None, message)
     }
 }
 

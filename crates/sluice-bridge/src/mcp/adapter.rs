@@ -46,6 +46,10 @@ impl McpAdapter {
             return Err(format!("`{shown}` is not the name of one tool, such as `server.tool`"));
         };
         match self.servers.iter().find(|one| one.name() == server) {
+            Some(found) if only_reads(request) && !found.reads_only(tool) => {
+                let told = "`read_only_tools` of its server in `sluice.toml` does not name it";
+                Err(format!("the step may only read, and `{shown}` is not known to: {told}"))
+            }
             Some(found) => Ok((tool, found.as_ref())),
             None => Err(format!("this gateway has no server of tools for `{shown}`")),
         }
@@ -70,6 +74,11 @@ impl McpAdapter {
             }
         }
     }
+}
+
+/// Whether the step may call only tools that read.
+fn only_reads(request: &Request) -> bool {
+    request.constraints.data_access.as_deref() == Some("read_only")
 }
 
 /// What a step gives its tool.

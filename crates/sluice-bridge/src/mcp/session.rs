@@ -154,6 +154,5 @@ fn tool(server: &str, mut written: Value) -> Option<Tool> {
     let mut description =
         written.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
     description.truncate(description.floor_char_boundary(MCP_DESCRIPTION_BYTES_MAX));
-    let hint = written.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);
-    Some(Tool { name, description, input_schema, read_only: hint.unwrap_or_default() })
+    Some(Tool { name, description, input_schema, read_only: false })
 }

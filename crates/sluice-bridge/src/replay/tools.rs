@@ -38,6 +38,11 @@ impl ToolServer for ReplayedTools {
         &self.name
     }
 
+    /// A recording changes nothing.
+    fn reads_only(&self, _tool: &str) -> bool {
+        true
+    }
+
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
         let listed = kept::<Vec<KeptTool>>(self.replay.list(&Asked::tools(&self.name)));
         let listed = listed.map(|tools| {

@@ -3,7 +3,9 @@
 use super::outcome::{crash, refusal};
 use rustix::io::Errno;
 use sluice_core::port::adapter::CallError;
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// The directory `cwd` of the workspace, made if it is missing.
@@ -11,7 +13,8 @@ use std::path::{Component, Path, PathBuf};
 /// Every part is resolved before the next is looked at, so that nothing is made
 /// behind a link that leads out.
 pub(super) fn directory(workspace: &Path, cwd: Option<&str>) -> Result<PathBuf, CallError> {
-    let root = std::fs::create_dir_all(workspace).and_then(|()| workspace.canonicalize());
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(workspace);
+    let root = made.and_then(|()| workspace.canonicalize());
     let root = root.map_err(|error| no_directory(workspace, &error))?;
     let mut place = root.clone();
     let Some(cwd) = cwd else {

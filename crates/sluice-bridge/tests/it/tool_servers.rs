@@ -33,7 +33,7 @@ fn words(way: &[&str]) -> Vec<String> {
 async fn whole_story(server: &McpServer) {
     let tools = server.tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
-    assert_eq!(names, [("counter.add", true), ("counter.fail", false), ("counter.wait", false)]);
+    assert_eq!(names, [("counter.add", false), ("counter.fail", false), ("counter.wait", false)]);
     assert_eq!(tools[0].input_schema["required"], json!(["a", "b"]));
     let input = json!({"a": 2, "b": 3});
     let (answer, structured) = server.call_whole("counter.add", &input, PLACE).await.unwrap();

@@ -32,7 +32,11 @@ pub(super) fn load(files: &[(String, String)]) -> Result<Policies, Vec<PolicyErr
         let builder =
             thread::Builder::new().name("policies".to_owned()).stack_size(POLICY_STACK_BYTES);
         let loading = builder.spawn_scoped(scope, move || read(files)).map_err(|error| {
-            vec![PolicyError::whole(format!("no thread to parse policies on: {error}"))]
+            let mib = POLICY_STACK_BYTES / (1024 * 1024);
+            let message = format!(
+                "the system gives no thread with a stack of {mib} MiB to read policies on: {error}"
+            );
+            vec![PolicyError { machine: true, ..PolicyError::whole(message) }]
         })?;
         loading.join().unwrap_or_else(|_| {
             Err(vec![PolicyError::whole("the policies made Cedar panic".to_owned())])
@@ -46,13 +50,13 @@ fn measured(files: &[(String, String)]) -> Result<(), Vec<PolicyError>> {
     for (name, text) in files {
         if text.len() > POLICY_FILE_BYTES_MAX {
             let message = format!("the file is longer than {POLICY_FILE_BYTES_MAX} bytes");
-            errors.push(PolicyError { file: name.clone(), line: None, message });
+            errors.push(PolicyError::new(name, None, message));
         }
     }
     for pair in files.windows(2) {
         if pair[0].0 == pair[1].0 {
             let message = "two files have this name".to_owned();
-            errors.push(PolicyError { file: pair[0].0.clone(), line: None, message });
+            errors.push(PolicyError::new(&pair[0].0, None, message));
         }
     }
     if files.iter().map(|(_, text)| text.len()).sum::<usize>() > POLICIES_BYTES_MAX {
@@ -178,8 +182,7 @@ impl Reading {
             // The same mistake is found once for each action: once is enough.
             let message = message.strip_prefix(&prefix).unwrap_or(&message);
             let message = message.split(" for Action::").next().unwrap_or(message).to_owned();
-            let (file, line) = (rule.file.clone(), Some(rule.line));
-            let error = PolicyError { file, line, message };
+            let error = PolicyError::new(&rule.file, Some(rule.line), message);
             if self.errors.last() != Some(&error) {
                 self.errors.push(error);
             }
@@ -195,6 +198,6 @@ impl Reading {
     }
 
     fn fault(&mut self, file: &str, line: usize, message: String) {
-        self.errors.push(PolicyError { file: file.to_owned(), line: Some(line), message });
+        self.errors.push(PolicyError::new(file, Some(line), message));
     }
 }

@@ -16,6 +16,10 @@ impl ToolServer for Parrot {
         "bird"
     }
 
+    fn reads_only(&self, tool: &str) -> bool {
+        tool == "bird.look"
+    }
+
     fn tools(&self) -> Later<'_, Result<Arc<[Tool]>, ToolTrouble>> {
         Box::pin(std::future::ready(Ok(Arc::from([]))))
     }
@@ -147,4 +151,17 @@ async fn a_tool_that_hangs_is_cancelled_or_timed_out() {
     let said = answer(&adapter, &step("bird.hang", "{}"), &desk).await;
     assert_eq!(error(&said).0, CallErrorCode::Cancelled);
     assert_eq!((adapter.provider(), adapter.capabilities().cancel), ("mcp", true));
+}
+
+#[tokio::test]
+async fn a_step_that_may_only_read_calls_what_the_operator_says_only_reads() {
+    for (tool, may) in [("bird.look", true), ("bird.say", false)] {
+        let mut step = step(tool, "x");
+        step.constraints.data_access = Some("read_only".to_owned());
+        let said = answer(&adapter(), &step, &Desk::default()).await;
+        match may {
+            true => assert_eq!(said.error, None, "{tool}"),
+            false => assert_eq!(error(&said).0, CallErrorCode::InvalidRequest, "{tool}"),
+        }
+    }
 }

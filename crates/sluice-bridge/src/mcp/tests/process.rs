@@ -88,13 +88,19 @@ async fn a_process_is_started_when_first_needed_and_lists_all_pages() {
     assert_eq!(shop.read("starts"), "");
     let tools = server.tools().await.unwrap();
     let shown: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
-    assert_eq!(shown, [("t.echo", true), ("t.die", false)]);
+    // Its own word for it (`readOnlyHint`) is not believed.
+    assert_eq!(shown, [("t.echo", false), ("t.die", false)]);
+    let trusted = shop.server("").with_read_only(&["die".to_owned()]);
+    let tools = trusted.tools().await.unwrap();
+    let shown: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.read_only)).collect();
+    assert_eq!(shown, [("t.echo", false), ("t.die", true)]);
+    drop(trusted);
     assert_eq!(tools[0].description, "says it");
     assert_eq!(tools[0].input_schema["required"], json!(["x"]));
     assert_eq!(tools[1].input_schema, json!({"type": "object"}));
     assert_eq!(called(&server, "t.echo").await.unwrap(), "echoed");
     assert!(shop.read("heard").contains("notifications/initialized"));
-    assert_eq!(shop.read("starts").lines().count(), 1);
+    assert_eq!(shop.read("starts").lines().count(), 2, "one for each of the two");
 }
 
 #[tokio::test]
