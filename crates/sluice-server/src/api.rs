@@ -1,6 +1,7 @@
 //! The HTTP API: one table of routes.
 
 pub mod ask;
+pub mod cookie;
 pub mod gate;
 pub mod openapi;
 pub mod problem;

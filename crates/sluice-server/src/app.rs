@@ -1,5 +1,6 @@
 //! The server as a whole: its organisations, its settings, what it counts.
 
+use crate::api::cookie;
 use crate::auth::Caller;
 use crate::auth::secret::{self, Digest};
 use crate::house::House;
@@ -38,7 +39,9 @@ pub struct Settings {
     pub cors_origins: Vec<String>,
     /// Names, beside those of this machine, under which agents may ask.
     pub hosts: Vec<String>,
-    /// Whether cookies are only sent over TLS.
+    /// Where browsers and gateways reach the server.
+    pub public_url: String,
+    /// Whether cookies are only sent over TLS; they are where `public_url` is https.
     pub secure_cookies: bool,
     /// How long the server waits for what is under way when it stops.
     pub drain_ms: u64,
@@ -63,6 +66,7 @@ impl Default for Settings {
             streams: limits::STREAMS,
             cors_origins: Vec::new(),
             hosts: Vec::new(),
+            public_url: String::new(),
             secure_cookies: false,
             drain_ms: limits::DRAIN_MS,
             slow_reader_ms: limits::SLOW_READER_MS,
@@ -81,6 +85,8 @@ pub struct App(Arc<Inner>);
 
 struct Inner {
     settings: Settings,
+    /// The name of the cookie of sessions.
+    cookie: String,
     clock: Arc<dyn Clock>,
     entropy: EntropySource,
     metrics: Arc<Metrics>,
@@ -109,6 +115,7 @@ impl App {
             metrics: Arc::default(),
             houses: RwLock::default(),
             stop: CancellationToken::new(),
+            cookie: cookie::name(&settings),
             settings,
         }))
     }
@@ -135,6 +142,11 @@ impl App {
     /// What an operator has set.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The name of the cookie of sessions.
+    pub fn cookie(&self) -> &str {
+        &self.0.cookie
     }
 
     /// The time.

@@ -2,6 +2,7 @@
 
 use crate::auth::identities::Identities;
 use crate::limits::{IDENTITIES_STALE_MS, STARTS_MAX};
+use crate::ready::Readiness;
 use crate::service::Service;
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::PublicKey;
@@ -24,6 +25,7 @@ pub struct House {
     keys: Vec<PublicKey>,
     default_agent: Option<String>,
     dispatch_key: Option<DispatchKey>,
+    readiness: Readiness,
 }
 
 impl House {
@@ -41,6 +43,7 @@ impl House {
             keys: Vec::new(),
             default_agent: None,
             dispatch_key: None,
+            readiness: Readiness::default(),
         })
     }
 
@@ -83,6 +86,11 @@ impl House {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether its store takes work.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     /// What can be asked of it.

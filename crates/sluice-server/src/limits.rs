@@ -107,3 +107,11 @@ pub const MCP_EVENTS: u16 = 50;
 pub const MCP_PAGE: u16 = 20;
 /// Most places of a result that are named as shortened.
 pub const MCP_CUTS_NAMED: usize = 16;
+
+/// How often workspaces of runs that ended are looked for, in milliseconds.
+pub const WORKSPACES_LOOK_MS: u64 = 600_000;
+
+/// How long an answer to `/readyz` counts, in milliseconds.
+pub const READY_AGE_MS: u64 = 1000;
+/// How long a store may take to show that it is ready, in milliseconds.
+pub const READY_MS: u64 = 2000;

@@ -53,6 +53,11 @@ pub const ROW_UNREADABLE: &str = "row_unreadable";
 pub const VERSION_TAKEN: &str = "version_taken";
 /// Policies that cannot be used, or a change that would leave none.
 pub const POLICIES_REFUSED: &str = "policies_refused";
+/// The system gives the process too little memory or too few threads.
+pub const OUT_OF_RESOURCES: &str = "out_of_resources";
+/// What to do then.
+pub const RESOURCES_REMEDY: &str = "give the process more address space (`ulimit -v`), memory or \
+                                    threads (`ulimit -u`, the container's limits)";
 /// Policies in force do not allow the change.
 pub const CHANGE_REFUSED: &str = "change_refused";
 /// Others kept changing the registry.

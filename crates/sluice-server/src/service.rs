@@ -26,6 +26,7 @@ pub mod start;
 pub mod unused;
 pub mod versions;
 
+use crate::workspaces::Workspaces;
 use sluice_core::port::store::Store;
 use sluice_engine::Engine;
 use std::sync::Arc;
@@ -37,4 +38,6 @@ pub struct Service {
     pub store: Arc<dyn Store>,
     /// Who works on them here.
     pub engine: Arc<Engine>,
+    /// Where commands of its runs work; none where the caller keeps no files.
+    pub workspaces: Option<Workspaces>,
 }

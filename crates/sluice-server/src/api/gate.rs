@@ -3,15 +3,16 @@
 //! In this order: an id, room, the route, who asks, the rate, the permission, the
 //! body, the time. A panic of a handler is an answer too.
 
+use super::cookie;
 use super::gateways::sender;
 use super::problem::{
-    CSRF_REFUSED, FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, REQUEST_TIMEOUT, Rejection,
-    STOPPING, TOO_MANY_REQUESTS, UNAUTHENTICATED,
+    FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, REQUEST_TIMEOUT, Rejection, STOPPING,
+    TOO_MANY_REQUESTS, UNAUTHENTICATED,
 };
 use super::route::{Incoming, Need, Route, too_large};
 use crate::app::App;
+use crate::auth::Caller;
 use crate::auth::permission::Permission;
-use crate::auth::{Caller, secret};
 use crate::house::House;
 use crate::limits::URI_BYTES_MAX;
 use crate::refused::Refused;
@@ -27,10 +28,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The cookie of a session.
-pub const COOKIE: &str = "sluice_session";
-/// What a page of ours sends with every change.
-pub const CSRF: &str = "x-csrf-token";
 /// The id of a request, in its answer.
 const REQUEST_ID: &str = "x-request-id";
 
@@ -171,7 +168,7 @@ async fn known(
     head: &request::Parts,
     from: IpAddr,
 ) -> Result<(Arc<House>, Caller), Rejection> {
-    let tried = bearer(&head.headers).is_some() || cookie(&head.headers).is_some();
+    let tried = bearer(&head.headers).is_some() || cookie::secret(app, &head.headers).is_some();
     let found = who(app, head, from).await;
     let denied = found.as_ref().is_err_and(|rejection| rejection.code() == UNAUTHENTICATED);
     if tried && denied {
@@ -234,10 +231,10 @@ async fn who(
         Refused::new(UNAUTHENTICATED, "no token that counts", remedy)
     };
     let bearer = bearer(&head.headers);
-    let secret = match (bearer, cookie(&head.headers)) {
+    let secret = match (bearer, cookie::secret(app, &head.headers)) {
         (Some(secret), _) => secret,
         (None, Some(secret)) => {
-            same_site(head, secret)?;
+            cookie::own_page(head, secret)?;
             secret
         }
         (None, None) => return Err(nobody().into()),
@@ -254,27 +251,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let sent = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, secret) = sent.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
-}
-
-/// The secret of a session.
-pub fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let sent = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let mut ours = pairs.filter(|(name, _)| name.trim() == COOKIE).map(|(_, secret)| secret.trim());
-    ours.next()
-}
-
-/// Refuses a change that a page of somebody else makes with our cookie.
-fn same_site(head: &request::Parts, secret: &str) -> Result<(), Rejection> {
-    if matches!(head.method, Method::GET | Method::HEAD) {
-        return Ok(());
-    }
-    let sent = head.headers.get(CSRF).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if secret::same(sent, &secret::csrf(secret)) {
-        return Ok(());
-    }
-    let remedy = "send the `csrf_token` that `/api/v1/session` tells as `X-CSRF-Token`";
-    Err(Refused::new(CSRF_REFUSED, "the change does not come from our page", remedy).into())
 }
 
 /// Refuses somebody who may not.

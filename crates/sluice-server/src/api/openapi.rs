@@ -44,7 +44,13 @@ pub fn document(routes: &[Route]) -> Value {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "gateway": {"type": "apiKey", "in": "header", "name": GATEWAY_TOKEN},
-                "session": {"type": "apiKey", "in": "cookie", "name": super::gate::COOKIE},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": super::cookie::BASE,
+                    "description": "The name goes on with a hash of where the server is reached, \
+                                    and begins with `__Host-` over TLS.",
+                },
             },
         },
     })

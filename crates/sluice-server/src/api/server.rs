@@ -6,9 +6,11 @@ use super::problem::{FORBIDDEN, STOPPING, STORE_UNAVAILABLE};
 use super::route::{Answers, Incoming, Need, Route};
 use crate::auth::permission::Permission;
 use crate::pages;
+use crate::ready::trouble;
 use crate::refused::{Done, Refused};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::future::join_all;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
@@ -53,7 +55,11 @@ pub(super) fn routes() -> Vec<Route> {
 fn health_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
-        "properties": {"status": {"type": "string"}, "why": {"type": "string"}},
+        "properties": {
+            "status": {"type": "string"},
+            "why": {"type": "string"},
+            "detail": {"type": "string"},
+        },
         "required": ["status"],
     })
 }
@@ -67,19 +73,16 @@ async fn alive(_: Incoming) -> Response {
     json(StatusCode::OK, &json!({"status": "alive"}))
 }
 
-/// Ready: every organisation's store answers, and nothing keeps it from writing.
+/// Ready: every organisation's store takes writes, has room, and answers reads.
 async fn ready(incoming: Incoming) -> Response {
-    let not = |why: &str| {
-        json(StatusCode::SERVICE_UNAVAILABLE, &json!({"status": "not_ready", "why": why}))
-    };
+    let not = |body: Value| json(StatusCode::SERVICE_UNAVAILABLE, &body);
     if incoming.app.stop().is_cancelled() {
-        return not(STOPPING);
+        return not(json!({"status": "not_ready", "why": STOPPING}));
     }
-    for house in incoming.app.houses() {
-        let trouble = house.service().engine.trouble().borrow().is_some();
-        if trouble || house.rows().await.is_err() {
-            return not(STORE_UNAVAILABLE);
-        }
+    let houses = incoming.app.houses();
+    let troubles = join_all(houses.iter().map(|house| trouble(house))).await;
+    if let Some(detail) = troubles.into_iter().flatten().next() {
+        return not(json!({"status": "not_ready", "why": STORE_UNAVAILABLE, "detail": detail}));
     }
     json(StatusCode::OK, &json!({"status": "ready"}))
 }

@@ -4,7 +4,7 @@
 //! more, and falls with it. Scripts of a page never see its secret.
 
 use super::ask::{Ask, Nothing};
-use super::gate::COOKIE;
+use super::cookie;
 use super::reply::Reply;
 use super::route::{Need, Route};
 use super::tokens::write;
@@ -99,17 +99,12 @@ async fn open(ask: Ask<Nothing, Nothing>) -> Done<Reply<SessionShown>> {
         token_id: id,
         ..shown(&ask, Some(secret::csrf(&secret)), Some(expires_at_ms))
     };
-    let cookie = cookie(&ask, &secret, SESSION_MS / 1000);
+    let cookie = cookie::set(&ask.app, &secret, SESSION_MS / 1000);
     Ok(Reply::created(shown).with(header::SET_COOKIE, &cookie))
 }
 
-fn cookie<Q, B>(ask: &Ask<Q, B>, secret: &str, seconds: u64) -> String {
-    let secure = if ask.app.settings().secure_cookies { "; Secure" } else { "" };
-    format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
-}
-
 async fn show(ask: Ask) -> Done<Reply<SessionShown>> {
-    let secret = super::gate::cookie(&ask.headers).filter(|_| ask.caller.session);
+    let secret = cookie::secret(&ask.app, &ask.headers).filter(|_| ask.caller.session);
     let csrf = secret.map(secret::csrf);
     let identities = ask.house.identities();
     let token = identities.iter().find(|(id, _)| *id == ask.caller.token);
@@ -121,5 +116,5 @@ async fn close(ask: Ask) -> Done<Reply<SessionShown>> {
     if ask.caller.session {
         write(&ask, Vec::new(), vec![(Kind::Token, ask.caller.token.clone())]).await?;
     }
-    Ok(Reply::ok(shown(&ask, None, None)).with(header::SET_COOKIE, &cookie(&ask, "", 0)))
+    Ok(Reply::ok(shown(&ask, None, None)).with(header::SET_COOKIE, &cookie::set(&ask.app, "", 0)))
 }

@@ -35,7 +35,7 @@ pub(crate) async fn service(dir: &Path, mock: &str, observer: Arc<dyn Observer>)
         observer: Some(observer),
     };
     let engine = Arc::new(Engine::open(ground, Config::default()).await.unwrap());
-    Service { store, engine }
+    Service { store, engine, workspaces: None }
 }
 
 pub(crate) fn stored(document: &str, registry: &Registry) -> Stored {

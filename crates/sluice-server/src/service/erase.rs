@@ -1,7 +1,9 @@
 //! Payloads go, the proof that they were there stays.
 
 use super::{Service, unused};
-use crate::refused::{Done, EVENT_UNKNOWN, Failure, RUN_NOT_ENDED, RUN_UNREADABLE, Refused};
+use crate::refused::{
+    DATA_UNUSABLE, Done, EVENT_UNKNOWN, Failure, RUN_NOT_ENDED, RUN_UNREADABLE, Refused,
+};
 use sluice_core::evidence::erasure;
 use sluice_core::journal::wire::{self, WireError};
 use sluice_core::port::Clock as _;
@@ -27,6 +29,9 @@ pub async fn erase(
         return Err(not_ended(row).into());
     }
     let run = row.run;
+    if let Some(workspaces) = service.workspaces.as_ref().filter(|_| events.is_empty()) {
+        workspaces.remove(run).await.map_err(|error| workspace_stays(run, &error))?;
+    }
     let erased = gather(&*service.store, run, events).await?;
     let count = erased.gone.len();
     if count == 0 {
@@ -41,6 +46,11 @@ pub async fn erase(
         return Err(changed(run).into());
     }
     Ok(count)
+}
+
+fn workspace_stays(run: RunId, error: &std::io::Error) -> Refused {
+    let message = format!("the workspace of {run} cannot be removed: {error}");
+    Refused::new(DATA_UNUSABLE, message, "put its permissions right, then erase again")
 }
 
 /// Somebody was faster.

@@ -1,6 +1,6 @@
 //! Sets of policies that are stored.
 
-use crate::refused::{POLICIES_REFUSED, Refused};
+use crate::refused::{OUT_OF_RESOURCES, POLICIES_REFUSED, RESOURCES_REMEDY, Refused};
 use sluice_govern::policy::{DEFAULT, Policies};
 use sluice_govern::registry::{PolicySet, Row, policy_files};
 
@@ -27,6 +27,9 @@ pub fn stored(rows: &[Row], set: PolicySet) -> Result<Files, Refused> {
 /// Loads a set, or says everything that is wrong with it.
 pub fn load(files: &Files) -> Result<Policies, Refused> {
     Policies::load(files).map_err(|errors| {
+        if let Some(error) = errors.iter().find(|error| error.machine) {
+            return Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY);
+        }
         let notes = errors.iter().map(ToString::to_string).collect();
         let remedy = "put the policies right; `sluice policies init` writes a set that works";
         Refused::new(POLICIES_REFUSED, "the policies cannot be used", remedy).with_notes(notes)

@@ -155,7 +155,7 @@ impl Office {
         let store = Arc::clone(&ground.store);
         let config = Config { sweep_ms: 50, ..Config::default() };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
-        let service = Service { store, engine: Arc::new(engine) };
+        let service = Service { store, engine: Arc::new(engine), workspaces: None };
         let house = House::open("acme", service).await.expect("the store can be read");
         Office { house: Arc::new(house), sender: None }
     }

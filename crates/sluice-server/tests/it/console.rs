@@ -4,6 +4,7 @@ use crate::client::Ask;
 use crate::world::{World, settings};
 use serde_json::{Value, json};
 use sluice_server::api;
+use sluice_server::api::cookie;
 use sluice_server::api::route::Need;
 use sluice_server::app::Settings;
 
@@ -17,13 +18,43 @@ async fn sign_in(world: &World) -> (String, String) {
         assert!(parts.contains(&wanted), "{cookie}");
     }
     assert!(!parts.iter().any(|part| part.starts_with("Domain")), "{cookie}");
-    let secret = parts[0].strip_prefix("sluice_session=").unwrap().to_owned();
+    let (name, secret) = parts[0].split_once('=').unwrap();
+    assert_eq!(name, cookie::name(&settings()));
+    let secret = secret.to_owned();
     assert!(!made.text().contains(&secret), "a script could read the secret");
     (secret, made.json()["data"]["csrf_token"].as_str().unwrap().to_owned())
 }
 
 fn with_cookie(ask: Ask, secret: &str) -> Ask {
-    ask.header("cookie", &format!("theme=dark; sluice_session={secret}"))
+    ask.header("cookie", &format!("theme=dark; {}={secret}", cookie::name(&settings())))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_of_no_use_to_another_port_of_the_host() {
+    let world = World::new().await;
+    let (secret, csrf) = sign_in(&world).await;
+    let note = || Ask::new("PUT", "/api/v1/notes/mine").json(&json!({"text": "hello"}));
+    for site in ["same-site", "cross-site", "", "Same-Origin", "sluice"] {
+        let look = with_cookie(Ask::get("/api/v1/session"), &secret);
+        let look = world.send(&look.header("sec-fetch-site", site)).await;
+        assert_eq!((look.status, look.code()), (403, "csrf_refused".to_owned()), "{site}");
+        let change = with_cookie(note(), &secret).header("x-csrf-token", &csrf);
+        let change = world.send(&change.header("sec-fetch-site", site)).await;
+        assert_eq!(change.code(), "csrf_refused", "{site}");
+    }
+    for site in ["same-origin", "none"] {
+        let look = with_cookie(Ask::get("/api/v1/session"), &secret);
+        world.done(200, &look.header("sec-fetch-site", site)).await;
+    }
+    // A token in a header is not sent by a browser on its own.
+    let token = Ask::get("/api/v1/session").bearer(world.alfa.admin());
+    world.done(200, &token.header("sec-fetch-site", "cross-site")).await;
+    // The cookie of another server of this host signs nobody in.
+    let other = Settings { public_url: "http://127.0.0.1:7401".to_owned(), ..settings() };
+    let foreign = format!("{}={secret}", cookie::name(&other));
+    let foreign = Ask::get("/api/v1/session").header("cookie", &foreign);
+    assert_eq!(world.send(&foreign).await.code(), "unauthenticated");
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,10 +3,11 @@
 
 use crate::client::Ask;
 use crate::place::rows;
-use crate::world::World;
+use crate::world::{World, settings};
 use expect_test::expect_file;
 use serde_json::json;
 use sluice_server::api;
+use sluice_server::api::cookie;
 use sluice_server::api::route::{Need, Route};
 use sluice_server::auth::permission::Role;
 use sluice_server::auth::secret;
@@ -52,7 +53,9 @@ impl Who {
             Who::Nobody => ask,
             Who::Stranger(_, secret) => ask.bearer(secret),
             Who::Role(role) => ask.bearer(world.alfa.token(*role)),
-            Who::Forged(session) => ask.header("cookie", &format!("sluice_session={session}")),
+            Who::Forged(session) => {
+                ask.header("cookie", &format!("{}={session}", cookie::name(&settings())))
+            }
         }
     }
 }

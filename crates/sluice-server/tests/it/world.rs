@@ -308,7 +308,7 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
     };
     let config = Config { claims: Claims::All, ..Config::default() };
     let engine = Arc::new(Engine::open(ground, config).await.unwrap());
-    let service = Service { store, engine };
+    let service = Service { store, engine, workspaces: None };
     // The first organisation is that of whoever operates the server.
     let called = if name == "alfa" { "default" } else { name };
     let house = House::open(called, service.clone()).await.unwrap();
