@@ -104,7 +104,8 @@ pub(crate) async fn serve(plant: Plant, settings: Settings) -> anyhow::Result<Se
     let change = Change { expect: None, put, remove: Vec::new(), node, entries };
     plant.store.change(change).await?;
     let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
-    let service = Service { store: Arc::clone(&plant.store), engine: Arc::clone(&plant.engine) };
+    let (store, engine) = (Arc::clone(&plant.store), Arc::clone(&plant.engine));
+    let service = Service { store, engine, workspaces: None };
     app.add(House::open("default", service).await?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

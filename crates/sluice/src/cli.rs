@@ -13,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod serve;
+pub(crate) mod tools;
 
 use crate::config::setting::SETTINGS;
 use crate::config::{self, Given, Sources};
@@ -32,6 +33,7 @@ use schedules::{Lenses, Schedules};
 use serve::{Organisations, Serve, Tokens};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use tools::Tools;
 
 /// A governed, durable workflow engine for AI agents.
 #[derive(Debug, Parser)]
@@ -237,16 +239,21 @@ pub(crate) enum Command {
     /// Doors through which others start runs
     #[command(subcommand, after_help = "Example:\n  sluice hooks list")]
     Hooks(Rows),
+    /// Definitions of tools, and which of them are accepted
+    #[command(subcommand, after_help = "Example:\n  sluice tools list")]
+    Tools(Tools),
     /// Check that everything Sluice needs here is in order
     #[command(
         after_help = "Exit code: 0 when nothing failed, 1 when something did.\n\nExample:\n  \
         sluice doctor --data /var/lib/sluice"
     )]
     Doctor(Doctor),
-    /// Copy the store to a file, while others work on it
+    /// Copy the stores of all organisations, while others work on them
     #[command(
-        after_help = "To restore, put the file into an empty directory as `sluice.db`, with \
-        the `seal.key` of the old one.\n\nExample:\n  sluice backup /mnt/elsewhere/monday.db"
+        after_help = "The first organisation is copied to FILE, the others into the directory \
+        `FILE.organisations`. Keys are not copied; the command lists them.\n\nTo restore, put \
+        FILE into an empty directory as `sluice.db`, `FILE.organisations` as `organisations`, and \
+        the keys where they were.\n\nExample:\n  sluice backup /mnt/elsewhere/monday.db"
     )]
     Backup(Backup),
     /// Move everything of a data directory into a PostgreSQL database that nodes share
@@ -347,7 +354,7 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// Where to; it must not be there yet
+    /// File for the copy; it must not exist yet
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 
 use crate::cli::run::Data;
 use crate::local;
+use crate::place;
 use sluice_bridge::directory::{Directory, Kit};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
@@ -68,11 +69,9 @@ pub(crate) fn script(input: &Input) -> Result<Script, Vec<Diagnostic>> {
     Script::parse(input.text()?)
 }
 
-/// Each run works in a directory of its own. A relative one would be looked for
-/// from there.
+/// Each run works in a directory of its own.
 fn workspaces(data: &Data) -> Workspace {
-    let dir = local::directory(data).join("workspaces");
-    Workspace::PerRun(std::path::absolute(&dir).unwrap_or(dir))
+    Workspace::PerRun(place::workspaces(&local::directory(data)))
 }
 
 /// A shell, but for the steps that a script names.

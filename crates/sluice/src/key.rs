@@ -14,7 +14,7 @@ use sluice_engine::world::SystemEntropy;
 use sluice_server::refused::{Refused, SEAL_UNUSABLE};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) const SECRET: &str = "seal.key";
 /// What dispatches have their tokens of.
 pub(crate) const DISPATCH: &str = "dispatch.key";
 /// The public half, a line for each key there ever was.
-const PUBLIC: &str = "seal.pub";
+pub(crate) const PUBLIC: &str = "seal.pub";
 
 /// A key.
 pub(crate) type Secret = [u8; 32];
@@ -43,7 +43,7 @@ pub(crate) fn sealer_with(
     let signer = Signer::new(secret);
     if !public(dir).contains(&signer.public()) {
         directory(dir)?;
-        let file = OpenOptions::new().append(true).create(true).open(dir.join(PUBLIC));
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(dir.join(PUBLIC));
         let line = format!("{}\n", signer.public());
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .map_err(|error| unusable(&dir.join(PUBLIC), &error))?;
@@ -54,7 +54,8 @@ pub(crate) fn sealer_with(
 
 /// Makes a directory that keys can be in.
 pub(crate) fn directory(dir: &Path) -> Result<(), Refused> {
-    let made = fs::create_dir_all(dir).and_then(|()| gitignore::write(dir));
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    let made = made.and_then(|()| gitignore::write(dir));
     made.map_err(|error| unusable(dir, &error))
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn public(dir: &Path) -> Vec<PublicKey> {
 
 /// Appends each seal to a file, a line each.
 fn witness(path: &Path) -> Result<Witness, Refused> {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let file = opened.map_err(|error| {
         let message = format!("seals cannot be copied to `{}`: {error}", path.display());
         let remedy = "name a file that can be written with `--seal-file FILE` or SLUICE_SEAL_FILE";

@@ -7,6 +7,7 @@ use crate::out::Out;
 use sluice_bridge::directory::Kit;
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
+use sluice_bridge::pinned::PinFile;
 use sluice_bridge::record::Recorder;
 use sluice_bridge::replay::Replay;
 use sluice_bridge::tools::ToolServer;
@@ -32,10 +33,16 @@ pub(crate) fn allowed() -> Result<AllowList, Refused> {
     })
 }
 
+/// The servers of tools, held to what was accepted of them by a file in this directory.
+pub(crate) fn tool_servers(dir: &Path) -> BTreeMap<String, Arc<dyn ToolServer>> {
+    let pins = Arc::new(PinFile::new(dir));
+    let named = config::get().tool_servers().iter();
+    named.map(|server| (server.name.clone(), server.open(&pins))).collect()
+}
+
 /// Whoever is asked is really asked.
 pub(crate) fn live() -> Result<Kit, Refused> {
-    let named = config::get().tool_servers().iter();
-    let tool_servers = named.map(|server| (server.name.clone(), server.open())).collect();
+    let tool_servers = tool_servers(&config::get().data());
     Ok(Kit { wire: Arc::new(Outbound::new(allowed()?)), tool_servers, callbacks: None })
 }
 

@@ -12,6 +12,7 @@ mod there;
 
 use crate::Exit;
 use crate::cli::run::View;
+use crate::config::{self, setting};
 use crate::environment;
 use crate::local::{self, Again, Local};
 use crate::out::Out;
@@ -107,7 +108,8 @@ struct Live<'a> {
     lines: Lines,
     screen: Option<Screen>,
     prompt: Option<Prompt>,
-    interrupted: bool,
+    /// When the first interrupt came.
+    interrupted: Option<Instant>,
     trouble: watch::Receiver<Option<String>>,
     tips: watch::Receiver<Option<Tip>>,
     /// Questions that are left to others.
@@ -130,7 +132,7 @@ impl<'a> Live<'a> {
             lines: Lines::default(),
             screen: drawn.then(Screen::new),
             prompt: asks.then(Prompt::default),
-            interrupted: false,
+            interrupted: None,
             trouble: follow.local.engine.trouble(),
             tips: follow.local.engine.follow(follow.run),
             left: BTreeSet::new(),
@@ -155,10 +157,21 @@ impl<'a> Live<'a> {
             {
                 return Ok(exit);
             }
+            if self.cancels_in_vain() {
+                return Ok(Exit::Interrupted);
+            }
             if let Some(exit) = self.wait(&run, gap, out).await? {
                 return Ok(exit);
             }
         }
+    }
+
+    /// Whether the run should be cancelled and the store has not taken that for
+    /// `limits.drain_ms`.
+    fn cancels_in_vain(&self) -> bool {
+        let patience = Duration::from_millis(config::get().number(setting::Name::DrainMs));
+        let late = self.interrupted.is_some_and(|at| at.elapsed() >= patience);
+        late && self.trouble.borrow().is_some()
     }
 
     /// Waits until the run may have changed, and keeps the view moving.
@@ -260,7 +273,7 @@ impl<'a> Live<'a> {
     /// next process. The second signal ends this one.
     fn stop(&mut self, signal: Signal, out: &mut Out) -> anyhow::Result<Option<Exit>> {
         match signal {
-            _ if self.interrupted => {
+            _ if self.interrupted.is_some() => {
                 let text = killed(self.follow.run, &self.follow.again);
                 self.note(&text, out)?;
                 Ok(Some(signal.exit()))
@@ -276,7 +289,7 @@ impl<'a> Live<'a> {
     }
 
     fn cancel(&mut self, out: &mut Out) -> anyhow::Result<()> {
-        self.interrupted = true;
+        self.interrupted = Some(Instant::now());
         self.note("cancelling; interrupt once more to end at once", out)?;
         let Part::Work { who, .. } = self.follow.part.clone() else { return Ok(()) };
         let engine = Arc::clone(&self.follow.local.engine);
@@ -301,7 +314,7 @@ impl<'a> Live<'a> {
         let family = Family::look(self.follow.local, run).await?;
         let mut acted = family.taken_up;
         for (asker, id) in &family.open {
-            if self.left.contains(id) || self.interrupted {
+            if self.left.contains(id) || self.interrupted.is_some() {
                 continue;
             }
             if yes && self.approve(asker, *id, who).await? {
@@ -318,7 +331,7 @@ impl<'a> Live<'a> {
         }
         let idle = !acted && !family.retries && self.follow.local.engine.residents() == 0;
         let people = !(family.open.is_empty() && family.blocked.is_empty());
-        let waits = idle && people && !self.interrupted;
+        let waits = idle && people && self.interrupted.is_none();
         self.parked = if waits { self.parked + 1 } else { 0 };
         if self.parked < PARKED_MIN {
             return Ok(None);

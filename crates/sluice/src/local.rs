@@ -31,6 +31,10 @@ use std::time::Duration;
 /// How long what is left may take to end when the command does.
 const END_MS: u64 = 2000;
 
+/// How long runs may take to be handed over at the end, however short
+/// `limits.drain_ms` is.
+const HAND_OVER_MS_MIN: u64 = 1000;
+
 /// The data directory.
 pub(crate) fn directory(data: &Data) -> PathBuf {
     data.dir.clone().unwrap_or_else(|| config::get().data())
@@ -142,7 +146,7 @@ impl Local {
     /// A data directory that is made up: only these rows are in it, and nothing stays.
     pub(crate) async fn imagined(rows: Vec<Row>) -> anyhow::Result<Local> {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
-        let opened = Opened { store, sealer: None };
+        let opened = Opened { store, sealer: None, workspaces: None };
         let policies = PolicySource::default();
         let local = Local::on(opened, Agents::new(), Claims::None, policies, (None, None)).await?;
         if !rows.is_empty() {
@@ -155,7 +159,7 @@ impl Local {
     }
 
     async fn on(
-        Opened { store, sealer }: Opened,
+        Opened { store, sealer, workspaces }: Opened,
         agents: Agents,
         claims: Claims,
         policies: PolicySource,
@@ -180,11 +184,12 @@ impl Local {
             lease_ms,
             default_model,
             recursion_depth_max,
+            shutdown_ms: config::get().number(setting::Name::DrainMs).max(HAND_OVER_MS_MIN),
             patience: patience(),
             ..Config::default()
         };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
-        Ok(Local(Service { store, engine: Arc::new(engine) }))
+        Ok(Local(Service { store, engine: Arc::new(engine), workspaces }))
     }
 
     /// Opens a data directory that is there, to look and to note things down.
@@ -193,9 +198,10 @@ impl Local {
         Local::open(data, Agents::new(), Claims::None).await
     }
 
-    /// Leaves what is in flight to others and lets the directory go.
-    pub(crate) async fn close(self) {
-        self.engine.shutdown().await;
+    /// Hands what is in flight over and releases the directory, within
+    /// `limits.drain_ms`. Answers how many runs could not be handed over.
+    pub(crate) async fn close(self) -> usize {
+        self.engine.shutdown().await
     }
 }
 

@@ -21,9 +21,9 @@ use sluice_server::limits::ORGANISATIONS_MAX;
 use sluice_server::refused::{DATA_UNUSABLE, Done, Refused};
 use sluice_server::service::Service;
 use sluice_server::service::registry::{self, Asked, Mode, Outcome};
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The organisation that a data directory is by itself.
@@ -159,7 +159,8 @@ pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result
         Refused::new(DATA_UNUSABLE, message, "put the permissions of the directory right")
     };
     // A store in a database makes no directory.
-    std::fs::create_dir_all(dir).and_then(|()| gitignore::write(dir)).map_err(unusable)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.and_then(|()| gitignore::write(dir)).map_err(unusable)?;
     let Some((_, secret)) = make_token_where(service, ADMIN, admin(), &none).await? else {
         return Ok(None);
     };

@@ -20,6 +20,7 @@ use sluice_core::port::store::{Hash, Store};
 use sluice_engine::sealer::Sealer;
 use sluice_engine::world::SystemClock;
 use sluice_server::refused::{DATA_UNUSABLE, Refused, SEAL_UNUSABLE};
+use sluice_server::workspaces::Workspaces;
 use sluice_store::postgres::{PostgresStore, Time, outside};
 use sluice_store::sqlite::SqliteStore;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     /// What seals are made with; none where that is for others to do.
     pub(crate) sealer: Option<Sealer>,
+    /// Where commands of runs work.
+    pub(crate) workspaces: Option<Workspaces>,
 }
 
 /// A place, opened by a node that serves it.
@@ -74,6 +77,10 @@ impl Place {
     /// The directory that belongs to it.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    fn workspaces(&self) -> Option<Workspaces> {
+        Some(Workspaces::new(workspaces(&self.dir)))
     }
 
     /// The URL of the database, if it is in one.
@@ -134,7 +141,8 @@ impl Place {
         let Some(url) = &self.database else {
             // The store makes the directory that the key is in.
             let store = Arc::new(self.sqlite()?);
-            return Ok(Opened { store, sealer: Some(key::sealer(&self.dir, copy())?) });
+            let sealer = Some(key::sealer(&self.dir, copy())?);
+            return Ok(Opened { store, sealer, workspaces: self.workspaces() });
         };
         let store = self.postgres(url)?;
         let sealer = match self.kept(key::SECRET)? {
@@ -143,7 +151,7 @@ impl Place {
             }
             _ => None,
         };
-        Ok(Opened { store: Arc::new(store), sealer })
+        Ok(Opened { store: Arc::new(store), sealer, workspaces: self.workspaces() })
     }
 
     /// Opens it for a node. Its keys are made where there are none yet.
@@ -158,7 +166,8 @@ impl Place {
         let seal = self.agree(&store, key::SECRET, SEAL, told_seal).await?;
         let dispatch = self.agree(&store, key::DISPATCH, DISPATCH, told_dispatch).await?;
         let sealer = Some(key::sealer_with(&seal, &self.dir, copy())?);
-        let opened = Opened { store: Arc::new(store), sealer };
+        let workspaces = self.workspaces();
+        let opened = Opened { store: Arc::new(store), sealer, workspaces };
         Ok(Node { opened, dispatch: DispatchKey::new(dispatch) })
     }
 
@@ -197,6 +206,13 @@ impl Place {
         let told = told(&secret);
         if store.agree(name, &told).await? == told { Ok(secret) } else { Err(other().into()) }
     }
+}
+
+/// Where commands of runs work, each run in a directory of its own.
+pub(crate) fn workspaces(dir: &Path) -> PathBuf {
+    let dir = dir.join("workspaces");
+    // A relative one would be looked for from the directory of a command.
+    std::path::absolute(&dir).unwrap_or(dir)
 }
 
 /// The organisations of a database beside the first one. Waits for the answer.

@@ -6,7 +6,10 @@ use crate::problem::{DOCUMENT_UNREADABLE, Unreadable};
 use sluice_core::run::id::RunId;
 use sluice_engine::engine::TakeError;
 use sluice_engine::error;
-use sluice_server::refused::{DATA_UNUSABLE, Failure, POLICIES_REFUSED, Refused, load};
+use sluice_engine::trust::RulesError;
+use sluice_server::refused::{
+    DATA_UNUSABLE, Failure, OUT_OF_RESOURCES, POLICIES_REFUSED, RESOURCES_REMEDY, Refused, load,
+};
 use sluice_store::postgres;
 use sluice_store::sqlite::OpenError;
 use std::path::Path;
@@ -61,6 +64,9 @@ pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {
         OpenError::Damaged { .. } => {
             "put a backup in its place, or use another directory with `--data DIR`".to_owned()
         }
+        OpenError::NoThread(_) => {
+            return Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY);
+        }
         OpenError::Failed(_) => "check the disk and the processes that use it".to_owned(),
     };
     Refused::new(DATA_UNUSABLE, message, remedy)
@@ -92,6 +98,9 @@ pub(crate) fn unreadable(file: &Unreadable) -> Refused {
 pub(crate) fn open(error: error::OpenError) -> anyhow::Error {
     match error {
         error::OpenError::Store(error) => error.into(),
+        error::OpenError::Rules(error @ RulesError::Machine(_)) => {
+            Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY).into()
+        }
         error::OpenError::Rules(error) => {
             let remedy = "put the policies right; `sluice policies check` says what is wrong";
             Refused::new(POLICIES_REFUSED, error.to_string(), remedy).into()

@@ -1,19 +1,24 @@
-//! `sluice backup`: a copy of the store, while others work on it.
+//! `sluice backup`: a copy of the stores of all organisations, while others work on them.
 
 use crate::Exit;
 use crate::cli::Backup;
 use crate::desk;
 use crate::key;
 use crate::local;
+use crate::organisation;
 use crate::out::Out;
 use crate::place::Place;
 use crate::refused::by_store;
 use sluice_core::visible;
 use sluice_server::refused::{DATA_UNUSABLE, FILE_EXISTS, Refused};
 use sluice_store::sqlite;
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// What the directory with the copies of other organisations ends with.
+const OTHERS: &str = ".organisations";
 
 pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
     desk::here("`backup`")?;
@@ -24,11 +29,85 @@ pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
     }
     local::existing(&args.data)?;
     let dir = local::directory(&args.data);
-    let file = &args.file;
-    let shown = visible::brief(&file.to_string_lossy()).into_owned();
-    // Made first, so that nobody else can ever read it; an empty file may be copied to.
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    made.map_err(|error| match error.kind() {
+    let mut names = organisation::beside(&dir);
+    names.sort();
+    let copies = copies(&dir, &args.file, &names);
+    let mut made = Vec::new();
+    if let Err(refused) = copies.iter().try_for_each(|copy| copy.make(&mut made)) {
+        // Half a backup is of no use.
+        for path in made.iter().rev() {
+            let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path));
+        }
+        return Err(refused.into());
+    }
+    for copy in &copies {
+        let (to, from) = (shown(&copy.to), copy.from.display());
+        out.print(&format!("{to} holds all runs, rows and evidence of `{from}`\n"))?;
+    }
+    let kept = copies.iter().flat_map(|copy| copy.keys()).map(|path| format!("  {}", shown(&path)));
+    let kept: Vec<String> = kept.collect();
+    out.note(&format!(
+        "keep these keys too, apart from it: they are not in the copy, and without them nothing that \
+         is restored can be verified\n{}",
+        kept.join("\n")
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// One organisation's store, and where it is copied to.
+struct Copy {
+    from: PathBuf,
+    to: PathBuf,
+    /// Directories that are made for it, for their owner alone.
+    dirs: Vec<PathBuf>,
+}
+
+/// What is copied: the first organisation to the file, the others next to it, laid out
+/// as in a data directory.
+fn copies(dir: &Path, file: &Path, names: &[String]) -> Vec<Copy> {
+    let mut others = file.as_os_str().to_owned();
+    others.push(OTHERS);
+    let others = PathBuf::from(others);
+    let other = |name: &String| {
+        let own = others.join(name);
+        let (from, to) = (organisation::other(dir, name), own.join("sluice.db"));
+        Copy { from, to, dirs: vec![others.clone(), own] }
+    };
+    let first = Copy { from: dir.to_owned(), to: file.to_owned(), dirs: Vec::new() };
+    [first].into_iter().chain(names.iter().map(other)).collect()
+}
+
+impl Copy {
+    /// Copies the store. What it makes is added to `made`.
+    fn make(&self, made: &mut Vec<PathBuf>) -> Result<(), Refused> {
+        for dir in &self.dirs {
+            match DirBuilder::new().mode(0o700).create(dir) {
+                Ok(()) => made.push(dir.clone()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(unwritable(dir, &error)),
+            }
+        }
+        // Made first, so that only its owner can ever read it; an empty file may be copied to.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.to);
+        file.map_err(|error| unwritable(&self.to, &error))?;
+        made.push(self.to.clone());
+        sqlite::copy(&self.from, &self.to).map_err(|error| by_store(&self.from, &error))
+    }
+
+    /// The keys of the organisation that are there.
+    fn keys(&self) -> Vec<PathBuf> {
+        let names = [key::SECRET, key::PUBLIC, key::DISPATCH].into_iter();
+        names.map(|name| self.from.join(name)).filter(|path| path.exists()).collect()
+    }
+}
+
+fn shown(path: &Path) -> String {
+    visible::brief(&path.to_string_lossy()).into_owned()
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Refused {
+    let shown = shown(path);
+    match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let message = format!("`{shown}` is there already");
             Refused::new(FILE_EXISTS, message, "name another file, or move this one away")
@@ -37,16 +116,5 @@ pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
             let message = format!("`{shown}` cannot be written: {error}");
             Refused::new(DATA_UNUSABLE, message, "name a file in a directory that can be written")
         }
-    })?;
-    if let Err(error) = sqlite::copy(&dir, file) {
-        // What is half a copy helps nobody.
-        let _ = std::fs::remove_file(file);
-        return Err(by_store(&dir, &error).into());
     }
-    out.print(&format!("{shown} holds all runs, rows and evidence of `{}`\n", dir.display()))?;
-    out.note(&format!(
-        "keep `{}` too, apart from it: the key that seals are signed with is not in the copy",
-        dir.join(key::SECRET).display()
-    ))?;
-    Ok(Exit::Done)
 }

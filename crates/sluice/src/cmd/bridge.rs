@@ -13,6 +13,7 @@ use crate::cli::Reader;
 use crate::cli::bridge::Bridge;
 use crate::config::{self, CONFIG_INVALID, setting::Name};
 use crate::input;
+use crate::kit;
 use crate::log;
 use crate::out::Out;
 use crate::stop::Stop;
@@ -30,6 +31,7 @@ use sluice_core::port::adapter::Adapter;
 use sluice_core::secret::SecretRef;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_server::refused::Refused;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -151,8 +153,9 @@ fn adapters(
     out: &mut Out,
 ) -> anyhow::Result<Option<Adapters>> {
     let wire = Arc::clone(outbound) as Arc<dyn sluice_bridge::wire::Wire>;
-    let named = config::get().tool_servers().iter();
-    let tool_servers = named.map(|server| (server.name.clone(), server.open())).collect();
+    let pins = plan.spool.with_extension("tools");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&pins)?;
+    let tool_servers = kit::tool_servers(&pins);
     let kit = Kit { wire, tool_servers, callbacks: None };
     let mut adapters = Adapters::new();
     for (name, given) in &plan.adapters {

@@ -15,7 +15,8 @@ use crate::moderation;
 use crate::organisation;
 use crate::out::Out;
 use crate::place::{Node, Place};
-use crate::stop::Stop;
+use crate::stop::{Signal, Stop};
+use futures_util::future::join_all;
 use sluice_bridge::directory::{Callbacks, Kit};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::token::DispatchKey;
@@ -30,13 +31,18 @@ use sluice_server::house::House;
 use sluice_server::mcp;
 use sluice_server::otel::{Exporter, Sending, Target};
 use sluice_server::refused::Refused;
+use sluice_server::service::Service;
 use sluice_server::webhooks::pace::Pace;
 use sluice_server::webhooks::{self, Post};
+use sluice_server::workspaces;
+use sluice_store::sqlite::{self, OpenError};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 /// The address cannot be listened at.
 pub(super) const LISTEN_REFUSED: &str = "listen_refused";
@@ -44,6 +50,10 @@ pub(super) const LISTEN_REFUSED: &str = "listen_refused";
 const LOOK_MS: u64 = 2000;
 /// The same in a database, which is asked over a connection of its own.
 const LOOK_THERE_MS: u64 = 10_000;
+/// How long the start waits for the check of databases, in milliseconds.
+const CHECK_MS: u64 = 1000;
+/// A larger database is not checked when the server starts, in bytes.
+const CHECK_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
@@ -71,28 +81,36 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     let kit = kit::live()?;
     let locals = BTreeMap::new();
     let reached = reached(address);
-    let mut open = Open { args, script, kit, reached, app: app.clone(), post, observer, locals };
+    let checked_by = Instant::now() + Duration::from_millis(CHECK_MS);
+    let app_of = app.clone();
+    let mut open =
+        Open { args, script, kit, reached, app: app_of, post, observer, checked_by, locals };
     open.look(out).await?;
     greet(address, args, out)?;
     let mut routes = api::routes();
     routes.push(mcp::http::route());
     let router = Router::new(app.clone(), routes);
     let serving = tokio::spawn(sluice_server::serve::serve(app.clone(), router, listener));
-    wait(&mut open, &mut stop, out).await?;
+    let signal = wait(&mut open, &mut stop, out).await?;
     out.note("stopping: streams end, work in progress may finish; a second signal ends at once")?;
     app.stop().cancel();
     let end = async {
         let served = serving.await;
-        for local in open.locals.into_values() {
-            local.close().await;
-        }
+        let closed = join_all(open.locals.into_values().map(Local::close)).await;
         if let Some((exporter, _)) = &traces {
             exporter.flush().await;
         }
-        served
+        (served, closed.iter().sum::<usize>())
     };
     match stop.ending(end).await {
-        Ok(served) => Ok(served.map(|()| Exit::Done)?),
+        Ok((served, 0)) => Ok(served.map(|()| Exit::Done)?),
+        Ok((_, left)) => {
+            out.note(&format!(
+                "ended with {left} runs in flight that could not be handed over; \
+                 the next start goes on with them"
+            ))?;
+            Ok(signal.exit())
+        }
         Err(signal) => {
             out.note("killed; the next start goes on with what is left")?;
             Ok(signal.exit())
@@ -110,6 +128,8 @@ struct Open<'a> {
     app: App,
     post: Post,
     observer: Arc<dyn Observer>,
+    /// Until when the start waits for checks of databases.
+    checked_by: Instant,
     locals: BTreeMap<String, Local>,
 }
 
@@ -126,15 +146,37 @@ impl Open<'_> {
                 let file = file.display();
                 out.note(&format!("the token of an admin of `{name}` is in {file}"))?;
             }
-            let service = sluice_server::service::Service::clone(&local);
-            let house = House::open(&name, service).await?;
+            let house = House::open(&name, Service::clone(&local)).await?;
             let house = house.with_keys(key::public(&dir)).with_default_agent(self.agent());
             let house = house.with_dispatch_key(dispatch);
             let house = self.app.add(house);
+            self.check(&house, dir).await;
+            let keep_ms = config::get().duration_ms(Name::WorkspacesKeep);
+            tokio::spawn(workspaces::tidy(
+                Service::clone(&local),
+                keep_ms,
+                self.app.stop().clone(),
+            ));
             tokio::spawn(webhooks::deliver(house, self.post.clone(), self.app.stop().clone()));
             self.locals.insert(name, local);
         }
         Ok(())
+    }
+
+    /// Looks for damage of a store in the directory, while the server starts; a database
+    /// for which that takes longer is checked while the server works.
+    async fn check(&self, house: &Arc<House>, dir: PathBuf) {
+        if !matches!(config::get().database(), Ok(None)) {
+            return;
+        }
+        let house = Arc::clone(house);
+        let checking = tokio::task::spawn_blocking(move || match damage(&dir) {
+            Ok(None) => {}
+            Ok(Some(why)) => house.readiness().damaged(why),
+            Err(error) => tracing::warn!(%error, "the database was not checked for damage"),
+        });
+        // One that takes longer ends by itself.
+        let _ = tokio::time::timeout_at(self.checked_by, checking).await;
     }
 
     /// Who does steps that name nobody.
@@ -161,6 +203,20 @@ impl Open<'_> {
         let local = Local::served(opened, agents, policies, moderator, observer).await?;
         local.engine.keep_schedules(Starting { default_agent: self.agent() });
         Ok((local, dispatch))
+    }
+}
+
+/// What is wrong with the database of a directory, if something is.
+fn damage(dir: &Path) -> anyhow::Result<Option<String>> {
+    if sqlite::size(dir)? > CHECK_BYTES_MAX {
+        anyhow::bail!("it is large; `sluice doctor` checks it");
+    }
+    match sqlite::inspect(dir) {
+        Ok(found) => {
+            Ok(found.faults.first().map(|fault| format!("the database is damaged: {fault}")))
+        }
+        Err(OpenError::Damaged { .. }) => Ok(Some("the database is damaged".to_owned())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -210,6 +266,7 @@ fn settings(address: SocketAddr) -> Settings {
         in_flight: number(Name::InFlightMax),
         streams: number(Name::ReadersMax),
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
+        public_url: reached(address),
         secure_cookies: config.is_on(Name::SecureCookies),
         drain_ms: config.number(Name::DrainMs),
         hosts: [address.to_string()].into_iter().chain(hosts.iter().cloned()).collect(),
@@ -246,14 +303,14 @@ fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()>
     out.flush()
 }
 
-/// Waits to be told to stop; meanwhile new organisations are looked for.
-async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Result<()> {
+/// Waits for the signal to stop; meanwhile new organisations are looked for.
+async fn wait(open: &mut Open<'_>, stop: &mut Stop, out: &mut Out) -> anyhow::Result<Signal> {
     let there = config::get().database()?.is_some();
     let look = Duration::from_millis(if there { LOOK_THERE_MS } else { LOOK_MS });
     loop {
         tokio::select! {
             biased;
-            _ = stop.next() => return Ok(()),
+            signal = stop.next() => return Ok(signal),
             () = tokio::time::sleep(look) => {
                 if let Err(error) = open.look(out).await {
                     out.note(&format!("an organisation cannot be opened: {error:#}"))?;

@@ -5,6 +5,7 @@ use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::run::Here;
 use crate::cli::runs::Place;
+use crate::config::{self, setting::Name};
 use crate::hands;
 use crate::input;
 use crate::kit;
@@ -16,14 +17,17 @@ use crate::stop::Stop;
 use sluice_bridge::directory::Kit;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::plan::step::Work;
+use sluice_core::port::Clock as _;
 use sluice_core::run::id::RunId;
 use sluice_core::run::projection::project;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::StepStatus;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::Claims;
+use sluice_engine::world::SystemClock;
 use sluice_govern::registry::Kind;
 use sluice_server::refused::Refused;
+use sluice_server::service::Service;
 use sluice_server::service::find;
 use std::sync::Arc;
 
@@ -79,6 +83,9 @@ impl<'a> Bench<'a> {
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(here.moderation.as_ref())?;
         let local = Local::under(&here.data, agents.clone(), claims, policies, moderator).await?;
+        if claims == Claims::Own {
+            tidy(&local);
+        }
         let who = local::who(&here.name);
         let again = Again::of(&here.data, here.mock.as_ref());
         let again = again.moderated(here.moderation.as_ref());
@@ -107,7 +114,11 @@ impl<'a> Bench<'a> {
             return Ok(exit);
         }
         match stop.ending(self.local.close()).await {
-            Ok(()) => Ok(exit),
+            Ok(0) => Ok(exit),
+            Ok(_) => {
+                out.note(&live::killed(run, &self.again))?;
+                Ok(exit)
+            }
             Err(signal) => {
                 out.note(&live::killed(run, &self.again))?;
                 Ok(signal.exit())
@@ -158,6 +169,17 @@ impl<'a> Bench<'a> {
         }
         Ok(())
     }
+}
+
+/// Removes workspaces of runs that ended long ago, while the command does its work.
+fn tidy(local: &Local) {
+    let service = Service::clone(local);
+    let keep_ms = config::get().duration_ms(Name::WorkspacesKeep);
+    tokio::spawn(async move {
+        let Some(workspaces) = &service.workspaces else { return };
+        // What stays behind is removed by the next command.
+        let _ = workspaces.tidy(&*service.store, SystemClock.now_ms(), keep_ms).await;
+    });
 }
 
 /// Reads a script; nothing if it is refused, which is told.

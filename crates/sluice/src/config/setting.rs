@@ -148,6 +148,8 @@ settings! {
         "when the last reminder is written, with level `critical`";
     QueueTimeout "queue_timeout", WAIT, Some("1h"), None,
         "how long a step waits at a gate that may open, unless its agent says `queue_timeout_s`";
+    WorkspacesKeep "workspaces.keep", WAIT, Some("7d"), None,
+        "how long the files that shell steps made are kept after their run has ended";
     LogLevel "log.level", Kind::Choice(&["error", "warn", "info", "debug"]), Some("info"), None,
         "how much `sluice serve` logs";
     LogFormat "log.format", Kind::Choice(&["text", "json"]), Some("text"), None,
@@ -172,5 +174,5 @@ settings! {
     ReadersMax "limits.readers_max", Kind::Number { min: 1, max: 1_000_000 }, Some("4096"), None,
         "streams of events at once";
     DrainMs "limits.drain_ms", Kind::Number { min: 0, max: 600_000 }, Some("10000"), None,
-        "how long what is under way may take to end when the server stops";
+        "how long requests may take to end when the server stops, and runs to be handed over";
 }

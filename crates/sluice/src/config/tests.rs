@@ -1,8 +1,11 @@
 use super::setting::{Name, SETTINGS, Setting};
+use super::tool_server::ToolServer;
 use super::value::{Secret, Value};
 use super::{Config, Source, Sources, file};
+use sluice_bridge::pinned::PinFile;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn given(pairs: &[(&str, &str)]) -> super::Given {
     let one = |(name, value): &(&str, &str)| ((*name).to_owned(), vec![OsString::from(value)]);
@@ -195,7 +198,9 @@ fn a_server_of_tools_is_a_command_or_an_address() {
     let mut shown: Vec<&str> = shown.iter().map(String::as_str).collect();
     shown.sort_unstable();
     assert_eq!(shown, expected);
-    assert!(config.tool_servers().iter().all(|server| server.open().name() == server.name));
+    let pins = Arc::new(PinFile::new(Path::new("nowhere")));
+    let opened = |server: &ToolServer| server.open(&pins).name() == server.name;
+    assert!(config.tool_servers().iter().all(opened));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::stdio::Command;
+use sluice_bridge::pinned::{PinFile, Pinned};
 use sluice_core::secret::SecretRef;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
@@ -17,7 +18,7 @@ use toml::de::{DeTable, DeValue};
 /// The table.
 pub(super) const TABLE: &str = "tool_servers";
 /// What is said of a server.
-const FIELDS: [&str; 4] = ["command", "env", "url", "key"];
+const FIELDS: [&str; 5] = ["command", "env", "url", "key", "read_only_tools"];
 /// Most servers.
 const SERVERS_MAX: usize = 100;
 /// Most words of a command, and most variables.
@@ -30,6 +31,8 @@ const NAME_BYTES_MAX: usize = 64;
 pub(crate) struct ToolServer {
     pub(crate) name: String,
     way: Way,
+    /// The tools, by their own names, that only read.
+    read_only: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +46,14 @@ type Notes = Vec<(usize, String)>;
 
 impl ToolServer {
     /// How it is asked for tools. Nothing is started yet.
-    pub(crate) fn open(&self) -> Arc<dyn sluice_bridge::tools::ToolServer> {
-        Arc::new(match &self.way {
+    pub(crate) fn open(&self, pins: &Arc<PinFile>) -> Arc<dyn sluice_bridge::tools::ToolServer> {
+        let server = match &self.way {
             Way::Command(command) => McpServer::process(&self.name, command.clone()),
             Way::Url { url, key } => McpServer::elsewhere(&self.name, url, key.clone())
                 .expect("the address was checked when it was read"),
-        })
+        };
+        let server = server.with_read_only(&self.read_only);
+        Arc::new(Pinned::new(Arc::new(server), Arc::clone(pins)))
     }
 
     /// What it is called among the settings.
@@ -57,10 +62,14 @@ impl ToolServer {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        match &self.way {
+        let mut shown = match &self.way {
             Way::Command(command) => json!({"command": command.argv, "env": command.env}),
             Way::Url { url, key } => json!({"url": url, "key": key}),
+        };
+        if !self.read_only.is_empty() {
+            shown["read_only_tools"] = json!(self.read_only);
         }
+        shown
     }
 }
 
@@ -98,10 +107,11 @@ pub(super) fn read(table: &DeTable<'_>, dir: &Path) -> Result<Vec<ToolServer>, N
         }
         match value.get_ref() {
             DeValue::Table(fields) => {
+                let read_only = reading.words(fields, "read_only_tools").unwrap_or_default().1;
                 if let Some(way) = reading.way(at, fields)
                     && reading.notes.is_empty()
                 {
-                    servers.push(ToolServer { name: name.to_owned(), way });
+                    servers.push(ToolServer { name: name.to_owned(), way, read_only });
                 }
             }
             _ => reading.note(at, "is to be a table with `command` or `url`"),

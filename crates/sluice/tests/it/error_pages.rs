@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 36] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 37] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -48,6 +48,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 36] = [
     "row_in_use",
     "row_unreadable",
     "version_taken",
+    "out_of_resources",
     "policies_refused",
     "change_refused",
     "registry_busy",

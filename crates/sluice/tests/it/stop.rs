@@ -12,13 +12,13 @@ const NAP: &str = "name: nap\nversion: 1\nsteps: [{id: nap, agent: shell, comman
                    ${args.file}; sleep 60'}]\nargs: {file: string}\n";
 
 /// A command whose writes to files can be made to fail.
-struct Stuck {
+pub(crate) struct Stuck {
     child: Child,
     told: Arc<Mutex<String>>,
 }
 
 impl Stuck {
-    fn start(world: &World, args: &[&str]) -> Stuck {
+    pub(crate) fn start(world: &World, args: &[&str]) -> Stuck {
         let command = world.command(args);
         // Whoever writes past the bound gets an error instead of a signal.
         let mut shell = Command::new("/bin/sh");
@@ -46,22 +46,31 @@ impl Stuck {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
     /// From now on no file can be written, as on a full disk.
-    fn fill_disk(&self) {
+    pub(crate) fn fill_disk(&self) {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         prlimit(Some(self.pid()), Resource::Fsize, none).unwrap();
     }
 
-    fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         self.told.lock().unwrap().clone()
     }
 
+    /// Where a server listens, once it does.
+    pub(crate) fn api(&self, world: &World) -> String {
+        world.until("the server answers", |_| {
+            let told = self.told();
+            let line = told.lines().find_map(|line| line.strip_prefix("the API: "))?;
+            Some(line.trim_end_matches("/api/docs").to_owned())
+        })
+    }
+
     /// How it ended, and how long that took in seconds.
-    fn end(&mut self) -> (Option<i32>, f64) {
+    pub(crate) fn end(&mut self) -> (Option<i32>, f64) {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -85,19 +94,19 @@ fn world() -> World {
     World::new().file("nap.lobsterx.yaml", NAP).file("mock.yaml", "'*': {text: Done.}\n")
 }
 
-fn file(world: &World) -> String {
+pub(crate) fn file(world: &World) -> String {
     format!("file={}", world.path().join("pid").display())
 }
 
 /// Waits until the step is under way; its process.
-fn step_process(world: &World) -> Pid {
+pub(crate) fn step_process(world: &World) -> Pid {
     world.until("the step has begun", |world| {
         let text = std::fs::read_to_string(world.path().join("pid")).ok()?;
         Pid::from_raw(text.trim().parse().ok()?)
     })
 }
 
-fn lives(process: Pid) -> bool {
+pub(crate) fn lives(process: Pid) -> bool {
     rustix::process::test_kill_process(process).is_ok()
 }
 
@@ -149,11 +158,7 @@ fn a_second_signal_ends_a_server_on_a_full_disk() {
         let world = world();
         let serve = ["serve", "--listen", "127.0.0.1:0", "--shell", "--data", ".sluice"];
         let mut server = Stuck::start(&world, &serve);
-        let api = world.until("the server answers", |_| {
-            let told = server.told();
-            let line = told.lines().find_map(|line| line.strip_prefix("the API: "))?;
-            Some(line.trim_end_matches("/api/docs").to_owned())
-        });
+        let api = server.api(&world);
         let token = std::fs::read_to_string(world.path().join(".sluice/admin.token")).unwrap();
         let mut start = world.command(&["workflows", "put", "nap.lobsterx.yaml", "--url", &api]);
         assert!(start.env("SLUICE_TOKEN", token.trim()).output().unwrap().status.success());

@@ -46,8 +46,9 @@ fn help_names_every_command() {
           schedules      Workflows that are started by themselves
           webhooks       Whom events are sent to
           hooks          Doors through which others start runs
+          tools          Definitions of tools, and which of them are accepted
           doctor         Check that everything Sluice needs here is in order
-          backup         Copy the store to a file, while others work on it
+          backup         Copy the stores of all organisations, while others work on them
           migrate        Move everything of a data directory into a PostgreSQL database that nodes share
           config         Settings and where they come from
           completions    Write a script that completes commands in a shell
@@ -114,6 +115,9 @@ fn every_command_helps_with_an_example() {
         "workflows put",
         "workflows start",
         "workflows remove",
+        "tools list",
+        "tools show",
+        "tools accept",
         "doctor",
         "backup",
         "config show",
