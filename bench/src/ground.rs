@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::evidence::key::Signer;
+use sluice_core::evidence::mac::{Doubts, MacKey};
 use sluice_core::port::adapter::Adapter;
 use sluice_core::port::ledger::Change;
-use sluice_core::port::store::{Gauges, NodeId, Store};
+use sluice_core::port::store::{Gauges, NodeId, Store, StoreError};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
@@ -23,6 +24,7 @@ use sluice_engine::start::Start;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::Row;
+use sluice_store::authentic::{Keyed, Mark};
 use sluice_store::memory::MemoryStore;
 use sluice_store::postgres::server::Server;
 use sluice_store::postgres::{PostgresStore, Time};
@@ -68,6 +70,16 @@ enum Kind {
 
 /// Has the database count statements.
 const COUNTED: &str = "shared_preload_libraries=pg_stat_statements";
+
+/// Gives a store the key that a server would: everything it writes has MACs.
+async fn keyed(store: &dyn Keyed) -> Result<(), StoreError> {
+    let key = MacKey::derive(&[7; 32]);
+    match store.marked(&key) {
+        Mark::Own => store.unlock(key),
+        Mark::Empty | Mark::Missing | Mark::Foreign => store.adopt(key, Doubts::default()).await?,
+    }
+    Ok(())
+}
 
 /// What seals are made with.
 pub(crate) fn sealer() -> Sealer {
@@ -134,12 +146,17 @@ impl Plant {
         let dir = dir.context("there is a directory")?;
         let mut database = place.database.clone();
         let store: Arc<dyn Store> = match place.store {
-            Kind::Sqlite => Arc::new(SqliteStore::open(&dir, Arc::new(SystemClock))?),
+            Kind::Sqlite => {
+                let store = SqliteStore::open(&dir, Arc::new(SystemClock))?;
+                keyed(&store).await?;
+                Arc::new(store)
+            }
             Kind::Memory => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
             Kind::Postgres => {
                 let start = || Server::start(&[COUNTED]).map(Arc::new);
                 let server = database.map_or_else(start, Ok).map_err(anyhow::Error::msg)?;
                 let store = PostgresStore::open_by(&server.url(), Time::Database)?;
+                keyed(&store).await?;
                 database = Some(server);
                 Arc::new(store)
             }

@@ -14,7 +14,7 @@ const EVERYTHING: &str = "*\n";
 /// Ignores only what Sluice writes: used at the top of a working tree, where `*`
 /// would hide the user's own files.
 const OWN: &str = "/admin.token\n/dispatch.key\n/nodes/\n/organisations/\n/seal.key\n/seal.pub\n\
-                   /sluice.db*\n/workspaces/\n";
+                   /seal.stores\n/sluice.db*\n/workspaces/\n";
 
 /// Writes a `.gitignore` into a directory that has none.
 pub fn write(dir: &Path) -> io::Result<()> {

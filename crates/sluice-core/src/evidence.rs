@@ -16,6 +16,7 @@ pub mod event;
 pub mod hex;
 pub mod key;
 pub mod leaf;
+pub mod mac;
 pub mod merkle;
 pub mod packet;
 pub mod seal;

@@ -19,7 +19,7 @@ mod tests;
 
 pub use caution::cautions;
 pub use diff::{Difference, FieldChange, diff};
-pub use entry::entries;
+pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};
 pub use fault::{ALWAYS_THERE, RowFault, faults};
 pub use lens::{changed_versions, head};
 pub use settle::{kept, settle};

@@ -31,7 +31,11 @@ pub(crate) async fn load(
     id: RunId,
 ) -> Result<Folded, LoadError> {
     let loaded = readable(id, store.load(id).await)?;
-    let Loaded { snapshot, frames } = loaded.ok_or(LoadError::NoRun(id))?;
+    let loaded = loaded.ok_or(LoadError::NoRun(id))?;
+    let Loaded { snapshot, frames, has_foreign_snapshot } = loaded;
+    if has_foreign_snapshot {
+        tracing::error!(run = %id, "the snapshot is not authentic and is left out: the journal is read from its beginning");
+    }
     if let Some((version, bytes)) = snapshot {
         if let Some((_, started)) = snapshot::started(&bytes) {
             let stored = definition(store, definitions, id, &started).await?;

@@ -353,6 +353,12 @@ impl Resident {
             }
         };
         for received in letters {
+            if !received.is_authentic {
+                let key = &received.letter.key;
+                tracing::error!(run = %self.run.id, key, "a letter is not authentic and is put away unread");
+                self.unreadable.push(received.id);
+                continue;
+            }
             match letter::decode(&received.letter.body, |step| self.run.find(step)) {
                 Ok(command) => {
                     inputs.push(Input { command, reply: None, letter: Some(received.id) });

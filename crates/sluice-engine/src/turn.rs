@@ -242,7 +242,7 @@ impl Resident {
             chain,
             create: None,
             head,
-            snapshot: self.snapshot(),
+            snapshot: if count > 0 { self.snapshot() } else { None },
             blobs,
             read,
             letters: letters(decided.letters),

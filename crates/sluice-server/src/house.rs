@@ -32,6 +32,7 @@ impl House {
     /// Opens an organisation.
     pub async fn open(name: &str, service: Service) -> Result<House, StoreError> {
         let rows = service.store.registry(None).await?;
+        report(name, &rows);
         let identities = Identities::read(rows.epoch, &rows.rows);
         Ok(House {
             name: name.to_owned(),
@@ -132,6 +133,7 @@ impl House {
         let mut known = held(&self.rows);
         // Of two reads at once the older may end last: it must not undo the newer.
         if known.epoch < rows.epoch {
+            report(&self.name, &rows);
             *held(&self.identities) = Arc::new(Identities::read(rows.epoch, &rows.rows));
             *known = Arc::clone(&rows);
         }
@@ -154,6 +156,13 @@ impl House {
             *starts = (epoch, BTreeMap::new());
         }
         starts.1.insert(workflow.to_owned(), ready);
+    }
+}
+
+/// Names rows that are not authentic. They are not used.
+fn report(organisation: &str, rows: &Rows) {
+    for (kind, name) in &rows.foreign {
+        tracing::error!(organisation, kind, name, "a row is not authentic and is not used");
     }
 }
 

@@ -36,6 +36,8 @@ pub const NOT_CONFIRMED: &str = "not_confirmed";
 pub const RUN_UNREADABLE: &str = "run_unreadable";
 /// The key that seals are signed with, or the file they are copied to, cannot be used.
 pub const SEAL_UNUSABLE: &str = "seal_unusable";
+/// What a store holds is not what a process with its key wrote.
+pub const STORE_NOT_AUTHENTIC: &str = "store_not_authentic";
 /// A file that should hold seals does not.
 pub const SEAL_UNREADABLE: &str = "seal_unreadable";
 /// Nothing of a run is under a seal, or nothing is sealed at all.

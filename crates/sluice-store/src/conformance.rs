@@ -17,6 +17,7 @@
 //! ```
 
 mod append;
+pub mod authentic;
 mod beside;
 mod create;
 mod crowd;
@@ -39,7 +40,7 @@ mod window;
 use sluice_core::port::Clock;
 use sluice_core::port::ledger::{Counter, Entry, Recorded, Unsealed};
 use sluice_core::port::store::{
-    Answer, Append, Appended, Claim, Create, Filter, Guard, Hash, Head, Hold, Inbox, Letter,
+    Answer, Append, Appended, Claim, Create, Filter, Frame, Guard, Hash, Head, Hold, Inbox, Letter,
     Loaded, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
 };
 use sluice_core::run::id::RunId;
@@ -174,6 +175,11 @@ pub fn wait_all<T>(mut answers: Vec<Answer<'_, T>>) -> Vec<Result<T, StoreError>
         all
     }));
     results.into_iter().flatten().collect()
+}
+
+/// What a run is loaded from where all of it is authentic.
+fn loaded(snapshot: Option<(u64, Vec<u8>)>, frames: Vec<Frame>) -> Loaded {
+    Loaded { snapshot, frames, has_foreign_snapshot: false }
 }
 
 /// A run.

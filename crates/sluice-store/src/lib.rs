@@ -8,6 +8,7 @@
 //! INVARIANT: a store never looks into a frame and never branches on what a run
 //! is doing. It checks versions, epochs, keys and counters, nothing else.
 
+pub mod authentic;
 pub mod conformance;
 pub mod limits;
 pub mod memory;
@@ -44,6 +45,7 @@ fn assert_sound(append: &Append) {
     let hashed = append.chain.len() as u64 == u64::from(append.count) * 32;
     assert!(append.chain.is_empty() || hashed, "each event of a frame has a hash of 32 bytes");
     assert!(append.beside.is_empty() || append.count > 0, "nothing is beside no frame");
+    assert!(append.snapshot.is_none() || append.count > 0, "a snapshot comes with its last event");
 }
 
 /// Whether an erasure takes out what snapshots and memos may hold. They never

@@ -76,6 +76,11 @@ pub const TRANSFER_ROWS_MAX: usize = 4096;
 /// Rows that are asked for at once to be compared after a transfer.
 pub const TRANSFER_PAGE_ROWS: usize = 4096;
 
+/// Most rows that get their MACs in one transaction, where a store is given a key.
+pub const ADOPT_ROWS_MAX: usize = 4096;
+/// Such a transaction takes no further row once it has read so many bytes.
+pub const ADOPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Connections to a PostgreSQL database beside the writer's and the listener's.
 pub const POOL: usize = 4;
 /// How long a connection to a database may take, in milliseconds, where its URL

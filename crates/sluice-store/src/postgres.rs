@@ -28,6 +28,7 @@
 //! whichever node writes them.
 
 mod address;
+mod adopt;
 mod agree;
 mod claim;
 mod column;
@@ -60,14 +61,15 @@ mod writer;
 pub use desk::Time;
 pub use migrate::OpenError;
 
+use crate::authentic::{AppendMacs, Keys};
 use crate::limits::LOOK_MS;
 use address::Address;
 use desk::Desk;
 use migrate::Unfinished;
 use session::Session;
 use sluice_core::port::store::{
-    Answer, Append, Appended, BATCH_SIZES, Claim, Filter, Frame, Gauges, Hash, Inbox, Letter,
-    Loaded, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
+    Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
+    Letter, Loaded, NodeId, Posted, Received, RunRow, Store, StoreError, Taken,
 };
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
@@ -106,6 +108,8 @@ struct Shared {
     writes: AtomicU64,
     /// Transactions by how many writes they held.
     batches: [AtomicU64; BATCH_SIZES],
+    /// What is authenticated with.
+    keys: Keys,
 }
 
 impl Shared {
@@ -177,6 +181,7 @@ impl PostgresStore {
             appends: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             batches: Default::default(),
+            keys: Keys::default(),
         });
         let (writer, turns) = Writer::new();
         let thread = Thread::start(Arc::new(address), turns, Arc::clone(&shared), unfinished)?;
@@ -241,8 +246,9 @@ impl PostgresStore {
 impl Store for PostgresStore {
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         crate::assert_sound(&append);
+        let macs = AppendMacs::new(&self.shared.keys, &append);
         Box::pin(async move {
-            match self.writer.write(Write::Append(append)).await? {
+            match self.writer.write(Write::Append(append, macs?)).await? {
                 Outcome::Appended(appended) => Ok(appended),
                 Outcome::Posted(_) | Outcome::Recorded => unreachable!("an append was sent"),
             }
@@ -250,11 +256,23 @@ impl Store for PostgresStore {
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
-        self.ask(async move |session| read::load(session, run).await)
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| read::load(session, &shared.keys, run).await)
     }
 
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
-        self.ask(async move |session| read::frames(session, run, after, bytes_max).await)
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| {
+            let frames = read::examine(session, &shared.keys, run, after, bytes_max).await?;
+            crate::authentic::authentic(run, frames).map_err(fault::Fault::Corrupt)
+        })
+    }
+
+    fn examine(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Examined>> {
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| {
+            read::examine(session, &shared.keys, run, after, bytes_max).await
+        })
     }
 
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
@@ -262,8 +280,10 @@ impl Store for PostgresStore {
     }
 
     fn post(&self, letter: Letter) -> Answer<'_, Posted> {
+        let key = self.shared.keys.for_writing();
+        let mac = key.map(|key| key.map(|key| key.letter(&letter)));
         Box::pin(async move {
-            match self.writer.write(Write::Post(letter)).await? {
+            match self.writer.write(Write::Post(letter, mac?)).await? {
                 Outcome::Posted(posted) => Ok(posted),
                 Outcome::Appended(_) | Outcome::Recorded => unreachable!("a letter was sent"),
             }
@@ -271,7 +291,8 @@ impl Store for PostgresStore {
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
-        self.ask(async move |session| letter::unread(session, of).await)
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| letter::unread(session, &shared.keys, of).await)
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {

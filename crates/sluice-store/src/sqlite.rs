@@ -8,6 +8,7 @@
 //! INVARIANT: an answer to a write is given after its commit, and a commit is on
 //! the disk (`synchronous=FULL`).
 
+mod adopt;
 mod append;
 mod claim;
 mod column;
@@ -40,13 +41,14 @@ mod writer;
 pub use connect::OpenError;
 pub use inspect::{Inspection, copy, inspect, size};
 
+use crate::authentic::{self, AppendMacs, Keys};
 use fresh::Fresh;
 use home::Home;
 use node::Locks;
 use reader::{Desk, Readers};
 use sluice_core::port::store::{
-    Answer, Append, Appended, BATCH_SIZES, Claim, Filter, Frame, Gauges, Hash, Inbox, Letter,
-    Loaded, NodeId, Posted, Received, RunRow, Store, Taken,
+    Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
+    Letter, Loaded, NodeId, Posted, Received, RunRow, Store, Taken,
 };
 use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
@@ -54,7 +56,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
-use writer::Writer;
+use writer::{Work, Writer};
 
 /// The name of the database in its directory.
 const FILE: &str = "sluice.db";
@@ -85,6 +87,8 @@ struct Shared {
     waiting: AtomicUsize,
     /// What was written here lately.
     fresh: Mutex<Fresh>,
+    /// What is authenticated with.
+    keys: Keys,
 }
 
 impl SqliteStore {
@@ -107,7 +111,9 @@ impl SqliteStore {
             foreign: watch::Sender::new(0),
             waiting: AtomicUsize::new(0),
             fresh: Mutex::default(),
+            keys: Keys::default(),
         });
+        shared.keys.found(adopt::find(&connection)?);
         let readers = Readers::start(&file, &shared).map_err(|error| error.of(&file))?;
         let writer = Writer::start(connection, home, &shared)?;
         Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
@@ -118,16 +124,25 @@ impl Store for SqliteStore {
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended> {
         crate::assert_sound(&append);
         let bytes = crate::append_bytes(&append);
-        Box::pin(self.writer.write(bytes, move |work| append::append(work, &append)))
+        let macs = AppendMacs::new(&self.shared.keys, &append);
+        Box::pin(async move {
+            let macs = macs?;
+            self.writer.write(bytes, move |work| append::append(work, &append, &macs)).await
+        })
     }
 
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>> {
-        Box::pin(self.readers.read(move |desk| read::load(&desk.connection, run)))
+        Box::pin(self.readers.read(move |desk| read::load(desk, run)))
     }
 
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>> {
-        let frames = move |desk: &Desk| read::frames(&desk.connection, run, after, bytes_max);
+        let frames = move |desk: &Desk| read::frames(desk, run, after, bytes_max);
         Box::pin(self.readers.read(frames))
+    }
+
+    fn examine(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Examined>> {
+        let examine = move |desk: &Desk| read::examine(desk, run, after, bytes_max);
+        Box::pin(self.readers.read(examine))
     }
 
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>> {
@@ -136,11 +151,19 @@ impl Store for SqliteStore {
 
     fn post(&self, letter: Letter) -> Answer<'_, Posted> {
         let bytes = letter.body.len();
-        Box::pin(self.writer.write(bytes, move |work| letter::post(work, &letter)))
+        let key = self.shared.keys.for_writing();
+        let mac = key.map(|key| key.map(|key| key.letter(&letter)));
+        Box::pin(async move {
+            let mac = mac?;
+            let post = move |work: &mut Work<'_>| {
+                letter::post(work, &letter, authentic::bytes(mac.as_ref()))
+            };
+            self.writer.write(bytes, post).await
+        })
     }
 
     fn letters(&self, of: Inbox) -> Answer<'_, Vec<Received>> {
-        Box::pin(self.readers.read(move |desk| letter::unread(&desk.connection, of)))
+        Box::pin(self.readers.read(move |desk| letter::unread(desk, of)))
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> Answer<'_, ()> {

@@ -65,14 +65,14 @@ pub(crate) fn derived(first: &Secret, organisation: &str) -> Secret {
     Hash::of(&[first.as_slice(), b"organisation ", organisation.as_bytes()].concat()).0
 }
 
-fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Refused {
+pub(crate) fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Refused {
     let what = match path.file_name().and_then(|name| name.to_str()) {
         Some(DISPATCH) => "the key that dispatches have their tokens of",
         _ => "the key that seals are signed with",
     };
     let message = format!("{what}, `{}`: {error}", path.display());
-    let remedy = "put the file back from a backup, or its permissions right; \
-                  without it, move it away and a new key is made, which others must be told";
+    let remedy = "put the file back from a backup, or its permissions right; if it is lost, move it \
+                  away and `sluice audit adopt` makes a new key, which others must be told";
     Refused::new(SEAL_UNUSABLE, message, remedy)
 }
 

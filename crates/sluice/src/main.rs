@@ -1,6 +1,7 @@
 //! The one binary: arguments in, exit code out.
 
 mod amount;
+mod authenticate;
 mod beside;
 mod cli;
 mod client;

@@ -8,6 +8,7 @@
 //! is agreed on in the database; the key itself is never there, since it protects
 //! what is.
 
+use crate::authenticate::{Authentication, Backend, missing_key};
 use crate::cli::run::Data;
 use crate::config::{self, setting};
 use crate::key::{self, Secret};
@@ -16,11 +17,13 @@ use crate::refused::{by_database, by_store};
 use sluice_bridge::gitignore;
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::Signer;
+use sluice_core::evidence::mac::Doubts;
 use sluice_core::port::store::{Hash, Store};
 use sluice_engine::sealer::Sealer;
 use sluice_engine::world::SystemClock;
 use sluice_server::refused::{DATA_UNUSABLE, Refused, SEAL_UNUSABLE};
 use sluice_server::workspaces::Workspaces;
+use sluice_store::authentic::Keyed;
 use sluice_store::postgres::{PostgresStore, Time, outside};
 use sluice_store::sqlite::SqliteStore;
 use std::path::{Path, PathBuf};
@@ -69,9 +72,9 @@ impl Place {
 
     /// Has the database know the keys of the directory, so that no node has others.
     pub(crate) async fn settle(&self, store: &PostgresStore) -> anyhow::Result<()> {
-        self.agree(store, key::SECRET, SEAL, told_seal).await?;
+        let seal = self.agree(store, key::SECRET, SEAL, told_seal).await?;
         self.agree(store, key::DISPATCH, DISPATCH, told_dispatch).await?;
-        Ok(())
+        Ok(self.authentication(store, &seal).for_carried()?)
     }
 
     /// The directory that belongs to it.
@@ -116,10 +119,35 @@ impl Place {
 
     /// The store, and nobody at work on it.
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Refused> {
+        let secret = self.kept(key::SECRET)?;
         Ok(match &self.database {
-            None => Arc::new(self.sqlite()?),
-            Some(url) => Arc::new(self.postgres(url)?),
+            None => {
+                let store = self.sqlite()?;
+                if let Some(secret) = &secret {
+                    self.authentication(&store, secret).for_reading()?;
+                }
+                Arc::new(store)
+            }
+            Some(url) => {
+                let store = self.postgres(url)?;
+                if let Some(secret) = &secret {
+                    self.authentication(&store, secret).for_reading()?;
+                }
+                Arc::new(store)
+            }
         })
+    }
+
+    fn authentication<'a>(
+        &'a self,
+        store: &'a dyn Keyed,
+        secret: &'a Secret,
+    ) -> Authentication<'a> {
+        let backend = match self.database {
+            None => Backend::Sqlite,
+            Some(_) => Backend::Postgres,
+        };
+        Authentication { store, backend, dir: &self.dir, secret }
     }
 
     fn sqlite(&self) -> Result<SqliteStore, Refused> {
@@ -136,17 +164,37 @@ impl Place {
         opened.map_err(|error| by_database(&error))
     }
 
+    /// Authenticates the store of a directory with the key that is there, whatever key
+    /// it had: the operator says that the old one is lost.
+    pub(crate) async fn adopt(&self) -> anyhow::Result<Doubts> {
+        if self.database.is_some() {
+            let message =
+                "`audit adopt` is for the store of a data directory, and this is a database";
+            let remedy = "put the `seal.key` of the database's nodes back from where it is kept";
+            return Err(Refused::new(SEAL_UNUSABLE, message, remedy).into());
+        }
+        let store = self.sqlite()?;
+        let secret = key::secret(&self.dir, key::SECRET)?;
+        self.authentication(&store, &secret).anew().await
+    }
+
     /// Opens it for a command. In a database seals are made by who has the key.
     pub(crate) async fn open(&self) -> anyhow::Result<Opened> {
         let Some(url) = &self.database else {
             // The store makes the directory that the key is in.
             let store = Arc::new(self.sqlite()?);
-            let sealer = Some(key::sealer(&self.dir, copy())?);
+            if store.is_marked() && key::found(&self.dir, key::SECRET)?.is_none() {
+                return Err(missing_key(&self.dir).into());
+            }
+            let secret = key::secret(&self.dir, key::SECRET)?;
+            self.authentication(&*store, &secret).for_writing().await?;
+            let sealer = Some(key::sealer_with(&secret, &self.dir, copy())?);
             return Ok(Opened { store, sealer, workspaces: self.workspaces() });
         };
         let store = self.postgres(url)?;
         let sealer = match self.kept(key::SECRET)? {
             Some(secret) if store.agreed(SEAL).await? == Some(told_seal(&secret)) => {
+                self.authentication(&store, &secret).for_writing().await?;
                 Some(key::sealer_with(&secret, &self.dir, copy())?)
             }
             _ => None,
@@ -165,6 +213,7 @@ impl Place {
         key::directory(&self.dir)?;
         let seal = self.agree(&store, key::SECRET, SEAL, told_seal).await?;
         let dispatch = self.agree(&store, key::DISPATCH, DISPATCH, told_dispatch).await?;
+        self.authentication(&store, &seal).for_writing().await?;
         let sealer = Some(key::sealer_with(&seal, &self.dir, copy())?);
         let workspaces = self.workspaces();
         let opened = Opened { store: Arc::new(store), sealer, workspaces };

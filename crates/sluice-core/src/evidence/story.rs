@@ -108,7 +108,8 @@ impl Story {
         let (seq, prev) = last.map_or((0, START), |row| (row.seq, row.hash));
         let (text, hash) = entry::link(entry, writer, seq + 1, prev);
         let place = self.entries.len() as u64 + 1;
-        self.entries.push(Recorded { place, writer, seq: seq + 1, text, hash });
+        let is_authentic = true;
+        self.entries.push(Recorded { place, writer, seq: seq + 1, text, hash, is_authentic });
     }
 
     /// Seals every head there is.

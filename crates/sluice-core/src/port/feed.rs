@@ -29,4 +29,6 @@ pub struct Placed {
     pub run: RunId,
     /// The frame, with what stands beside it.
     pub frame: Frame,
+    /// Whether a process with the store's key wrote it. One that is not is not used.
+    pub is_authentic: bool,
 }

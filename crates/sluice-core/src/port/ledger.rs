@@ -81,6 +81,9 @@ pub struct Rows {
     pub epoch: u64,
     /// The rows.
     pub rows: Vec<Row>,
+    /// Kind and name of rows whose newest version is not authentic: no process with
+    /// the store's key wrote it. They are not among the rows.
+    pub foreign: Vec<(String, String)>,
 }
 
 /// A change of rows.
@@ -159,6 +162,8 @@ pub struct Recorded {
     pub text: String,
     /// The hash of it and of the entry before.
     pub hash: Hash,
+    /// Whether a process with the store's key wrote it. One that is not is no fact.
+    pub is_authentic: bool,
 }
 
 /// What no seal covers yet.

@@ -4,6 +4,10 @@
 //! and counters, and answers what it holds. One conformance suite runs on every
 //! store.
 //!
+//! A store on a disk or in a database is given a key, and authenticates what it
+//! holds with it (`evidence::mac`): what another hand wrote there is told apart
+//! and not used.
+//!
 //! INVARIANT: an append is all or nothing: frame, what stands beside it, head,
 //! snapshot, blobs, letters, memos and counters become durable together, before
 //! the answer is given.
@@ -47,12 +51,23 @@ pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries {
     fn append(&self, append: Arc<Append>) -> Answer<'_, Appended>;
 
     /// The newest snapshot and every frame after it, without what stands beside
-    /// them; none if there is no such run.
+    /// them; none if there is no such run. A frame that is not authentic makes the
+    /// run unreadable, a snapshot that is not authentic is left out.
     fn load(&self, run: RunId) -> Answer<'_, Option<Loaded>>;
 
     /// Frames that hold events after `after`, with what stands beside them, oldest
-    /// first, about `bytes_max` of them, but at least one if there is one.
+    /// first, about `bytes_max` of them, but at least one if there is one. A frame
+    /// that is not authentic makes the run unreadable.
     fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Frame>>;
+
+    /// The same as [`Store::frames`], with those that are not authentic: for whoever looks
+    /// for what was changed. A store that keeps nothing at rest has no others.
+    fn examine(&self, run: RunId, after: u64, bytes_max: usize) -> Answer<'_, Vec<Examined>> {
+        Box::pin(async move {
+            let frames = self.frames(run, after, bytes_max).await?.into_iter();
+            Ok(frames.map(|frame| Examined { frame, is_authentic: true }).collect())
+        })
+    }
 
     /// What was stored under this hash.
     fn blob(&self, hash: Hash) -> Answer<'_, Option<Vec<u8>>>;
@@ -339,6 +354,9 @@ pub struct Received {
     pub id: LetterId,
     /// The letter.
     pub letter: Letter,
+    /// Whether a process with the store's key posted it. One that is not is put
+    /// away unread.
+    pub is_authentic: bool,
 }
 
 /// What became of a letter.
@@ -392,6 +410,8 @@ pub struct Loaded {
     pub snapshot: Option<(u64, Vec<u8>)>,
     /// Every frame after it, oldest first.
     pub frames: Vec<Frame>,
+    /// Whether there is a snapshot that was left out, since it is not authentic.
+    pub has_foreign_snapshot: bool,
 }
 
 /// The events of one append.
@@ -407,6 +427,15 @@ pub struct Frame {
     pub beside: Vec<u8>,
     /// The hash of each event, 32 bytes each; empty for frames older than hashes.
     pub chain: Vec<u8>,
+}
+
+/// A frame, and whether it may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examined {
+    /// The frame as it is stored.
+    pub frame: Frame,
+    /// Whether a process with the store's key wrote it, at this place.
+    pub is_authentic: bool,
 }
 
 /// Which runs to list.

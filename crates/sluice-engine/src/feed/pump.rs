@@ -87,7 +87,11 @@ pub(super) async fn show(
 }
 
 async fn show_one(engine: &Arc<Inner>, placed: Placed) -> Result<Fed, LoadError> {
-    let Placed { place, run, frame } = placed;
+    let Placed { place, run, frame, is_authentic } = placed;
+    if !is_authentic {
+        let reason = format!("event {} is not authentic", frame.first);
+        return Err(LoadError::Poison { run, reason });
+    }
     let poison = |reason: String| LoadError::Poison { run, reason };
     let store = &*engine.store;
     let known = engine.feed.abouts().get(run);

@@ -10,6 +10,7 @@ use sluice_core::port::adapter::Health as Answered;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::ledger::{Change, Counter, Entry};
 use sluice_core::port::store::{Guard, Store, StoreError};
+use sluice_core::rows;
 use sluice_core::run::id::RunId;
 use sluice_core::run::state::Run;
 use sluice_govern::account::{self, Name};
@@ -360,6 +361,15 @@ impl Inner {
             agent.phase == Phase::Poc && agent.phase_at(now_ms) == Phase::Sunset
         });
         let Some((name, agent)) = over.next() else { return };
+        // Of what is stored: that is what the audit chains.
+        let there = match self.store.registry(None).await {
+            Ok(there) => there,
+            Err(error) => {
+                tracing::warn!(%error, agent = name, "the end of a trial could not be recorded");
+                return;
+            }
+        };
+        let before = rows::find(&there.rows, Kind::Agent, name).map(|row| rows::digest(&row.body));
         let mut after = agent.clone();
         after.phase = Phase::Sunset;
         after.phase_since_ms = Some(now_ms);
@@ -372,7 +382,11 @@ impl Inner {
             resource_type: "agent".to_owned(),
             resource_id: name.clone(),
             event: None,
-            detail: json!({"phase_since_ms": agent.phase_since_ms}),
+            detail: json!({
+                "phase_since_ms": agent.phase_since_ms,
+                rows::BEFORE_DIGEST: before,
+                rows::AFTER_DIGEST: rows::digest(&body),
+            }),
         };
         let change = Change {
             expect: Some(rules.fabric.epoch),

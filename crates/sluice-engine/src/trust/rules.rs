@@ -69,6 +69,9 @@ impl Rules {
                 Local::Implied
             }
         };
+        for (kind, name) in &rows.foreign {
+            fabric.refuse(kind, name);
+        }
         for (kind, name, why) in &fabric.broken {
             tracing::error!(kind = kind.as_str(), name, why, "a row cannot be read");
         }

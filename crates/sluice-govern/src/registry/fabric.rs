@@ -97,6 +97,30 @@ impl Fabric {
         }
     }
 
+    /// A row that no process with the store's key wrote. It is not used; where rows of
+    /// its kind are bounds, the bound that it hides stops everything.
+    pub fn refuse(&mut self, kind: &str, name: &str) {
+        let Some(kind) = Kind::parse(kind) else { return };
+        let unbounded = matches!(
+            kind,
+            Kind::Library
+                | Kind::Workflow
+                | Kind::Lens
+                | Kind::Team
+                | Kind::Schedule
+                | Kind::Note
+                | Kind::Memory
+                | Kind::Webhook
+                | Kind::Hook
+                | Kind::Token
+        );
+        if !unbounded {
+            self.held = Held::Yes;
+        }
+        let why = "no process with the key of this store wrote it";
+        self.broken.push((kind, name.to_owned(), why.to_owned()));
+    }
+
     /// The deployment of a workflow that counts.
     pub fn deployment(&self, workflow: &str) -> Option<(&String, &Deployment)> {
         self.deployments.iter().find(|(_, one)| one.active && one.workflow == workflow)

@@ -4,6 +4,7 @@
 //! written twice, and what is shown is what was sealed.
 
 pub mod back;
+pub mod doubts;
 pub mod fact;
 pub mod packet;
 pub mod verify;
@@ -85,7 +86,7 @@ pub async fn page(
         after.entries = entries.last().map_or(after.entries, |last| last.place);
         after.frames = frames.last().map_or(after.frames, |last| last.place);
         facts.extend(entries.iter().filter_map(Fact::of_entry).filter(|fact| wanted.has(fact)));
-        for placed in &frames {
+        for placed in frames.iter().filter(|placed| placed.is_authentic) {
             let of_run = Fact::of_frame(placed.run, &placed.frame, 0);
             facts.extend(of_run.into_iter().filter(|fact| wanted.has(fact)));
         }

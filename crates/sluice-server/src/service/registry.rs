@@ -9,7 +9,7 @@ use super::document::Findings;
 use super::{Service, policies};
 use crate::refused::{
     CHANGE_REFUSED, Done, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
-    VERSION_TAKEN,
+    STORE_NOT_AUTHENTIC, VERSION_TAKEN,
 };
 use crate::webhooks::begin;
 use serde_json::{Value, json};
@@ -146,6 +146,7 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
             Wanted::Rows(asked) => asked,
             Wanted::Refused(findings) => return Ok(Outcome::Refused(findings)),
         };
+        authentic(&there, &asked)?;
         let after = settled(&there.rows, &asked)?;
         let differences = rows::diff(&there.rows, &after);
         if let Some(findings) = check(&there.rows, &after, &asked, wish)? {
@@ -174,6 +175,26 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
     }
     let message = "others kept changing the registry at the same time";
     Err(Refused::new(REGISTRY_BUSY, message, "try again").into())
+}
+
+/// Refuses to change rows while a policy is not authentic: what it says of changes is
+/// not known. The only change is the one that writes or removes it.
+fn authentic(there: &Rows, asked: &Asked) -> Result<(), Refused> {
+    let is_asked = |kind: Kind, name: &str| {
+        rows::find(&asked.put, kind, name).is_some()
+            || asked.remove.iter().any(|(other, gone)| *other == kind && gone == name)
+    };
+    let policy = Kind::Policy.as_str();
+    let foreign = there.foreign.iter().filter(|(kind, _)| kind == policy);
+    let mut left = foreign.filter(|(_, name)| !is_asked(Kind::Policy, name));
+    let Some((_, name)) = left.next() else { return Ok(()) };
+    let message = format!(
+        "the policy `{}` is not authentic: no process with the key of this store wrote it",
+        visible::brief(name)
+    );
+    let remedy = "apply the file that the policy came from again, and find out who can write to \
+                  the store";
+    Err(Refused::new(STORE_NOT_AUTHENTIC, message, remedy))
 }
 
 /// The rows as they will be.

@@ -27,11 +27,12 @@ pub(super) async fn of(
         for other in rows.iter().map(|row| row.run).filter(|other| *other != run) {
             let mut after = 0;
             loop {
-                let frames = store.frames(other, after, PAGE_BYTES).await?;
+                // Whatever refers to one keeps it, whoever wrote that.
+                let frames = store.examine(other, after, PAGE_BYTES).await?;
                 let Some(last) = frames.last() else { break };
-                after = last.first + u64::from(last.count) - 1;
-                for frame in &frames {
-                    for hash in wire::blobs_of(frame).map_err(unreadable(other))? {
+                after = last.frame.first + u64::from(last.frame.count) - 1;
+                for one in &frames {
+                    for hash in wire::blobs_of(&one.frame).map_err(unreadable(other))? {
                         blobs.remove(&hash);
                     }
                 }

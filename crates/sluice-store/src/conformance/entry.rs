@@ -60,7 +60,9 @@ fn an_entry_is_kept_as_it_was_linked(bench: &Bench) {
     let sent = Entry { event: Some(event), actor: "ä\u{0}\"".to_owned(), ..entry("said") };
     record(bench, 2, vec![sent.clone()]);
     let (text, hash) = link(&sent, node(2), 1, START);
-    assert_eq!(bench.entries(), [Recorded { place: 1, writer: node(2), seq: 1, text, hash }]);
+    let writer = node(2);
+    let expected = Recorded { place: 1, writer, seq: 1, text, hash, is_authentic: true };
+    assert_eq!(bench.entries(), [expected]);
 }
 
 fn an_append_that_is_refused_leaves_no_entry(bench: &Bench) {

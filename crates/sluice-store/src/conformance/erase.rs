@@ -1,8 +1,8 @@
 //! Payloads that are erased, and what stays.
 
-use super::{Bench, cases, entry, first, hashed, node, plain, run};
+use super::{Bench, cases, entry, first, hashed, loaded, node, plain, run};
 use sluice_core::port::ledger::{Erased, Erasure};
-use sluice_core::port::store::{Append, Blob, Frame, Hash, Loaded};
+use sluice_core::port::store::{Append, Blob, Frame, Hash};
 
 cases![
     bodies_are_replaced_and_hashes_stay,
@@ -50,7 +50,7 @@ fn bodies_are_replaced_and_hashes_stay(bench: &Bench) {
     let asked = Erasure { entries, ..erasure(1, &[(5, ""), (1, "x")]) };
     assert_eq!(erase(bench, asked), Erased::Done);
     assert_eq!(frames(bench, 1), expected);
-    assert_eq!(bench.load(run(1)), Some(Loaded { snapshot: None, frames: expected }));
+    assert_eq!(bench.load(run(1)), Some(loaded(None, expected)));
     assert_eq!(frames(bench, 2), others);
     let recorded = bench.entries();
     assert_eq!((recorded.len(), recorded[0].writer), (1, node(2)));

@@ -26,7 +26,7 @@ impl State {
             if bytes > bytes_max && !page.is_empty() {
                 break;
             }
-            page.push(Placed { place, run: ordered.run, frame });
+            page.push(Placed { place, run: ordered.run, frame, is_authentic: true });
         }
         page
     }

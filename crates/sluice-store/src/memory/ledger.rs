@@ -105,6 +105,6 @@ impl State {
                 rows.push(Row { kind: *kind, name: name.clone(), body });
             }
         }
-        Rows { epoch, rows }
+        Rows { epoch, rows, foreign: Vec::new() }
     }
 }

@@ -13,7 +13,7 @@ impl State {
         let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
         let bare = |frame: &Frame| Frame { beside: Vec::new(), ..frame.clone() };
         let frames = record.frames.iter().filter(|frame| frame.first > after).map(bare).collect();
-        Some(Loaded { snapshot, frames })
+        Some(Loaded { snapshot, frames, has_foreign_snapshot: false })
     }
 
     pub(super) fn frames(&self, run: RunId, after: u64, bytes_max: usize) -> Vec<Frame> {
@@ -37,8 +37,10 @@ impl State {
             Inbox::Owner(node) => self.runs.get(&run).is_some_and(|r| r.owner == Some(node)),
         };
         let unread = self.letters.iter().filter(|(_, letter)| addressed(letter.run));
-        let received =
-            |(id, letter): (&u64, &_)| Received { id: *id, letter: Clone::clone(letter) };
+        let received = |(id, letter): (&u64, &_)| {
+            let (letter, is_authentic) = (Clone::clone(letter), true);
+            Received { id: *id, letter, is_authentic }
+        };
         unread.take(LETTERS_MAX).map(received).collect()
     }
 

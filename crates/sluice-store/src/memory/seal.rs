@@ -19,7 +19,8 @@ impl State {
             let (text, hash) = link(entry, writer, seq, prev);
             self.chains.insert(writer, (seq, hash));
             let place = self.entries.len() as u64 + 1;
-            self.entries.push(Recorded { place, writer, seq, text, hash });
+            let is_authentic = true;
+            self.entries.push(Recorded { place, writer, seq, text, hash, is_authentic });
         }
     }
 

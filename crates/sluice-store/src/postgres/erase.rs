@@ -7,30 +7,37 @@ use super::column::{Id, get, int, number};
 use super::entry;
 use super::fault::Fault;
 use super::session::Session;
+use crate::authentic::{self, Keys};
+use sluice_core::evidence::mac::FramePlace;
 use sluice_core::port::ledger::{Erased, Erasure};
+use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
 /// Finds every frame before it changes one. Within a transaction.
-pub(super) async fn erase(session: &Session, erasure: &Erasure) -> Result<Erased, Fault> {
+pub(super) async fn erase(
+    session: &Session,
+    keys: &Keys,
+    erasure: &Erasure,
+) -> Result<Erased, Fault> {
     let run = Id::from(erasure.run);
     let rows = session.query("SELECT 1 FROM run WHERE id = $1 FOR UPDATE", &[&run]).await?;
     if rows.is_empty() || !has_all(session, erasure).await? {
         return Ok(Erased::NoFrame);
     }
-    let body = "UPDATE frame SET body = new.body
-                FROM unnest($2::bigint[], $3::bytea[]) AS new (first, body)
-                WHERE frame.run = $1 AND frame.first = new.first";
-    let beside = "UPDATE frame SET beside = new.body
-                  FROM unnest($2::bigint[], $3::bytea[]) AS new (first, body)
-                  WHERE frame.run = $1 AND frame.first = new.first";
-    for (sql, left) in [(body, &erasure.bodies), (beside, &erasure.besides)] {
-        // Of two about one frame the last counts.
-        let left: BTreeMap<i64, &[u8]> =
-            left.iter().map(|(first, body)| (int(*first), &body[..])).collect();
-        let (firsts, bodies): (Vec<i64>, Vec<&[u8]>) = left.into_iter().unzip();
-        if !firsts.is_empty() {
-            session.execute(sql, &[&run, &firsts, &bodies]).await?;
-        }
+    let (firsts, bodies) = newest(&erasure.bodies);
+    if !firsts.is_empty() {
+        let macs = renewed(session, keys, erasure.run, &firsts, &bodies).await?;
+        let sql = "UPDATE frame SET body = new.body, mac = new.mac
+                   FROM unnest($2::bigint[], $3::bytea[], $4::bytea[]) AS new (first, body, mac)
+                   WHERE frame.run = $1 AND frame.first = new.first";
+        session.execute(sql, &[&run, &firsts, &bodies, &macs]).await?;
+    }
+    let (firsts, bodies) = newest(&erasure.besides);
+    if !firsts.is_empty() {
+        let sql = "UPDATE frame SET beside = new.body
+                   FROM unnest($2::bigint[], $3::bytea[]) AS new (first, body)
+                   WHERE frame.run = $1 AND frame.first = new.first";
+        session.execute(sql, &[&run, &firsts, &bodies]).await?;
     }
     if crate::takes_out_payloads(erasure) {
         session.execute("DELETE FROM snapshot WHERE run = $1", &[&run]).await?;
@@ -40,8 +47,35 @@ pub(super) async fn erase(session: &Session, erasure: &Erasure) -> Result<Erased
         let hashes: Vec<Vec<u8>> = erasure.blobs.iter().map(|hash| hash.0.to_vec()).collect();
         session.execute("DELETE FROM blob WHERE hash = ANY($1)", &[&hashes]).await?;
     }
-    entry::record(session, erasure.node, &erasure.entries).await?;
+    entry::record(session, keys, erasure.node, &erasure.entries).await?;
     Ok(Erased::Done)
+}
+
+/// Of two about one frame the last counts.
+fn newest(left: &[(u64, Vec<u8>)]) -> (Vec<i64>, Vec<&[u8]>) {
+    let left: BTreeMap<i64, &[u8]> =
+        left.iter().map(|(first, body)| (int(*first), &body[..])).collect();
+    left.into_iter().unzip()
+}
+
+/// The MACs of frames that get other bodies, in the order of `firsts`. Their places
+/// and hashes stay as they are, and so does what says whether they are authentic.
+async fn renewed(
+    session: &Session,
+    keys: &Keys,
+    run: RunId,
+    firsts: &Vec<i64>,
+    bodies: &[&[u8]],
+) -> Result<Vec<Vec<u8>>, Fault> {
+    let sql = "SELECT first, count, chain, mac FROM frame
+               WHERE run = $1 AND first = ANY($2) ORDER BY first";
+    let rows = session.query(sql, &[&Id::from(run), firsts]).await?;
+    let mac = |(row, body): (&tokio_postgres::Row, &&[u8])| {
+        let count = u32::try_from(get::<i32>(row, 1)?).unwrap_or(0);
+        let place = FramePlace { run, first: number(row, 0)?, count, chain: get(row, 2)? };
+        Ok(authentic::renewed(keys, place, body, get(row, 3)?))
+    };
+    rows.iter().zip(bodies).map(mac).collect()
 }
 
 /// Whether every frame is there, and has something beside it where it must.

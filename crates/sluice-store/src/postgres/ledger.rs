@@ -8,6 +8,7 @@ use sluice_core::port::ledger::{
 };
 use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Answer, NodeId};
+use std::sync::Arc;
 
 impl Ledger for PostgresStore {
     fn counts(&self, counters: Vec<Counter>) -> Answer<'_, Vec<i64>> {
@@ -28,16 +29,24 @@ impl Ledger for PostgresStore {
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
         self.hand(async move |desk| {
-            desk.ask(async |session| registry::rows(session, at, &desk.registry).await).await
+            let (keys, known) = (&desk.shared.keys, &desk.registry);
+            desk.ask(async |session| registry::rows(session, keys, at, known).await).await
         })
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {
-        self.transact(async move |session, _| registry::change(session, &change).await)
+        let changed = self.transact(async move |session, desk| {
+            registry::change(session, &desk.shared.keys, &change).await
+        });
+        Box::pin(async move {
+            self.shared.keys.for_writing()?;
+            changed.await
+        })
     }
 
     fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()> {
         Box::pin(async move {
+            self.shared.keys.for_writing()?;
             match self.writer.write(Write::Record(node, entries)).await? {
                 Outcome::Recorded => Ok(()),
                 Outcome::Appended(_) | Outcome::Posted(_) => unreachable!("entries were sent"),
@@ -46,11 +55,13 @@ impl Ledger for PostgresStore {
     }
 
     fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
-        self.ask(async move |session| entry::entries(session, after, limit).await)
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| entry::entries(session, &shared.keys, after, limit).await)
     }
 
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
-        self.ask(async move |session| seal::unsealed(session, limit).await)
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| seal::unsealed(session, &shared.keys, limit).await)
     }
 
     fn seal(&self, seal: Sealing) -> Answer<'_, Sealed> {
@@ -62,10 +73,17 @@ impl Ledger for PostgresStore {
     }
 
     fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        self.ask(async move |session| memo::memos(session, &agents).await)
+        let shared = Arc::clone(&self.shared);
+        self.ask(async move |session| memo::memos(session, &shared.keys, &agents).await)
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
-        self.transact(async move |session, _| erase::erase(session, &erasure).await)
+        let erased = self.transact(async move |session, desk| {
+            erase::erase(session, &desk.shared.keys, &erasure).await
+        });
+        Box::pin(async move {
+            self.shared.keys.for_writing()?;
+            erased.await
+        })
     }
 }

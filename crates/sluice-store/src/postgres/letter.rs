@@ -3,20 +3,25 @@
 use super::column::{Id, get, most, number, text};
 use super::fault::Fault;
 use super::session::Session;
+use crate::authentic::Keys;
 use crate::limits::LETTERS_MAX;
 use sluice_core::port::store::{Inbox, Letter, Received};
 
 /// Unread letters, oldest first.
-pub(super) async fn unread(session: &Session, of: Inbox) -> Result<Vec<Received>, Fault> {
+pub(super) async fn unread(
+    session: &Session,
+    keys: &Keys,
+    of: Inbox,
+) -> Result<Vec<Received>, Fault> {
     // Few letters are unread at any time, so both ways begin with them.
     let (sql, whose) = match of {
         Inbox::Run(run) => (
-            "SELECT id, run, key, body FROM letter WHERE run = $1 AND body IS NOT NULL
+            "SELECT id, run, key, body, mac FROM letter WHERE run = $1 AND body IS NOT NULL
              ORDER BY id LIMIT $2",
             Id::from(run),
         ),
         Inbox::Owner(node) => (
-            "SELECT letter.id, letter.run, letter.key, letter.body
+            "SELECT letter.id, letter.run, letter.key, letter.body, letter.mac
              FROM letter JOIN run ON run.id = letter.run
              WHERE letter.body IS NOT NULL AND run.owner = $1 ORDER BY letter.id LIMIT $2",
             Id::from(node),
@@ -26,7 +31,8 @@ pub(super) async fn unread(session: &Session, of: Inbox) -> Result<Vec<Received>
     let read = |row: &tokio_postgres::Row| {
         let run = get::<Id>(row, 1)?.run();
         let letter = Letter { run, key: text(row, 2)?.into_owned(), body: get(row, 3)? };
-        Ok(Received { id: number(row, 0)?, letter })
+        let is_authentic = keys.is_letter(&letter, get(row, 4)?);
+        Ok(Received { id: number(row, 0)?, letter, is_authentic })
     };
     rows.iter().map(read).collect()
 }

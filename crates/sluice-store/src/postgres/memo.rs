@@ -3,6 +3,7 @@
 use super::column::{Id, Text, get, number, text};
 use super::fault::Fault;
 use super::session::Session;
+use crate::authentic::Keys;
 use sluice_core::port::memo::Memo;
 use std::collections::BTreeMap;
 
@@ -12,9 +13,14 @@ pub(super) const PRUNE: &str = "DELETE FROM memo USING (
         FROM memo WHERE agent = ANY($1)) AS old
     WHERE memo.agent = old.agent AND memo.place = old.place AND old.age > $2";
 
-/// Those of some agents: agent by agent as asked, the newest first.
-pub(super) async fn memos(session: &Session, agents: &[String]) -> Result<Vec<Memo>, Fault> {
-    let sql = "SELECT agent, run, at, body FROM memo WHERE agent = ANY($1)
+/// Those of some agents: agent by agent as asked, the newest first. One that is not
+/// authentic is as if it were not there.
+pub(super) async fn memos(
+    session: &Session,
+    keys: &Keys,
+    agents: &[String],
+) -> Result<Vec<Memo>, Fault> {
+    let sql = "SELECT agent, run, at, body, mac FROM memo WHERE agent = ANY($1)
                ORDER BY agent, place DESC";
     let names: Vec<Text<'_>> = agents.iter().map(|agent| Text(agent)).collect();
     let rows = session.query(sql, &[&names]).await?;
@@ -26,7 +32,9 @@ pub(super) async fn memos(session: &Session, agents: &[String]) -> Result<Vec<Me
             at_ms: number(row, 2)?,
             body: get(row, 3)?,
         };
-        kept.entry(memo.agent.clone()).or_default().push(memo);
+        if keys.is_memo(&memo, get(row, 4)?) {
+            kept.entry(memo.agent.clone()).or_default().push(memo);
+        }
     }
     Ok(agents.iter().filter_map(|agent| kept.get(agent)).flatten().cloned().collect())
 }

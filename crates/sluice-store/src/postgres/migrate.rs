@@ -10,7 +10,8 @@ use super::session::Session;
 use crate::limits::AGAIN_MAX;
 use sluice_core::port::store::Hash;
 
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_store.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_store.sql"), include_str!("migrations/0002_authentic.sql")];
 
 /// A row of number 0 stands for the table itself: whoever migrates locks it.
 const TABLE: &str = "

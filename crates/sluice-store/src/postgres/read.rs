@@ -3,19 +3,21 @@
 use super::column::{Id, get, int, most, number};
 use super::fault::Fault;
 use super::session::Session;
+use crate::authentic::{Keys, authentic};
 use crate::limits::FRAMES_AT_ONCE;
-use sluice_core::port::store::{Frame, Hash, Loaded};
+use sluice_core::evidence::mac::{FramePlace, MacKey, last_hash};
+use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
 use sluice_core::run::id::RunId;
 use tokio_postgres::Row;
 
 /// Frames from the one that holds the event after `$2` on: so many that they have
 /// no more bytes than `$3`, but `$4` at least.
 const PAGE: &str = "
-    SELECT first, count, chain, body, beside FROM (
-        SELECT first, count, chain, body, beside,
+    SELECT first, count, chain, body, beside, mac FROM (
+        SELECT first, count, chain, body, beside, mac,
             sum(octet_length(body) + coalesce(octet_length(beside), 0)) OVER (ORDER BY first) AS bytes,
             row_number() OVER (ORDER BY first) AS number
-        FROM (SELECT first, count, chain, body, beside FROM frame
+        FROM (SELECT first, count, chain, body, beside, mac FROM frame
               WHERE run = $1 AND first + count > $2::bigint + 1 AND first >= coalesce(
                   (SELECT max(before.first) FROM frame AS before
                    WHERE before.run = $1 AND before.first <= $2::bigint + 1), 0)
@@ -23,25 +25,41 @@ const PAGE: &str = "
     ) AS counted
     WHERE bytes <= $3::bigint OR number <= $4::bigint ORDER BY first";
 
-/// The newest snapshot and the tail after it.
-pub(super) async fn load(session: &Session, run: RunId) -> Result<Option<Loaded>, Fault> {
-    let sql = "SELECT run.version, snapshot.version, snapshot.body
+/// The newest snapshot and the tail after it. A snapshot that is not authentic, or not
+/// of this journal, is left out: the journal has it all.
+pub(super) async fn load(
+    session: &Session,
+    keys: &Keys,
+    run: RunId,
+) -> Result<Option<Loaded>, Fault> {
+    let sql = "SELECT run.version, snapshot.version, snapshot.body, snapshot.mac
                FROM run LEFT JOIN snapshot ON snapshot.run = run.id WHERE run.id = $1";
     let rows = session.query(sql, &[&Id::from(run)]).await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
     let version = number(row, 0)?;
-    let snapshot = match get::<Option<i64>>(row, 1)? {
+    let mut snapshot: Option<(u64, Vec<u8>)> = match get::<Option<i64>>(row, 1)? {
         Some(_) => Some((number(row, 1)?, get(row, 2)?)),
         None => None,
     };
+    let mut has_foreign_snapshot = false;
+    if let (Some(key), Some((version, body))) = (keys.get(), &snapshot) {
+        let last = last(session, key, run, *version).await?;
+        let mac: &[u8] = get(row, 3)?;
+        let is_own = last.is_some_and(|last| key.snapshot(run, *version, last, body).is(mac));
+        if !is_own {
+            (snapshot, has_foreign_snapshot) = (None, true);
+        }
+    }
     let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
     // Frames are only added, so those that came since belong to it as well.
-    let sql = "SELECT first, count, chain, body, NULL::bytea FROM frame
+    let sql = "SELECT first, count, chain, body, NULL::bytea, mac FROM frame
                WHERE run = $1 AND first > $2 ORDER BY first";
     let rows = session.query(sql, &[&Id::from(run), &int(after)]).await?;
-    let frames = rows.iter().map(frame).collect::<Result<Vec<Frame>, Fault>>()?;
+    let frames = rows.iter().map(|row| frame(keys, run, row));
+    let frames = frames.collect::<Result<Vec<Examined>, Fault>>()?;
+    let frames = authentic(run, frames).map_err(Fault::Corrupt)?;
     let mut last = after;
     for frame in &frames {
         if frame.first != last + 1 {
@@ -54,16 +72,36 @@ pub(super) async fn load(session: &Session, run: RunId) -> Result<Option<Loaded>
     if last < version {
         return Err(Fault::Corrupt(format!("the frame after event {last} of {run} is missing")));
     }
-    Ok(Some(Loaded { snapshot, frames }))
+    Ok(Some(Loaded { snapshot, frames, has_foreign_snapshot }))
 }
 
-/// A page of frames.
-pub(super) async fn frames(
+/// The hash of an event, if a frame ends with it and is where it belongs.
+async fn last(
     session: &Session,
+    key: &MacKey,
+    run: RunId,
+    version: u64,
+) -> Result<Option<Hash>, Fault> {
+    let sql = "SELECT first, count, chain, mac FROM frame WHERE run = $1 AND first <= $2
+               ORDER BY first DESC LIMIT 1";
+    let rows = session.query(sql, &[&Id::from(run), &int(version)]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let count = u32::try_from(get::<i32>(row, 1)?).unwrap_or(0);
+    let chain: &[u8] = get(row, 2)?;
+    let place = FramePlace { run, first: number(row, 0)?, count, chain };
+    let ends_there = place.first + u64::from(count) == version + 1;
+    let is_placed = ends_there && key.is_placed(place, get(row, 3)?);
+    Ok(is_placed.then(|| last_hash(chain)))
+}
+
+/// A page of frames as they are stored.
+pub(super) async fn examine(
+    session: &Session,
+    keys: &Keys,
     run: RunId,
     after: u64,
     bytes_max: usize,
-) -> Result<Vec<Frame>, Fault> {
+) -> Result<Vec<Examined>, Fault> {
     let (mut page, mut after, mut bytes_left) = (Vec::new(), after, bytes_max);
     loop {
         let at_least = i64::from(page.is_empty());
@@ -74,10 +112,11 @@ pub(super) async fn frames(
         let rows =
             session.query(PAGE, &[&Id::from(run), &start, &bytes, &at_least, &limit]).await?;
         for row in &rows {
-            let frame = frame(row)?;
+            let examined = frame(keys, run, row)?;
+            let frame = &examined.frame;
             bytes_left = bytes_left.saturating_sub(frame.body.len() + frame.beside.len());
             after = frame.first + u64::from(frame.count) - 1;
-            page.push(frame);
+            page.push(examined);
         }
         // Fewer than asked: the journal has ended, or the page is full.
         if rows.len() < FRAMES_AT_ONCE {
@@ -99,19 +138,20 @@ pub(super) async fn blob(session: &Session, hash: Hash) -> Result<Option<Vec<u8>
     Ok(Some(body))
 }
 
-/// A frame: first, count, chain, body, beside.
-pub(super) fn frame(row: &Row) -> Result<Frame, Fault> {
-    frame_at(row, 0)
+/// A frame: first, count, chain, body, beside, mac.
+fn frame(keys: &Keys, run: RunId, row: &Row) -> Result<Examined, Fault> {
+    frame_at(keys, run, row, 0)
 }
 
 /// A frame whose columns begin at a place.
-pub(super) fn frame_at(row: &Row, at: usize) -> Result<Frame, Fault> {
+pub(super) fn frame_at(keys: &Keys, run: RunId, row: &Row, at: usize) -> Result<Examined, Fault> {
     let count: i32 = get(row, at + 1)?;
-    Ok(Frame {
+    let frame = Frame {
         first: number(row, at)?,
         count: u32::try_from(count).unwrap_or(0),
         chain: get(row, at + 2)?,
         body: get(row, at + 3)?,
         beside: get::<Option<Vec<u8>>>(row, at + 4)?.unwrap_or_default(),
-    })
+    };
+    Ok(keys.examined(run, frame, get(row, at + 5)?))
 }

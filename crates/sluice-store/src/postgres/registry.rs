@@ -1,10 +1,11 @@
 //! What operators have set up, with its history.
 
-use super::column::{Text, get, int, text, uint};
+use super::column::{Text, get, int, number, text, uint};
 use super::fault::Fault;
 use super::session::Session;
 use super::{count, entry};
 use crate::REGISTRY;
+use crate::authentic::{Keys, bytes};
 use sluice_core::port::ledger::{Change, Changed, Rows};
 use sluice_govern::registry::{Kind, Row};
 use std::cell::RefCell;
@@ -12,7 +13,11 @@ use std::collections::BTreeMap;
 
 /// Puts rows, then removes some, within a transaction: of two about the same row
 /// the last one counts.
-pub(super) async fn change(session: &Session, change: &Change) -> Result<Changed, Fault> {
+pub(super) async fn change(
+    session: &Session,
+    keys: &Keys,
+    change: &Change,
+) -> Result<Changed, Fault> {
     let sql = "INSERT INTO counter (name, span, count) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING";
     session.execute(sql, &[&REGISTRY]).await?;
     let sql = "SELECT count FROM counter WHERE name = $1 AND span = 0 FOR UPDATE";
@@ -28,13 +33,19 @@ pub(super) async fn change(session: &Session, change: &Change) -> Result<Changed
     let kinds: Vec<&str> = rows.keys().map(|(kind, _)| kind.as_str()).collect();
     let names: Vec<Text<'_>> = rows.keys().map(|(_, name)| Text(name)).collect();
     let bodies: Vec<Option<&str>> = rows.values().map(Option::as_deref).collect();
-    let sql = "INSERT INTO registry (kind, name, epoch, body)
-               SELECT kind, name, $1, body FROM unnest($2::text[], $3::text[], $4::text[])
-                   AS new (kind, name, body)";
-    session.execute(sql, &[&int(epoch), &kinds, &names, &bodies]).await?;
+    let macs = rows.iter().map(|((kind, name), body)| {
+        let mac = keys.get().map(|key| key.row(kind.as_str(), name, epoch, body.as_deref()));
+        bytes(mac.as_ref()).to_vec()
+    });
+    let macs: Vec<Vec<u8>> = macs.collect();
+    let sql = "INSERT INTO registry (kind, name, epoch, body, mac)
+               SELECT kind, name, $1, body, mac
+               FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[])
+                   AS new (kind, name, body, mac)";
+    session.execute(sql, &[&int(epoch), &kinds, &names, &bodies, &macs]).await?;
     let sql = "UPDATE counter SET count = $2 WHERE name = $1 AND span = 0";
     session.execute(sql, &[&REGISTRY, &int(epoch)]).await?;
-    entry::record(session, change.node, &change.entries).await?;
+    entry::record(session, keys, change.node, &change.entries).await?;
     Ok(Changed::Done { epoch })
 }
 
@@ -42,6 +53,7 @@ pub(super) async fn change(session: &Session, change: &Change) -> Result<Changed
 /// the newest are kept, and asked for again only when there are newer ones.
 pub(super) async fn rows(
     session: &Session,
+    keys: &Keys,
     at: Option<u64>,
     known: &RefCell<Option<Rows>>,
 ) -> Result<Rows, Fault> {
@@ -50,17 +62,21 @@ pub(super) async fn rows(
     if let Some(known) = known.borrow().as_ref().filter(|known| known.epoch == epoch) {
         return Ok(known.clone());
     }
-    let sql = "SELECT kind, name, body FROM (
-                   SELECT DISTINCT ON (kind, name) kind, name, body FROM registry
-                   WHERE epoch <= $1 ORDER BY kind, name, epoch DESC) AS newest
-               WHERE body IS NOT NULL";
+    let sql = "SELECT DISTINCT ON (kind, name) kind, name, epoch, body, mac FROM registry
+               WHERE epoch <= $1 ORDER BY kind, name, epoch DESC";
     let found = session.query(sql, &[&int(epoch)]).await?;
-    let mut rows = Vec::with_capacity(found.len());
+    let (mut rows, mut foreign) = (Vec::with_capacity(found.len()), Vec::new());
     for one in &found {
-        rows.push(row(get(one, 0)?, &text(one, 1)?, get(one, 2)?)?);
+        let (kind, name): (&str, _) = (get(one, 0)?, text(one, 1)?);
+        let body: Option<&str> = get(one, 3)?;
+        if !keys.is_row((kind, &name), number(one, 2)?, body, get(one, 4)?) {
+            foreign.push((kind.to_owned(), name.into_owned()));
+        } else if let Some(body) = body {
+            rows.push(row(kind, &name, body)?);
+        }
     }
     rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
-    let rows = Rows { epoch, rows };
+    let rows = Rows { epoch, rows, foreign };
     if epoch == newest {
         *known.borrow_mut() = Some(rows.clone());
     }

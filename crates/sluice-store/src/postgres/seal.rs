@@ -3,7 +3,9 @@
 use super::column::{Id, get, hash, int, most, number};
 use super::fault::Fault;
 use super::session::Session;
+use crate::authentic::Keys;
 use crate::limits::{SEAL_ROWS_AT_ONCE, SEAL_ROWS_MAX, SEALS_MAX};
+use sluice_core::evidence::mac::FramePlace;
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
 use sluice_core::port::store::{Hash, NodeId};
 use sluice_core::run::id::RunId;
@@ -37,7 +39,11 @@ pub(super) async fn seals(
 }
 
 /// What came after the newest seal. Whoever seals in between makes it stale.
-pub(super) async fn unsealed(session: &Session, limit: usize) -> Result<Unsealed, Fault> {
+pub(super) async fn unsealed(
+    session: &Session,
+    keys: &Keys,
+    limit: usize,
+) -> Result<Unsealed, Fault> {
     let sql = "SELECT number, hash, frames, entries FROM seal ORDER BY number DESC LIMIT 1";
     let rows = session.query(sql, &[]).await?;
     let (mut last, mut upto) = (None, SealMark::default());
@@ -45,34 +51,39 @@ pub(super) async fn unsealed(session: &Session, limit: usize) -> Result<Unsealed
         last = Some((number(row, 0)?, hash(row, 1)?));
         upto = SealMark { frames: number(row, 2)?, entries: number(row, 3)? };
     }
-    let heads = heads(session, &mut upto, limit).await?;
-    let writers = writers(session, &mut upto).await?;
+    let heads = heads(session, keys, &mut upto, limit).await?;
+    let writers = writers(session, keys, &mut upto).await?;
     Ok(Unsealed { last, heads, writers, upto })
 }
 
 /// The newest version of every run that has a frame after the mark. The mark
-/// goes on to the last frame that was looked at.
+/// goes on to the last frame that was looked at. A frame that is not authentic is
+/// passed and not sealed.
 async fn heads(
     session: &Session,
+    keys: &Keys,
     upto: &mut SealMark,
     limit: usize,
 ) -> Result<Vec<(RunId, u64, Hash)>, Fault> {
-    let sql = "SELECT place, run, first + count - 1,
-                   CASE WHEN octet_length(chain) >= 32
-                   THEN substring(chain FROM octet_length(chain) - 31) END
+    let sql = "SELECT place, run, first, count, chain, mac
                FROM frame WHERE place > $1 ORDER BY place LIMIT $2";
     let mut newest: BTreeMap<RunId, (u64, Hash)> = BTreeMap::new();
     for _ in 0..SEAL_ROWS_MAX / SEAL_ROWS_AT_ONCE {
         let values: [super::session::Value<'_>; 2] = [&int(upto.frames), &most(SEAL_ROWS_AT_ONCE)];
         let rows = session.query(sql, &values).await?;
         for row in &rows {
+            let (run, chain) = (get::<Id>(row, 1)?.run(), get::<&[u8]>(row, 4)?);
+            let (first, count) = (number(row, 2)?, u32::try_from(get::<i32>(row, 3)?).unwrap_or(0));
+            let place = FramePlace { run, first, count, chain };
+            let mac: &[u8] = get(row, 5)?;
+            let is_placed = keys.get().is_none_or(|key| key.is_placed(place, mac));
             // Frames from before there were hashes have nothing to seal.
-            if get::<Option<&[u8]>>(row, 3)?.is_some() {
-                let run = get::<Id>(row, 1)?.run();
+            if let Some(hash) = chain.last_chunk::<32>().filter(|_| is_placed) {
                 if newest.len() >= limit && !newest.contains_key(&run) {
                     return Ok(named(newest));
                 }
-                newest.insert(run, (number(row, 2)?, hash(row, 3)?));
+                let version = (first + u64::from(count)).saturating_sub(1);
+                newest.insert(run, (version, Hash(*hash)));
             }
             upto.frames = number(row, 0)?;
         }
@@ -87,19 +98,24 @@ fn named<K>(newest: BTreeMap<K, (u64, Hash)>) -> Vec<(K, u64, Hash)> {
     newest.into_iter().map(|(key, (number, hash))| (key, number, hash)).collect()
 }
 
-/// The last entry of every writer that has one after the mark.
+/// The last authentic entry of every writer that has one after the mark.
 async fn writers(
     session: &Session,
+    keys: &Keys,
     upto: &mut SealMark,
 ) -> Result<Vec<(NodeId, u64, Hash)>, Fault> {
-    let sql = "SELECT place, writer, seq, hash FROM entry WHERE place > $1
+    let sql = "SELECT place, writer, seq, hash, mac FROM entry WHERE place > $1
                ORDER BY place LIMIT $2";
     let mut newest: BTreeMap<NodeId, (u64, Hash)> = BTreeMap::new();
     for _ in 0..SEAL_ROWS_MAX / SEAL_ROWS_AT_ONCE {
         let values: [super::session::Value<'_>; 2] = [&int(upto.entries), &most(SEAL_ROWS_AT_ONCE)];
         let rows = session.query(sql, &values).await?;
         for row in &rows {
-            newest.insert(get::<Id>(row, 1)?.node(), (number(row, 2)?, hash(row, 3)?));
+            let (writer, seq, hash) = (get::<Id>(row, 1)?.node(), number(row, 2)?, hash(row, 3)?);
+            let mac: &[u8] = get(row, 4)?;
+            if keys.get().is_none_or(|key| key.entry(writer, seq, hash).is(mac)) {
+                newest.insert(writer, (seq, hash));
+            }
             upto.entries = number(row, 0)?;
         }
         if rows.len() < SEAL_ROWS_AT_ONCE {

@@ -153,7 +153,7 @@ impl Rows<'_> {
                 Some(page) => page,
                 None => {
                     let sql = page(self.table, self.last.as_deref());
-                    let values = keys(self.table, self.last.as_deref());
+                    let values = keys(self.table, self.last.as_deref(), TRANSFER_PAGE_ROWS);
                     let rows = self.target.session.stream(&sql, &values).await?;
                     self.in_page = 0;
                     self.page.insert(Box::pin(rows))
@@ -272,26 +272,30 @@ fn select(table: Table, after: Option<&[Cell]>) -> String {
     format!("SELECT {} FROM {}{wanted}", names(table), table.target())
 }
 
-fn page(table: Table, after: Option<&[Cell]>) -> String {
+pub(super) fn page(table: Table, after: Option<&[Cell]>) -> String {
     let limit = after.map_or(0, <[Cell]>::len) + 1;
     format!("{} ORDER BY {} LIMIT ${limit}", select(table, after), key(table))
 }
 
-fn key(table: Table) -> String {
+pub(super) fn key(table: Table) -> String {
     let columns = table.key().iter().filter_map(|at| table.columns().get(*at));
     columns.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// What a page is asked with: the key it begins after, and how many rows it may have.
-fn keys<'a>(table: Table, after: Option<&'a [Cell]>) -> Vec<Box<dyn ToSql + Sync + 'a>> {
+pub(super) fn keys<'a>(
+    table: Table,
+    after: Option<&'a [Cell]>,
+    limit: usize,
+) -> Vec<Box<dyn ToSql + Sync + 'a>> {
     let kinds = table.key().iter().filter_map(|at| table.columns().get(*at));
     let cells = after.unwrap_or_default().iter();
     let mut values: Vec<_> = kinds.zip(cells).map(|((_, kind), cell)| one(*kind, cell)).collect();
-    values.push(Box::new(most(TRANSFER_PAGE_ROWS)));
+    values.push(Box::new(most(limit)));
     values
 }
 
-fn sort(kind: Kind) -> &'static str {
+pub(super) fn sort(kind: Kind) -> &'static str {
     match kind {
         Kind::Id => "uuid",
         Kind::Int => "bigint",
@@ -314,7 +318,10 @@ fn one(kind: Kind, cell: &Cell) -> Box<dyn ToSql + Sync + '_> {
     }
 }
 
-fn array<'a>(kind: Kind, cells: impl Iterator<Item = &'a Cell>) -> Box<dyn ToSql + Sync + 'a> {
+pub(super) fn array<'a>(
+    kind: Kind,
+    cells: impl Iterator<Item = &'a Cell>,
+) -> Box<dyn ToSql + Sync + 'a> {
     match kind {
         Kind::Id => Box::new(cells.map(id).collect::<Vec<_>>()),
         Kind::Int => Box::new(cells.map(number).collect::<Vec<_>>()),
@@ -351,7 +358,7 @@ fn text(cell: &Cell) -> Option<&str> {
     if let Cell::Text(text) = cell { Some(text) } else { None }
 }
 
-fn read(table: Table, row: &tokio_postgres::Row) -> Result<Row, Fault> {
+pub(super) fn read(table: Table, row: &tokio_postgres::Row) -> Result<Row, Fault> {
     let columns = table.columns().iter().enumerate();
     columns.map(|(at, (_, kind))| Ok(cell(row, at, *kind)?.unwrap_or(Cell::None))).collect()
 }

@@ -1,3 +1,4 @@
+mod authentic;
 mod crowd;
 mod fail;
 mod figures;
@@ -9,11 +10,13 @@ mod shared;
 mod tls;
 
 use super::*;
+use crate::authentic::Keyed as _;
 use crate::conformance::{self, Bench, SetClock, wait};
 use crate::memory::MemoryStore;
 use crate::sqlite::SqliteStore;
 use proptest::prelude::*;
 use server::Server;
+use sluice_core::evidence::mac::Doubts;
 use std::sync::OnceLock;
 
 /// The server of this test binary. It ends with the process.
@@ -36,9 +39,22 @@ fn bench() -> Bench {
     Bench { store: Arc::new(store), clock }
 }
 
+/// The same with a key.
+fn keyed_bench() -> Bench {
+    let clock = Arc::new(SetClock::default());
+    let store = PostgresStore::open(&server().schema(), clock.clone()).unwrap();
+    wait(store.adopt(conformance::authentic::key(), Doubts::default())).unwrap();
+    Bench { store: Arc::new(store), clock }
+}
+
 #[test]
 fn postgres_is_a_store() {
     conformance::check(bench);
+}
+
+#[test]
+fn postgres_with_a_key_is_a_store() {
+    conformance::check(keyed_bench);
 }
 
 proptest! {
@@ -56,6 +72,6 @@ proptest! {
         let sqlite = Bench { store: Arc::new(sqlite), clock };
         let expected = conformance::script::transcript(&memory, &commands);
         prop_assert_eq!(&conformance::script::transcript(&sqlite, &commands), &expected);
-        prop_assert_eq!(&conformance::script::transcript(&bench(), &commands), &expected);
+        prop_assert_eq!(&conformance::script::transcript(&keyed_bench(), &commands), &expected);
     }
 }

@@ -5,7 +5,7 @@ use super::desk::Desk;
 use super::migrate::{OpenError, Unfinished, migrate};
 use super::session::Session;
 use super::writer::Turns;
-use super::{Shared, notice};
+use super::{Shared, adopt, notice};
 use crate::limits::READS_WAITING_MAX;
 use futures_util::future::LocalBoxFuture;
 use sluice_core::port::store::StoreError;
@@ -51,7 +51,7 @@ impl Thread {
         let work = move || {
             let local = LocalSet::new();
             local.block_on(&runtime, async {
-                if let Err(error) = prepare(&address, unfinished).await {
+                if let Err(error) = prepare(&address, unfinished, &shared).await {
                     let _ = ready.send(Err(error));
                     return;
                 }
@@ -96,9 +96,15 @@ impl Thread {
     }
 }
 
-async fn prepare(address: &Address, unfinished: Unfinished) -> Result<(), OpenError> {
+async fn prepare(
+    address: &Address,
+    unfinished: Unfinished,
+    shared: &Shared,
+) -> Result<(), OpenError> {
     let session = Session::connect(address, None).await?;
-    migrate(&session, address.schema(), unfinished).await
+    migrate(&session, address.schema(), unfinished).await?;
+    shared.keys.found(adopt::find(&session).await?);
+    Ok(())
 }
 
 async fn perform(mut queue: mpsc::UnboundedReceiver<Task>, desk: Rc<Desk>) {

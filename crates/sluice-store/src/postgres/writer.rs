@@ -21,11 +21,13 @@ use super::column::Named;
 use super::desk::Desk;
 use super::fault::Fault;
 use super::session::Session;
+use crate::authentic::AppendMacs;
 use crate::limits::{
     AGAIN_MAX, BATCH_BYTES_MAX, BATCH_WRITES_MAX, REMEMBERED_MAX, WRITE_BYTES_MAX,
     WRITES_WAITING_MAX,
 };
 use batch::Locked;
+use sluice_core::evidence::mac::Mac;
 use sluice_core::port::ledger::Entry;
 use sluice_core::port::store::{Append, Appended, Hold, Letter, NodeId, Posted, StoreError};
 use std::collections::HashSet;
@@ -41,8 +43,8 @@ pub(super) struct Writer {
 
 /// Something to write.
 pub(super) enum Write {
-    Append(Arc<Append>),
-    Post(Letter),
+    Append(Arc<Append>, AppendMacs),
+    Post(Letter, Option<Mac>),
     Record(NodeId, Vec<Entry>),
 }
 
@@ -107,8 +109,8 @@ fn is_released(append: &Append) -> bool {
 /// How much there is to write, for the bounds of a transaction.
 fn bytes(write: &Write) -> usize {
     match write {
-        Write::Append(append) => crate::append_bytes(append),
-        Write::Post(letter) => letter.body.len(),
+        Write::Append(append, _) => crate::append_bytes(append),
+        Write::Post(letter, _) => letter.body.len(),
         Write::Record(_, entries) => crate::entries_bytes(entries),
     }
 }
@@ -209,8 +211,9 @@ impl Turns {
     ) -> Result<Vec<Outcome>, Failed> {
         let mut wanted = Locked::of(batch.iter().map(|job| &job.write));
         self.make_rows(session, &wanted).await.map_err(Failed::Before)?;
-        let now_ms = wanted.lock(session, &desk.shared.time).await.map_err(Failed::Before)?;
-        let decided = decide::decide(wanted, batch.iter().map(|job| &job.write), now_ms);
+        let now_ms = wanted.lock(session, &desk.shared).await.map_err(Failed::Before)?;
+        let writes = batch.iter().map(|job| &job.write);
+        let decided = decide::decide(wanted, writes, now_ms, &desk.shared.keys);
         let outcomes = decided.write(session).await.map_err(Failed::Commit)?;
         let done = |outcome: &&Outcome| matches!(outcome, Outcome::Appended(Appended::Done { .. }));
         let appends = outcomes.iter().filter(done).count();

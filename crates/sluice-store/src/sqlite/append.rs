@@ -1,20 +1,26 @@
 //! One append.
 
-use super::column::{int, node_bytes, run_bytes, run_id};
+use super::column::{int, node_bytes, run_bytes, run_id, uint};
 use super::fault::Fault;
 use super::fresh::Written;
 use super::memory::Known;
 use super::writer::Work;
 use super::{entry, letter, lineage, memo};
+use crate::authentic::AppendMacs;
 use crate::limits::FRAMES_PER_MARK;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
+use sluice_core::evidence::mac::MacKey;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Head, Hold, Key};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 
 /// Checks everything before it writes anything, so that a refusal leaves nothing
 /// behind in the transaction it shares with others.
-pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, Fault> {
+pub(super) fn append(
+    work: &mut Work<'_>,
+    append: &Append,
+    macs: &AppendMacs,
+) -> Result<Appended, Fault> {
     let known = work.memory.find(work.connection, append.run)?;
     let refusal = match &append.create {
         Some(create) => refuse_create(work, append, create, known)?,
@@ -30,10 +36,10 @@ pub(super) fn append(work: &mut Work<'_>, append: &Append) -> Result<Appended, F
     };
     let before = match (known, &append.create) {
         (Some(known), _) => known,
-        (None, Some(create)) => insert_run(work, append, create)?,
+        (None, Some(create)) => insert_run(work, append, create, macs)?,
         (None, None) => return Ok(Appended::NotOwner),
     };
-    write(work, append, before)?;
+    write(work, append, before, macs)?;
     work.appends += 1;
     Ok(Appended::Done { counts })
 }
@@ -66,12 +72,20 @@ fn refuse_create(
 
 /// The run that a key stands for now, and whether it has the same fingerprint.
 fn used(work: &Work<'_>, key: &Key) -> Result<Option<(RunId, bool)>, Fault> {
-    let sql = "SELECT run, fingerprint FROM key WHERE key = ?1 AND expires_at > ?2";
+    let sql = "SELECT run, fingerprint, expires_at, mac FROM key
+               WHERE key = ?1 AND expires_at > ?2";
     let mut statement = work.connection.prepare_cached(sql)?;
     let mut find = |name: &str| {
-        let read = |row: &rusqlite::Row<'_>| Ok((run_id(row.get(0)?), row.get::<_, [u8; 32]>(1)?));
-        let row = statement.query_row(params![name, int(work.now_ms)], read).optional()?;
-        Ok::<_, Fault>(row.map(|(run, stored)| (run, stored == key.fingerprint.0)))
+        let mut rows = statement.query(params![name, int(work.now_ms)])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let (run, stored) = (run_id(row.get(0)?), Hash(row.get(1)?));
+        let mac = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
+        let expires_at_ms = uint(row.get(2)?);
+        let is_own = |mackey: &MacKey| mackey.key(name, run, stored, expires_at_ms).is(mac);
+        if !work.keys.get().is_none_or(is_own) {
+            return Err(Fault::Corrupt(format!("the idempotency key {name:?} is not authentic")));
+        }
+        Ok(Some((run, stored == key.fingerprint)))
     };
     if let Some(used) = find(&key.key)? {
         return Ok(Some(used));
@@ -88,9 +102,14 @@ fn refuse_append(append: &Append, known: Option<Known>) -> Option<Appended> {
     }
 }
 
-fn insert_run(work: &mut Work<'_>, append: &Append, create: &Create) -> Result<Known, Fault> {
+fn insert_run(
+    work: &mut Work<'_>,
+    append: &Append,
+    create: &Create,
+    macs: &AppendMacs,
+) -> Result<Known, Fault> {
     if let Some(key) = &create.key {
-        insert_key(work, append, key)?;
+        insert_key(work, append, key, macs.key())?;
     }
     let sql = "INSERT INTO run (id, workflow, version, status, started_at, parent, fingerprint,
                                 owner, epoch, initiator)
@@ -113,29 +132,38 @@ fn insert_run(work: &mut Work<'_>, append: &Append, create: &Create) -> Result<K
 }
 
 /// Keeps the key, and forgets a few whose time is over, so that they do not pile up.
-fn insert_key(work: &Work<'_>, append: &Append, key: &Key) -> Result<(), Fault> {
+fn insert_key(work: &Work<'_>, append: &Append, key: &Key, mac: &[u8]) -> Result<(), Fault> {
     let sql = "DELETE FROM key WHERE key IN
                (SELECT key FROM key WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 4)";
     work.connection.prepare_cached(sql)?.execute([int(work.now_ms)])?;
-    let sql = "INSERT OR REPLACE INTO key VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT OR REPLACE INTO key VALUES (?1, ?2, ?3, ?4, ?5)";
     work.connection.prepare_cached(sql)?.execute(params![
         key.key,
         run_bytes(append.run),
         key.fingerprint.0,
         int(key.expires_at_ms),
+        mac,
     ])?;
     Ok(())
 }
 
-fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Fault> {
+fn write(
+    work: &mut Work<'_>,
+    append: &Append,
+    before: Known,
+    macs: &AppendMacs,
+) -> Result<(), Fault> {
     for blob in &append.blobs {
         let sql = "INSERT OR IGNORE INTO blob VALUES (?1, ?2)";
         work.connection.prepare_cached(sql)?.execute(params![blob.hash.0, blob.body])?;
     }
-    let mut after = if append.count > 0 { write_frame(work, append, before)? } else { before };
+    let mut after = match append.count {
+        0 => before,
+        _ => write_frame(work, append, before, macs.frame())?,
+    };
     if let Some(state) = &append.snapshot {
-        let sql = "INSERT OR REPLACE INTO snapshot VALUES (?1, ?2, ?3)";
-        let values = params![after.num, int(after.version), state];
+        let sql = "INSERT OR REPLACE INTO snapshot VALUES (?1, ?2, ?3, ?4)";
+        let values = params![after.num, int(after.version), macs.snapshot(), state];
         work.connection.prepare_cached(sql)?.execute(values)?;
     }
     for id in &append.read {
@@ -146,20 +174,26 @@ fn write(work: &mut Work<'_>, append: &Append, before: Known) -> Result<(), Faul
         write_head(work, &mut after, head)?;
     }
     work.memory.remember(append.run, after);
-    for letter in &append.letters {
-        letter::post(work, letter)?;
+    for (at, letter) in append.letters.iter().enumerate() {
+        letter::post(work, letter, macs.letter(at))?;
     }
     lineage::keep(work, append)?;
-    memo::keep(work, after.num, &append.memos)?;
+    memo::keep(work, after.num, &append.memos, macs)?;
     entry::record(work, append.node, &append.entries)
 }
 
 /// Adds the frame to the run's chain.
-fn write_frame(work: &mut Work<'_>, append: &Append, before: Known) -> Result<Known, Fault> {
+fn write_frame(
+    work: &mut Work<'_>,
+    append: &Append,
+    before: Known,
+    mac: &[u8],
+) -> Result<Known, Fault> {
     let first = int(append.after) + 1;
-    let sql = "INSERT INTO frame (run, prev, first, count, chain, body)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let values = params![before.num, before.seq, first, append.count, append.chain, append.body];
+    let sql = "INSERT INTO frame (run, prev, first, count, chain, mac, body)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let Append { count, chain, body, .. } = append;
+    let values = params![before.num, before.seq, first, count, chain, mac, body];
     work.connection.prepare_cached(sql)?.execute(values)?;
     let seq = work.connection.last_insert_rowid();
     if !append.beside.is_empty() {

@@ -2,7 +2,9 @@
 
 use super::column::{int, node_bytes, node_id, uint};
 use super::fault::Fault;
+use super::reader::Desk;
 use super::writer::Work;
+use crate::authentic::{Keys, bytes};
 use crate::limits::ENTRIES_MAX;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sluice_core::evidence::entry::{START, link};
@@ -21,40 +23,41 @@ pub(super) fn record(work: &mut Work<'_>, writer: NodeId, entries: &[Entry]) -> 
         Some(tip) => tip,
         None => tip(work.connection, writer)?.unwrap_or((0, START)),
     };
-    let sql = "INSERT INTO entry (writer, seq, hash, text) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO entry (writer, seq, hash, mac, text) VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut statement = work.connection.prepare_cached(sql)?;
     for entry in entries {
         seq += 1;
         let text;
         (text, hash) = link(entry, writer, seq, hash);
-        statement.execute(params![node_bytes(writer), int(seq), hash.0, text])?;
+        let mac = work.keys.get().map(|key| key.entry(writer, seq, hash));
+        let mac = bytes(mac.as_ref());
+        statement.execute(params![node_bytes(writer), int(seq), hash.0, mac, text])?;
     }
     work.memory.remember_chain(writer, (seq, hash));
     Ok(())
 }
 
 /// A page of entries.
-pub(super) fn entries(
-    connection: &Connection,
-    after: u64,
-    limit: usize,
-) -> Result<Vec<Recorded>, Fault> {
-    let sql = "SELECT place, writer, seq, text, hash FROM entry WHERE place > ?1
+pub(super) fn entries(desk: &Desk, after: u64, limit: usize) -> Result<Vec<Recorded>, Fault> {
+    let sql = "SELECT place, writer, seq, text, hash, mac FROM entry WHERE place > ?1
                ORDER BY place LIMIT ?2";
     let limit = int(limit.min(ENTRIES_MAX) as u64);
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([int(after), limit], read)?;
+    let mut statement = desk.connection.prepare_cached(sql)?;
+    let rows = statement.query_map([int(after), limit], |row| read(&desk.shared.keys, row))?;
     Ok(rows.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Recorded> {
-    Ok(Recorded {
+fn read(keys: &Keys, row: &Row<'_>) -> rusqlite::Result<Recorded> {
+    let mut entry = Recorded {
         place: uint(row.get(0)?),
         writer: node_id(row.get(1)?),
         seq: uint(row.get(2)?),
         text: row.get(3)?,
         hash: Hash(row.get(4)?),
-    })
+        is_authentic: true,
+    };
+    entry.is_authentic = keys.is_entry(&entry, row.get_ref(5)?.as_blob()?);
+    Ok(entry)
 }
 
 fn tip(connection: &Connection, writer: NodeId) -> Result<Option<Tip>, Fault> {

@@ -1,10 +1,14 @@
 //! Payloads, taken out of journals.
 
+use super::column::uint;
 use super::fault::Fault;
 use super::writer::Work;
 use super::{entry, read};
+use crate::authentic;
 use rusqlite::params;
+use sluice_core::evidence::mac::FramePlace;
 use sluice_core::port::ledger::{Erased, Erasure};
+use sluice_core::run::id::RunId;
 
 /// How much there is to write, for the bounds of a transaction.
 pub(super) fn bytes(erasure: &Erasure) -> usize {
@@ -51,8 +55,9 @@ fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &Places) -> Res
         work.connection.prepare_cached(sql)?.execute(params![body, seq])?;
     }
     for (seq, (_, body)) in places.bodies.iter().zip(&erasure.bodies) {
-        let sql = "UPDATE frame SET body = ?1 WHERE seq = ?2";
-        work.connection.prepare_cached(sql)?.execute(params![body, seq])?;
+        let mac = renewed(work, erasure.run, *seq, body)?;
+        let sql = "UPDATE frame SET body = ?1, mac = ?2 WHERE seq = ?3";
+        work.connection.prepare_cached(sql)?.execute(params![body, mac, seq])?;
     }
     if crate::takes_out_payloads(erasure) {
         let sql = "DELETE FROM snapshot WHERE run = ?1";
@@ -65,4 +70,18 @@ fn replace(work: &Work<'_>, erasure: &Erasure, num: i64, places: &Places) -> Res
         work.connection.prepare_cached(sql)?.execute([hash.0])?;
     }
     Ok(())
+}
+
+/// The MAC of a frame that gets another body. Its place and its hashes stay as they
+/// are, and so does what says whether they are authentic.
+fn renewed(work: &Work<'_>, run: RunId, seq: i64, body: &[u8]) -> Result<Vec<u8>, Fault> {
+    let sql = "SELECT first, count, chain, mac FROM frame WHERE seq = ?1";
+    let mut statement = work.connection.prepare_cached(sql)?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let (chain, mac): (Vec<u8>, Vec<u8>) = (row.get(2)?, row.get(3)?);
+        Ok((uint(row.get(0)?), row.get(1)?, chain, mac))
+    };
+    let (first, count, chain, mac) = statement.query_row([seq], read)?;
+    let place = FramePlace { run, first, count, chain: &chain };
+    Ok(authentic::renewed(work.keys, place, body, mac))
 }

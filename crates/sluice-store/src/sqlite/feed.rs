@@ -3,14 +3,15 @@
 use super::SqliteStore;
 use super::column::{int, run_id, uint};
 use super::fault::Fault;
+use super::reader::Desk;
 use crate::limits::FEED_FRAMES_MAX;
 use rusqlite::Connection;
 use sluice_core::port::feed::{Feed, Placed};
-use sluice_core::port::store::{Answer, Frame};
+use sluice_core::port::store::{Answer, Examined, Frame};
 
 impl Feed for SqliteStore {
     fn feed(&self, after: u64, bytes_max: usize) -> Answer<'_, Vec<Placed>> {
-        Box::pin(self.readers.read(move |desk| feed(&desk.connection, after, bytes_max)))
+        Box::pin(self.readers.read(move |desk| feed(desk, after, bytes_max)))
     }
 
     fn feed_end(&self) -> Answer<'_, u64> {
@@ -20,14 +21,14 @@ impl Feed for SqliteStore {
 
 /// One process writes at a time, and numbers only grow: what becomes visible
 /// later has a greater one.
-fn feed(connection: &Connection, after: u64, bytes_max: usize) -> Result<Vec<Placed>, Fault> {
+fn feed(desk: &Desk, after: u64, bytes_max: usize) -> Result<Vec<Placed>, Fault> {
     // In this order, so that frames are read along their key. A frame that no
     // journal leads to has no run.
-    let sql = "SELECT frame.seq, run.id, first, count, chain, frame.body, beside.body
+    let sql = "SELECT frame.seq, run.id, first, count, chain, mac, frame.body, beside.body
                FROM frame CROSS JOIN run ON run.num = frame.run
                LEFT JOIN beside ON beside.seq = frame.seq
                WHERE frame.seq > ?1 ORDER BY frame.seq LIMIT ?2";
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = desk.connection.prepare_cached(sql)?;
     let mut rows = statement.query([int(after), int(FEED_FRAMES_MAX as u64)])?;
     let (mut page, mut bytes) = (Vec::new(), 0usize);
     while let Some(row) = rows.next()? {
@@ -35,14 +36,17 @@ fn feed(connection: &Connection, after: u64, bytes_max: usize) -> Result<Vec<Pla
             first: uint(row.get(2)?),
             count: row.get(3)?,
             chain: row.get(4)?,
-            body: row.get(5)?,
-            beside: row.get::<_, Option<Vec<u8>>>(6)?.unwrap_or_default(),
+            body: row.get(6)?,
+            beside: row.get::<_, Option<Vec<u8>>>(7)?.unwrap_or_default(),
         };
         bytes = bytes.saturating_add(frame.body.len() + frame.beside.len());
         if bytes > bytes_max && !page.is_empty() {
             break;
         }
-        page.push(Placed { place: uint(row.get(0)?), run: run_id(row.get(1)?), frame });
+        let (place, run) = (uint(row.get(0)?), run_id(row.get(1)?));
+        let mac = row.get_ref(5)?.as_blob().map_err(rusqlite::Error::from)?;
+        let Examined { frame, is_authentic } = desk.shared.keys.examined(run, frame, mac);
+        page.push(Placed { place, run, frame, is_authentic });
     }
     Ok(page)
 }

@@ -24,21 +24,27 @@ impl Ledger for SqliteStore {
     }
 
     fn registry(&self, at: Option<u64>) -> Answer<'_, Rows> {
-        Box::pin(self.readers.read(move |desk| registry::rows(&desk.connection, at)))
+        Box::pin(self.readers.read(move |desk| registry::rows(desk, at)))
     }
 
     fn change(&self, change: Change) -> Answer<'_, Changed> {
         let bytes = registry::bytes(&change);
-        Box::pin(self.writer.write(bytes, move |work| registry::change(work, &change)))
+        Box::pin(async move {
+            self.shared.keys.for_writing()?;
+            self.writer.write(bytes, move |work| registry::change(work, &change)).await
+        })
     }
 
     fn record(&self, node: NodeId, entries: Vec<Entry>) -> Answer<'_, ()> {
         let bytes = crate::entries_bytes(&entries);
-        Box::pin(self.writer.write(bytes, move |work| entry::record(work, node, &entries)))
+        Box::pin(async move {
+            self.shared.keys.for_writing()?;
+            self.writer.write(bytes, move |work| entry::record(work, node, &entries)).await
+        })
     }
 
     fn entries(&self, after: u64, limit: usize) -> Answer<'_, Vec<Recorded>> {
-        Box::pin(self.readers.read(move |desk| entry::entries(&desk.connection, after, limit)))
+        Box::pin(self.readers.read(move |desk| entry::entries(desk, after, limit)))
     }
 
     fn unsealed(&self, limit: usize) -> Answer<'_, Unsealed> {
@@ -56,11 +62,14 @@ impl Ledger for SqliteStore {
     }
 
     fn memos(&self, agents: Vec<String>) -> Answer<'_, Vec<Memo>> {
-        Box::pin(self.readers.read(move |desk| memo::memos(&desk.connection, &agents)))
+        Box::pin(self.readers.read(move |desk| memo::memos(desk, &agents)))
     }
 
     fn erase(&self, erasure: Erasure) -> Answer<'_, Erased> {
         let bytes = erase::bytes(&erasure);
-        Box::pin(self.writer.write(bytes, move |work| erase::erase(work, &erasure)))
+        Box::pin(async move {
+            self.shared.keys.for_writing()?;
+            self.writer.write(bytes, move |work| erase::erase(work, &erasure)).await
+        })
     }
 }

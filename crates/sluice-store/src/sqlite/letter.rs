@@ -2,18 +2,20 @@
 
 use super::column::{int, node_bytes, run_bytes, run_id, uint};
 use super::fault::Fault;
+use super::reader::Desk;
 use super::writer::Work;
+use crate::authentic::Keys;
 use crate::limits::LETTERS_MAX;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use sluice_core::port::store::{Inbox, Letter, Posted, Received};
 
 /// Puts a letter into an inbox, once.
-pub(super) fn post(work: &mut Work<'_>, letter: &Letter) -> Result<Posted, Fault> {
+pub(super) fn post(work: &mut Work<'_>, letter: &Letter, mac: &[u8]) -> Result<Posted, Fault> {
     let Some(known) = work.memory.find(work.connection, letter.run)? else {
         return Ok(Posted::NoRun);
     };
-    let sql = "INSERT OR IGNORE INTO letter (run, key, body) VALUES (?1, ?2, ?3)";
-    let values = params![known.num, letter.key, letter.body];
+    let sql = "INSERT OR IGNORE INTO letter (run, key, body, mac) VALUES (?1, ?2, ?3, ?4)";
+    let values = params![known.num, letter.key, letter.body, mac];
     if work.connection.prepare_cached(sql)?.execute(values)? == 0 {
         return Ok(Posted::Duplicate);
     }
@@ -37,28 +39,29 @@ pub(super) fn is_waiting(work: &Work<'_>, num: i64) -> Result<bool, Fault> {
 }
 
 /// Unread letters, oldest first.
-pub(super) fn unread(connection: &Connection, of: Inbox) -> Result<Vec<Received>, Fault> {
+pub(super) fn unread(desk: &Desk, of: Inbox) -> Result<Vec<Received>, Fault> {
     // Few letters are unread at any time, so both ways begin with them.
     let (sql, whose) = match of {
         Inbox::Run(run) => (
-            "SELECT letter.id, run.id, key, body FROM run JOIN letter ON letter.run = run.num
+            "SELECT letter.id, run.id, key, body, mac FROM run JOIN letter ON letter.run = run.num
              WHERE run.id = ?1 AND body IS NOT NULL ORDER BY letter.id LIMIT ?2",
             run_bytes(run),
         ),
         Inbox::Owner(node) => (
-            "SELECT letter.id, run.id, key, body FROM letter INDEXED BY letter_unread
+            "SELECT letter.id, run.id, key, body, mac FROM letter INDEXED BY letter_unread
              CROSS JOIN run ON run.num = letter.run
              WHERE body IS NOT NULL AND owner = ?1 ORDER BY letter.id LIMIT ?2",
             node_bytes(node),
         ),
     };
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = desk.connection.prepare_cached(sql)?;
     let limit = int(LETTERS_MAX as u64);
-    let rows = statement.query_map(params![whose, limit], read)?;
+    let rows = statement.query_map(params![whose, limit], |row| read(&desk.shared.keys, row))?;
     Ok(rows.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Received> {
+fn read(keys: &Keys, row: &Row<'_>) -> rusqlite::Result<Received> {
     let letter = Letter { run: run_id(row.get(1)?), key: row.get(2)?, body: row.get(3)? };
-    Ok(Received { id: uint(row.get(0)?), letter })
+    let is_authentic = keys.is_letter(&letter, row.get_ref(4)?.as_blob()?);
+    Ok(Received { id: uint(row.get(0)?), letter, is_authentic })
 }

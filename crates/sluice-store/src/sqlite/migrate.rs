@@ -17,6 +17,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_initiator.sql"),
     include_str!("migrations/0007_webhooks.sql"),
     include_str!("migrations/0008_asking.sql"),
+    include_str!("migrations/0009_authentic.sql"),
 ];
 
 const CHECKSUMS: &str = "

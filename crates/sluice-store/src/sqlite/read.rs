@@ -2,36 +2,66 @@
 
 use super::column::{int, run_bytes, uint};
 use super::fault::Fault;
+use super::reader::Desk;
+use crate::authentic::{Keys, authentic, place_of};
 use rusqlite::{Connection, OptionalExtension as _};
-use sluice_core::port::store::{Frame, Hash, Loaded};
+use sluice_core::evidence::mac::{MacKey, last_hash};
+use sluice_core::port::store::{Examined, Frame, Hash, Loaded};
 use sluice_core::run::id::RunId;
 
-/// The newest snapshot and the tail after it, from one moment.
-pub(super) fn load(connection: &Connection, run: RunId) -> Result<Option<Loaded>, Fault> {
-    let moment = connection.unchecked_transaction()?;
+/// The newest snapshot and the tail after it, from one moment. A snapshot that is
+/// not authentic, or not of this journal, is left out: the journal has it all.
+pub(super) fn load(desk: &Desk, run: RunId) -> Result<Option<Loaded>, Fault> {
+    let moment = desk.connection.unchecked_transaction()?;
     let Some(num) = number(&moment, run)? else {
         return Ok(None);
     };
-    let sql = "SELECT version, body FROM snapshot WHERE run = ?1";
-    let read = |row: &rusqlite::Row<'_>| Ok((uint(row.get(0)?), row.get(1)?));
+    let journal = Journal { connection: &moment, keys: &desk.shared.keys, run, num, sql: BARE };
+    let sql = "SELECT version, body, mac FROM snapshot WHERE run = ?1";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((uint(row.get(0)?), row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?))
+    };
     let snapshot = moment.prepare_cached(sql)?.query_row([num], read).optional()?;
-    let after = snapshot.as_ref().map_or(0, |(version, _)| *version);
-    let frames = tail(&moment, num, after, usize::MAX, BARE)?;
-    Ok(Some(Loaded { snapshot, frames }))
+    let has_snapshot = snapshot.is_some();
+    if let Some((version, body, mac)) = snapshot {
+        let tail = journal.tail(version, usize::MAX)?;
+        let is_own = |key: &MacKey| {
+            let last = tail.before.filter(|(last, _)| *last == version);
+            last.is_some_and(|(_, hash)| key.snapshot(run, version, hash, &body).is(&mac))
+        };
+        if journal.keys.get().is_none_or(is_own) {
+            let frames = authentic(run, tail.frames).map_err(Fault::Corrupt)?;
+            let snapshot = Some((version, body));
+            return Ok(Some(Loaded { snapshot, frames, has_foreign_snapshot: false }));
+        }
+    }
+    let frames = journal.tail(0, usize::MAX)?.frames;
+    let frames = authentic(run, frames).map_err(Fault::Corrupt)?;
+    Ok(Some(Loaded { snapshot: None, frames, has_foreign_snapshot: has_snapshot }))
 }
 
-/// A page of frames.
+/// A page of frames, all of them authentic.
 pub(super) fn frames(
-    connection: &Connection,
+    desk: &Desk,
     run: RunId,
     after: u64,
     bytes_max: usize,
 ) -> Result<Vec<Frame>, Fault> {
-    let moment = connection.unchecked_transaction()?;
-    match number(&moment, run)? {
-        Some(num) => tail(&moment, num, after, bytes_max, WHOLE),
-        None => Ok(Vec::new()),
-    }
+    authentic(run, examine(desk, run, after, bytes_max)?).map_err(Fault::Corrupt)
+}
+
+/// A page of frames as they are stored.
+pub(super) fn examine(
+    desk: &Desk,
+    run: RunId,
+    after: u64,
+    bytes_max: usize,
+) -> Result<Vec<Examined>, Fault> {
+    let moment = desk.connection.unchecked_transaction()?;
+    let Some(num) = number(&moment, run)? else { return Ok(Vec::new()) };
+    let keys = &desk.shared.keys;
+    let journal = Journal { connection: &moment, keys, run, num, sql: WHOLE };
+    Ok(journal.tail(after, bytes_max)?.frames)
 }
 
 /// What lies under a hash. It is looked at: a blob is read rarely and believed fully.
@@ -48,9 +78,9 @@ pub(super) fn blob(connection: &Connection, hash: Hash) -> Result<Option<Vec<u8>
 }
 
 /// A frame as the fold reads it.
-const BARE: &str = "SELECT prev, first, count, chain, body, NULL FROM frame WHERE seq = ?1";
+const BARE: &str = "SELECT prev, first, count, chain, mac, body, NULL FROM frame WHERE seq = ?1";
 /// A frame with what stands beside it.
-const WHOLE: &str = "SELECT prev, first, count, chain, frame.body, beside.body
+const WHOLE: &str = "SELECT prev, first, count, chain, mac, frame.body, beside.body
                      FROM frame LEFT JOIN beside ON beside.seq = frame.seq WHERE frame.seq = ?1";
 
 /// The frame, if something stands beside it.
@@ -65,30 +95,79 @@ fn number(connection: &Connection, run: RunId) -> Result<Option<i64>, Fault> {
     Ok(statement.query_row([run_bytes(run)], |row| row.get(0)).optional()?)
 }
 
-/// The frames with events after `after`, until they pass `bytes_max`. From mark
-/// to mark, so that no walk along the chain is long.
-fn tail(
-    connection: &Connection,
+/// The journal of a run, as frames are read from it.
+struct Journal<'a> {
+    connection: &'a Connection,
+    keys: &'a Keys,
+    run: RunId,
+    /// `run.num`.
     num: i64,
-    mut after: u64,
-    bytes_max: usize,
-    sql: &str,
-) -> Result<Vec<Frame>, Fault> {
-    let mut page: Vec<Frame> = Vec::new();
-    let mut bytes = 0usize;
-    loop {
-        let chain = walk(connection, entry(connection, num, after)?, after, sql)?;
-        let Some(newest) = chain.first() else {
-            return Ok(page);
-        };
-        after = newest.first + u64::from(newest.count) - 1;
-        for frame in chain.into_iter().rev() {
-            bytes = bytes.saturating_add(frame.body.len() + frame.beside.len());
-            if bytes > bytes_max && !page.is_empty() {
-                return Ok(page);
+    /// How a frame is read.
+    sql: &'a str,
+}
+
+/// The end of a journal, or a part of it.
+struct Tail {
+    frames: Vec<Examined>,
+    /// The last event of the frame before them, and its hash, if both are authentic.
+    before: Option<(u64, Hash)>,
+}
+
+impl Journal<'_> {
+    /// The frames with events after `after`, until they pass `bytes_max`. From mark
+    /// to mark, so that no walk along the chain is long.
+    fn tail(&self, mut after: u64, bytes_max: usize) -> Result<Tail, Fault> {
+        let mut page = Tail { frames: Vec::new(), before: None };
+        let mut bytes = 0usize;
+        loop {
+            let found = self.walk(entry(self.connection, self.num, after)?, after)?;
+            if page.frames.is_empty() {
+                page.before = found.before;
             }
-            page.push(frame);
+            let Some(newest) = found.frames.first() else {
+                return Ok(page);
+            };
+            after = newest.frame.first + u64::from(newest.frame.count) - 1;
+            for one in found.frames.into_iter().rev() {
+                bytes = bytes.saturating_add(one.frame.body.len() + one.frame.beside.len());
+                if bytes > bytes_max && !page.frames.is_empty() {
+                    return Ok(page);
+                }
+                page.frames.push(one);
+            }
         }
+    }
+
+    /// The frames from `seq` back to the one after `after`, newest first.
+    fn walk(&self, mut seq: i64, after: u64) -> Result<Tail, Fault> {
+        let mut statement = self.connection.prepare_cached(self.sql)?;
+        let mut chain = Tail { frames: Vec::new(), before: None };
+        while seq > 0 {
+            let mut rows = statement.query([seq])?;
+            // Links only go back, so the walk ends whatever the file holds.
+            let row = rows.next()?.map(|row| Ok::<_, Fault>((row.get::<_, i64>(0)?, row)));
+            let Some((prev, row)) = row.transpose()?.filter(|(prev, _)| *prev < seq) else {
+                return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
+            };
+            let frame = Frame {
+                first: uint(row.get(1)?),
+                count: row.get(2)?,
+                chain: row.get(3)?,
+                body: row.get(5)?,
+                beside: row.get::<_, Option<Vec<u8>>>(6)?.unwrap_or_default(),
+            };
+            let mac = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
+            let end = frame.first + u64::from(frame.count);
+            if end <= after.saturating_add(1) {
+                let place = place_of(self.run, &frame);
+                let is_placed = self.keys.get().is_none_or(|key| key.is_placed(place, mac));
+                chain.before = is_placed.then(|| (end.saturating_sub(1), last_hash(&frame.chain)));
+                break;
+            }
+            chain.frames.push(self.keys.examined(self.run, frame, mac));
+            seq = prev;
+        }
+        Ok(chain)
     }
 }
 
@@ -122,33 +201,4 @@ pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Opt
         seq = prev;
     }
     Ok(None)
-}
-
-/// The frames from `seq` back to the one after `after`, newest first.
-fn walk(connection: &Connection, mut seq: i64, after: u64, sql: &str) -> Result<Vec<Frame>, Fault> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut chain = Vec::new();
-    while seq > 0 {
-        let read = |row: &rusqlite::Row<'_>| {
-            let frame = Frame {
-                first: uint(row.get(1)?),
-                count: row.get(2)?,
-                chain: row.get(3)?,
-                body: row.get(4)?,
-                beside: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
-            };
-            Ok((row.get::<_, i64>(0)?, frame))
-        };
-        let found = statement.query_row([seq], read).optional()?;
-        // Links only go back, so the walk ends whatever the file holds.
-        let Some((prev, frame)) = found.filter(|(prev, _)| *prev < seq) else {
-            return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
-        };
-        if frame.first + u64::from(frame.count) <= after.saturating_add(1) {
-            break;
-        }
-        chain.push(frame);
-        seq = prev;
-    }
-    Ok(chain)
 }

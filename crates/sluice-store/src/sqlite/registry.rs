@@ -2,10 +2,12 @@
 
 use super::column::{int, uint};
 use super::fault::Fault;
+use super::reader::Desk;
 use super::writer::Work;
 use super::{count, entry};
 use crate::REGISTRY;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use crate::authentic;
+use rusqlite::{OptionalExtension as _, params};
 use sluice_core::port::ledger::{Change, Changed, Rows};
 use sluice_govern::registry::{Kind, Row};
 
@@ -25,11 +27,13 @@ pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fa
     let epoch = epoch + 1;
     let put = change.put.iter().map(|row| (row.kind, &row.name, Some(row.body.to_string())));
     let removed = change.remove.iter().map(|(kind, name)| (*kind, name, None));
-    let sql = "INSERT INTO registry VALUES (?1, ?2, ?3, ?4)
-               ON CONFLICT DO UPDATE SET body = excluded.body";
+    let sql = "INSERT INTO registry (kind, name, epoch, body, mac) VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT DO UPDATE SET body = excluded.body, mac = excluded.mac";
     let mut statement = work.connection.prepare_cached(sql)?;
     for (kind, name, body) in put.chain(removed) {
-        statement.execute(params![kind.as_str(), name, int(epoch), body])?;
+        let kind = kind.as_str();
+        let mac = work.keys.get().map(|key| key.row(kind, name, epoch, body.as_deref()));
+        statement.execute(params![kind, name, int(epoch), body, authentic::bytes(mac.as_ref())])?;
     }
     work.memory.counters.set(work.connection, REGISTRY, int(epoch))?;
     entry::record(work, change.node, &change.entries)?;
@@ -38,8 +42,8 @@ pub(super) fn change(work: &mut Work<'_>, change: &Change) -> Result<Changed, Fa
 
 /// The rows as of an epoch. One step into the table per name and one per row,
 /// however long the history is.
-pub(super) fn rows(connection: &Connection, at: Option<u64>) -> Result<Rows, Fault> {
-    let moment = connection.unchecked_transaction()?;
+pub(super) fn rows(desk: &Desk, at: Option<u64>) -> Result<Rows, Fault> {
+    let moment = desk.connection.unchecked_transaction()?;
     let newest = uint(count::plain(&moment, REGISTRY)?);
     let epoch = at.map_or(newest, |at| at.min(newest));
     let mut names = moment.prepare_cached(
@@ -47,22 +51,27 @@ pub(super) fn rows(connection: &Connection, at: Option<u64>) -> Result<Rows, Fau
          ORDER BY kind, name LIMIT 1",
     )?;
     let mut bodies = moment.prepare_cached(
-        "SELECT body FROM registry WHERE kind = ?1 AND name = ?2 AND epoch <= ?3
+        "SELECT epoch, body, mac FROM registry WHERE kind = ?1 AND name = ?2 AND epoch <= ?3
          ORDER BY epoch DESC LIMIT 1",
     )?;
-    let mut rows = Vec::new();
+    let (mut rows, mut foreign) = (Vec::new(), Vec::new());
     let mut last = (String::new(), String::new());
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     while let Some(next) = names.query_row([&last.0, &last.1], read).optional()? {
         last = next;
-        let values = params![last.0, last.1, int(epoch)];
-        let body = bodies.query_row(values, |row| row.get::<_, Option<String>>(0)).optional()?;
-        if let Some(body) = body.flatten() {
+        let mut found = bodies.query(params![last.0, last.1, int(epoch)])?;
+        let Some(newest) = found.next()? else { continue };
+        let body: Option<String> = newest.get(1)?;
+        let mac = newest.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+        let (named, of_epoch) = ((&*last.0, &*last.1), uint(newest.get(0)?));
+        if !desk.shared.keys.is_row(named, of_epoch, body.as_deref(), mac) {
+            foreign.push(last.clone());
+        } else if let Some(body) = body {
             rows.push(row(&last.0, &last.1, &body)?);
         }
     }
     rows.sort_unstable_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
-    Ok(Rows { epoch, rows })
+    Ok(Rows { epoch, rows, foreign })
 }
 
 fn row(kind: &str, name: &str, body: &str) -> Result<Row, Fault> {

@@ -5,11 +5,14 @@ use super::fault::Fault;
 use super::fresh::Heads;
 use super::reader::Desk;
 use super::writer::Work;
+use crate::authentic::Keys;
 use crate::limits::{SEAL_ROWS_MAX, SEALS_MAX};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use sluice_core::evidence::mac::FramePlace;
 use sluice_core::port::ledger::{SealMark, SealRow, Sealed, Sealing, Unsealed};
 use sluice_core::port::store::{Hash, NodeId};
-use std::collections::{BTreeMap, HashMap};
+use sluice_core::run::id::RunId;
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 /// Adds a seal, if it is the next.
@@ -54,9 +57,9 @@ pub(super) fn unsealed(desk: &Desk, limit: usize) -> Result<Unsealed, Fault> {
     let mut upto = last.map_or_else(SealMark::default, |(_, _, upto)| upto);
     let heads = match known(desk, &moment, &mut upto, limit)? {
         Some(heads) => heads,
-        None => heads(&moment, &mut upto, limit)?,
+        None => heads(&moment, &desk.shared.keys, &mut upto, limit)?,
     };
-    let writers = writers(&moment, &mut upto)?;
+    let writers = writers(&moment, &desk.shared.keys, &mut upto)?;
     let last = last.map(|(number, hash, _)| (number, hash));
     Ok(Unsealed { last, heads, writers, upto })
 }
@@ -88,58 +91,61 @@ fn known(
 }
 
 /// The newest version of every run that has a frame after the mark. The mark
-/// goes on to the last frame that was looked at.
-fn heads(connection: &Connection, upto: &mut SealMark, limit: usize) -> Result<Heads, Fault> {
-    let sql = "SELECT seq, run, first, count, chain FROM frame WHERE seq > ?1
+/// goes on to the last frame that was looked at. A frame that is not authentic is
+/// passed and not sealed.
+fn heads(
+    connection: &Connection,
+    keys: &Keys,
+    upto: &mut SealMark,
+    limit: usize,
+) -> Result<Heads, Fault> {
+    let sql = "SELECT seq, frame.run, first, count, chain, mac, run.id
+               FROM frame LEFT JOIN run ON run.num = frame.run WHERE seq > ?1
                ORDER BY seq LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([int(upto.frames), int(SEAL_ROWS_MAX as u64)])?;
-    let mut newest: HashMap<i64, (u64, Hash)> = HashMap::new();
+    let mut newest: BTreeMap<RunId, (u64, Hash)> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let chain = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
+        let blob = |at| row.get_ref(at)?.as_blob().map_err(rusqlite::Error::from);
+        let (chain, mac) = (blob(4)?, blob(5)?);
         // Frames from before there were hashes have nothing to seal.
         if let Some(hash) = chain.last_chunk::<32>() {
-            let num = row.get(1)?;
-            if newest.len() >= limit && !newest.contains_key(&num) {
-                break;
+            let Some(run) = row.get::<_, Option<[u8; 16]>>(6)?.map(run_id) else {
+                let num: i64 = row.get(1)?;
+                return Err(Fault::Corrupt(format!("run {num} has frames and no row")));
+            };
+            let (first, count) = (uint(row.get(2)?), row.get(3)?);
+            let place = FramePlace { run, first, count, chain };
+            if keys.get().is_none_or(|key| key.is_placed(place, mac)) {
+                if newest.len() >= limit && !newest.contains_key(&run) {
+                    break;
+                }
+                newest.insert(run, ((first + u64::from(count)).saturating_sub(1), Hash(*hash)));
             }
-            let version = uint(row.get::<_, i64>(2)? + row.get::<_, i64>(3)? - 1);
-            newest.insert(num, (version, Hash(*hash)));
         }
         upto.frames = uint(row.get(0)?);
     }
-    named(connection, newest)
+    Ok(newest.into_iter().map(|(run, (version, hash))| (run, version, hash)).collect())
 }
 
-/// Names the runs. In the order of their numbers, so that neighbours share pages.
-fn named(connection: &Connection, newest: HashMap<i64, (u64, Hash)>) -> Result<Heads, Fault> {
-    let mut newest: Vec<(i64, (u64, Hash))> = newest.into_iter().collect();
-    newest.sort_unstable_by_key(|(num, _)| *num);
-    let mut statement = connection.prepare_cached("SELECT id FROM run WHERE num = ?1")?;
-    let mut heads = Vec::with_capacity(newest.len());
-    for (num, (version, hash)) in newest {
-        let run = statement.query_row([num], |row| row.get(0)).optional()?;
-        let Some(run) = run else {
-            return Err(Fault::Corrupt(format!("run {num} has frames and no row")));
-        };
-        heads.push((run_id(run), version, hash));
-    }
-    heads.sort_unstable_by_key(|(run, _, _)| *run);
-    Ok(heads)
-}
-
-/// The last entry of every writer that has one after the mark.
+/// The last authentic entry of every writer that has one after the mark.
 fn writers(
     connection: &Connection,
+    keys: &Keys,
     upto: &mut SealMark,
 ) -> Result<Vec<(NodeId, u64, Hash)>, Fault> {
-    let sql = "SELECT place, writer, seq, hash FROM entry WHERE place > ?1
+    let sql = "SELECT place, writer, seq, hash, mac FROM entry WHERE place > ?1
                ORDER BY place LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([int(upto.entries), int(SEAL_ROWS_MAX as u64)])?;
     let mut newest: BTreeMap<NodeId, (u64, Hash)> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        newest.insert(node_id(row.get(1)?), (uint(row.get(2)?), Hash(row.get(3)?)));
+        let (writer, seq) = (node_id(row.get(1)?), uint(row.get(2)?));
+        let (hash, mac) = (Hash(row.get(3)?), row.get_ref(4)?.as_blob());
+        let mac = mac.map_err(rusqlite::Error::from)?;
+        if keys.get().is_none_or(|key| key.entry(writer, seq, hash).is(mac)) {
+            newest.insert(writer, (seq, hash));
+        }
         upto.entries = uint(row.get(0)?);
     }
     Ok(newest.into_iter().map(|(writer, (seq, hash))| (writer, seq, hash)).collect())

@@ -3,9 +3,11 @@
 use super::SqliteStore;
 use super::column::{int, run_bytes, run_id, uint};
 use super::fault::Fault;
+use super::reader::Desk;
 use super::writer::Work;
+use crate::authentic::{self, Keys};
 use crate::limits::SLOTS_KEPT;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Row, params};
 use sluice_core::port::slots::{Mark, Slot, Slots};
 use sluice_core::port::store::Answer;
 
@@ -16,53 +18,63 @@ impl Slots for SqliteStore {
         before_ms: Option<u64>,
         limit: usize,
     ) -> Answer<'_, Vec<Slot>> {
-        let read = move |desk: &super::reader::Desk| {
-            slots(&desk.connection, &schedule, before_ms, crate::page(limit))
-        };
+        let read = move |desk: &Desk| slots(desk, &schedule, before_ms, crate::page(limit));
         Box::pin(self.readers.read(read))
     }
 
     fn mark(&self, marks: Vec<Mark>) -> Answer<'_, Vec<bool>> {
         let bytes = marks.iter().map(|mark| mark.slot.why.as_ref().map_or(64, String::len)).sum();
-        Box::pin(
-            self.writer
-                .write(bytes, move |work| marks.iter().map(|mark| note(work, mark)).collect()),
-        )
+        Box::pin(async move {
+            self.shared.keys.for_writing()?;
+            let note = move |work: &mut Work<'_>| {
+                marks.iter().map(|mark| note(work, mark)).collect::<Result<Vec<_>, Fault>>()
+            };
+            self.writer.write(bytes, note).await
+        })
     }
 }
 
+/// What is read of a slot.
+const COLUMNS: &str = "SELECT at, count, fate, why, run, noted_at, mac FROM slot";
+
 fn slots(
-    connection: &Connection,
+    desk: &Desk,
     schedule: &str,
     before_ms: Option<u64>,
     limit: usize,
 ) -> Result<Vec<Slot>, Fault> {
-    let sql = "SELECT at, count, fate, why, run, noted_at FROM slot
-               WHERE schedule = ?1 AND at < ?2 ORDER BY at DESC LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!("{COLUMNS} WHERE schedule = ?1 AND at < ?2 ORDER BY at DESC LIMIT ?3");
+    let mut statement = desk.connection.prepare_cached(&sql)?;
     let before = before_ms.map_or(i64::MAX, int);
     let mut rows = statement.query(params![schedule, before, int(limit as u64)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Slot {
-            schedule: schedule.to_owned(),
-            slot_ms: uint(row.get(0)?),
-            count: uint(row.get(1)?),
-            fate: row.get(2)?,
-            why: row.get(3)?,
-            run: row.get::<_, Option<[u8; 16]>>(4)?.map(run_id),
-            at_ms: uint(row.get(5)?),
-        });
+        found.push(read(&desk.shared.keys, schedule, row)?);
     }
     Ok(found)
 }
 
+/// One that is not authentic would decide what is started: nothing is, then.
+fn read(keys: &Keys, schedule: &str, row: &Row<'_>) -> Result<Slot, Fault> {
+    let slot = Slot {
+        schedule: schedule.to_owned(),
+        slot_ms: uint(row.get(0)?),
+        count: uint(row.get(1)?),
+        fate: row.get(2)?,
+        why: row.get(3)?,
+        run: row.get::<_, Option<[u8; 16]>>(4)?.map(run_id),
+        at_ms: uint(row.get(5)?),
+    };
+    if !keys.is_slot(&slot, row.get_ref(6)?.as_blob().map_err(rusqlite::Error::from)?) {
+        let Slot { schedule, slot_ms, .. } = slot;
+        return Err(Fault::Corrupt(authentic::foreign_slot(&schedule, slot_ms)));
+    }
+    Ok(slot)
+}
+
 fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
     let slot = &mark.slot;
-    let sql = "SELECT fate FROM slot WHERE schedule = ?1 AND at = ?2";
-    let mut statement = work.connection.prepare_cached(sql)?;
-    let place = params![slot.schedule, int(slot.slot_ms)];
-    let fate: Option<String> = statement.query_row(place, |row| row.get(0)).optional()?;
+    let fate = fate(work, slot)?;
     let fits = match &fate {
         None => mark.from.is_empty(),
         Some(fate) => mark.from.contains(fate),
@@ -70,7 +82,8 @@ fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
     if !fits {
         return Ok(false);
     }
-    let sql = "INSERT OR REPLACE INTO slot VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let mac = work.keys.get().map(|key| key.slot(slot));
+    let sql = "INSERT OR REPLACE INTO slot VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     work.connection.prepare_cached(sql)?.execute(params![
         slot.schedule,
         int(slot.slot_ms),
@@ -79,6 +92,7 @@ fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
         slot.why,
         slot.run.map(run_bytes),
         int(slot.at_ms),
+        authentic::bytes(mac.as_ref()),
     ])?;
     if fate.is_none() {
         let sql = "DELETE FROM slot WHERE schedule = ?1 AND at <=
@@ -87,4 +101,13 @@ fn note(work: &mut Work<'_>, mark: &Mark) -> Result<bool, Fault> {
         work.connection.prepare_cached(sql)?.execute(params![slot.schedule, kept])?;
     }
     Ok(true)
+}
+
+/// What became of a slot so far.
+fn fate(work: &Work<'_>, slot: &Slot) -> Result<Option<String>, Fault> {
+    let sql = format!("{COLUMNS} WHERE schedule = ?1 AND at = ?2");
+    let mut statement = work.connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![slot.schedule, int(slot.slot_ms)])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(read(work.keys, &slot.schedule, row)?.fate))
 }

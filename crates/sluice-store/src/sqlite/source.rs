@@ -119,12 +119,7 @@ impl Source {
     }
 
     fn read(&self, table: Table, row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
-        let mut cells = Row::with_capacity(table.columns().len());
-        for (at, (name, kind)) in table.columns().iter().enumerate() {
-            let cell = cell(row.get_ref(at)?, *kind);
-            let strange = || Fault::Corrupt(format!("{name} of a {} makes no sense", table.name()));
-            cells.push(cell.ok_or_else(strange)?);
-        }
+        let mut cells = cells(table, row)?;
         if table == Table::Window
             && let Some(slices) = cells.get_mut(3)
         {
@@ -148,6 +143,22 @@ impl Source {
         }
         Ok(bytes)
     }
+}
+
+/// Rows of a table, in the order of its key: those after `after`, at most so many.
+pub(super) fn page(table: Table, after: Option<&[Cell]>, limit: usize) -> String {
+    format!("{} LIMIT {limit}", select::sql(table, after))
+}
+
+/// A row of a table.
+pub(super) fn cells(table: Table, row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+    let mut cells = Row::with_capacity(table.columns().len());
+    for (at, (name, kind)) in table.columns().iter().enumerate() {
+        let cell = cell(row.get_ref(at)?, *kind);
+        let strange = || Fault::Corrupt(format!("{name} of a {} makes no sense", table.name()));
+        cells.push(cell.ok_or_else(strange)?);
+    }
+    Ok(cells)
 }
 
 fn cell(value: ValueRef<'_>, kind: Kind) -> Option<Cell> {

@@ -1,15 +1,18 @@
+mod authentic;
 mod kill;
 mod ledger;
 mod many;
 mod old;
 
 use super::*;
+use crate::authentic::Keyed as _;
 use crate::conformance::{
     self, Bench, DONE, SetClock, first, guard, letter, node, plain, refused, released, run, wait,
     wait_all,
 };
 use crate::memory::MemoryStore;
 use proptest::prelude::*;
+use sluice_core::evidence::mac::Doubts;
 use sluice_core::port::store::{Blob, Hash, StoreError};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -35,10 +38,26 @@ fn bench(dirs: &mut Vec<TempDir>) -> Bench {
     Bench { store, clock }
 }
 
+/// The same with a key.
+fn keyed_bench(dirs: &mut Vec<TempDir>) -> Bench {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SetClock::default());
+    let store = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());
+    wait(store.adopt(conformance::authentic::key(), Doubts::default())).unwrap();
+    dirs.push(dir);
+    Bench { store, clock }
+}
+
 #[test]
 fn sqlite_is_a_store() {
     let mut dirs = Vec::new();
     conformance::check(|| bench(&mut dirs));
+}
+
+#[test]
+fn sqlite_with_a_key_is_a_store() {
+    let mut dirs = Vec::new();
+    conformance::check(|| keyed_bench(&mut dirs));
 }
 
 proptest! {
@@ -51,7 +70,7 @@ proptest! {
         let clock = Arc::new(SetClock::default());
         let memory = Bench { store: Arc::new(MemoryStore::new(clock.clone())), clock };
         let mut dirs = Vec::new();
-        let sqlite = bench(&mut dirs);
+        let sqlite = keyed_bench(&mut dirs);
         let expected = conformance::script::transcript(&memory, &commands);
         prop_assert_eq!(conformance::script::transcript(&sqlite, &commands), expected);
     }

@@ -16,6 +16,7 @@ use super::fresh::Written;
 use super::home::Home;
 use super::memory::Memory;
 use super::node::Locks;
+use crate::authentic::Keys;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_WAITING_MAX};
 use rusqlite::Connection;
 use sluice_core::port::store::StoreError;
@@ -38,6 +39,7 @@ pub(super) struct Work<'a> {
     pub(super) connection: &'a Connection,
     pub(super) memory: &'a mut Memory,
     pub(super) locks: &'a Locks,
+    pub(super) keys: &'a Keys,
     pub(super) now_ms: u64,
     /// Appends performed in this transaction.
     pub(super) appends: u64,

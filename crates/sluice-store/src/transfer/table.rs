@@ -117,6 +117,8 @@ pub(crate) enum Table {
     Webhook,
     /// What is sent to webhooks.
     Delivery,
+    /// Which key everything is authenticated with.
+    Authentic,
     /// The last places.
     Position,
 }
@@ -127,7 +129,7 @@ pub(crate) type Column = (&'static str, Kind);
 impl Table {
     /// Every table, in the order of copying. The leases of nodes are not among them:
     /// none is alive, and one that had not run out yet would seem so elsewhere.
-    pub(crate) const ALL: [Table; 18] = [
+    pub(crate) const ALL: [Table; 19] = [
         Table::Run,
         Table::Frame,
         Table::Snapshot,
@@ -145,6 +147,7 @@ impl Table {
         Table::Memo,
         Table::Webhook,
         Table::Delivery,
+        Table::Authentic,
         Table::Position,
     ];
 
@@ -175,6 +178,7 @@ impl Table {
             Table::Memo => "memo",
             Table::Webhook => "webhook",
             Table::Delivery => "delivery",
+            Table::Authentic => "authentic",
             Table::Position => "position",
         }
     }
@@ -200,6 +204,7 @@ impl Table {
             | Table::Chain
             | Table::Seal
             | Table::Webhook
+            | Table::Authentic
             | Table::Position => &[0],
         }
     }
@@ -209,7 +214,7 @@ impl Table {
         match self {
             Table::Run => RUN,
             Table::Frame => FRAME,
-            Table::Snapshot => &[("run", Kind::Id), ("version", Kind::Int), ("body", Kind::Bytes)],
+            Table::Snapshot => SNAPSHOT,
             Table::Blob => &[("hash", Kind::Bytes), ("body", Kind::Bytes)],
             Table::Letter => LETTER,
             Table::Counter | Table::Window => COUNTER,
@@ -223,6 +228,7 @@ impl Table {
             Table::Memo => MEMO,
             Table::Webhook => &[("name", Kind::Text), ("place", Kind::Int), ("last", Kind::Int)],
             Table::Delivery => DELIVERY,
+            Table::Authentic => &[("one", Kind::Small), ("mark", Kind::Bytes)],
             Table::Position => POSITION,
         }
     }
@@ -258,10 +264,19 @@ const FRAME: &[Column] = &[
     ("chain", Kind::Bytes),
     ("body", Kind::Bytes),
     ("beside", Kind::Bytes),
+    ("mac", Kind::Bytes),
 ];
 
-const LETTER: &[Column] =
-    &[("run", Kind::Id), ("key", Kind::Text), ("id", Kind::Int), ("body", Kind::Bytes)];
+const SNAPSHOT: &[Column] =
+    &[("run", Kind::Id), ("version", Kind::Int), ("body", Kind::Bytes), ("mac", Kind::Bytes)];
+
+const LETTER: &[Column] = &[
+    ("run", Kind::Id),
+    ("key", Kind::Text),
+    ("id", Kind::Int),
+    ("body", Kind::Bytes),
+    ("mac", Kind::Bytes),
+];
 
 const COUNTER: &[Column] =
     &[("name", Kind::Text), ("span", Kind::Int), ("count", Kind::Int), ("slices", Kind::Bytes)];
@@ -271,10 +286,16 @@ const KEY: &[Column] = &[
     ("run", Kind::Id),
     ("fingerprint", Kind::Bytes),
     ("expires_at", Kind::Int),
+    ("mac", Kind::Bytes),
 ];
 
-const REGISTRY: &[Column] =
-    &[("kind", Kind::Plain), ("name", Kind::Text), ("epoch", Kind::Int), ("body", Kind::Plain)];
+const REGISTRY: &[Column] = &[
+    ("kind", Kind::Plain),
+    ("name", Kind::Text),
+    ("epoch", Kind::Int),
+    ("body", Kind::Plain),
+    ("mac", Kind::Bytes),
+];
 
 const ENTRY: &[Column] = &[
     ("writer", Kind::Id),
@@ -282,6 +303,7 @@ const ENTRY: &[Column] = &[
     ("place", Kind::Int),
     ("hash", Kind::Bytes),
     ("text", Kind::Plain),
+    ("mac", Kind::Bytes),
 ];
 
 const SEAL: &[Column] = &[
@@ -301,6 +323,7 @@ const SLOT: &[Column] = &[
     ("why", Kind::Text),
     ("run", Kind::Id),
     ("noted_at", Kind::Int),
+    ("mac", Kind::Bytes),
 ];
 
 const MEMO: &[Column] = &[
@@ -309,6 +332,7 @@ const MEMO: &[Column] = &[
     ("run", Kind::Id),
     ("at", Kind::Int),
     ("body", Kind::Bytes),
+    ("mac", Kind::Bytes),
 ];
 
 const DELIVERY: &[Column] = &[

@@ -3,6 +3,8 @@ mod kill;
 mod refused;
 
 use super::*;
+use crate::authentic::{self, Keyed as _};
+use crate::conformance::authentic::key;
 use crate::conformance::{
     self, Bench, SetClock, entry, first, guard, hashed, letter, node, plain, released, run, wait,
 };
@@ -10,6 +12,7 @@ use crate::postgres::OpenError;
 use crate::postgres::tests::server;
 use crate::sqlite::SqliteStore;
 use proptest::prelude::*;
+use sluice_core::evidence::mac::Doubts;
 use sluice_core::port::Clock as _;
 use sluice_core::port::deliveries::{Ahead, Delivery};
 use sluice_core::port::ledger::{Change, Counter, SealMark, Sealing};
@@ -28,12 +31,22 @@ const STRANGE: &str = "a\0b\u{1}c\u{1}\u{2}d\u{1}\u{1}";
 /// Later than every lease.
 const LATE_MS: u64 = 1_000_000;
 
+/// With a key: everything in it has MACs, and they arrive with it.
 fn sqlite(dir: &Path) -> SqliteStore {
-    SqliteStore::open(dir, Arc::new(SetClock::default())).unwrap()
+    let store = SqliteStore::open(dir, Arc::new(SetClock::default())).unwrap();
+    match store.marked(&key()) {
+        authentic::Mark::Own => store.unlock(key()),
+        _ => wait(store.adopt(key(), Doubts::default())).unwrap(),
+    }
+    store
 }
 
 fn postgres(url: &str) -> Result<PostgresStore, OpenError> {
-    PostgresStore::open(url, Arc::new(SetClock::default()))
+    let store = PostgresStore::open(url, Arc::new(SetClock::default()))?;
+    if store.marked(&key()) == authentic::Mark::Own {
+        store.unlock(key());
+    }
+    Ok(store)
 }
 
 fn on(_: Progress) -> ControlFlow<()> {

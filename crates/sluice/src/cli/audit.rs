@@ -1,7 +1,7 @@
 //! The words of `audit`.
 
 use super::Json;
-use super::run::Data;
+use super::run::{Data, Name};
 use clap::{Args, Subcommand};
 use sluice_core::evidence::audit::CATEGORIES;
 use sluice_core::evidence::key::PublicKey;
@@ -25,6 +25,14 @@ pub(crate) enum Audit {
     /// Seal what is not sealed yet, and show the newest seal, to be kept elsewhere
     #[command(after_help = "Example:\n  sluice audit seal --out /mnt/elsewhere/seals.txt")]
     Seal(Seal),
+    /// Authenticate a store with the key there is, where the `seal.key` it had is lost
+    #[command(
+        after_help = "Everything is checked against its hashes and seals first; what does not fit \
+        stays unreadable. Whatever else was changed in the store while there was no key is \
+        believed from then on, so look at its rows. The audit says that it was done.\n\nExample:\n  \
+        sluice audit adopt --data /var/lib/sluice"
+    )]
+    Adopt(Adopt),
 }
 
 #[derive(Debug, Args)]
@@ -84,6 +92,14 @@ pub(crate) struct Seal {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Adopt {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) name: Name,
 }
 
 fn key(text: &str) -> Result<PublicKey, String> {

@@ -1,5 +1,6 @@
 //! `sluice audit`: what happened, and the proof of it.
 
+mod adopt;
 mod export;
 mod fact;
 mod seal;
@@ -16,5 +17,6 @@ pub(super) async fn run(command: &Audit, out: &mut Out) -> anyhow::Result<Exit> 
         Audit::Export(args) => export::run(args, out).await,
         Audit::Tail(args) => tail::run(args, out).await,
         Audit::Seal(args) => seal::run(args, out).await,
+        Audit::Adopt(args) => adopt::run(args, out).await,
     }
 }

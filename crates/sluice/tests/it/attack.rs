@@ -4,6 +4,7 @@
 mod authority;
 mod faults;
 mod flood;
+mod forgery;
 mod secrets;
 mod tampering;
 

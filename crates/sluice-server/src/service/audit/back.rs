@@ -14,6 +14,7 @@ use super::fact::Fact;
 use super::{Cursor, PAGE, PAGE_BYTES, Wanted, entries_end};
 use crate::refused::Done;
 use crate::service::Service;
+use sluice_core::port::feed::Placed;
 use std::cmp::Reverse;
 
 /// Places of each list that are looked at together.
@@ -168,7 +169,8 @@ async fn frames(service: &Service, upto: u64) -> Done<End> {
             let page = service.store.feed(after, PAGE_BYTES).await?;
             let Some(last) = page.last() else { break };
             after = last.place;
-            for placed in page.iter().filter(|placed| placed.place <= upto) {
+            let shown = |placed: &&Placed| placed.is_authentic && placed.place <= upto;
+            for placed in page.iter().filter(shown) {
                 let mut facts = Fact::of_frame(placed.run, &placed.frame, 0);
                 facts.reverse();
                 let Some(at_ms) = facts.first().map(|fact| fact.at_ms) else { continue };

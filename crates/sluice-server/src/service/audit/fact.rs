@@ -32,6 +32,10 @@ pub struct Fact {
 impl Fact {
     /// An entry as it stands there; none if it cannot be read.
     pub fn of_entry(row: &Recorded) -> Option<Fact> {
+        if !row.is_authentic {
+            tracing::error!(writer = %row.writer, seq = row.seq, "an audit entry is not authentic and is left out");
+            return None;
+        }
         let entry: Value = serde_json::from_str(&row.text).ok()?;
         let word = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
         Some(Fact {

@@ -3,7 +3,7 @@
 use crate::refused::Done;
 use serde_json::{Value, json};
 use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
-use sluice_core::port::store::{Filter, Store};
+use sluice_core::port::store::{Filter, Frame, Store};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub async fn read(store: &dyn Store, only: Option<RunId>, verifier: &mut Verifie
     }
 }
 
-async fn ledger(store: &dyn Store, verifier: &mut Verifier) -> Done<()> {
+pub(super) async fn ledger(store: &dyn Store, verifier: &mut Verifier) -> Done<()> {
     let mut from = 1;
     loop {
         let page = store.seals(from, PAGE).await?;
@@ -50,10 +50,11 @@ async fn journals(store: &dyn Store, verifier: &mut Verifier) -> Done<()> {
     }
 }
 
-async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> Done<()> {
+pub(super) async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> Done<()> {
     let mut after = 0;
     loop {
-        let frames = store.frames(run, after, PAGE_BYTES).await?;
+        let frames = store.examine(run, after, PAGE_BYTES).await?;
+        let frames: Vec<Frame> = frames.into_iter().map(|one| one.frame).collect();
         let Some(last) = frames.last() else { return Ok(()) };
         // One that claims to end before it began must not be read for ever.
         after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);

@@ -2,6 +2,8 @@
 
 use super::Write;
 use crate::REGISTRY;
+use crate::authentic::Keys;
+use crate::postgres::Shared;
 use crate::postgres::column::{Id, Named, Text, get, hash, number, text};
 use crate::postgres::count::{Counters, Slot};
 use crate::postgres::desk::{NOW, Time, now};
@@ -9,6 +11,7 @@ use crate::postgres::entry::LOCK_CHAINS;
 use crate::postgres::fault::Fault;
 use crate::postgres::session::{Pipeline, Session, step};
 use sluice_core::evidence::entry::START;
+use sluice_core::evidence::mac::MacKey;
 use sluice_core::port::store::{Append, Create, Hash, Head, NodeId};
 use sluice_core::run::id::RunId;
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ use tokio_postgres::Row;
 
 const LOCK_RUNS: &str = "SELECT id, owner, epoch, version, fingerprint FROM run
     WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-const LOCK_KEYS: &str = "SELECT key, run, fingerprint, expires_at FROM key
+const LOCK_KEYS: &str = "SELECT key, run, fingerprint, expires_at, mac FROM key
     WHERE key = ANY($1) ORDER BY key FOR UPDATE";
 /// Whoever only looks at the registry's epoch keeps others from changing it, not
 /// from looking.
@@ -52,6 +55,7 @@ pub(super) struct KeyRow {
     pub(super) run: RunId,
     pub(super) fingerprint: Hash,
     pub(super) expires_at_ms: u64,
+    pub(super) mac: Vec<u8>,
     /// Whether the table has a row of it.
     pub(super) is_stored: bool,
     pub(super) is_changed: bool,
@@ -75,8 +79,8 @@ impl<'a> Locked<'a> {
         let mut wanted = Locked::default();
         for write in writes {
             match write {
-                Write::Append(append) => wanted.want(append),
-                Write::Post(letter) => {
+                Write::Append(append, _) => wanted.want(append),
+                Write::Post(letter, _) => {
                     wanted.runs.entry(letter.run).or_default();
                     wanted.minds_the_time = true;
                 }
@@ -108,7 +112,8 @@ impl<'a> Locked<'a> {
     }
 
     /// Locks and reads it all. Answers what time it is then, if that matters.
-    pub(super) async fn lock(&mut self, session: &Session, time: &Time) -> Result<u64, Fault> {
+    pub(super) async fn lock(&mut self, session: &Session, shared: &Shared) -> Result<u64, Fault> {
+        let time = &shared.time;
         let mut pipeline = Pipeline::default();
         step!(pipeline, "BEGIN");
         let runs: Vec<Id> = self.runs.keys().map(|run| Id::from(*run)).collect();
@@ -127,7 +132,7 @@ impl<'a> Locked<'a> {
             self.runs.insert(get::<Id>(row, 0)?.run(), Some(known(row)?));
         }
         for row in rows(keys) {
-            self.read_key(row)?;
+            self.read_key(&shared.keys, row)?;
         }
         for at in counters {
             self.counters.read(&answers[at])?;
@@ -147,12 +152,20 @@ impl<'a> Locked<'a> {
         }
     }
 
-    fn read_key(&mut self, row: &Row) -> Result<(), Fault> {
-        if let Some(key) = self.keys.get_mut(&*text(row, 0)?) {
+    fn read_key(&mut self, keys: &Keys, row: &Row) -> Result<(), Fault> {
+        let name = text(row, 0)?;
+        let (run, fingerprint) = (get::<Id>(row, 1)?.run(), hash(row, 2)?);
+        let (expires_at_ms, mac) = (number(row, 3)?, get::<Vec<u8>>(row, 4)?);
+        let is_own = |key: &MacKey| key.key(&name, run, fingerprint, expires_at_ms).is(&mac);
+        if !keys.get().is_none_or(is_own) {
+            return Err(Fault::Corrupt(format!("the idempotency key {name:?} is not authentic")));
+        }
+        if let Some(key) = self.keys.get_mut(&*name) {
             *key = Some(KeyRow {
-                run: get::<Id>(row, 1)?.run(),
-                fingerprint: hash(row, 2)?,
-                expires_at_ms: number(row, 3)?,
+                run,
+                fingerprint,
+                expires_at_ms,
+                mac,
                 is_stored: true,
                 is_changed: false,
             });

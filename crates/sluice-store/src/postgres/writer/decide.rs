@@ -5,7 +5,9 @@
 
 use super::batch::{KeyRow, Known, Locked};
 use super::{Outcome, Write};
+use crate::authentic::{AppendMacs, Keys, bytes};
 use sluice_core::evidence::entry::link;
+use sluice_core::evidence::mac::Mac;
 use sluice_core::port::ledger::Entry;
 use sluice_core::port::store::{Append, Appended, Create, Hash, Hold, Key, Letter, NodeId, Posted};
 use sluice_core::run::id::RunId;
@@ -16,6 +18,9 @@ pub(super) struct Decided<'a> {
     pub(super) locked: Locked<'a>,
     /// Appends that pass.
     pub(super) done: Vec<&'a Append>,
+    /// Their MACs, in the same order.
+    pub(super) macs: Vec<&'a AppendMacs>,
+    keys: &'a Keys,
     pub(super) letters: Vec<Sent<'a>>,
     pub(super) entries: Vec<Link>,
     pub(super) outcomes: Vec<Outcome>,
@@ -24,6 +29,7 @@ pub(super) struct Decided<'a> {
 /// A letter to a run that is there.
 pub(super) struct Sent<'a> {
     pub(super) letter: &'a Letter,
+    pub(super) mac: &'a [u8],
     /// The outcome that depends on it, if one does.
     pub(super) outcome: Option<usize>,
 }
@@ -33,6 +39,7 @@ pub(super) struct Link {
     pub(super) writer: NodeId,
     pub(super) seq: u64,
     pub(super) hash: Hash,
+    pub(super) mac: Option<Mac>,
     pub(super) text: String,
 }
 
@@ -41,15 +48,17 @@ pub(super) fn decide<'a>(
     locked: Locked<'a>,
     writes: impl Iterator<Item = &'a Write>,
     now_ms: u64,
+    keys: &'a Keys,
 ) -> Decided<'a> {
     let (done, letters, entries, outcomes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut decided = Decided { now_ms, locked, done, letters, entries, outcomes };
+    let macs = Vec::new();
+    let mut decided = Decided { now_ms, locked, done, macs, keys, letters, entries, outcomes };
     for write in writes {
         let outcome = match write {
-            Write::Append(append) => Outcome::Appended(decided.append(append)),
-            Write::Post(letter) => {
+            Write::Append(append, macs) => Outcome::Appended(decided.append(append, macs)),
+            Write::Post(letter, mac) => {
                 let place = decided.outcomes.len();
-                Outcome::Posted(decided.post(letter, Some(place)))
+                Outcome::Posted(decided.post(letter, bytes(mac.as_ref()), Some(place)))
             }
             Write::Record(writer, entries) => {
                 decided.record(*writer, entries);
@@ -62,7 +71,7 @@ pub(super) fn decide<'a>(
 }
 
 impl<'a> Decided<'a> {
-    fn append(&mut self, append: &'a Append) -> Appended {
+    fn append(&mut self, append: &'a Append, macs: &'a AppendMacs) -> Appended {
         let refusal = match &append.create {
             Some(create) => self.refuse_create(append, create),
             None => self.refuse_append(append),
@@ -75,7 +84,7 @@ impl<'a> Decided<'a> {
             Err(refused) => return refused,
         };
         if let Some(create) = &append.create {
-            self.create(append, create);
+            self.create(append, create, macs);
         }
         let run = self.locked.runs.get_mut(&append.run).and_then(Option::as_mut);
         let run = run.expect("a run to append to was found or made");
@@ -89,8 +98,9 @@ impl<'a> Decided<'a> {
             }
         }
         self.done.push(append);
-        for letter in &append.letters {
-            self.post(letter, None);
+        self.macs.push(macs);
+        for (at, letter) in append.letters.iter().enumerate() {
+            self.post(letter, macs.letter(at), None);
         }
         self.record(append.node, &append.entries);
         Appended::Done { counts }
@@ -136,9 +146,9 @@ impl<'a> Decided<'a> {
         }
     }
 
-    fn create(&mut self, append: &'a Append, create: &'a Create) {
+    fn create(&mut self, append: &'a Append, create: &'a Create, macs: &AppendMacs) {
         if let Some(key) = &create.key {
-            self.keep_key(append.run, key);
+            self.keep_key(append.run, key, macs.key());
         }
         let run = Known {
             owner: Some(append.node),
@@ -152,24 +162,25 @@ impl<'a> Decided<'a> {
         self.locked.runs.insert(append.run, Some(run));
     }
 
-    fn keep_key(&mut self, run: RunId, key: &'a Key) {
+    fn keep_key(&mut self, run: RunId, key: &'a Key, mac: &[u8]) {
         let row = self.locked.keys.entry(&key.key).or_default();
         let is_stored = row.as_ref().is_some_and(|row| row.is_stored);
         *row = Some(KeyRow {
             run,
             fingerprint: key.fingerprint,
             expires_at_ms: key.expires_at_ms,
+            mac: mac.to_vec(),
             is_stored,
             is_changed: true,
         });
     }
 
     /// Whether it is a duplicate is seen when it is written.
-    fn post(&mut self, letter: &'a Letter, outcome: Option<usize>) -> Posted {
+    fn post(&mut self, letter: &'a Letter, mac: &'a [u8], outcome: Option<usize>) -> Posted {
         if !matches!(self.locked.runs.get(&letter.run), Some(Some(_))) {
             return Posted::NoRun;
         }
-        self.letters.push(Sent { letter, outcome });
+        self.letters.push(Sent { letter, mac, outcome });
         Posted::Duplicate
     }
 
@@ -179,7 +190,8 @@ impl<'a> Decided<'a> {
             let seq = tip.0 + 1;
             let (text, hash) = link(entry, writer, seq, tip.1);
             *tip = (seq, hash);
-            self.entries.push(Link { writer, seq, hash, text });
+            let mac = self.keys.get().map(|key| key.entry(writer, seq, hash));
+            self.entries.push(Link { writer, seq, hash, mac, text });
         }
     }
 }

@@ -29,14 +29,14 @@ const MOVE_HEADS: &str = "UPDATE run SET version = moved.version, status = moved
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[],
         $7::uuid[]) AS moved (id, version, status, ended_at, due_at, asks, owner)
     WHERE run.id = moved.id";
-const NEW_KEYS: &str = "INSERT INTO key (key, run, fingerprint, expires_at)
-    SELECT key, run, fingerprint, expires_at
-    FROM unnest($1::text[], $2::uuid[], $3::bytea[], $4::bigint[])
-        AS new (key, run, fingerprint, expires_at)";
+const NEW_KEYS: &str = "INSERT INTO key (key, run, fingerprint, expires_at, mac)
+    SELECT key, run, fingerprint, expires_at, mac
+    FROM unnest($1::text[], $2::uuid[], $3::bytea[], $4::bigint[], $5::bytea[])
+        AS new (key, run, fingerprint, expires_at, mac)";
 const OLD_KEYS: &str = "UPDATE key SET run = new.run, fingerprint = new.fingerprint,
-        expires_at = new.expires_at
-    FROM unnest($1::text[], $2::uuid[], $3::bytea[], $4::bigint[])
-        AS new (key, run, fingerprint, expires_at) WHERE key.key = new.key";
+        expires_at = new.expires_at, mac = new.mac
+    FROM unnest($1::text[], $2::uuid[], $3::bytea[], $4::bigint[], $5::bytea[])
+        AS new (key, run, fingerprint, expires_at, mac) WHERE key.key = new.key";
 const COUNT: &str = "UPDATE counter SET count = new.count, slices = new.slices
     FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[])
         AS new (name, span, count, slices)
@@ -48,10 +48,12 @@ const ADVANCE: &str = "UPDATE position SET frames = frames + $1, entries = entri
 const FRAMES: &str = "WITH placed AS (UPDATE position SET frames = frames + $1,
         entries = entries + $2, letters = letters + $3, memos = memos + $4
         WHERE one = 1 RETURNING frames)
-    INSERT INTO frame (run, first, count, place, chain, body, beside)
-    SELECT new.run, new.first, new.count, placed.frames - new.back, new.chain, new.body, new.beside
+    INSERT INTO frame (run, first, count, place, chain, body, beside, mac)
+    SELECT new.run, new.first, new.count, placed.frames - new.back, new.chain, new.body, new.beside,
+        new.mac
     FROM unnest($5::uuid[], $6::bigint[], $7::integer[], $8::bigint[], $9::bytea[], $10::bytea[],
-        $11::bytea[]) AS new (run, first, count, back, chain, body, beside), placed";
+        $11::bytea[], $12::bytea[])
+        AS new (run, first, count, back, chain, body, beside, mac), placed";
 /// A run that was let go, or got a letter, must not lie with a letter that nobody
 /// knows of.
 const WAKE: &str = "UPDATE run SET due_at = $2
@@ -120,6 +122,7 @@ impl<'a> Decided<'a> {
                 rows.iter().map(|(_, row)| Id::from(row.run)).collect::<Vec<Id>>(),
                 rows.iter().map(|(_, row)| row.fingerprint.0.to_vec()).collect::<Vec<Vec<u8>>>(),
                 rows.iter().map(|(_, row)| int(row.expires_at_ms)).collect::<Vec<i64>>(),
+                rows.iter().map(|(_, row)| row.mac.clone()).collect::<Vec<Vec<u8>>>(),
             );
         }
     }
@@ -154,6 +157,7 @@ impl<'a> Decided<'a> {
             step!(pipeline, ADVANCE, a, b, c, d);
         } else {
             let beside = |bytes: &'a [u8]| (!bytes.is_empty()).then_some(bytes);
+            let macs = self.done.iter().zip(&self.macs).filter(|(append, _)| append.count > 0);
             step!(
                 pipeline,
                 FRAMES,
@@ -168,6 +172,7 @@ impl<'a> Decided<'a> {
                 frames.iter().map(|append| &append.chain[..]).collect::<Vec<&[u8]>>(),
                 frames.iter().map(|append| &append.body[..]).collect::<Vec<&[u8]>>(),
                 frames.iter().map(|append| beside(&append.beside)).collect::<Vec<Option<&[u8]>>>(),
+                macs.map(|(_, macs)| macs.frame()).collect::<Vec<&[u8]>>(),
             );
         }
         self.link(pipeline);

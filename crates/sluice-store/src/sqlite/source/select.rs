@@ -22,21 +22,21 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
         ),
         // A frame that no journal leads to has no run, and nobody ever reads it.
         Table::Frame => (
-            "SELECT run.id, first, count, frame.seq, chain, frame.body, beside.body
+            "SELECT run.id, first, count, frame.seq, chain, frame.body, beside.body, mac
              FROM frame CROSS JOIN run ON run.num = frame.run
              LEFT JOIN beside ON beside.seq = frame.seq",
             "frame.seq > ?1",
             "ORDER BY frame.seq",
         ),
         Table::Snapshot => (
-            "SELECT run.id, snapshot.version, body
+            "SELECT run.id, snapshot.version, body, mac
              FROM run CROSS JOIN snapshot ON snapshot.run = run.num",
             "run.id > ?1",
             "ORDER BY run.id",
         ),
         Table::Blob => ("SELECT hash, body FROM blob", "hash > ?1", "ORDER BY hash"),
         Table::Letter => (
-            "SELECT run.id, key, letter.id, body
+            "SELECT run.id, key, letter.id, body, mac
              FROM run CROSS JOIN letter ON letter.run = run.num",
             "run.id >= ?1 AND (run.id > ?1 OR key > ?2)",
             "ORDER BY run.id, key",
@@ -50,16 +50,18 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
             "GROUP BY name, window ORDER BY name, window",
         ),
         Table::Key => {
-            ("SELECT key, run, fingerprint, expires_at FROM key", "key > ?1", "ORDER BY key")
+            ("SELECT key, run, fingerprint, expires_at, mac FROM key", "key > ?1", "ORDER BY key")
         }
         Table::Registry => (
-            "SELECT kind, name, epoch, body FROM registry",
+            "SELECT kind, name, epoch, body, mac FROM registry",
             "(kind, name, epoch) > (?1, ?2, ?3)",
             "ORDER BY kind, name, epoch",
         ),
-        Table::Entry => {
-            ("SELECT writer, seq, place, hash, text FROM entry", "place > ?1", "ORDER BY place")
-        }
+        Table::Entry => (
+            "SELECT writer, seq, place, hash, text, mac FROM entry",
+            "place > ?1",
+            "ORDER BY place",
+        ),
         // The other columns are those of the row that has the greatest number.
         Table::Chain => (
             "SELECT writer, max(seq), hash FROM entry",
@@ -72,6 +74,7 @@ fn parts(table: Table) -> (&'static str, &'static str, &'static str) {
         | Table::Memo
         | Table::Webhook
         | Table::Delivery
+        | Table::Authentic
         | Table::Position => beside(table),
     }
 }
@@ -84,7 +87,7 @@ fn beside(table: Table) -> (&'static str, &'static str, &'static str) {
             "ORDER BY number",
         ),
         Table::Slot => (
-            "SELECT schedule, at, count, fate, why, run, noted_at FROM slot",
+            "SELECT schedule, at, count, fate, why, run, noted_at, mac FROM slot",
             "(schedule, at) > (?1, ?2)",
             "ORDER BY schedule, at",
         ),
@@ -94,7 +97,7 @@ fn beside(table: Table) -> (&'static str, &'static str, &'static str) {
             "ORDER BY source, taker",
         ),
         Table::Memo => (
-            "SELECT agent, place, run.id, at, body
+            "SELECT agent, place, run.id, at, body, mac
              FROM memo CROSS JOIN run ON run.num = memo.run",
             "(agent, place) > (?1, ?2)",
             "ORDER BY agent, place",
@@ -106,6 +109,7 @@ fn beside(table: Table) -> (&'static str, &'static str, &'static str) {
             "(webhook, number) > (?1, ?2)",
             "ORDER BY webhook, number",
         ),
+        Table::Authentic => ("SELECT one, mark FROM authentic", "one > ?1", "ORDER BY one"),
         // Numbers go on after the greatest there is.
         _ => (
             "SELECT 1, (SELECT coalesce(max(seq), 0) FROM frame),

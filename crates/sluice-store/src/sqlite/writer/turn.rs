@@ -138,6 +138,7 @@ impl Turns {
             connection: &self.connection,
             memory: &mut self.memory,
             locks: &self.shared.locks,
+            keys: &self.shared.keys,
             now_ms: self.shared.clock.now_ms(),
             appends: 0,
             written: Vec::new(),

@@ -2,6 +2,7 @@
 //! memos, entries.
 
 use super::{Decided, Pipeline, backwards};
+use crate::authentic::bytes;
 use crate::limits::MEMOS_KEPT_MAX;
 use crate::postgres::column::{Id, Text, int, most};
 use crate::postgres::entry::{INSERT_ENTRIES, MOVE_CHAINS};
@@ -11,10 +12,11 @@ use sluice_core::port::memo::Memo;
 use sluice_core::port::store::{Blob, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SNAPSHOTS: &str = "INSERT INTO snapshot (run, version, body)
-    SELECT run, version, body FROM unnest($1::uuid[], $2::bigint[], $3::bytea[])
-        AS new (run, version, body)
-    ON CONFLICT (run) DO UPDATE SET version = excluded.version, body = excluded.body";
+const SNAPSHOTS: &str = "INSERT INTO snapshot (run, version, body, mac)
+    SELECT run, version, body, mac FROM unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::bytea[])
+        AS new (run, version, body, mac)
+    ON CONFLICT (run) DO UPDATE SET version = excluded.version, body = excluded.body,
+        mac = excluded.mac";
 const BLOBS: &str = "INSERT INTO blob (hash, body)
     SELECT hash, body FROM unnest($1::bytea[], $2::bytea[]) AS new (hash, body)
     ON CONFLICT DO NOTHING";
@@ -28,14 +30,14 @@ const TAKINGS: &str = "INSERT INTO taking (source, taker, count)
 const NO_TAKINGS: &str = "DELETE FROM taking USING unnest($1::uuid[], $2::uuid[])
         AS old (source, taker)
     WHERE taking.source = old.source AND taking.taker = old.taker";
-const MEMOS: &str = "INSERT INTO memo (agent, place, run, at, body)
-    SELECT new.agent, position.memos - new.back, new.run, new.at, new.body
-    FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[])
-        AS new (agent, back, run, at, body), position WHERE position.one = 1";
-const LETTERS: &str = "INSERT INTO letter (run, key, id, body)
-    SELECT new.run, new.key, position.letters - new.back, new.body
-    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[])
-        AS new (run, key, back, body), position WHERE position.one = 1
+const MEMOS: &str = "INSERT INTO memo (agent, place, run, at, body, mac)
+    SELECT new.agent, position.memos - new.back, new.run, new.at, new.body, new.mac
+    FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[], $6::bytea[])
+        AS new (agent, back, run, at, body, mac), position WHERE position.one = 1";
+const LETTERS: &str = "INSERT INTO letter (run, key, id, body, mac)
+    SELECT new.run, new.key, position.letters - new.back, new.body, new.mac
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[])
+        AS new (run, key, back, body, mac), position WHERE position.one = 1
     ON CONFLICT DO NOTHING RETURNING run, key";
 
 impl<'a> Decided<'a> {
@@ -65,11 +67,11 @@ impl<'a> Decided<'a> {
 
     /// Of several for one run the last.
     fn snapshots(&self, pipeline: &mut Pipeline<'a>) {
-        let mut newest: BTreeMap<Id, (i64, &'a [u8])> = BTreeMap::new();
-        for append in &self.done {
+        let mut newest: BTreeMap<Id, (i64, &'a [u8], &'a [u8])> = BTreeMap::new();
+        for (append, macs) in self.done.iter().zip(&self.macs) {
             if let Some(state) = &append.snapshot {
                 let version = append.after + u64::from(append.count);
-                newest.insert(Id::from(append.run), (int(version), state));
+                newest.insert(Id::from(append.run), (int(version), state, macs.snapshot()));
             }
         }
         if !newest.is_empty() {
@@ -77,8 +79,9 @@ impl<'a> Decided<'a> {
                 pipeline,
                 SNAPSHOTS,
                 newest.keys().copied().collect::<Vec<Id>>(),
-                newest.values().map(|(version, _)| *version).collect::<Vec<i64>>(),
-                newest.values().map(|(_, state)| *state).collect::<Vec<&[u8]>>(),
+                newest.values().map(|(version, ..)| *version).collect::<Vec<i64>>(),
+                newest.values().map(|(_, state, _)| *state).collect::<Vec<&[u8]>>(),
+                newest.values().map(|(.., mac)| *mac).collect::<Vec<&[u8]>>(),
             );
         }
     }
@@ -117,6 +120,7 @@ impl<'a> Decided<'a> {
             backwards(entries.len()),
             entries.iter().map(|link| link.hash.0.to_vec()).collect::<Vec<Vec<u8>>>(),
             entries.iter().map(|link| link.text.clone()).collect::<Vec<String>>(),
+            entries.iter().map(|link| bytes(link.mac.as_ref()).to_vec()).collect::<Vec<Vec<u8>>>(),
         );
     }
 
@@ -143,7 +147,11 @@ impl<'a> Decided<'a> {
 
     /// Memos; the oldest of the same agents go.
     pub(super) fn remember(&self, pipeline: &mut Pipeline<'a>) {
-        let memos: Vec<&'a Memo> = self.done.iter().flat_map(|append| &append.memos).collect();
+        let appends = self.done.iter().zip(&self.macs);
+        let memos = appends.flat_map(|(append, macs)| {
+            append.memos.iter().enumerate().map(|(at, memo)| (memo, macs.memo(at)))
+        });
+        let (memos, macs): (Vec<&'a Memo>, Vec<&'a [u8]>) = memos.unzip();
         if memos.is_empty() {
             return;
         }
@@ -155,6 +163,7 @@ impl<'a> Decided<'a> {
             memos.iter().map(|memo| Id::from(memo.run)).collect::<Vec<Id>>(),
             memos.iter().map(|memo| int(memo.at_ms)).collect::<Vec<i64>>(),
             memos.iter().map(|memo| &memo.body[..]).collect::<Vec<&[u8]>>(),
+            macs,
         );
         let agents: BTreeSet<&'a str> = memos.iter().map(|memo| &memo.agent[..]).collect();
         let agents: Vec<Text<'a>> = agents.into_iter().map(Text).collect();
@@ -172,6 +181,7 @@ impl<'a> Decided<'a> {
                 letters.iter().map(|sent| Text(&sent.letter.key)).collect::<Vec<Text<'a>>>(),
                 backwards(letters.len()),
                 letters.iter().map(|sent| &sent.letter.body[..]).collect::<Vec<&[u8]>>(),
+                letters.iter().map(|sent| sent.mac).collect::<Vec<&[u8]>>(),
             )
         })
     }

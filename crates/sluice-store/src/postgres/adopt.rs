@@ -1,0 +1,136 @@
+//! A store that gets a key.
+//!
+//! What is there from before keys has no MACs. It is given them table by table, in
+//! batches of bounded size, and marked at the end.
+
+use super::PostgresStore;
+use super::column::get;
+use super::fault::Fault;
+use super::session::{Session, Value};
+use super::target::{array, key, keys, page, read, sort};
+use crate::authentic::{Found, Keyed, Mark, TABLES, adopted};
+use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
+use crate::transfer::table::{Cell, Kind, Row, Table};
+use sluice_core::evidence::mac::{Doubts, MacKey};
+use sluice_core::port::store::Answer;
+use std::sync::Arc;
+use tokio_postgres::types::ToSql;
+
+impl Keyed for PostgresStore {
+    fn marked(&self, key: &MacKey) -> Mark {
+        self.shared.keys.mark(key)
+    }
+
+    fn is_marked(&self) -> bool {
+        self.shared.keys.is_marked()
+    }
+
+    fn adopt(&self, key: MacKey, doubts: Doubts) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let given = Arc::new((key, doubts));
+            for table in TABLES {
+                let mut after = None;
+                loop {
+                    let (given, from) = (Arc::clone(&given), after.take());
+                    let adopt = async move |session: &Session, _: &super::Desk| {
+                        batch(session, &given, table, from.as_ref()).await
+                    };
+                    match self.transact(adopt).await? {
+                        Some(last) => after = Some(last),
+                        None => break,
+                    }
+                }
+            }
+            let mark = given.0.mark();
+            self.transact(async move |session, _| put(session, &mark.0).await).await?;
+            self.unlock(given.0.clone());
+            Ok(())
+        })
+    }
+
+    fn unlock(&self, key: MacKey) {
+        self.shared.keys.set(key);
+    }
+}
+
+/// What the store is.
+pub(super) async fn find(session: &Session) -> Result<Found, Fault> {
+    let rows = session.query("SELECT mark FROM authentic WHERE one = 1", &[]).await?;
+    if let Some(row) = rows.first() {
+        return Ok(Found::Marked(get(row, 0)?));
+    }
+    for table in TABLES {
+        let sql = format!("SELECT 1 FROM {} LIMIT 1", table.target());
+        if !session.query(&sql, &[]).await?.is_empty() {
+            return Ok(Found::Unmarked);
+        }
+    }
+    Ok(Found::Empty)
+}
+
+/// Marks the store. Snapshots are made again from journals that are authentic.
+async fn put(session: &Session, mark: &[u8]) -> Result<(), Fault> {
+    session.execute("DELETE FROM snapshot", &[]).await?;
+    let sql = "INSERT INTO authentic (one, mark) VALUES (1, $1)
+               ON CONFLICT (one) DO UPDATE SET mark = excluded.mark";
+    session.execute(sql, &[&mark]).await?;
+    Ok(())
+}
+
+/// Gives MACs to the rows after a key, as many as go together. Answers the last of
+/// them; nothing where there are no more.
+async fn batch(
+    session: &Session,
+    (own, doubts): &(MacKey, Doubts),
+    table: Table,
+    after: Option<&Row>,
+) -> Result<Option<Row>, Fault> {
+    let after = after.map(Vec::as_slice);
+    let (mut last, mut bytes, mut found) = (None, 0, Vec::new());
+    let values = keys(table, after, ADOPT_ROWS_MAX);
+    let values: Vec<Value<'_>> = values.iter().map(|value| &**value as Value<'_>).collect();
+    for row in &session.query(&page(table, after), &values).await? {
+        let row = read(table, row)?;
+        bytes += row.iter().map(Cell::bytes).sum::<usize>();
+        last = Some(table.key_of(&row));
+        // The MAC is the last column of each of these tables.
+        let has = row.last();
+        if let Some(mac) = adopted(own, doubts, table, &row).map(Cell::Bytes)
+            && has != Some(&mac)
+        {
+            let mut values = table.key_of(&row);
+            values.push(mac);
+            found.push(values);
+        }
+        if bytes >= ADOPT_BYTES_MAX {
+            break;
+        }
+    }
+    if !found.is_empty() {
+        let columns = table.key().iter().filter_map(|at| table.columns().get(*at));
+        let kinds = columns.map(|(_, kind)| *kind).chain([Kind::Bytes]);
+        let values: Vec<Box<dyn ToSql + Sync + '_>> = kinds
+            .enumerate()
+            .map(|(at, kind)| array(kind, found.iter().map(move |row| &row[at])))
+            .collect();
+        let values: Vec<Value<'_>> = values.iter().map(|value| &**value as Value<'_>).collect();
+        session.execute(&update(table), &values).await?;
+    }
+    Ok(last)
+}
+
+/// MACs for the rows that their keys tell apart, from arrays.
+fn update(table: Table) -> String {
+    let columns: Vec<_> = table.key().iter().filter_map(|at| table.columns().get(*at)).collect();
+    let arrays = (1..).zip(&columns).map(|(at, (_, kind))| format!("${at}::{}[]", sort(*kind)));
+    let same = columns.iter().map(|(name, _)| format!("old.{name} = new.{name}"));
+    format!(
+        "UPDATE {} AS old SET mac = new.mac
+         FROM unnest({}, ${}::bytea[]) AS new ({}, mac) WHERE {}",
+        table.target(),
+        arrays.collect::<Vec<_>>().join(", "),
+        columns.len() + 1,
+        key(table),
+        same.collect::<Vec<_>>().join(" AND "),
+    )
+}

@@ -1,0 +1,41 @@
+//! Stores with a key: what another hand wrote, and stores from before keys.
+
+use super::*;
+use crate::authentic::{Keyed, Mark};
+use crate::conformance::authentic::{Exposed, check_authentic, key};
+use crate::conformance::{first, hashed, letter, run};
+
+fn sql(store: &PostgresStore, sql: &str) {
+    let text = sql.to_owned();
+    wait(store.ask(async move |session| session.script(&text).await)).unwrap();
+}
+
+#[test]
+fn what_another_hand_wrote_is_not_used() {
+    check_authentic(|| {
+        let clock = Arc::new(SetClock::default());
+        let url = server().schema();
+        let store = Arc::new(PostgresStore::open(&url, clock.clone()).unwrap());
+        let other = open(&url);
+        Exposed { store, clock, sql: Box::new(move |text| sql(&other, text)) }
+    });
+}
+
+#[test]
+fn a_store_from_before_keys_is_adopted() {
+    let url = server().schema();
+    let store = open(&url);
+    append(&store, hashed(first(run(1))));
+    append(&store, hashed(first(run(2))));
+    wait(store.post(letter(run(1), "a"))).unwrap();
+    drop(store);
+    let store = open(&url);
+    assert_eq!(store.marked(&key()), Mark::Missing);
+    let doubts = Doubts { runs: [run(2)].into(), ..Doubts::default() };
+    wait(store.adopt(key(), doubts)).unwrap();
+    assert!(wait(store.load(run(1))).unwrap().is_some());
+    assert!(matches!(wait(store.load(run(2))), Err(StoreError::Corrupt(_))));
+    assert!(wait(store.letters(Inbox::Run(run(1)))).unwrap()[0].is_authentic);
+    // Another node finds the mark.
+    assert_eq!(open(&url).marked(&key()), Mark::Own);
+}

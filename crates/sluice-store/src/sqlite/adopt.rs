@@ -1,0 +1,123 @@
+//! A store that gets a key.
+//!
+//! What is there from before keys has no MACs. It is given them table by table, in
+//! batches of bounded size, and marked at the end.
+
+use super::SqliteStore;
+use super::fault::Fault;
+use super::source::{cells, page};
+use super::writer::Work;
+use crate::authentic::{Found, Keyed, Mark, TABLES, adopted};
+use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
+use crate::transfer::table::{Cell, Row, Table};
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use sluice_core::evidence::mac::{Doubts, MacKey};
+use sluice_core::port::store::Answer;
+use std::sync::Arc;
+
+impl Keyed for SqliteStore {
+    fn marked(&self, key: &MacKey) -> Mark {
+        self.shared.keys.mark(key)
+    }
+
+    fn is_marked(&self) -> bool {
+        self.shared.keys.is_marked()
+    }
+
+    fn adopt(&self, key: MacKey, doubts: Doubts) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let given = Arc::new((key, doubts));
+            for table in TABLES {
+                let mut after = None;
+                loop {
+                    let (given, from) = (Arc::clone(&given), after.take());
+                    let adopt =
+                        move |work: &mut Work<'_>| batch(work, &given, table, from.as_ref());
+                    match self.writer.write(0, adopt).await? {
+                        Some(last) => after = Some(last),
+                        None => break,
+                    }
+                }
+            }
+            let mark = given.0.mark();
+            self.writer.write(0, move |work| put(work, &mark.0)).await?;
+            self.unlock(given.0.clone());
+            Ok(())
+        })
+    }
+
+    fn unlock(&self, key: MacKey) {
+        self.shared.keys.set(key);
+    }
+}
+
+/// What the store is.
+pub(super) fn find(connection: &Connection) -> Result<Found, rusqlite::Error> {
+    let sql = "SELECT mark FROM authentic WHERE one = 1";
+    if let Some(mark) = connection.query_row(sql, [], |row| row.get(0)).optional()? {
+        return Ok(Found::Marked(mark));
+    }
+    for table in TABLES {
+        if connection.prepare(&format!("SELECT 1 FROM {}", table.target()))?.exists([])? {
+            return Ok(Found::Unmarked);
+        }
+    }
+    Ok(Found::Empty)
+}
+
+/// Marks the store. Snapshots are made again from journals that are authentic.
+fn put(work: &mut Work<'_>, mark: &[u8]) -> Result<(), Fault> {
+    work.connection.execute("DELETE FROM snapshot", [])?;
+    work.connection.execute("INSERT OR REPLACE INTO authentic VALUES (1, ?1)", params![mark])?;
+    Ok(())
+}
+
+/// Gives MACs to the rows after a key, as many as go together. Answers the last of
+/// them; nothing where there are no more.
+fn batch(
+    work: &mut Work<'_>,
+    (key, doubts): &(MacKey, Doubts),
+    table: Table,
+    after: Option<&Row>,
+) -> Result<Option<Row>, Fault> {
+    let sql = page(table, after.map(Vec::as_slice), ADOPT_ROWS_MAX);
+    let mut statement = work.connection.prepare(&sql)?;
+    let mut rows = statement.query(params_from_iter(after.into_iter().flatten()))?;
+    let (mut last, mut bytes, mut found) = (None, 0, Vec::new());
+    while bytes < ADOPT_BYTES_MAX
+        && let Some(row) = rows.next()?
+    {
+        let row = cells(table, row)?;
+        bytes += row.iter().map(Cell::bytes).sum::<usize>();
+        last = Some(table.key_of(&row));
+        // The last column of each of these tables.
+        let has = row.last();
+        if let Some(mac) = adopted(key, doubts, table, &row).map(Cell::Bytes)
+            && has != Some(&mac)
+        {
+            found.push((table.key_of(&row), mac));
+        }
+    }
+    drop(rows);
+    let mut update = work.connection.prepare(update(table))?;
+    for (at, mac) in found {
+        update.execute(params_from_iter([mac].iter().chain(&at)))?;
+    }
+    Ok(last)
+}
+
+/// A MAC for the row that a key tells apart.
+fn update(table: Table) -> &'static str {
+    match table {
+        Table::Frame => "UPDATE frame SET mac = ?1 WHERE seq = ?2",
+        Table::Entry => "UPDATE entry SET mac = ?1 WHERE place = ?2",
+        Table::Letter => {
+            "UPDATE letter SET mac = ?1
+             WHERE run = (SELECT num FROM run WHERE id = ?2) AND key = ?3"
+        }
+        Table::Key => "UPDATE key SET mac = ?1 WHERE key = ?2",
+        Table::Slot => "UPDATE slot SET mac = ?1 WHERE schedule = ?2 AND at = ?3",
+        Table::Memo => "UPDATE memo SET mac = ?1 WHERE agent = ?2 AND place = ?3",
+        _ => "UPDATE registry SET mac = ?1 WHERE kind = ?2 AND name = ?3 AND epoch = ?4",
+    }
+}
