@@ -7,7 +7,9 @@
 //! is the core's business.
 
 pub mod conformance;
+pub mod connections;
 pub mod directory;
+pub mod framing;
 pub mod gitignore;
 pub mod http;
 pub mod limits;

@@ -24,6 +24,15 @@ pub const READ_BYTES_MAX: usize = 16 * 1024;
 /// Longest argument or environment variable that Linux hands to a process, its
 /// name and the closing zero counted.
 pub const ARGUMENT_BYTES_MAX: usize = 128 * 1024;
+/// How long a command waits before it is started again, when the machine has no file
+/// handle or process left; then twice as long each time.
+pub const SPAWN_RETRY_MS: u64 = 10;
+/// Longest such wait.
+pub const SPAWN_RETRY_MS_MAX: u64 = 500;
+/// How long a command waits altogether, unless its step ends before.
+pub const SPAWN_WAIT_MS_MAX: u64 = 10 * 60 * 1000;
+/// How long a new connection has to send its request before it makes room for another.
+pub const CONNECTION_GRACE_MS: u64 = 100;
 
 /// Longest word list, in bytes.
 pub const WORD_LIST_BYTES_MAX: usize = 1024 * 1024;

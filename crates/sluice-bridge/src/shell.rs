@@ -25,9 +25,12 @@ mod tests;
 
 pub use survivor::{Survivor, kill_survivor};
 
-use crate::limits::{ARGUMENT_BYTES_MAX, GRACE_MS, STDERR_BYTES_MAX, STDOUT_BYTES_MAX};
+use crate::limits::{
+    ARGUMENT_BYTES_MAX, GRACE_MS, SPAWN_RETRY_MS, SPAWN_RETRY_MS_MAX, SPAWN_WAIT_MS_MAX,
+    STDERR_BYTES_MAX, STDOUT_BYTES_MAX,
+};
 use group::Group;
-use outcome::{Stop, refusal};
+use outcome::{NotStarted, Stop, refusal};
 use pipe::Pipes;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
@@ -38,7 +41,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::process::Command;
 use tokio::sync::watch;
 
@@ -100,7 +103,7 @@ impl ShellAdapter {
     }
 
     async fn run(&self, request: &Request, call: &dyn Call) -> Answer {
-        let mut group = match self.start(request) {
+        let mut group = match self.started(request, call).await {
             Ok(group) => group,
             Err(error) => return Answer { error: Some(error), ..Answer::default() },
         };
@@ -125,17 +128,39 @@ impl ShellAdapter {
         }
     }
 
-    /// Starts the gate.
-    fn start(&self, request: &Request) -> Result<Group, CallError> {
+    /// Starts the gate. Where the machine has no file handle, process or memory left,
+    /// the command waits for them: other steps that end release theirs.
+    async fn started(&self, request: &Request, call: &dyn Call) -> Result<Group, CallError> {
+        let waiting = Instant::now();
+        let mut pause = Duration::from_millis(SPAWN_RETRY_MS);
+        loop {
+            let error = match self.start(request) {
+                Ok(group) => return Ok(group),
+                Err(NotStarted::Refused(error)) => return Err(error),
+                Err(NotStarted::Exhausted(error)) => error,
+            };
+            if waiting.elapsed() > Duration::from_millis(SPAWN_WAIT_MS_MAX) {
+                return Err(error);
+            }
+            tokio::select! {
+                biased;
+                () = call.cancelled() => return Err(outcome::cancelled()),
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(Duration::from_millis(SPAWN_RETRY_MS_MAX));
+        }
+    }
+
+    /// Starts the gate, if the machine lets it.
+    fn start(&self, request: &Request) -> Result<Group, NotStarted> {
         let script = &request.message;
         if script.len() >= ARGUMENT_BYTES_MAX {
             let limit = ARGUMENT_BYTES_MAX / 1024;
-            return Err(refusal(format!(
-                "the command is over {limit} KiB, the most a process takes"
-            )));
+            let message = format!("the command is over {limit} KiB, the most a process takes");
+            return Err(refusal(message).into());
         }
         if script.contains('\0') {
-            return Err(refusal("the command holds a zero byte"));
+            return Err(refusal("the command holds a zero byte").into());
         }
         let environment = environment::of(&self.config.environment, request)?;
         let directory = place::directory(&self.workspace(request), request.cwd.as_deref())?;

@@ -63,9 +63,24 @@ pub(super) fn stopped(stop: &Stop, stdout: String) -> Answer {
     Answer { text: Some(stdout).filter(|text| !text.is_empty()), ..answer }
 }
 
-/// Why a command could not be started. What a later try could cure is no fault
+/// Why a command could not be started.
+#[derive(Debug)]
+pub(super) enum NotStarted {
+    /// It cannot be started: trying again changes nothing.
+    Refused(CallError),
+    /// The machine has no file handle, process or memory left for it now.
+    Exhausted(CallError),
+}
+
+impl From<CallError> for NotStarted {
+    fn from(error: CallError) -> NotStarted {
+        NotStarted::Refused(error)
+    }
+}
+
+/// Why the system did not start a command. What a later try could cure is no fault
 /// of the request.
-pub(super) fn not_started(error: &io::Error, environment: &[(OsString, OsString)]) -> CallError {
+pub(super) fn not_started(error: &io::Error, environment: &[(OsString, OsString)]) -> NotStarted {
     let errno = Errno::from_io_error(error);
     if errno == Some(Errno::TOOBIG) {
         let largest = environment.iter().max_by_key(|(name, value)| name.len() + value.len());
@@ -73,12 +88,15 @@ pub(super) fn not_started(error: &io::Error, environment: &[(OsString, OsString)
         return refusal(format!(
             "the command and its environment are more than the system hands to a process; \
              the largest variable is {name}"
-        ));
+        ))
+        .into();
     }
     let message = format!("cannot start the shell: {error}");
     match errno {
-        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => crash(message),
-        _ => refusal(message),
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+            NotStarted::Exhausted(crash(message))
+        }
+        _ => refusal(message).into(),
     }
 }
 
@@ -95,6 +113,12 @@ pub(super) fn variable_too_long(name: &str) -> CallError {
 pub(super) fn refusal(message: impl Into<String>) -> CallError {
     let code = CallErrorCode::InvalidRequest;
     CallError { code, message: message.into(), retry_after_ms: None }
+}
+
+/// The error of a command that was cancelled before it was started.
+pub(super) fn cancelled() -> CallError {
+    let code = CallErrorCode::Cancelled;
+    CallError { code, message: "cancelled".to_owned(), retry_after_ms: None }
 }
 
 /// An error for which the machine is to blame.

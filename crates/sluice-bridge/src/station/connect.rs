@@ -1,15 +1,26 @@
 //! Connections of a station: taken, bounded, ended.
+//!
+//! A connection on which the key was shown counts as signed in; the others make room
+//! for new ones.
 
+use super::problem::Problem;
 use super::{Inner, door};
-use crate::limits::{CONNECTIONS_MAX, HEAD_MS, SLOW_READER_MS};
+use crate::connections::{Admitted, Bounds, Connections, UnderWay, is_exhausted};
+use crate::framing::Strict;
+use crate::limits::{CONNECTION_GRACE_MS, CONNECTIONS_MAX, HEAD_MS, SLOW_READER_MS};
 use crate::patient::Patient;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use hyper::body::Body as _;
 use hyper::server::conn::http1::Builder;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 /// How long to wait when connections cannot be taken.
@@ -17,56 +28,93 @@ const PAUSE_MS: u64 = 50;
 
 /// Takes connections until the station stops. Answers with those that are open.
 pub(super) async fn serve(inner: Arc<Inner>, listener: TcpListener) -> TaskTracker {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let bounds = Bounds {
+        all: CONNECTIONS_MAX,
+        organisation: CONNECTIONS_MAX,
+        token: CONNECTIONS_MAX,
+        grace: Duration::from_millis(CONNECTION_GRACE_MS),
+    };
+    let all = Arc::new(Connections::new(bounds));
     let router = door::router(Arc::clone(&inner));
     let connections = TaskTracker::new();
     loop {
         let taken = tokio::select! {
             () = inner.stop.cancelled() => break,
-            taken = take(&listener, Arc::clone(&room)) => taken,
+            taken = take(&listener, &all) => taken,
         };
-        let Some((stream, place)) = taken else { continue };
-        let (inner, router) = (Arc::clone(&inner), router.clone());
-        connections.spawn(async move {
-            connection(&inner, router, stream).await;
-            drop(place);
-        });
+        let Some((stream, admitted)) = taken else { continue };
+        let serving =
+            connection(Arc::clone(&inner), Arc::clone(&all), router.clone(), stream, admitted);
+        connections.spawn(serving);
     }
     connections.close();
     connections
 }
 
-/// The next connection, when there is room for it.
-async fn take(
-    listener: &TcpListener,
-    room: Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    let place = room.acquire_owned().await.ok()?;
+/// The next connection. One that only waits makes room for it.
+async fn take(listener: &TcpListener, all: &Arc<Connections>) -> Option<(TcpStream, Admitted)> {
     match listener.accept().await {
-        Ok((stream, _)) => {
+        Ok((stream, from)) => {
             // Small answers should not wait for more.
             let _ = stream.set_nodelay(true);
-            Some((stream, place))
+            Some((stream, all.admit(from.ip()).await))
         }
         Err(error) => {
             // Of one connection, or of all: out of file handles, for example.
             tracing::warn!(%error, "a connection could not be taken");
+            if is_exhausted(&error) {
+                all.make_room();
+            }
             tokio::time::sleep(Duration::from_millis(PAUSE_MS)).await;
             None
         }
     }
 }
 
-async fn connection(inner: &Inner, router: axum::Router, stream: TcpStream) {
-    let service = TowerToHyperService::new(router);
+/// A body, and the request that is under way until a stream in it has ended.
+fn until_sent(body: Body, under_way: UnderWay) -> Body {
+    if body.size_hint().exact().is_some() {
+        return body;
+    }
+    Body::from_stream(body.into_data_stream().map(move |chunk| {
+        let _ = &under_way;
+        chunk
+    }))
+}
+
+async fn connection(
+    inner: Arc<Inner>,
+    all: Arc<Connections>,
+    router: axum::Router,
+    stream: TcpStream,
+    admitted: Admitted,
+) {
+    let router = TowerToHyperService::new(router);
+    let connection = Arc::clone(admitted.connection());
+    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+        let known = inner.known(request.headers()).is_ok();
+        let (all, connection, router) = (&all, &connection, router.clone());
+        async move {
+            if !known {
+                return router.call(request).await;
+            }
+            if !all.sign_in(connection, "", "") {
+                return Ok::<Response, Infallible>(Problem::full().into_response());
+            }
+            let under_way = connection.begin();
+            let answered = router.call(request).await?;
+            Ok(answered.map(|body| until_sent(body, under_way)))
+        }
+    });
     let head = Duration::from_millis(HEAD_MS);
     let mut builder = Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(head);
-    let stream = Patient::new(stream, head, Duration::from_millis(SLOW_READER_MS));
+    let stream = Patient::new(Strict::new(stream), head, Duration::from_millis(SLOW_READER_MS));
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,
+        () = connection.closed() => return,
         () = inner.stop.cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await

@@ -185,7 +185,7 @@ enum Taken {
 
 impl Inner {
     /// Whether somebody has shown the key, found out in a time that does not tell.
-    fn known(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn known(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let shown = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let shown = shown.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
         let hash = |secret: &[u8]| Sha256::digest(secret);

@@ -1,0 +1,121 @@
+use super::*;
+use std::net::Ipv4Addr;
+
+fn from(last: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, last).into()
+}
+
+fn connections(all: usize, organisation: usize, token: usize) -> Arc<Connections> {
+    Arc::new(Connections::new(Bounds { all, organisation, token, grace: Duration::ZERO }))
+}
+
+fn admit(connections: &Arc<Connections>, last: u8) -> Admitted {
+    connections.try_admit(from(last)).expect("there is room")
+}
+
+fn is_closed(admitted: &Admitted) -> bool {
+    admitted.connection().closed.is_cancelled()
+}
+
+#[test]
+fn the_oldest_idle_stranger_makes_room_and_signed_in_users_do_not() {
+    let all = connections(10, 10, 10);
+    let user = admit(&all, 1);
+    assert!(all.sign_in(user.connection(), "acme", "tok_1"));
+    let strangers: Vec<Admitted> = (0..9).map(|_| admit(&all, 1)).collect();
+    let working = strangers[0].connection().begin();
+    let next = admit(&all, 1);
+    assert!(!is_closed(&user) && !is_closed(&strangers[0]) && is_closed(&strangers[1]));
+    drop(working);
+    let _last = admit(&all, 1);
+    assert!(is_closed(&strangers[0]) && !is_closed(&next));
+    assert_eq!((all.count(), all.displaced()), ((9, 1), 2));
+}
+
+#[test]
+fn the_address_with_the_most_strangers_loses_one_first() {
+    let all = connections(4, 4, 4);
+    let alone = admit(&all, 1);
+    let many: Vec<Admitted> = (0..3).map(|_| admit(&all, 2)).collect();
+    let _next = admit(&all, 3);
+    assert!(!is_closed(&alone) && is_closed(&many[0]));
+}
+
+#[test]
+fn a_connection_that_is_new_has_time_to_send_its_request() {
+    let bounds = Bounds { all: 1, organisation: 1, token: 1, grace: Duration::from_secs(60) };
+    let all = Arc::new(Connections::new(bounds));
+    let new = admit(&all, 1);
+    assert!(all.try_admit(from(1)).is_none());
+    assert!(all.make_room(), "without a file handle nothing else helps");
+    assert!(is_closed(&new) && all.try_admit(from(1)).is_some());
+}
+
+#[test]
+fn a_user_does_not_make_room_where_a_stranger_soon_will() {
+    let bounds = Bounds { all: 2, organisation: 2, token: 2, grace: Duration::from_secs(60) };
+    let all = Arc::new(Connections::new(bounds));
+    let (user, stranger) = (admit(&all, 1), admit(&all, 1));
+    assert!(all.sign_in(user.connection(), "acme", "tok_1"));
+    assert!(all.try_admit(from(1)).is_none());
+    let _working = stranger.connection().begin();
+    assert!(all.try_admit(from(1)).is_some() && is_closed(&user));
+}
+
+#[test]
+fn nothing_is_closed_while_every_connection_works() {
+    let all = connections(2, 2, 2);
+    let both = [admit(&all, 1), admit(&all, 1)];
+    let _working: Vec<UnderWay> = both.iter().map(|one| one.connection().begin()).collect();
+    assert!(all.try_admit(from(1)).is_none());
+    assert!(!all.make_room());
+}
+
+#[test]
+fn a_token_beyond_its_share_loses_its_own_idle_connection_or_is_refused() {
+    let all = connections(100, 50, 2);
+    let open: Vec<Admitted> = (0..4).map(|_| admit(&all, 1)).collect();
+    assert!(all.sign_in(open[0].connection(), "acme", "tok_1"));
+    assert!(all.sign_in(open[1].connection(), "acme", "tok_1"));
+    assert!(all.sign_in(open[2].connection(), "acme", "tok_1"));
+    assert!(is_closed(&open[0]) && !is_closed(&open[1]));
+    let _working: Vec<UnderWay> = open[1..3].iter().map(|one| one.connection().begin()).collect();
+    assert!(!all.sign_in(open[3].connection(), "acme", "tok_1"));
+    assert!(all.sign_in(open[3].connection(), "acme", "tok_2"), "another token is not refused");
+}
+
+#[test]
+fn an_organisation_and_all_signed_in_users_leave_room_for_others() {
+    let all = connections(20, 3, 3);
+    let open: Vec<Admitted> = (0..20).map(|_| admit(&all, 1)).collect();
+    let working: Vec<UnderWay> = open.iter().map(|one| one.connection().begin()).collect();
+    for (at, one) in open.iter().enumerate() {
+        let signed = all.sign_in(one.connection(), &format!("o{}", at / 4), &format!("t{at}"));
+        assert_eq!(signed, at % 4 < 3, "{at}");
+    }
+    drop((open, working));
+    assert_eq!(all.count(), (0, 0));
+    let open: Vec<Admitted> = (0..20).map(|_| admit(&all, 1)).collect();
+    let _working: Vec<UnderWay> = open.iter().map(|one| one.connection().begin()).collect();
+    let signed = open
+        .iter()
+        .enumerate()
+        .filter(|(at, one)| all.sign_in(one.connection(), &format!("o{at}"), "t"));
+    assert_eq!(signed.count(), 18, "a tenth is kept");
+}
+
+#[tokio::test]
+async fn a_new_connection_waits_until_one_ends_or_stops_working() {
+    let all = connections(1, 1, 1);
+    let first = admit(&all, 1);
+    let working = first.connection().begin();
+    let waiting = tokio::spawn({
+        let all = Arc::clone(&all);
+        async move { all.admit(from(1)).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waiting.is_finished());
+    drop(working);
+    let _second = waiting.await.expect("it does not panic");
+    assert!(is_closed(&first));
+}

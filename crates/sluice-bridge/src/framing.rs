@@ -1,0 +1,329 @@
+//! Where HTTP/1 requests end: refused where two readers could disagree.
+//!
+//! A proxy in front of the server and the server itself must agree where a request
+//! ends; otherwise a client hides one request in the body of another. The HTTP library
+//! takes `Transfer-Encoding` where `Content-Length` stands beside it, and a line that ends
+//! without a carriage return. This wrapper reads along, and makes the library refuse
+//! such a head with status 400: it spoils the byte that shows it and ends the stream there.
+//!
+//! INVARIANT: a head is handed on only if every line of it ends with CR LF and at most
+//! one of both headers says where the body ends.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Longest beginning of a line that is looked at: what follows is no header of ours.
+const LINE_BYTES_MAX: usize = 256;
+/// What ends a head that is refused. The byte before it cannot stand there.
+const END: &[u8] = b"\r\n\r\n";
+
+/// A stream of HTTP/1 requests, or of HTTP/2, which has no such doubts.
+#[derive(Debug)]
+pub struct Strict<S> {
+    stream: S,
+    requests: Requests,
+    /// How much of `END` is handed on, once something was refused.
+    refused: Option<usize>,
+}
+
+impl<S> Strict<S> {
+    /// Reads along with a stream from its beginning.
+    pub fn new(stream: S) -> Strict<S> {
+        Strict { stream, requests: Requests::default(), refused: None }
+    }
+}
+
+/// What the next byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    #[default]
+    Head,
+    Body(u64),
+    ChunkSize(u64),
+    /// The rest of the line that says how long a chunk is.
+    ChunkLine(u64),
+    Chunk(u64),
+    /// What is left of the end of a chunk's data.
+    ChunkEnd(u8),
+    Trailer,
+    /// Nothing that is looked at: another protocol, or what the library refuses.
+    Any,
+}
+
+/// The requests of a stream, as far as they were read.
+#[derive(Debug, Default)]
+struct Requests {
+    part: Part,
+    line: Vec<u8>,
+    /// The line has no more bytes than are in `line`.
+    whole: bool,
+    /// The byte before was a carriage return.
+    after_cr: bool,
+    begun: bool,
+    length: Option<u64>,
+    chunked: bool,
+}
+
+impl Requests {
+    /// Reads bytes; answers with the place of the first one that is refused.
+    fn read(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            let left = u64::try_from(bytes.len() - at).unwrap_or(u64::MAX);
+            match self.part {
+                Part::Any => return None,
+                Part::Body(rest) | Part::Chunk(rest) => {
+                    let taken = rest.min(left);
+                    self.took(rest - taken);
+                    at += usize::try_from(taken).unwrap_or(usize::MAX);
+                    continue;
+                }
+                Part::Head | Part::Trailer => {
+                    if !self.line_byte(*byte) {
+                        return Some(at);
+                    }
+                }
+                Part::ChunkSize(size) => self.size_byte(size, *byte),
+                Part::ChunkLine(size) if *byte == b'\n' => self.sized(size),
+                Part::ChunkLine(_) => {}
+                Part::ChunkEnd(2) => self.part = Part::ChunkEnd(1),
+                Part::ChunkEnd(_) => self.part = Part::ChunkSize(0),
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// So much of a body or chunk is left.
+    fn took(&mut self, rest: u64) {
+        self.part = match (self.part, rest) {
+            (Part::Body(_), 0) => Part::Head,
+            (Part::Body(_), rest) => Part::Body(rest),
+            (_, 0) => Part::ChunkEnd(2),
+            (_, rest) => Part::Chunk(rest),
+        };
+    }
+
+    fn size_byte(&mut self, size: u64, byte: u8) {
+        let digit = char::from(byte).to_digit(16).map(u64::from);
+        self.part = match digit {
+            Some(digit) => match size.checked_mul(16).and_then(|size| size.checked_add(digit)) {
+                Some(size) => Part::ChunkSize(size),
+                // The library refuses it.
+                None => Part::Any,
+            },
+            None => Part::ChunkLine(size),
+        };
+    }
+
+    fn sized(&mut self, size: u64) {
+        self.part = if size == 0 { Part::Trailer } else { Part::Chunk(size) };
+        self.begin_line();
+    }
+
+    fn begin_line(&mut self) {
+        self.line.clear();
+        self.whole = true;
+        self.after_cr = false;
+    }
+
+    /// A byte of a head or a trailer; false if it is refused.
+    fn line_byte(&mut self, byte: u8) -> bool {
+        if byte == b'\n' {
+            return self.after_cr && self.line_ends();
+        }
+        if self.after_cr {
+            // The library refuses a carriage return within a line.
+            self.part = Part::Any;
+            return true;
+        }
+        self.after_cr = byte == b'\r';
+        if !self.after_cr {
+            self.whole &= self.line.len() < LINE_BYTES_MAX;
+            if self.line.len() < LINE_BYTES_MAX {
+                self.line.push(byte);
+            }
+        }
+        true
+    }
+
+    fn line_ends(&mut self) -> bool {
+        let line = std::mem::take(&mut self.line);
+        let whole = std::mem::replace(&mut self.whole, true);
+        self.after_cr = false;
+        match (self.part, line.is_empty()) {
+            (Part::Trailer, true) => self.next_request(Part::Head),
+            (Part::Trailer, false) => {}
+            // Empty lines before a request are passed over.
+            (_, true) if !self.begun => {}
+            (_, true) => return self.head_ends(),
+            (_, false) if !self.begun => {
+                self.begun = true;
+                if line == b"PRI * HTTP/2.0" {
+                    self.part = Part::Any;
+                }
+            }
+            (_, false) => self.header(&line, whole),
+        }
+        true
+    }
+
+    fn header(&mut self, line: &[u8], whole: bool) {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let name = parts.next().unwrap_or_default();
+        let value = parts.next().unwrap_or_default().trim_ascii();
+        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.chunked = true;
+        } else if name.eq_ignore_ascii_case(b"content-length") {
+            let length = std::str::from_utf8(value).ok().filter(|_| whole);
+            match length.and_then(|length| length.parse().ok()) {
+                Some(length) => self.length = Some(length),
+                // The library refuses it.
+                None => self.part = Part::Any,
+            }
+        }
+    }
+
+    fn head_ends(&mut self) -> bool {
+        match (self.chunked, self.length) {
+            (true, Some(_)) => return false,
+            (true, None) => self.next_request(Part::ChunkSize(0)),
+            (false, Some(length)) if length > 0 => self.next_request(Part::Body(length)),
+            (false, _) => self.next_request(Part::Head),
+        }
+        true
+    }
+
+    fn next_request(&mut self, part: Part) {
+        *self = Requests { part, ..Requests::default() };
+        self.begin_line();
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(handed_on) = self.refused {
+            let rest = &END[handed_on..];
+            let more = rest.len().min(buffer.remaining());
+            buffer.put_slice(&rest[..more]);
+            self.refused = Some(handed_on + more);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let read = &mut buffer.filled_mut()[before..];
+        if let Some(at) = self.requests.read(read) {
+            read[at] = 0;
+            buffer.set_filled(before + at + 1);
+            self.refused = Some(0);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Strict<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is refused, read in pieces of each size: the place must always be the same.
+    fn refused(bytes: &str) -> Option<usize> {
+        let by = |size: usize| {
+            let mut requests = Requests::default();
+            let mut before = 0;
+            for piece in bytes.as_bytes().chunks(size) {
+                if let Some(at) = requests.read(piece) {
+                    return Some(before + at);
+                }
+                before += piece.len();
+            }
+            None
+        };
+        let whole = by(bytes.len().max(1));
+        for size in 1..bytes.len().min(20) {
+            assert_eq!(by(size), whole, "in pieces of {size}: {bytes:?}");
+        }
+        whole
+    }
+
+    const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    #[test]
+    fn requests_that_follow_each_other_are_told_apart() {
+        let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(5000));
+        let requests = [
+            GET,
+            "\r\nPOST / HTTP/1.1\r\ncontent-length: 7\r\n\r\na\nb\n\n\nc",
+            "POST / HTTP/1.1\r\nContent-Length:0\r\n\r\n",
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\n\n\n\n\r\nA; x=\"y\"\r\n\
+             0\n2\n4\n6\n8\n\r\n0\r\ntrailer: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            &long,
+        ];
+        let all = requests.concat();
+        assert_eq!(refused(&all.repeat(2)), None);
+        let bare = format!("{all}GET / HTTP/1.1\n");
+        assert_eq!(refused(&bare), Some(bare.len() - 1), "it is read to its end");
+    }
+
+    #[test]
+    fn two_lengths_and_bare_line_feeds_are_refused_where_they_show() {
+        for both in [
+            "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n",
+            "Transfer-Encoding: chunked\r\nx: y\r\nCONTENT-LENGTH: 4\r\n\r\n",
+            "transfer-encoding: identity\r\ncontent-length: 4\r\n\r\n",
+        ] {
+            let request = format!("{GET}POST / HTTP/1.1\r\n{both}");
+            assert_eq!(refused(&request), Some(request.len() - 1), "{both}");
+        }
+        for (bare, at) in [
+            ("GET / HTTP/1.1\nhost: x\r\n\r\n", 14),
+            ("GET / HTTP/1.1\r\nhost: x\n\r\n", 23),
+            ("GET / HTTP/1.1\r\nhost: x\r\n\n", 25),
+            ("\nGET / HTTP/1.1\r\n", 0),
+            ("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: y\n\r\n", 54),
+        ] {
+            assert_eq!(refused(bare), Some(at), "{bare:?}");
+        }
+    }
+
+    #[test]
+    fn another_protocol_is_not_looked_at() {
+        assert_eq!(refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\n\n\n"), None);
+    }
+}
