@@ -3,11 +3,18 @@
 //! INVARIANT: no secret and no text of a prompt or an answer is logged: messages
 //! carry ids, codes and figures. Where one holds a secret all the same, it is taken out.
 
+mod fold;
+
 use crate::config::{self, setting::Name};
+use fold::{Fold, INTERVAL};
 use sluice_bridge::secret::known;
-use std::io::{self, Write};
+use std::io::{self, Stderr, Write};
+use std::sync::Arc;
+use std::time::Instant;
+use tracing::Metadata;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::writer::{MakeWriter, OptionalWriter};
 
 /// Begins to log, as the settings say.
 pub(crate) fn begin() {
@@ -18,12 +25,45 @@ pub(crate) fn begin() {
         Some("debug") => LevelFilter::DEBUG,
         _ => LevelFilter::INFO,
     };
-    let log = fmt().with_max_level(level).with_writer(|| Clean(io::stderr())).with_target(true);
+    let fold = Arc::new(Fold::default());
+    let log = fmt().with_max_level(level).with_writer(Lines(Arc::clone(&fold))).with_target(true);
     // A second beginning would find the first one: nobody does so.
     let _ = match config.text(Name::LogFormat) {
         Some("json") => log.json().try_init(),
         _ => log.with_ansi(false).try_init(),
     };
+    // It ends with the process; without it, the numbers alone are missing.
+    let _ = std::thread::Builder::new().name("log".to_owned()).spawn(move || count(&fold));
+}
+
+/// Tells how many lines were left out, interval by interval.
+fn count(fold: &Fold) {
+    loop {
+        std::thread::sleep(INTERVAL);
+        for omitted in fold.ended(Instant::now()) {
+            let (lines, of) = (omitted.lines, omitted.target);
+            tracing::warn!(lines, of, "more lines like one above were left out");
+        }
+    }
+}
+
+/// Where lines go that are not left out.
+struct Lines(Arc<Fold>);
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = OptionalWriter<Clean<Stderr>>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        OptionalWriter::some(Clean(io::stderr()))
+    }
+
+    fn make_writer_for(&'a self, line: &Metadata<'_>) -> Self::Writer {
+        if self.0.writes(line, Instant::now()) {
+            self.make_writer()
+        } else {
+            OptionalWriter::none()
+        }
+    }
 }
 
 /// Where lines go, without secrets that were read. A line is written at once, so
@@ -44,8 +84,12 @@ impl<W: Write> Write for Clean<W> {
 
 #[cfg(test)]
 mod tests {
+    use super::fold::Omitted;
     use super::*;
     use sluice_bridge::secret::Secret;
+    use tracing::level_filters::LevelFilter as Level;
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
     #[test]
     fn a_secret_that_was_read_is_taken_out_of_a_line() {
@@ -55,5 +99,36 @@ mod tests {
         Clean(&mut lines).write_all(b"and nothing else\n").unwrap();
         let text = String::from_utf8(lines).unwrap();
         assert_eq!(text, "sent [redacted] to them\nand nothing else\n");
+    }
+
+    /// Asks about each line, and counts those that are written.
+    struct Asking(Arc<Fold>, Arc<std::sync::Mutex<Vec<bool>>>);
+
+    impl<S: tracing::Subscriber> Layer<S> for Asking {
+        fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+            let written = self.0.writes(event.metadata(), Instant::now());
+            self.1.lock().unwrap().push(written);
+        }
+    }
+
+    #[test]
+    fn a_line_that_comes_two_hundred_times_is_written_ten_times_and_counted() {
+        let (fold, seen) = (Arc::new(Fold::default()), Arc::default());
+        let asking = Asking(Arc::clone(&fold), Arc::clone(&seen)).with_filter(Level::DEBUG);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(asking), || {
+            for _ in 0..200 {
+                tracing::error!("the disk is full");
+            }
+            tracing::error!("something else");
+            for _ in 0..20 {
+                tracing::debug!("wanted in full");
+            }
+        });
+        let written = seen.lock().unwrap().iter().filter(|written| **written).count();
+        assert_eq!(written, 10 + 1 + 20);
+        assert_eq!(fold.ended(Instant::now()), []);
+        let target = module_path!().to_owned();
+        assert_eq!(fold.ended(Instant::now() + INTERVAL), [Omitted { lines: 190, target }]);
+        assert_eq!(fold.ended(Instant::now() + INTERVAL), []);
     }
 }
