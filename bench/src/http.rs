@@ -27,6 +27,7 @@ use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::auth::identities::{hash, row};
 use sluice_server::house::House;
+use sluice_server::places::Shares;
 use sluice_server::service::Service;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -122,6 +123,7 @@ pub(crate) fn wide() -> Settings {
         connections: 10_000,
         in_flight: 10_000,
         streams: 10_000,
+        shares: Shares { token: 100, organisation: 100, strangers: 100 },
         ..Settings::default()
     }
 }

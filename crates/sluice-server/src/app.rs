@@ -3,17 +3,19 @@
 use crate::api::cookie;
 use crate::auth::Caller;
 use crate::auth::secret::{self, Digest};
+use crate::checks::Checks;
 use crate::house::House;
 use crate::limits;
 use crate::metrics::Metrics;
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use crate::places::{Places, Shares};
+use crate::rates::Rates;
+use sluice_bridge::connections::{Bounds, Connections};
+use sluice_bridge::limits::{CALLBACK_BYTES_MAX, CONNECTION_GRACE_MS};
 use sluice_core::port::{Clock, Entropy};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// What an operator may set.
@@ -29,12 +31,26 @@ pub struct Settings {
     pub rate_burst: u32,
     /// Failed sign-ins a minute for each address.
     pub strangers_per_minute: u32,
+    /// Requests a second for each gateway.
+    pub gateway_rate_per_second: u32,
+    /// New processes behind one gateway that are noted in a minute.
+    pub instances_per_minute: u32,
+    /// Sessions that one token may open in a minute.
+    pub sessions_per_minute: u32,
+    /// Sessions of one token at once; one more ends the oldest.
+    pub sessions: usize,
     /// Most connections at once.
     pub connections: usize,
     /// Most requests that are worked on at once.
     pub in_flight: usize,
     /// Most live streams at once.
     pub streams: usize,
+    /// Most calls of agents at once.
+    pub mcp_calls: usize,
+    /// Most bytes of bodies that are being read.
+    pub body_memory_bytes: usize,
+    /// What one token, one organisation and all strangers may have of each of these.
+    pub shares: Shares,
     /// Origins that pages may ask from; none by default.
     pub cors_origins: Vec<String>,
     /// Names, beside those of this machine, under which agents may ask.
@@ -49,8 +65,13 @@ pub struct Settings {
     pub slow_reader_ms: u64,
     /// How often a quiet stream says that it lives.
     pub heartbeat_ms: u64,
-    /// How long a client may take to send the head of a request.
+    /// How long a client may take to send the head of a request, and one without a
+    /// token to send the body.
     pub head_ms: u64,
+    /// How long a signed-in connection may stay open without a request.
+    pub idle_ms: u64,
+    /// How long refusals of one client are counted before they become one entry.
+    pub refusals_fold_ms: u64,
 }
 
 impl Default for Settings {
@@ -61,9 +82,16 @@ impl Default for Settings {
             rate_per_second: limits::RATE_PER_SECOND,
             rate_burst: limits::RATE_BURST,
             strangers_per_minute: limits::STRANGERS_PER_MINUTE,
+            gateway_rate_per_second: limits::GATEWAY_RATE_PER_SECOND,
+            instances_per_minute: limits::INSTANCES_PER_MINUTE,
+            sessions_per_minute: limits::SESSIONS_PER_MINUTE,
+            sessions: limits::SESSIONS_MAX,
             connections: limits::CONNECTIONS,
             in_flight: limits::IN_FLIGHT,
             streams: limits::STREAMS,
+            mcp_calls: limits::MCP_AT_ONCE,
+            body_memory_bytes: limits::BODY_MEMORY_BYTES,
+            shares: limits::SHARES,
             cors_origins: Vec::new(),
             hosts: Vec::new(),
             public_url: String::new(),
@@ -72,6 +100,8 @@ impl Default for Settings {
             slow_reader_ms: limits::SLOW_READER_MS,
             heartbeat_ms: limits::HEARTBEAT_MS,
             head_ms: limits::HEAD_MS,
+            idle_ms: limits::IDLE_MS,
+            refusals_fold_ms: limits::REFUSALS_FOLD_MS,
         }
     }
 }
@@ -91,25 +121,63 @@ struct Inner {
     entropy: EntropySource,
     metrics: Arc<Metrics>,
     houses: RwLock<BTreeMap<String, Arc<House>>>,
-    by_token: DefaultKeyedRateLimiter<String>,
-    strangers: DefaultKeyedRateLimiter<IpAddr>,
-    in_flight: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    rates: Rates,
+    room: Room,
+    connections: Arc<Connections>,
     stop: CancellationToken,
+}
+
+/// What clients use at once, each within its share.
+pub struct Room {
+    /// Requests that are worked on.
+    pub requests: Arc<Places>,
+    /// Live streams.
+    pub streams: Arc<Places>,
+    /// Calls of agents.
+    pub mcp_calls: Arc<Places>,
+    /// Bytes of bodies that are being read.
+    pub body_bytes: Arc<Places>,
+    /// Checks that need much time of a processor.
+    pub checks: Checks,
+    /// The same, of those that may take minutes.
+    pub long_checks: Checks,
+}
+
+impl Room {
+    fn new(settings: &Settings) -> Room {
+        let places = |all| Places::new(all, settings.shares, 1);
+        // The largest body fits every share.
+        let body = settings.body_bytes.max(CALLBACK_BYTES_MAX);
+        let bytes = settings.body_memory_bytes.max(body);
+        Room {
+            requests: places(settings.in_flight),
+            streams: places(settings.streams),
+            mcp_calls: places(settings.mcp_calls),
+            body_bytes: Places::new(bytes, settings.shares, body),
+            checks: Checks::default(),
+            long_checks: Checks::default(),
+        }
+    }
+}
+
+fn connections(settings: &Settings) -> Connections {
+    let of = |percent: usize| (settings.connections.saturating_mul(percent) / 100).max(1);
+    let Shares { token, organisation, .. } = settings.shares;
+    Connections::new(Bounds {
+        all: settings.connections.max(1),
+        organisation: of(organisation),
+        token: of(token),
+        grace: Duration::from_millis(CONNECTION_GRACE_MS),
+    })
 }
 
 impl App {
     /// A server without organisations yet.
     pub fn new(settings: Settings, clock: Arc<dyn Clock>, entropy: EntropySource) -> App {
-        let rate = |per: u32| NonZeroU32::new(per.max(1)).expect("at least one");
-        let quota = Quota::per_second(rate(settings.rate_per_second))
-            .allow_burst(rate(settings.rate_burst));
-        let strangers = Quota::per_minute(rate(settings.strangers_per_minute));
         App(Arc::new(Inner {
-            by_token: RateLimiter::keyed(quota),
-            strangers: RateLimiter::keyed(strangers),
-            in_flight: Arc::new(Semaphore::new(settings.in_flight)),
-            streams: Arc::new(Semaphore::new(settings.streams)),
+            rates: Rates::new(&settings),
+            room: Room::new(&settings),
+            connections: Arc::new(connections(&settings)),
             clock,
             entropy,
             metrics: Arc::default(),
@@ -172,13 +240,13 @@ impl App {
             // What another process changed is noticed soon.
             (_, Some((house, _))) => house.refresh(self.now_ms()).await,
             (Some(_), None) => {
-                admitted(&self.0.strangers, &from)?;
+                self.0.rates.stranger(from)?;
                 // Another process may just have made it.
                 for house in self.houses() {
                     house.refresh_now().await;
                 }
             }
-            (None, None) => admitted(&self.0.strangers, &from)?,
+            (None, None) => self.0.rates.stranger(from)?,
         }
         Ok(digest.and_then(|digest| self.look(&digest)))
     }
@@ -191,44 +259,40 @@ impl App {
         })
     }
 
-    /// Whether one more request of a token fits its rate, else after how long.
-    pub fn admit(&self, token: &str) -> Result<(), Duration> {
-        admitted(&self.0.by_token, &token.to_owned())
+    /// How often each client may ask.
+    pub fn rates(&self) -> &Rates {
+        &self.0.rates
     }
 
-    /// Whether an address may try one more secret that is none, else after how long.
-    pub fn admit_stranger(&self, from: IpAddr) -> Result<(), Duration> {
-        admitted(&self.0.strangers, &from)
+    /// What clients use at once.
+    pub fn room(&self) -> &Room {
+        &self.0.room
     }
 
-    /// Forgets those who have not asked for long.
+    /// The connections that are open.
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.0.connections
+    }
+
+    /// Forgets clients that have not asked for long.
     pub fn tidy(&self) {
-        self.0.by_token.retain_recent();
-        self.0.strangers.retain_recent();
+        self.0.rates.tidy();
+        self.0.room.checks.tidy();
+        self.0.room.long_checks.tidy();
     }
 
-    /// Room for requests.
-    pub fn in_flight(&self) -> &Arc<Semaphore> {
-        &self.0.in_flight
-    }
-
-    /// Room for live streams.
-    pub fn streams(&self) -> &Arc<Semaphore> {
-        &self.0.streams
+    /// Looks whether tokens changed that streams are read with, and writes refusals
+    /// that were folded and whose interval is over.
+    pub async fn look_after(&self) {
+        let now_ms = self.now_ms();
+        for house in self.houses() {
+            house.refresh_watched(now_ms).await;
+            house.write_repeated(now_ms.saturating_sub(self.settings().refusals_fold_ms)).await;
+        }
     }
 
     /// Cancelled when the server stops: streams end, nothing new is taken.
     pub fn stop(&self) -> &CancellationToken {
         &self.0.stop
     }
-}
-
-fn admitted<K: Clone + std::hash::Hash + Eq>(
-    limiter: &DefaultKeyedRateLimiter<K>,
-    key: &K,
-) -> Result<(), Duration> {
-    use governor::clock::Clock as _;
-    limiter
-        .check_key(key)
-        .map_err(|until| until.wait_time_from(governor::clock::DefaultClock::default().now()))
 }

@@ -16,6 +16,9 @@ pub struct Caller {
     pub name: String,
     /// The token's id.
     pub token: String,
+    /// The token that its requests, streams and connections are counted as: of a
+    /// session, the one that opened it.
+    pub counted_as: String,
     /// What may be asked.
     pub permissions: Permissions,
     /// In which roles and groups questions are answered.
@@ -35,6 +38,7 @@ impl Caller {
         Caller {
             name: name.to_owned(),
             token: String::new(),
+            counted_as: String::new(),
             permissions: Permissions::all(),
             roles,
             session: false,

@@ -3,15 +3,17 @@
 use crate::auth::identities::Identities;
 use crate::limits::{IDENTITIES_STALE_MS, STARTS_MAX};
 use crate::ready::Readiness;
+use crate::repeats::Repeats;
 use crate::service::Service;
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::PublicKey;
-use sluice_core::port::ledger::Rows;
+use sluice_core::port::ledger::{Entry, Rows};
 use sluice_core::port::store::StoreError;
 use sluice_engine::start::Start;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::watch;
 
 /// An organisation: its name, its service, and copies of what is asked for all
 /// the time.
@@ -26,6 +28,9 @@ pub struct House {
     default_agent: Option<String>,
     dispatch_key: Option<DispatchKey>,
     readiness: Readiness,
+    /// The epoch of the tokens, for streams that must end with theirs.
+    changed: watch::Sender<u64>,
+    repeats: Repeats,
 }
 
 impl House {
@@ -34,6 +39,7 @@ impl House {
         let rows = service.store.registry(None).await?;
         report(name, &rows);
         let identities = Identities::read(rows.epoch, &rows.rows);
+        let changed = watch::Sender::new(rows.epoch);
         Ok(House {
             name: name.to_owned(),
             service,
@@ -45,6 +51,8 @@ impl House {
             default_agent: None,
             dispatch_key: None,
             readiness: Readiness::default(),
+            changed,
+            repeats: Repeats::default(),
         })
     }
 
@@ -136,8 +144,46 @@ impl House {
             report(&self.name, &rows);
             *held(&self.identities) = Arc::new(Identities::read(rows.epoch, &rows.rows));
             *known = Arc::clone(&rows);
+            self.changed.send_replace(rows.epoch);
         }
         Ok(rows)
+    }
+
+    /// The rows as they were when they were last read.
+    pub fn known_rows(&self) -> Arc<Rows> {
+        Arc::clone(&held(&self.rows))
+    }
+
+    /// Changes whenever tokens may have changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Writes to the audit that a client was refused. What the same client repeats
+    /// is counted, and written later as one entry.
+    pub async fn refused(&self, client: &str, entry: Entry) -> Result<(), StoreError> {
+        match self.repeats.note(client, entry) {
+            Some(entry) => self.service.store.record(self.service.engine.node(), vec![entry]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads tokens again if streams are read with them.
+    pub async fn refresh_watched(&self, now_ms: u64) {
+        if self.changed.receiver_count() > 0 {
+            self.refresh(now_ms).await;
+        }
+    }
+
+    /// Writes what was refused repeatedly to the audit, where that began before.
+    pub async fn write_repeated(&self, began_before_ms: u64) {
+        let ended = self.repeats.ended(began_before_ms);
+        if ended.is_empty() {
+            return;
+        }
+        if let Err(error) = self.service.store.record(self.service.engine.node(), ended).await {
+            tracing::warn!(%error, "repeated refusals could not be written to the audit");
+        }
     }
 
     /// A workflow that was made ready under this epoch, without arguments.

@@ -1,6 +1,8 @@
 //! Every bound of the server, in one place. Those an operator may change are in
 //! [`crate::app::Settings`], with these as what they are when nothing is said.
 
+use crate::places::Shares;
+
 /// Longest body of a request, in bytes.
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 /// Longest query or path, in bytes.
@@ -11,14 +13,44 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const REQUEST_MS: u64 = 30_000;
 /// How long a client may take to send the head of a request.
 pub const HEAD_MS: u64 = 10_000;
+/// How long a signed-in connection may stay open without a request.
+pub const IDLE_MS: u64 = 120_000;
+/// How often the server asks the other end of an HTTP/2 connection whether it is there.
+pub const PING_MS: u64 = 20_000;
+/// How long the other end may take to answer.
+pub const PING_ANSWER_MS: u64 = 10_000;
+/// Longest head of an HTTP/1 request, in bytes.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most connections at once.
 pub const CONNECTIONS: usize = 4096;
+/// Connections that wait to be taken, in the system's own queue.
+pub const BACKLOG: u32 = 4096;
+/// What one token, one organisation and all clients without a token may have of all
+/// connections, requests, streams, calls of agents and bytes of bodies, in percent.
+pub const SHARES: Shares = Shares { token: 25, organisation: 75, strangers: 12 };
+/// Most bytes of bodies that are being read.
+pub const BODY_MEMORY_BYTES: usize = 256 * 1024 * 1024;
+/// From how many bytes on a document that is to be started is checked apart from
+/// other requests.
+pub const DOCUMENT_BYTES_LIGHT: usize = 8 * 1024;
 /// Most requests that are worked on at once; more are told to come again.
 pub const IN_FLIGHT: usize = 512;
 /// Requests a second for each token.
 pub const RATE_PER_SECOND: u32 = 200;
 /// Requests at once for each token, beyond its rate.
 pub const RATE_BURST: u32 = 400;
+/// Requests a second for each gateway; twice as many at once.
+pub const GATEWAY_RATE_PER_SECOND: u32 = 1000;
+/// New processes behind one gateway that are noted in a minute.
+pub const INSTANCES_PER_MINUTE: u32 = 20;
+/// Sessions that one token may open in a minute.
+pub const SESSIONS_PER_MINUTE: u32 = 60;
+/// Sessions of one token at once; one more ends the oldest.
+pub const SESSIONS_MAX: usize = 20;
+/// How long refusals of one client are counted before they become one entry.
+pub const REFUSALS_FOLD_MS: u64 = 60_000;
+/// How often the server looks after tokens that streams are read with.
+pub const LOOK_AFTER_MS: u64 = 500;
 /// Failed sign-ins a minute for each address, before more are refused unseen.
 pub const STRANGERS_PER_MINUTE: u32 = 60;
 /// Most live streams at once.

@@ -40,6 +40,7 @@ pub struct Metrics {
     step: Histogram,
     requests: Family<(&'static str, &'static str, u16)>,
     request: Mutex<BTreeMap<&'static str, Histogram>>,
+    refused: Family<&'static str>,
     spans_sent: AtomicU64,
     spans_dropped: AtomicU64,
 }
@@ -133,6 +134,11 @@ impl Metrics {
         held(&self.request).entry(path).or_default().observe(took);
     }
 
+    /// A client was refused for asking too often or too much at once.
+    pub fn refused(&self, what: &'static str) {
+        self.refused.add(what);
+    }
+
     /// Spans were taken by whoever collects them.
     pub fn spans_sent(&self, count: usize) {
         self.spans_sent.fetch_add(count as u64, Ordering::Relaxed);
@@ -196,13 +202,29 @@ impl Metrics {
     }
 
     fn network(&self, app: &App, out: &mut Exposition) {
-        let settings = app.settings();
-        let name = "sluice_http_streams";
-        out.head(name, Shape::Gauge, "Live streams that are open");
-        out.count(name, &[], (settings.streams - app.streams().available_permits()) as u64);
-        let name = "sluice_http_in_flight";
-        out.head(name, Shape::Gauge, "Requests that are worked on");
-        out.count(name, &[], (settings.in_flight - app.in_flight().available_permits()) as u64);
+        let room = app.room();
+        for (name, about, used) in [
+            ("sluice_http_streams", "Live streams that are open", room.streams.used()),
+            ("sluice_http_in_flight", "Requests that are worked on", room.requests.used()),
+            ("sluice_mcp_calls", "Calls of agents that are worked on", room.mcp_calls.used()),
+            ("sluice_http_body_bytes", "Bytes of bodies being read", room.body_bytes.used()),
+        ] {
+            out.head(name, Shape::Gauge, about);
+            out.count(name, &[], used as u64);
+        }
+        let (strangers, signed_in) = app.connections().count();
+        let name = "sluice_http_connections";
+        out.head(name, Shape::Gauge, "Connections that are open");
+        for (client, count) in [("stranger", strangers), ("signed_in", signed_in)] {
+            out.count(name, &[("client", client)], count as u64);
+        }
+        let about = "Idle connections that made room for new ones";
+        out.counter("sluice_http_displaced_total", about, app.connections().displaced());
+        let name = "sluice_http_refused_total";
+        out.head(name, Shape::Counter, "Clients that asked too often or too much at once");
+        for (what, refused) in self.refused.all() {
+            out.count(name, &[("what", what)], refused);
+        }
         let name = "sluice_http_requests_total";
         out.head(name, Shape::Counter, "Requests that were answered");
         for ((path, method, status), answered) in self.requests.all() {

@@ -1,54 +1,49 @@
 //! Connections: taken, bounded, drained.
 //!
-//! A client that is slow to say what it wants, or to take what it is told, is let
-//! go; when there are too many
-//! connections, new ones wait in the system's own queue. When the server stops,
-//! streams end first, then what is under way may finish for a while.
+//! A client that is slow to send a request, or to read its answer, is cut off. When
+//! there is no room for a new connection, one that only waits is closed:
+//! `sluice_bridge::connections` says which. When the server stops, streams end first,
+//! then what is under way may finish for a while.
 
 use crate::api::gate::Peer;
 use crate::api::router::Router;
-use crate::app::App;
+use crate::app::{App, Settings};
+use crate::limits::{HEAD_BYTES_MAX, LOOK_AFTER_MS, PING_ANSWER_MS, PING_MS};
 use axum::body::Body;
 use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use sluice_bridge::connections::{Admitted, Connection, Connections, is_exhausted};
+use sluice_bridge::framing::Strict;
 use sluice_bridge::patient::Patient;
 use std::convert::Infallible;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 /// How long to wait when connections cannot be taken.
-const PAUSE_MS: u64 = 50;
-/// How often those who asked are forgotten.
+const PAUSE_MS: u64 = 10;
+/// How much longer than its request may take a stranger's connection may be idle.
+const SLACK_MS: u64 = 1000;
+/// How long the server writes its last entries when it stops.
+const WRITE_MS: u64 = 1000;
+/// How often clients that have not asked for long are forgotten.
 const TIDY_MS: u64 = 60_000;
 
 /// Serves until the app is told to stop, then drains.
 pub async fn serve(app: App, router: Router, listener: TcpListener) {
-    let room = Arc::new(Semaphore::new(app.settings().connections));
+    let looking = tokio::spawn(look_after(app.clone()));
     let connections = TaskTracker::new();
-    let mut tidy = tokio::time::interval(Duration::from_millis(TIDY_MS));
     loop {
-        let room = Arc::clone(&room);
         let taken = tokio::select! {
             () = app.stop().cancelled() => break,
-            _ = tidy.tick() => {
-                app.tidy();
-                continue;
-            }
-            taken = take(&listener, room) => taken,
+            taken = take(&listener, app.connections()) => taken,
         };
-        let Some((stream, from, place)) = taken else { continue };
-        let (app, router) = (app.clone(), router.clone());
-        connections.spawn(async move {
-            connection(app, router, stream, from).await;
-            drop(place);
-        });
+        let Some((stream, admitted)) = taken else { continue };
+        connections.spawn(connection(app.clone(), router.clone(), stream, admitted));
     }
     drop(listener);
     connections.close();
@@ -56,47 +51,87 @@ pub async fn serve(app: App, router: Router, listener: TcpListener) {
     if tokio::time::timeout(patience, connections.wait()).await.is_err() {
         tracing::warn!(left = connections.len(), "some connections did not end in time");
     }
+    looking.abort();
+    let writing = async {
+        for house in app.houses() {
+            house.write_repeated(u64::MAX).await;
+        }
+    };
+    // A store that cannot write does not keep the process from ending.
+    if tokio::time::timeout(Duration::from_millis(WRITE_MS), writing).await.is_err() {
+        tracing::warn!("repeated refusals could not be written to the audit in time");
+    }
 }
 
-/// The next connection, when there is room for it.
+/// Looks after what has a time of its own.
+async fn look_after(app: App) {
+    let mut tidy = tokio::time::interval(Duration::from_millis(TIDY_MS));
+    let mut look = tokio::time::interval(Duration::from_millis(LOOK_AFTER_MS));
+    loop {
+        tokio::select! {
+            _ = tidy.tick() => app.tidy(),
+            _ = look.tick() => app.look_after().await,
+        }
+    }
+}
+
+/// The next connection. One that only waits makes room for it.
 async fn take(
     listener: &TcpListener,
-    room: Arc<Semaphore>,
-) -> Option<(TcpStream, IpAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let place = room.acquire_owned().await.ok()?;
+    connections: &Arc<Connections>,
+) -> Option<(TcpStream, Admitted)> {
     match listener.accept().await {
         Ok((stream, from)) => {
             // Small answers should not wait for more.
             let _ = stream.set_nodelay(true);
-            Some((stream, from.ip(), place))
+            Some((stream, connections.admit(from.ip()).await))
         }
         Err(error) => {
             // Of one connection, or of all: out of file handles, for example.
             tracing::warn!(%error, "a connection could not be taken");
+            if is_exhausted(&error) {
+                connections.make_room();
+            }
             tokio::time::sleep(Duration::from_millis(PAUSE_MS)).await;
             None
         }
     }
 }
 
-async fn connection(app: App, router: Router, stream: TcpStream, from: IpAddr) {
+fn builder(settings: &Settings) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let head = Duration::from_millis(settings.head_ms);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(256)
+        .keep_alive_interval(Duration::from_millis(PING_MS))
+        .keep_alive_timeout(Duration::from_millis(PING_ANSWER_MS));
+    builder
+}
+
+async fn connection(app: App, router: Router, stream: TcpStream, admitted: Admitted) {
+    let connection = admitted.connection();
+    let peer = Peer(Arc::clone(connection));
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(from));
+        request.extensions_mut().insert(peer.clone());
         let router = router.clone();
         async move { Ok::<_, Infallible>(router.answer(request).await) }
     });
-    let mut builder = Builder::new(TokioExecutor::new());
-    let head = Duration::from_millis(app.settings().head_ms);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(head);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(256);
+    let settings = app.settings();
+    let head = Duration::from_millis(settings.head_ms);
     // One who reads a stream too slowly is told so first.
-    let patience = Duration::from_millis(app.settings().slow_reader_ms.saturating_mul(2));
-    let stream = Patient::new(stream, head, patience);
+    let patience = Duration::from_millis(settings.slow_reader_ms.saturating_mul(2));
+    let stream = Patient::new(Strict::new(stream), head, patience);
+    let builder = builder(settings);
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,
+        () = connection.closed() => return,
+        () = idle(settings, connection) => return,
         () = app.stop().cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await
@@ -104,5 +139,22 @@ async fn connection(app: App, router: Router, stream: TcpStream, from: IpAddr) {
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// Completes when a connection had no request for too long.
+async fn idle(settings: &Settings, connection: &Connection) {
+    loop {
+        let ms = if connection.is_signed_in() {
+            settings.idle_ms
+        } else {
+            settings.head_ms.saturating_add(SLACK_MS)
+        };
+        let patience = Duration::from_millis(ms);
+        match connection.idle() {
+            Some(idle) if idle >= patience => return,
+            Some(idle) => tokio::time::sleep(patience.saturating_sub(idle)).await,
+            None => tokio::time::sleep(patience).await,
+        }
     }
 }

@@ -10,6 +10,7 @@ mod config;
 mod desk;
 mod draw;
 mod environment;
+mod handles;
 mod hands;
 mod input;
 mod key;

@@ -31,6 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Hold everything against its hashes, chains and seals",
             verified,
         )
+        .long()
         .lasting(),
         Route::new(
             (Method::POST, "/api/v1/audit/verify"),
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             "The same, also against seals and keys that were kept elsewhere",
             verified_by,
         )
+        .long()
         .lasting(),
         Route::new(
             (Method::GET, "/api/v1/audit/seal"),
@@ -57,7 +59,8 @@ pub(super) fn routes() -> Vec<Route> {
             "A run's packet: what a stranger needs to check it offline",
             Answers::Text("text/plain"),
             export,
-        ),
+        )
+        .heavy(),
     ]
 }
 

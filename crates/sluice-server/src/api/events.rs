@@ -4,12 +4,14 @@
 //! comes again with the last id it saw misses nothing and sees nothing twice.
 
 use super::ask::{Ask, bad};
-use super::problem::{OVERLOADED, Rejection};
+use super::gate;
+use super::problem::Rejection;
 use super::route::{Answers, Need, Route};
 use crate::app::App;
 use crate::auth::permission::Permission as P;
 use crate::house::House;
 use crate::limits::STREAM_CHUNK_BYTES;
+use crate::places::{Holder, Place};
 use crate::refused::{self, Done, Refused};
 use crate::service::find;
 use axum::body::{Body, Bytes};
@@ -28,7 +30,7 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 const MEDIA: &str = "text/event-stream; charset=utf-8";
@@ -74,13 +76,19 @@ fn cursor(query: &EventsQuery, headers: &HeaderMap) -> Result<u64, Refused> {
     number.ok_or_else(|| bad("the cursor is the number of an event"))
 }
 
+/// A place for one more stream.
+fn taken<Q>(ask: &Ask<Q>) -> Result<Place, Rejection> {
+    let holder = Holder::token(ask.house.name(), &ask.caller.counted_as);
+    let taken = ask.app.room().streams.take(&holder, 1);
+    taken.map_err(|why| gate::full(&ask.app, "streams", why))
+}
+
 async fn follow(ask: Ask<EventsQuery>) -> Done<Response> {
     let after = cursor(&ask.query, &ask.headers)?;
     let run = find::run(ask.service(), ask.path("run")).await?.run;
-    let Ok(place) = Arc::clone(ask.app.streams()).try_acquire_owned() else {
-        let rejection =
-            Rejection::later(OVERLOADED, "too many streams are open", Duration::from_secs(5));
-        return Ok(rejection.into_response(&ask.request_id));
+    let place = match taken(&ask) {
+        Ok(place) => place,
+        Err(rejection) => return Ok(rejection.into_response(&ask.request_id)),
     };
     let reader = ask.service().engine.reader(run, after).await.map_err(refused::load)?;
     Ok(response(Live::new(&ask, place, Source::Run(run, Box::new(reader)))))
@@ -109,10 +117,9 @@ async fn follow_all(ask: Ask<AllQuery>) -> Done<Response> {
         None => None,
         Some(said) => Some(place(said).ok_or_else(|| bad("the cursor is none of ours"))?),
     };
-    let Ok(permit) = Arc::clone(ask.app.streams()).try_acquire_owned() else {
-        let rejection =
-            Rejection::later(OVERLOADED, "too many streams are open", Duration::from_secs(5));
-        return Ok(rejection.into_response(&ask.request_id));
+    let permit = match taken(&ask) {
+        Ok(place) => place,
+        Err(rejection) => return Ok(rejection.into_response(&ask.request_id)),
     };
     // From one place before, since the cursor may be in the middle of an append.
     let from = after.map(|(place, _)| place.saturating_sub(1));
@@ -189,14 +196,14 @@ struct Live {
     waiting: std::collections::VecDeque<Line>,
     /// When something was last handed over.
     sent_at: Instant,
-    /// When it was last looked whether whoever reads still may.
-    looked_at: Instant,
+    /// Says when tokens may have changed.
+    changes: watch::Receiver<u64>,
     ended: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Live {
-    fn new<Q>(ask: &Ask<Q>, place: OwnedSemaphorePermit, source: Source) -> Live {
+    fn new<Q>(ask: &Ask<Q>, place: Place, source: Source) -> Live {
         Live {
             app: ask.app.clone(),
             house: Arc::clone(&ask.house),
@@ -204,7 +211,7 @@ impl Live {
             source,
             waiting: std::collections::VecDeque::new(),
             sent_at: Instant::now(),
-            looked_at: Instant::now(),
+            changes: ask.house.changes(),
             ended: false,
             _place: place,
         }
@@ -222,34 +229,37 @@ impl Live {
         if !self.waiting.is_empty() && self.sent_at.elapsed() > slow {
             return self.end(": dropped: read too slowly; resume after the last id\n\n");
         }
-        let heartbeat = Duration::from_millis(settings.heartbeat_ms);
-        // Also of one on which much happens: it would never beat.
-        if self.looked_at.elapsed() >= heartbeat && !self.still_may().await {
-            return self.end(": the token counts no more\n\n");
-        }
-        if self.waiting.is_empty() {
-            let stop = self.app.stop().clone();
+        let beat_at = Instant::now() + Duration::from_millis(settings.heartbeat_ms);
+        let stop = self.app.stop().clone();
+        while self.waiting.is_empty() {
+            if !self.still_may() {
+                break;
+            }
             let read = tokio::select! {
                 biased;
-                () = stop.cancelled() => None,
-                read = tokio::time::timeout(heartbeat, self.source.next()) => Some(read),
+                () = stop.cancelled() => {
+                    return self.end(": the server stops; resume elsewhere\n\n");
+                }
+                // The sender lives as long as the organisation is served.
+                _ = self.changes.changed() => continue,
+                read = tokio::time::timeout_at(beat_at, self.source.next()) => read,
             };
             match read {
-                None => return self.end(": the server stops; resume elsewhere\n\n"),
-                Some(Err(_)) if !self.still_may().await => {
-                    return self.end(": the token counts no more\n\n");
-                }
-                Some(Err(_)) => {
+                Err(_) => {
                     self.sent_at = Instant::now();
                     return Some(self.source.heartbeat(self.app.now_ms()).into());
                 }
-                Some(Ok(Ok(None))) => return None,
-                Some(Ok(Ok(Some(page)))) => self.waiting.extend(page),
-                Some(Ok(Err(error))) => {
+                Ok(Ok(None)) => return None,
+                Ok(Ok(Some(page))) => self.waiting.extend(page),
+                Ok(Err(error)) => {
                     tracing::warn!(%error, "a stream cannot be read");
                     return self.end(": the journal cannot be read now; resume later\n\n");
                 }
             }
+        }
+        // What was read meanwhile is not for a token that was revoked meanwhile.
+        if !self.still_may() {
+            return self.end(": the token counts no more\n\n");
         }
         let mut text = String::new();
         while text.len() < STREAM_CHUNK_BYTES {
@@ -260,13 +270,11 @@ impl Live {
         Some(text.into())
     }
 
-    /// Whether whoever reads still may. Another process may have said otherwise.
-    async fn still_may(&mut self) -> bool {
-        self.looked_at = Instant::now();
-        let now_ms = self.app.now_ms();
-        self.house.refresh(now_ms).await;
+    /// Whether the token is still valid, as far as is known in memory. Changes by
+    /// other processes are read twice a second, for all streams together.
+    fn still_may(&self) -> bool {
         let identities = self.house.identities();
-        let standing = identities.standing(&self.token, now_ms);
+        let standing = identities.standing(&self.token, self.app.now_ms());
         standing.is_some_and(|(_, permissions)| permissions.has(P::WorkflowRead))
     }
 

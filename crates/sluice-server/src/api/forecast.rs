@@ -15,12 +15,15 @@ use std::collections::BTreeMap;
 
 /// The routes of forecasts.
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::new(
-        (Method::POST, "/api/v1/workflows/{name}/forecast"),
-        Need::Permission(P::WorkflowExecute),
-        "Say what the gates would decide of a run; nothing is started",
-        named,
-    )]
+    vec![
+        Route::new(
+            (Method::POST, "/api/v1/workflows/{name}/forecast"),
+            Need::Permission(P::WorkflowExecute),
+            "Say what the gates would decide of a run; nothing is started",
+            named,
+        )
+        .heavy(),
+    ]
 }
 
 /// What a run would be started with.

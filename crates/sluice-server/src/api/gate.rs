@@ -1,7 +1,10 @@
 //! What every request passes before its handler, and every answer after it.
 //!
-//! In this order: an id, room, the route, who asks, the rate, the permission, the
-//! body, the time. A panic of a handler is an answer too.
+//! In this order: an id, the route, who asks, the rate, the connection, the permission,
+//! the body, room, the time. A panic of a handler is an answer too.
+//!
+//! INVARIANT: a client that sends its body slowly holds nothing that another one
+//! needs: its bytes are counted as they come, and its place is taken when they are there.
 
 use super::cookie;
 use super::gateways::sender;
@@ -9,19 +12,21 @@ use super::problem::{
     FORBIDDEN, METHOD_NOT_ALLOWED, NOT_FOUND, OVERLOADED, REQUEST_TIMEOUT, Rejection, STOPPING,
     TOO_MANY_REQUESTS, UNAUTHENTICATED,
 };
-use super::route::{Incoming, Need, Route, too_large};
+use super::route::{Asking, Incoming, Need, Route, too_large};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::auth::permission::Permission;
 use crate::house::House;
 use crate::limits::URI_BYTES_MAX;
+use crate::places::{Full, Holder, Place};
 use crate::refused::Refused;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, request};
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Limited};
+use sluice_bridge::connections::Connection;
 use sluice_core::port::ledger::Entry;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -31,9 +36,9 @@ use std::time::{Duration, Instant};
 /// The id of a request, in its answer.
 const REQUEST_ID: &str = "x-request-id";
 
-/// Whom a request comes from.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub IpAddr);
+/// The connection that a request came on.
+#[derive(Debug, Clone)]
+pub struct Peer(pub Arc<Connection>);
 
 /// A request by its route: what is common to all.
 pub async fn pass(
@@ -119,30 +124,20 @@ async fn through(
         let message = "this process is about to end";
         return Err(Rejection::later(STOPPING, message, Duration::from_secs(2)));
     }
-    let from = head.extensions.get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
-    let _room = room(app, route)?;
-    let gateway = match route.need {
-        Need::Gateway => Some(sender(app, &head.headers, from).await?),
-        _ => None,
-    };
-    let who = match route.need {
-        Need::Nothing | Need::Gateway => None,
-        _ => Some(known(app, route, &head, from).await?),
-    };
-    if let Some((_, caller)) = &who {
-        app.admit(&caller.token).map_err(|after| {
-            Rejection::later(TOO_MANY_REQUESTS, "this token asks too often", after)
-        })?;
-        if let Err(refused) = permitted(route.need, caller) {
-            let told = (caller.name.as_str(), "permission_refused");
-            note(app, who.as_ref().map(|(house, _)| house), told, route, from).await;
-            return Err(refused.into());
-        }
+    let peer = head.extensions.get::<Peer>().cloned();
+    let from = peer.as_ref().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.from());
+    let Client { who, gateway, holder } = client(app, route, &head, from).await?;
+    if let (Some(peer), Some((organisation, name))) = (&peer, holder.owner())
+        && !app.connections().sign_in(&peer.0, organisation, &name)
+    {
+        return Err(full(app, "connections", Full::Share));
     }
-    let patience = Duration::from_millis(app.settings().request_ms);
-    let bytes_max = route.body_bytes.unwrap_or(app.settings().body_bytes);
-    let body = tokio::time::timeout(patience, whole(body, bytes_max)).await;
-    let body = body.map_err(|_| late())??;
+    if let Some(check) = route.before_body {
+        check(app, &path, from).await?;
+    }
+    let (body, _memory) = whole(app, route, &holder, body).await?;
+    let _place = place(app, route, &holder)?;
+    let under_way = peer.as_ref().map(|peer| peer.0.begin());
     let incoming = Incoming {
         app: app.clone(),
         who,
@@ -154,11 +149,94 @@ async fn through(
         request_id: request_id.to_owned(),
         from,
     };
-    let answering = route.answer(incoming);
-    if route.lasting {
-        return Ok(answering.await);
+    let answering = perform(app, route, &holder, incoming);
+    let response = if route.lasting {
+        answering.await
+    } else {
+        let patience = Duration::from_millis(app.settings().request_ms);
+        tokio::time::timeout(patience, answering).await.map_err(|_| late())?
+    };
+    Ok(until_sent(response, under_way))
+}
+
+/// The client of a request, and what it is counted as.
+struct Client {
+    who: Option<(Arc<House>, Caller)>,
+    gateway: Option<Asking>,
+    holder: Holder,
+}
+
+/// Identifies the client, within its rate and its permissions.
+async fn client(
+    app: &App,
+    route: &Route,
+    head: &request::Parts,
+    from: IpAddr,
+) -> Result<Client, Rejection> {
+    match route.need {
+        Need::Nothing => Ok(Client { who: None, gateway: None, holder: Holder::stranger(from) }),
+        Need::Gateway => {
+            let asking = sender(app, &head.headers, from).await?;
+            let holder = Holder::gateway(asking.house.name(), &asking.name);
+            app.rates().gateway(asking.house.name(), &asking.name).map_err(|after| {
+                too_often(app, "gateway_rate", "this gateway sends too often", after)
+            })?;
+            Ok(Client { who: None, gateway: Some(asking), holder })
+        }
+        Need::Token | Need::Permission(_) => {
+            let (house, caller) = known(app, route, head, from).await?;
+            let holder = Holder::token(house.name(), &caller.counted_as);
+            app.rates().token(house.name(), &caller.counted_as).map_err(|after| {
+                too_often(app, "token_rate", "this token asks too often", after)
+            })?;
+            if let Err(refused) = permitted(route.need, &caller) {
+                let told = (caller.name.as_str(), "permission_refused");
+                note(app, Some(&house), told, route, from).await;
+                return Err(refused.into());
+            }
+            Ok(Client { who: Some((house, caller)), gateway: None, holder })
+        }
     }
-    tokio::time::timeout(patience, answering).await.map_err(|_| late())
+}
+
+/// Has a request answered. What needs much time of a processor runs on a thread of
+/// its own, when it is the client's turn.
+pub async fn perform(app: &App, route: &Route, holder: &Holder, incoming: Incoming) -> Response {
+    if !route.is_heavy(incoming.body.len()) {
+        return route.answer(incoming).await;
+    }
+    let room = app.room();
+    let checks = if route.is_long() { &room.long_checks } else { &room.checks };
+    checks.run(holder, route.answer(incoming)).await
+}
+
+/// An answer, with what must be held until a stream in it has ended.
+pub fn until_sent<T: Send + 'static>(response: Response, held: T) -> Response {
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _ = &held;
+            frame
+        }))
+    })
+}
+
+/// A refusal of a client that asks more often than it may.
+pub fn too_often(app: &App, what: &'static str, message: &str, after: Duration) -> Rejection {
+    app.metrics().refused(what);
+    Rejection::later(TOO_MANY_REQUESTS, message, after)
+}
+
+/// A refusal for lack of places.
+pub fn full(app: &App, what: &'static str, full: Full) -> Rejection {
+    app.metrics().refused(what);
+    let (code, message, seconds) = match full {
+        Full::All => (OVERLOADED, "too much is being asked at once", 1),
+        Full::Share => (TOO_MANY_REQUESTS, "this client has its share of what is there", 1),
+    };
+    Rejection::later(code, message, Duration::from_secs(seconds))
 }
 
 /// Whoever asks; who has no token that counts is written down.
@@ -188,6 +266,7 @@ async fn note(
     from: IpAddr,
 ) {
     let Some(house) = house else { return };
+    let client = if actor.is_empty() { from.to_string() } else { actor.to_owned() };
     let entry = Entry {
         at_ms: app.now_ms(),
         category: "security",
@@ -198,21 +277,19 @@ async fn note(
         event: None,
         detail: serde_json::json!({"from": from.to_string()}),
     };
-    let service = house.service();
-    if let Err(error) = service.store.record(service.engine.node(), vec![entry]).await {
+    if let Err(error) = house.refused(&client, entry).await {
         tracing::warn!(%error, what, "what somebody tried could not be written down");
     }
 }
 
-/// Room for one more request. Looking at what nobody needs to be known for is
-/// cheap, and must be answered also when there is none.
-fn room(app: &App, route: &Route) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Rejection> {
+/// Room for one more request. Looking at what needs no token is cheap, and must be
+/// answered also when there is none.
+fn place(app: &App, route: &Route, holder: &Holder) -> Result<Option<Place>, Rejection> {
     if route.lasting || (route.need == Need::Nothing && route.method == Method::GET) {
         return Ok(None);
     }
-    Arc::clone(app.in_flight()).try_acquire_owned().map(Some).map_err(|_| {
-        Rejection::later(OVERLOADED, "too much is being asked at once", Duration::from_secs(1))
-    })
+    let taken = app.room().requests.take(holder, 1);
+    taken.map(Some).map_err(|why| full(app, "requests", why))
 }
 
 fn late() -> Rejection {
@@ -240,7 +317,7 @@ async fn who(
         (None, None) => return Err(nobody().into()),
     };
     let found = app.identify(secret, from).await.map_err(|after| {
-        Rejection::later(TOO_MANY_REQUESTS, "too many secrets that are none", after)
+        too_often(app, "stranger_rate", "too many secrets that are none", after)
     })?;
     // A secret in a cookie is one of a session, and one in a header is not.
     let found = found.filter(|(_, caller)| caller.session == bearer.is_none());
@@ -268,15 +345,52 @@ pub fn forbidden(permission: Permission) -> Refused {
     Refused::new(FORBIDDEN, message, remedy)
 }
 
-/// The whole body, if it is not too long.
-async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Rejection> {
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(too_large(bytes_max).into())
-        }
-        Err(_) => Err(super::ask::bad("the body broke off").into()),
+/// The whole body, if it is not too long and comes in time. Its bytes are counted as
+/// they come and until the request is answered, so that bodies never need more memory
+/// than there may be.
+async fn whole(
+    app: &App,
+    route: &Route,
+    holder: &Holder,
+    body: Body,
+) -> Result<(Bytes, Option<Place>), Rejection> {
+    if body.is_end_stream() {
+        return Ok((Bytes::new(), None));
     }
+    let settings = app.settings();
+    let stranger = route.need == Need::Nothing;
+    let patience_ms = if stranger { settings.head_ms } else { settings.request_ms };
+    let bytes_max = route.body_bytes.unwrap_or(settings.body_bytes);
+    let reading = read(app, holder, body, bytes_max);
+    let read = tokio::time::timeout(Duration::from_millis(patience_ms), reading).await;
+    let (body, memory) = read.map_err(|_| late())??;
+    Ok((body, Some(memory)))
+}
+
+async fn read(
+    app: &App,
+    holder: &Holder,
+    body: Body,
+    bytes_max: usize,
+) -> Result<(Bytes, Place), Rejection> {
+    let no_room = |why| full(app, "body_bytes", why);
+    let mut memory = app.room().body_bytes.take(holder, 0).map_err(no_room)?;
+    let mut body = Limited::new(body, bytes_max);
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => {
+                let Some(bytes) = frame.data_ref() else { continue };
+                memory.grow(bytes.len()).map_err(no_room)?;
+                whole.extend_from_slice(bytes);
+            }
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                return Err(too_large(bytes_max).into());
+            }
+            Err(_) => return Err(super::ask::bad("the body broke off").into()),
+        }
+    }
+    Ok((whole.into(), memory))
 }
 
 /// The values of a path that fits a route's.

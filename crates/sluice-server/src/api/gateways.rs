@@ -4,14 +4,15 @@
 //! which organisation it is.
 
 use super::ask::{Ask, bad};
-use super::problem::{Rejection, TOO_MANY_REQUESTS, UNAUTHENTICATED};
+use super::gate::too_often;
+use super::problem::{Rejection, UNAUTHENTICATED};
 use super::reply::Reply;
 use super::route::{Answers, Asking, Incoming, Need, Route, body};
 use crate::app::App;
 use crate::auth::permission::Permission as P;
 use crate::auth::secret;
 use crate::house::House;
-use crate::refused::{Done, Refused};
+use crate::refused::{Done, Failure, Refused};
 use crate::service::registry::{self, Asked, Mode};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
@@ -79,6 +80,8 @@ async fn token(ask: Ask) -> Done<Reply<GatewayToken>> {
         Ok(Asked { put: vec![row], remove: Vec::new() })
     };
     registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await?;
+    // The token before it is not valid any more.
+    ask.house.rows().await?;
     Ok(Reply::created(GatewayToken { gateway: name, token }))
 }
 
@@ -146,12 +149,30 @@ pub(super) async fn sender(
     headers: &HeaderMap,
     from: IpAddr,
 ) -> Result<Asking, Rejection> {
-    if let Some(found) = known(app, headers).await? {
+    let sent = headers.get(GATEWAY_TOKEN).and_then(|value| value.to_str().ok());
+    let hash = sent.map(|sent| Hash::of(sent.as_bytes()).to_string());
+    let look = || hash.as_deref().and_then(|hash| known(app, hash));
+    let now_ms = app.now_ms();
+    for house in app.houses() {
+        house.refresh(now_ms).await;
+    }
+    if let Some(found) = look() {
+        // What the row says counts from when it was written.
+        found.house.rows().await.map_err(Failure::from)?;
+    }
+    if let Some(found) = look() {
         return Ok(found);
     }
-    app.admit_stranger(from).map_err(|after| {
-        Rejection::later(TOO_MANY_REQUESTS, "too many secrets that are none", after)
+    app.rates().stranger(from).map_err(|after| {
+        too_often(app, "stranger_rate", "too many secrets that are none", after)
     })?;
+    // It may just have been made.
+    for house in app.houses() {
+        house.refresh_now().await;
+    }
+    if let Some(found) = look() {
+        return Ok(found);
+    }
     let remedy = "send the gateway's own token as `X-Gateway-Token`";
     Err(Refused::new(UNAUTHENTICATED, "no token of a gateway", remedy).into())
 }
@@ -166,7 +187,7 @@ async fn beat(incoming: &Incoming) -> Result<Reply<Value>, Rejection> {
     }
     let said: HeartbeatBody = body(&incoming.headers, &incoming.body)?;
     if let Some(instance) = &said.instance_id
-        && !note_instance(house, name, instance, said.status).await?
+        && !note_instance(&incoming.app, house, (name, instance), said.status).await?
     {
         return Ok(Reply::ok(serde_json::json!({"received": true, "superseded": true})));
     }
@@ -174,32 +195,31 @@ async fn beat(incoming: &Incoming) -> Result<Reply<Value>, Rejection> {
     Ok(Reply::ok(serde_json::json!({"received": true})))
 }
 
-async fn known(app: &App, headers: &HeaderMap) -> Result<Option<Asking>, Rejection> {
-    let sent = headers.get(GATEWAY_TOKEN).and_then(|value| value.to_str().ok());
-    let Some(sent) = sent else { return Ok(None) };
-    let hash = Hash::of(sent.as_bytes()).to_string();
-    for house in app.houses() {
-        let rows = house.rows().await.map_err(crate::refused::Failure::from)?;
-        for row in rows.rows.iter().filter(|row| row.kind == Kind::Gateway) {
-            let expected = row.body["token_sha256"].as_str().unwrap_or_default();
-            if !secret::same(&hash, expected) {
-                continue;
-            }
-            if let Ok(gateway) = serde_json::from_value(row.body.clone()) {
-                return Ok(Some(Asking { house, name: row.name.clone(), row: gateway }));
-            }
-        }
-    }
-    Ok(None)
+/// The gateway whose token has this hash, as far as is known in memory.
+fn known(app: &App, hash: &str) -> Option<Asking> {
+    app.houses().into_iter().find_map(|house| {
+        let rows = house.known_rows();
+        let gateways = rows.rows.iter().filter(|row| row.kind == Kind::Gateway);
+        let is_its =
+            |row: &&Row| secret::same(hash, row.body["token_sha256"].as_str().unwrap_or_default());
+        let row = gateways.into_iter().find(is_its)?;
+        let gateway = serde_json::from_value(row.body.clone()).ok()?;
+        Some(Asking { house, name: row.name.clone(), row: gateway })
+    })
 }
 
 /// Notes which process is behind a gateway, or that none is; whether this one may
 /// speak for it. An old process does not speak for its successor.
-async fn note_instance(house: &House, name: &str, instance: &str, said: Health) -> Done<bool> {
+async fn note_instance(
+    app: &App,
+    house: &House,
+    (name, instance): (&str, &str),
+    said: Health,
+) -> Result<bool, Rejection> {
     if instance.is_empty() || instance.len() > INSTANCE_BYTES_MAX {
         return Err(bad("`instance_id` has 1 to 128 bytes").into());
     }
-    let rows = house.rows().await?;
+    let rows = house.rows().await.map_err(Failure::from)?;
     let row = registry::row(&rows.rows, Kind::Gateway, name)?;
     let there = row.body["instance_id"].as_str();
     let leaves = said == Health::Offline;
@@ -211,6 +231,10 @@ async fn note_instance(house: &House, name: &str, instance: &str, said: Health) 
         None if leaves => return Ok(true),
         Some(_) | None => {}
     }
+    // Each new process is a change of the registry, which every run would notice.
+    app.rates().instance(house.name(), name).map_err(|after| {
+        too_often(app, "gateway_instances", "too many processes say they are this gateway", after)
+    })?;
     let there = there.map(str::to_owned);
     let overtaken = AtomicBool::new(false);
     let wish = |rows: &[Row]| -> Done<Asked> {

@@ -37,13 +37,15 @@ pub(super) fn routes() -> Vec<Route> {
             Need::Permission(P::GovernanceRead),
             "Try policies on what was decided before",
             test,
-        ),
+        )
+        .long(),
         Route::new(
             post("/api/v1/apply"),
             Need::Token,
             "Change rows of several kinds, all together or not at all",
             apply,
-        ),
+        )
+        .heavy(),
     ]
 }
 

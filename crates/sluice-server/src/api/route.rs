@@ -74,6 +74,24 @@ type Handler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, Response> + Send + Syn
 /// Makes a schema.
 pub type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
+/// A check before the body of a request is read, by the values in its path.
+pub type BeforeBody = for<'a> fn(
+    &'a App,
+    &'a [(&'static str, String)],
+    IpAddr,
+) -> BoxFuture<'a, Result<(), Rejection>>;
+
+/// Whether answering needs much time of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heavy {
+    Never,
+    Always,
+    /// With a body of more bytes than these.
+    Over(usize),
+    /// Always, and perhaps for minutes.
+    Long,
+}
+
 /// What a route answers when all is well.
 #[derive(Clone, Copy)]
 pub enum Answers {
@@ -112,6 +130,9 @@ pub struct Route {
     pub lasting: bool,
     /// Longest body, where it is another than the server's.
     pub body_bytes: Option<usize>,
+    /// What is checked before the body is read, where clients need no token.
+    pub before_body: Option<BeforeBody>,
+    heavy: Heavy,
     handler: Handler,
 }
 
@@ -219,6 +240,8 @@ impl Route {
             operation: None,
             lasting: false,
             body_bytes: None,
+            before_body: None,
+            heavy: Heavy::Never,
             handler,
         }
     }
@@ -250,6 +273,48 @@ impl Route {
     #[must_use]
     pub fn lasting(mut self) -> Route {
         self.lasting = true;
+        self
+    }
+
+    /// Answered on a thread of its own, since that needs much time of a processor.
+    #[must_use]
+    pub fn heavy(mut self) -> Route {
+        self.heavy = Heavy::Always;
+        self
+    }
+
+    /// The same, with a body of more bytes than these.
+    #[must_use]
+    pub fn heavy_over(mut self, bytes: usize) -> Route {
+        self.heavy = Heavy::Over(bytes);
+        self
+    }
+
+    /// The same, where that may take minutes: others do not wait behind it.
+    #[must_use]
+    pub fn long(mut self) -> Route {
+        self.heavy = Heavy::Long;
+        self
+    }
+
+    /// Whether it may take minutes.
+    pub fn is_long(&self) -> bool {
+        self.heavy == Heavy::Long
+    }
+
+    /// Whether answering a body of this length needs much time of a processor.
+    pub fn is_heavy(&self, body_bytes: usize) -> bool {
+        match self.heavy {
+            Heavy::Never => false,
+            Heavy::Always | Heavy::Long => true,
+            Heavy::Over(bytes) => body_bytes > bytes,
+        }
+    }
+
+    /// Checked by this before its body is read.
+    #[must_use]
+    pub fn before_body(mut self, check: BeforeBody) -> Route {
+        self.before_body = Some(check);
         self
     }
 

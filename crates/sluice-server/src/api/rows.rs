@@ -102,10 +102,12 @@ pub(super) fn routes() -> Vec<Route> {
             Route::new((Method::GET, one), read, "Show one", move |ask| show(kind, ask)),
             Route::new((Method::PUT, one), write, "Make one, or write it anew", move |ask| {
                 put(kind, Manner::Whole, ask)
-            }),
+            })
+            .heavy(),
             Route::new((Method::PATCH, one), write, "Change fields of one", move |ask| {
                 put(kind, Manner::Parts, ask)
-            }),
+            })
+            .heavy(),
             Route::new((Method::DELETE, one), write, "Remove one", move |ask| remove(kind, ask)),
         ];
         all.extend(routes);

@@ -5,7 +5,7 @@ use super::reply::Reply;
 use super::route::{Need, Route};
 use super::shape::{Event, Provenance, RunDetail, RunState, StepDetail};
 use crate::auth::permission::Permission as P;
-use crate::limits::{PAGE, PAGE_MAX};
+use crate::limits::{DOCUMENT_BYTES_LIGHT, PAGE, PAGE_MAX};
 use crate::refused::{Done, Refused};
 use crate::service::course::{self, Renewal};
 use crate::service::runs::{self, CheckpointShown, RunShown, Tag, Way};
@@ -38,6 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(get("/api/v1/runs"), read, "List runs, newest first", list).paged(),
         Route::new(post("/api/v1/runs"), execute, "Start a run of a document", start_inline)
+            .heavy_over(DOCUMENT_BYTES_LIGHT)
             .answering(202),
         Route::new(
             post("/api/v1/workflows/{name}/runs"),

@@ -8,11 +8,13 @@ use crate::auth::permission::Permission;
 use crate::pages;
 use crate::ready::trouble;
 use crate::refused::{Done, Refused};
+use axum::body::Bytes;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::join_all;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// The routes of the server itself.
 pub(super) fn routes() -> Vec<Route> {
@@ -88,14 +90,26 @@ async fn ready(incoming: Incoming) -> Response {
 }
 
 async fn description(_: Incoming) -> Response {
-    json(StatusCode::OK, &openapi::document(&super::routes()))
+    // Made once: a client without a token may ask for it as often as it likes.
+    static MADE: LazyLock<Bytes> =
+        LazyLock::new(|| openapi::document(&super::routes()).to_string().into());
+    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    (StatusCode::OK, [json], MADE.clone()).into_response()
 }
 
 /// A page that lists the API: plain, without scripts.
 async fn docs(_: Incoming) -> Response {
+    static MADE: LazyLock<Bytes> = LazyLock::new(|| page().into());
+    let html = (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    let csp = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    (StatusCode::OK, [html, csp], MADE.clone()).into_response()
+}
+
+fn page() -> String {
     let routes = super::routes();
     let rows: String = routes.iter().map(line).collect();
-    let page = format!(
+    format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>Sluice API</title>\
          <style>{STYLE}</style><h1>Sluice API</h1>\
@@ -104,11 +118,7 @@ async fn docs(_: Incoming) -> Response {
          problems are <code>application/problem+json</code> with a <code>code</code>.</p>\
          <table><thead><tr><th>Method<th>Path<th>What<th>Permission</thead><tbody>{rows}\
          </tbody></table></html>"
-    );
-    let html = (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
-    let csp = (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    (StatusCode::OK, [html, csp], page).into_response()
+    )
 }
 
 /// The organisation of whoever operates the server.

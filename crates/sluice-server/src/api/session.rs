@@ -8,15 +8,16 @@ use super::cookie;
 use super::reply::Reply;
 use super::route::{Need, Route};
 use super::tokens::write;
-use crate::auth::identities::{hash, row};
+use crate::auth::identities::{Identities, hash, row};
 use crate::auth::secret;
 use crate::limits::SESSION_MS;
 use crate::refused::{Done, Refused};
+use crate::service::registry::{self, Asked, Mode};
 use axum::http::{Method, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sluice_core::journal::envelope::timestamp;
-use sluice_govern::registry::{Kind, Token};
+use sluice_govern::registry::{Kind, Row, Token};
 
 /// The routes of sessions.
 pub(super) fn routes() -> Vec<Route> {
@@ -70,6 +71,12 @@ async fn open(ask: Ask<Nothing, Nothing>) -> Done<Reply<SessionShown>> {
         let message = "a session opens no other";
         return Err(Refused::new(super::problem::FORBIDDEN, message, remedy).into());
     }
+    if ask.app.rates().session(&ask.caller.token).is_err() {
+        ask.app.metrics().refused("sessions");
+        let (code, remedy) =
+            (super::problem::TOO_MANY_REQUESTS, "wait a minute, then sign in again");
+        return Err(Refused::new(code, "this token opens sessions too often", remedy).into());
+    }
     let now_ms = ask.app.now_ms();
     let identities = ask.house.identities();
     let parent = identities.iter().find(|(id, _)| *id == ask.caller.token);
@@ -89,18 +96,39 @@ async fn open(ask: Ask<Nothing, Nothing>) -> Done<Reply<SessionShown>> {
         expires_at_ms: Some(expires_at_ms),
         ..parent.clone()
     };
-    // Sessions that are over are not kept.
-    let over = identities
-        .iter()
-        .filter(|(_, one)| one.session && one.expires_at_ms.is_some_and(|at| at <= now_ms))
-        .map(|(id, _)| (Kind::Token, id.to_owned()));
-    write(&ask, vec![row(&id, &session)], over.collect()).await?;
+    let (token, most) = (&ask.caller.token, ask.app.settings().sessions);
+    // Counted where they are written: others may be opened at the same time.
+    let wish = |there: &[Row]| -> Done<Asked> {
+        let remove = over(&Identities::read(0, there), token, most, now_ms);
+        Ok(Asked { put: vec![row(&id, &session)], remove })
+    };
+    registry::change(ask.service(), &ask.caller.name, Mode::Write, &wish).await?;
+    ask.house.rows().await?;
     let shown = SessionShown {
         token_id: id,
         ..shown(&ask, Some(secret::csrf(&secret)), Some(expires_at_ms))
     };
     let cookie = cookie::set(&ask.app, &secret, SESSION_MS / 1000);
     Ok(Reply::created(shown).with(header::SET_COOKIE, &cookie))
+}
+
+/// The sessions that end when a token opens one more: those that have expired, and the
+/// oldest of this token beyond the most it may have.
+fn over(identities: &Identities, token: &str, most: usize, now_ms: u64) -> Vec<(Kind, String)> {
+    let sessions = identities.iter().filter(|(_, one)| one.session);
+    let (expired, open): (Vec<_>, Vec<_>) = sessions
+        .map(|(id, one)| (one, id))
+        .partition(|(one, _)| one.expires_at_ms.is_some_and(|at| at <= now_ms));
+    let mut own: Vec<(u64, &str)> = open
+        .iter()
+        .filter(|(one, _)| one.parent.as_deref() == Some(token))
+        .map(|(one, id)| (one.created_at_ms, *id))
+        .collect();
+    own.sort_unstable();
+    let beyond = (own.len() + 1).saturating_sub(most.max(1));
+    let oldest = own.into_iter().take(beyond).map(|(_, id)| id);
+    let ended = expired.iter().map(|(_, id)| *id).chain(oldest);
+    ended.map(|id| (Kind::Token, id.to_owned())).collect()
 }
 
 async fn show(ask: Ask) -> Done<Reply<SessionShown>> {

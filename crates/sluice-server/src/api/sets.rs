@@ -14,12 +14,15 @@ use sluice_govern::registry::PolicySet;
 
 /// The route of sets.
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::new(
-        (Method::GET, "/api/v1/policy-sets"),
-        Need::Permission(P::GovernanceRead),
-        "The policies in force and those in shadow, as they are read",
-        sets,
-    )]
+    vec![
+        Route::new(
+            (Method::GET, "/api/v1/policy-sets"),
+            Need::Permission(P::GovernanceRead),
+            "The policies in force and those in shadow, as they are read",
+            sets,
+        )
+        .heavy(),
+    ]
 }
 
 /// The sets there are.

@@ -1,12 +1,14 @@
 //! What starts runs by itself and whom events are sent to, beside their rows.
 
 use super::ask::{Ask, bad};
-use super::problem::{Rejection, TOO_MANY_REQUESTS, UNAUTHENTICATED};
+use super::gate::too_often;
+use super::problem::{Rejection, UNAUTHENTICATED};
 use super::reply::Reply;
 use super::route::{Answers, Incoming, Need, Route};
 use super::runs::{limit, page};
 use super::shape::Anything;
 use super::strict;
+use crate::app::App;
 use crate::auth::permission::Permission as P;
 use crate::hooks;
 use crate::house::House;
@@ -23,6 +25,7 @@ use serde_json::json;
 use sluice_bridge::secret::Secret;
 use sluice_core::journal::envelope::timestamp;
 use sluice_govern::registry::{Hook, Kind};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The routes of triggers.
@@ -50,6 +53,7 @@ pub(super) fn routes() -> Vec<Route> {
             started,
             knock,
         )
+        .before_body(|app, path, from| Box::pin(may_knock(app, path, from)))
         .answering(202),
     ]
 }
@@ -99,6 +103,35 @@ async fn deliveries(ask: Ask<PageQuery>) -> Done<Reply<Vec<Anything>>> {
     Ok(Reply::page(shown.collect(), next))
 }
 
+/// Refuses the body of a request to a hook that no organisation has.
+async fn may_knock(
+    app: &App,
+    path: &[(&'static str, String)],
+    from: IpAddr,
+) -> Result<(), Rejection> {
+    let name = path.first().map(|(_, name)| name.as_str()).unwrap_or_default();
+    let there = || {
+        let has =
+            |house: &Arc<House>| registry::row(&house.known_rows().rows, Kind::Hook, name).is_ok();
+        app.houses().iter().any(has)
+    };
+    let now_ms = app.now_ms();
+    for house in app.houses() {
+        house.refresh(now_ms).await;
+    }
+    if there() {
+        return Ok(());
+    }
+    app.rates().stranger(from).map_err(|after| {
+        too_often(app, "stranger_rate", "too many signatures that do not fit", after)
+    })?;
+    // Another process may just have made it.
+    for house in app.houses() {
+        house.refresh_now().await;
+    }
+    if there() { Ok(()) } else { Err(closed().into()) }
+}
+
 async fn knock(incoming: Incoming) -> Response {
     let request_id = incoming.request_id.clone();
     match knocked(&incoming).await {
@@ -119,8 +152,9 @@ async fn knocked(incoming: &Incoming) -> Result<Reply<Anything>, Rejection> {
     let name = incoming.path.iter().find(|(one, _)| *one == "hook");
     let name = name.map(|(_, value)| value.as_str()).unwrap_or_default();
     let Some((house, hook)) = opened(incoming, name).await? else {
-        incoming.app.admit_stranger(incoming.from).map_err(|after| {
-            Rejection::later(TOO_MANY_REQUESTS, "too many signatures that do not fit", after)
+        incoming.app.rates().stranger(incoming.from).map_err(|after| {
+            let message = "too many signatures that do not fit";
+            too_often(&incoming.app, "stranger_rate", message, after)
         })?;
         return Err(closed().into());
     };

@@ -30,20 +30,23 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(get("/api/v1/workflows"), read, "List workflows", list).paged(),
         Route::new(post("/api/v1/workflows"), write, "Add a version of a workflow", put)
+            .heavy()
             .answering(201),
         Route::new(
             post("/api/v1/workflows/validate"),
             read,
             "Check a document; nothing is kept",
             validate,
-        ),
-        Route::new(get("/api/v1/workflows/{name}"), read, "Show the newest version", show),
+        )
+        .heavy(),
+        Route::new(get("/api/v1/workflows/{name}"), read, "Show the newest version", show).heavy(),
         Route::new(
             get("/api/v1/workflows/{name}/versions/{version}"),
             read,
             "Show a version",
             show_version,
-        ),
+        )
+        .heavy(),
         Route::new(
             (Method::DELETE, "/api/v1/workflows/{name}/versions/{version}"),
             write,

@@ -41,6 +41,11 @@ impl Identities {
         Some(Caller {
             name: token.principal.clone(),
             token: id.clone(),
+            counted_as: token
+                .parent
+                .clone()
+                .filter(|_| token.session)
+                .unwrap_or_else(|| id.clone()),
             permissions,
             roles,
             session: token.session,

@@ -11,6 +11,7 @@ use crate::api::route::{Incoming, Need, Route};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::house::House;
+use crate::places::Holder;
 use crate::refused::Refused;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
@@ -124,7 +125,9 @@ pub(super) async fn ask(
         from: Ipv4Addr::LOCALHOST.into(),
     };
     let patience = Duration::from_millis(app.settings().request_ms);
-    let response = tokio::time::timeout(patience, route.answer(incoming)).await;
+    let holder = Holder::token(who.0.name(), &who.1.counted_as);
+    let answering = gate::perform(app, route, &holder, incoming);
+    let response = tokio::time::timeout(patience, answering).await;
     let response = response.map_err(|_| {
         let message = "it took too long; whether it was done is not known";
         Refused::new(REQUEST_TIMEOUT, message, "look, then try again")

@@ -11,21 +11,19 @@ use super::Server;
 use super::ask::Routes;
 use crate::api;
 use crate::api::ask::bad;
-use crate::api::problem::{OVERLOADED, Rejection};
+use crate::api::gate;
+use crate::api::problem::Rejection;
 use crate::api::route::{Answers, Incoming, Need, Route};
 use crate::api::strict;
 use crate::app::App;
-use crate::limits::MCP_AT_ONCE;
+use crate::places::Holder;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use axum::response::Response;
-use http_body_util::BodyExt as _;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use schemars::json_schema;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// Where agents ask.
 pub const PATH: &str = "/mcp";
@@ -36,27 +34,27 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// and answers is the protocol's.
 pub fn route() -> Route {
     let routes = Arc::new(Routes::new(api::routes()));
-    let room = Arc::new(Semaphore::new(MCP_AT_ONCE));
     let answers = Answers::Json(|_| json_schema!({"type": "object"}));
     let about = "The Model Context Protocol";
     Route::open((Method::POST, PATH), Need::Token, about, answers, move |incoming| {
-        answer(Arc::clone(&routes), Arc::clone(&room), incoming)
+        answer(Arc::clone(&routes), incoming)
     })
     .lasting()
 }
 
-async fn answer(routes: Arc<Routes>, room: Arc<Semaphore>, incoming: Incoming) -> Response {
+async fn answer(routes: Arc<Routes>, incoming: Incoming) -> Response {
     let Incoming { app, who, uri, headers, body, request_id, .. } = incoming;
     let refuse = |rejection: Rejection| rejection.into_response(&request_id);
-    let Ok(place) = room.try_acquire_owned() else {
-        let after = Duration::from_secs(1);
-        return refuse(Rejection::later(OVERLOADED, "too many agents ask at once", after));
+    let (house, caller) = who.expect("the route needs a token");
+    let holder = Holder::token(house.name(), &caller.counted_as);
+    let place = match app.room().mcp_calls.take(&holder, 1) {
+        Ok(place) => place,
+        Err(why) => return refuse(gate::full(&app, "mcp_calls", why)),
     };
     // As strictly as the API reads: what has two meanings is refused.
     if let Err(why) = strict::parse(&body) {
         return refuse(bad(format!("the body: {why}")).into());
     }
-    let (house, caller) = who.expect("the route needs a token");
     let server = {
         let app = app.clone();
         move || {
@@ -71,13 +69,7 @@ async fn answer(routes: Arc<Routes>, room: Arc<Semaphore>, incoming: Incoming) -
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
     let response = service.handle(request).await;
-    // Until the last byte is sent.
-    response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _ = &place;
-            frame
-        }))
-    })
+    gate::until_sent(response.map(Body::new), place)
 }
 
 fn config(app: &App) -> StreamableHttpServerConfig {

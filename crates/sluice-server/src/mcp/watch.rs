@@ -60,7 +60,7 @@ impl Watcher<'_> {
         let reader = service.engine.reader(run, asked.after).await;
         let reader = reader.map_err(refused::load).map_err(told)?;
         let heard = self.listen(asked, run, reader).await.map_err(told)?;
-        self.still_may().await?;
+        self.still_may()?;
         let now = find::load(service, run).await.map_err(told)?;
         Ok(answered(&now, &heard))
     }
@@ -74,11 +74,16 @@ impl Watcher<'_> {
         let until = Instant::now() + Duration::from_secs(asked.wait_seconds);
         let mut heard =
             Heard { events: Vec::new(), bytes: 0, cursor: asked.after, full: false, asked: false };
+        let mut changes = self.house.changes();
         loop {
             let page = tokio::select! {
                 biased;
                 () = self.app.stop().cancelled() => return Err(Failure::Stopping),
                 () = self.context.ct.cancelled() => return Ok(heard),
+                Ok(()) = changes.changed() => {
+                    self.still_may()?;
+                    continue;
+                }
                 page = timeout_at(until, reader.next()) => page,
             };
             // The time is over, or the run is.
@@ -113,12 +118,11 @@ impl Watcher<'_> {
     }
 
     /// A token that was revoked meanwhile is told nothing.
-    async fn still_may(&self) -> Result<(), Refused> {
+    fn still_may(&self) -> Result<(), Refused> {
         if self.caller.token.is_empty() {
             return Ok(());
         }
         let now_ms = self.app.now_ms();
-        self.house.refresh(now_ms).await;
         let identities = self.house.identities();
         let Some((_, permissions)) = identities.standing(&self.caller.token, now_ms) else {
             return Err(Refused::new(UNAUTHENTICATED, "the token counts no more", "use another"));

@@ -115,7 +115,9 @@ async fn in_flight(house: &House, sender: Sender<'_>, run: RunId, step: &str) ->
     let its = found.filter(|state| state.gateway.as_deref() == Some(sender.name));
     let Some(state) = its else { return Err(refuse(house, sender, run, step).await) };
     let detail = serde_json::json!({"step": step, "dispatch_no": state.dispatch_no});
-    note(house, sender, run, "legacy_callback", "execution", detail).await?;
+    let entry = entry(house, sender, run, ("legacy_callback", "execution"), detail);
+    let service = house.service();
+    service.store.record(service.engine.node(), vec![entry]).await?;
     Ok(state.dispatch_no)
 }
 
@@ -126,25 +128,25 @@ fn unknown(run: RunId) -> Refused {
 /// Says no, and writes down who tried.
 async fn refuse(house: &House, sender: Sender<'_>, run: RunId, step: &str) -> Failure {
     let detail = serde_json::json!({"step": step});
-    if let Err(failure) = note(house, sender, run, CALLBACK_REFUSED, "security", detail).await {
-        return failure;
+    let entry = entry(house, sender, run, (CALLBACK_REFUSED, "security"), detail);
+    if let Err(error) = house.refused(sender.name, entry).await {
+        return error.into();
     }
     let message = "this gateway was not given this dispatch";
     let remedy = "send the dispatch's own token as `X-Dispatch-Token`, and its `dispatch_no`";
     Refused::new(CALLBACK_REFUSED, message, remedy).into()
 }
 
-async fn note(
+/// A line of the audit about what a gateway sent.
+fn entry(
     house: &House,
     sender: Sender<'_>,
     run: RunId,
-    what: &str,
-    category: &'static str,
+    (what, category): (&str, &'static str),
     detail: serde_json::Value,
-) -> Done<()> {
-    let service = house.service();
-    let entry = Entry {
-        at_ms: service.engine.now_ms(),
+) -> Entry {
+    Entry {
+        at_ms: house.service().engine.now_ms(),
         category,
         what: what.to_owned(),
         actor: format!("gateway:{}", sender.name),
@@ -152,7 +154,5 @@ async fn note(
         resource_id: run.to_string(),
         event: None,
         detail,
-    };
-    service.store.record(service.engine.node(), vec![entry]).await?;
-    Ok(())
+    }
 }

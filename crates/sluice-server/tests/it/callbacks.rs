@@ -1,10 +1,12 @@
 //! Results from elsewhere: only from whom the dispatch was given to, and once.
 
-use crate::client::{Answer, Ask};
-use crate::world::{Side, World, dispatch_key};
+use crate::client::{Answer, Ask, PATIENCE};
+use crate::world::{Side, World, dispatch_key, settings};
 use serde_json::{Value, json};
 use sluice_bridge::token::Dispatched;
 use sluice_core::run::id::RunId;
+use sluice_server::app::Settings;
+use std::time::{Duration, Instant};
 
 const FLOW: &str = "name: far\nsteps:\n  - {id: one, agent: away, command: go, \
                     tools: [mail.send, files.read]}\n  - {id: two, agent: away, command: go}\n";
@@ -69,7 +71,7 @@ async fn away(world: &World, side: &Side) -> String {
         if state["node_results"].as_array().unwrap().iter().all(waits) {
             return run;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -137,6 +139,54 @@ async fn a_result_counts_once_and_only_from_whom_it_was_asked_of() {
     let refused = facts.as_array().unwrap().iter();
     let refused = refused.filter(|fact| fact["type"] == "callback_refused").count();
     assert_eq!(refused, 8, "{facts}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_is_refused_again_and_again_is_written_down_once_with_a_number() {
+    let settings = Settings { refusals_fold_ms: 100, ..settings() };
+    let world = World::with(settings, "'*': {text: a}\n").await;
+    let alfa = &world.alfa;
+    let [near, _] = gateways(&world, alfa).await;
+    let forged = ask(&result(&alfa.place.ended, "one", 1), Some(&near.token), Some("forged"));
+    for _ in 0..100 {
+        assert_eq!(told(&world, &forged).await.0, 403);
+    }
+    let page = Ask::get("/api/v1/audit?category=security&limit=500").bearer(alfa.admin());
+    let began = Instant::now();
+    loop {
+        let facts = world.done(200, &page).await;
+        let refused = facts.as_array().unwrap().iter();
+        let refused: Vec<_> = refused.filter(|fact| fact["type"] == "callback_refused").collect();
+        let repeated = |fact: &&Value| fact["detail"]["repeated"].as_u64().unwrap_or(1);
+        // Every one of them is in a number.
+        if refused.iter().map(repeated).sum::<u64>() == 100 {
+            assert!(refused.len() < 90, "{}", refused.len());
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{facts}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_has_a_rate_and_another_one_its_own() {
+    let settings = Settings { gateway_rate_per_second: 10, ..settings() };
+    let world = World::with(settings, "'*': {text: a}\n").await;
+    let [near, far] = gateways(&world, &world.alfa).await;
+    let beat = |gateway: &Gateway| {
+        let path = format!("/api/v1/gateways/{}/heartbeat", gateway.name);
+        Ask::post(&path, &json!({"status": "healthy"})).header("x-gateway-token", &gateway.token)
+    };
+    let mut refused = 0;
+    for _ in 0..60 {
+        let (status, said) = told(&world, &beat(&near)).await;
+        assert!(status == 200 || said["code"] == "too_many_requests", "{said}");
+        refused += usize::from(status == 429);
+    }
+    assert!(refused > 0);
+    assert_eq!(told(&world, &beat(&far)).await.0, 200);
     world.stop().await;
 }
 

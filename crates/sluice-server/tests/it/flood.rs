@@ -4,39 +4,141 @@ use crate::client::{Ask, PATIENCE, Wire, connect, raw};
 use crate::world::{World, settings};
 use axum::extract::Request;
 use serde_json::json;
+use sluice_bridge::limits::CALLBACK_BYTES_MAX;
 use sluice_server::api;
 use sluice_server::api::router::Router;
 use sluice_server::app::Settings;
 use sluice_server::auth::permission::Role;
+use sluice_server::places::{Holder, Shares};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const SCRIPT: &str = "'*': {text: a}\n";
 
+/// What connections send that then only wait: nothing, half a head, half of what
+/// HTTP/2 begins with, all of it, a request whose body never comes, one that is
+/// answered and followed by none.
+const WAITING: [&[u8]; 7] = [
+    b"",
+    b"G",
+    b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ",
+    b"PRI * HT",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    b"POST /hooks/alfa-hooks HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{",
+    b"GET /api/v1/events HTTP/1.1\r\nhost: x\r\n\r\n",
+];
+
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_most_wait_and_idle_ones_are_cut() {
-    let settings = Settings { connections: 3, head_ms: 400, ..settings() };
+async fn connections_that_only_wait_make_room_for_others_at_once() {
+    // Nothing but the need for room ends a connection here.
+    let settings = Settings { connections: 16, head_ms: 60_000, ..settings() };
     let world = World::with(settings, SCRIPT).await;
-    // Half a head, none at all, half of what HTTP/2 begins with, a few bytes.
-    let slow = ["GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ", "", "PRI * HT", "G"];
-    for said in slow {
+    let ask = Ask::get("/api/v1/workflows").bearer(world.alfa.admin());
+    // A user who was there before is not closed.
+    let mut user = connect(world.address).await;
+    let request = String::from_utf8(ask.bytes()).unwrap().replace("connection: close\r\n", "");
+    for said in WAITING {
+        user.write_all(request.as_bytes()).await.unwrap();
+        assert!(reads(&mut user).await > 0, "the user was closed");
         let mut idle = Vec::new();
-        for _ in 0..3 {
+        for _ in 0..40 {
             let mut stream = connect(world.address).await;
-            stream.write_all(said.as_bytes()).await.unwrap();
+            // It may be closed by now.
+            let _ = stream.write_all(said).await;
             idle.push(stream);
         }
         let began = Instant::now();
-        // It is answered once one of those who only keep their places is cut.
-        let answer = world.send(&Ask::get("/healthz")).await;
-        assert_eq!(answer.status, 200, "{said}");
-        assert!(began.elapsed() >= Duration::from_millis(150), "{said}: there was room for more");
-        for mut stream in idle {
-            let mut bytes = Vec::new();
-            let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-            assert!(ended.is_ok(), "{said}: the place is kept");
-        }
+        assert_eq!(world.send(&Ask::get("/healthz")).await.status, 200);
+        world.done(200, &ask).await;
+        assert!(began.elapsed() < Duration::from_secs(5), "{}", said.escape_ascii());
     }
+    assert!(world.app.connections().displaced() > 0);
+    world.stop().await;
+}
+
+async fn reads(stream: &mut tokio::net::TcpStream) -> usize {
+    let mut bytes = [0; 64 * 1024];
+    tokio::time::timeout(PATIENCE, stream.read(&mut bytes)).await.unwrap().unwrap_or(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_only_wait_are_cut_after_a_while() {
+    let settings = Settings { head_ms: 400, ..settings() };
+    let world = World::with(settings, SCRIPT).await;
+    for said in WAITING {
+        let mut stream = connect(world.address).await;
+        stream.write_all(said).await.unwrap();
+        let mut bytes = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+        assert!(ended.is_ok(), "{} is kept", said.escape_ascii());
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_has_its_share_of_connections_and_others_have_theirs() {
+    let shares = Shares { token: 10, organisation: 75, strangers: 12 };
+    let settings = Settings { connections: 40, shares, ..settings() };
+    let world = World::with(settings, SCRIPT).await;
+    let hostile = Ask::get("/api/v1/events").bearer(world.alfa.token(Role::Viewer));
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        streams.push(world.begin(&hostile).await);
+    }
+    let refused = world.send(&hostile).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_requests"));
+    for other in [world.alfa.token(Role::Operator), world.bravo.token(Role::Viewer)] {
+        world.done(200, &Ask::get("/api/v1/workflows").bearer(other)).await;
+    }
+    drop(streams);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_counts_as_the_token_that_opened_it() {
+    let settings = Settings { rate_per_second: 1, rate_burst: 60, ..settings() };
+    let world = World::with(settings, SCRIPT).await;
+    let token = world.alfa.token(Role::Viewer);
+    let mut cookies = Vec::new();
+    for _ in 0..6 {
+        let made = world.send(&Ask::post("/api/v1/session", &json!({})).bearer(token)).await;
+        let cookie = made.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        cookies.push(cookie);
+    }
+    let mut answered = 0;
+    for turn in 0..120 {
+        let ask = Ask::get("/api/v1/session").header("cookie", &cookies[turn % cookies.len()]);
+        answered += usize::from(world.send(&ask).await.status == 200);
+    }
+    assert!(answered < 90, "{answered} requests of a token that may make 60 at once");
+    world.done(200, &Ask::get("/api/v1/session").bearer(world.alfa.token(Role::Operator))).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_more_session_ends_the_oldest_and_sessions_are_opened_at_a_rate() {
+    let settings = Settings { sessions: 3, sessions_per_minute: 6, ..settings() };
+    let world = World::with(settings, SCRIPT).await;
+    let token = world.alfa.token(Role::Viewer);
+    let open = Ask::post("/api/v1/session", &json!({})).bearer(token);
+    let mut sessions = Vec::new();
+    for _ in 0..6 {
+        let made = world.send(&open).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let cookie = made.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        sessions.push(Ask::get("/api/v1/session").header("cookie", &cookie));
+        // The oldest is known by when it was made.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let mut statuses = Vec::new();
+    for session in &sessions {
+        statuses.push(world.send(session).await.status);
+    }
+    assert_eq!(statuses, [401, 401, 401, 200, 200, 200]);
+    let refused = world.send(&open).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_requests"));
+    let other = Ask::post("/api/v1/session", &json!({})).bearer(world.alfa.token(Role::Operator));
+    world.done(201, &other).await;
     world.stop().await;
 }
 
@@ -80,7 +182,28 @@ async fn whoever_guesses_secrets_is_stopped_and_others_are_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_much_at_once_is_told_to_come_again() {
-    let settings = Settings { in_flight: 1, request_ms: 1000, ..settings() };
+    let world = World::with(Settings { in_flight: 2, ..settings() }, SCRIPT).await;
+    let places = &world.app.room().requests;
+    let ask = Ask::get("/api/v1/workflows").bearer(world.alfa.admin());
+    let own = Holder::token("default", &world.alfa.tokens[&Role::Admin].1);
+    let held = places.take(&own, 1).unwrap();
+    let refused = world.send(&ask).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_requests"));
+    let other = Ask::get("/api/v1/workflows").bearer(world.bravo.admin());
+    world.done(200, &other).await;
+    let more = places.take(&Holder::token("more", "x"), 1).unwrap();
+    let refused = world.send(&other).await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(world.send(&Ask::get("/healthz")).await.status, 200);
+    drop((held, more));
+    world.done(200, &ask).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_half_sent_holds_no_place_and_is_not_waited_for() {
+    let settings = Settings { in_flight: 1, request_ms: 1500, head_ms: 1500, ..settings() };
     let world = World::with(settings, SCRIPT).await;
     let admin = world.alfa.admin();
     let half = |path: &str| {
@@ -89,26 +212,43 @@ async fn too_much_at_once_is_told_to_come_again() {
              content-type: application/json\r\ncontent-length: 100\r\nconnection: close\r\n\r\n{{"
         )
     };
-    // A stranger at a door takes room as well.
     for path in ["/api/v1/runs", "/hooks/alfa-hooks"] {
-        let mut slow = connect(world.address).await;
-        slow.write_all(half(path).as_bytes()).await.unwrap();
-        let began = Instant::now();
-        let refused = loop {
-            let answer = world.send(&Ask::get("/api/v1/workflows").bearer(admin)).await;
-            if answer.status != 200 {
-                break answer;
-            }
-            assert!(began.elapsed() < Duration::from_millis(900), "{path} takes no room");
-        };
-        assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
-        assert!(refused.header("retry-after").is_some());
-        assert_eq!(world.send(&Ask::get("/healthz")).await.status, 200);
-        // What is half sent is not waited for.
-        let answer = Wire::head(slow).await.unwrap().answer().await;
-        assert_eq!((answer.status, answer.code().as_str()), (503, "request_timeout"));
-        world.done(200, &Ask::get("/api/v1/workflows").bearer(admin)).await;
+        let mut slow = Vec::new();
+        for _ in 0..5 {
+            let mut stream = connect(world.address).await;
+            stream.write_all(half(path).as_bytes()).await.unwrap();
+            slow.push(stream);
+        }
+        for _ in 0..10 {
+            world.done(200, &Ask::get("/api/v1/workflows").bearer(admin)).await;
+        }
+        for stream in slow {
+            let answer = Wire::head(stream).await.unwrap().answer().await;
+            assert_eq!((answer.status, answer.code().as_str()), (503, "request_timeout"));
+        }
     }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_of_strangers_have_little_memory_and_unknown_hooks_none() {
+    let settings = Settings { body_bytes: 64 * 1024, body_memory_bytes: 1, ..settings() };
+    let world = World::with(settings, SCRIPT).await;
+    let begin = |hook: &str, bytes: usize| {
+        let head = format!("POST /hooks/{hook} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+        format!("{head}content-length: {}\r\n\r\n{}", bytes + 1, " ".repeat(bytes))
+    };
+    // One that no organisation has is refused before its body is there.
+    let began = Instant::now();
+    let answer = raw(world.address, begin("none", 1).as_bytes()).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (401, "unauthenticated"));
+    assert!(began.elapsed() < Duration::from_secs(5));
+    let other = Holder::stranger([10, 0, 0, 1].into());
+    let all = world.app.room().body_bytes.take(&other, CALLBACK_BYTES_MAX).unwrap();
+    let answer = raw(world.address, begin("alfa-hooks", 1000).as_bytes()).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+    drop(all);
+    assert_eq!(world.app.room().body_bytes.used(), 0);
     world.stop().await;
 }
 
@@ -177,6 +317,9 @@ async fn a_request_has_one_length() {
             "transfer-encoding: chunked\r\ncontent-length: 4\r\n",
             &format!("0\r\n\r\n{hidden}"),
         ),
+        request("content-length: 2\n", &format!("{{}}{hidden}")),
+        request("x: y\ncontent-length: 2\r\n", &format!("{{}}{hidden}")),
+        request("content-length: 2\r\n", "{}").replace(" HTTP/1.1\r\n", " HTTP/1.1\n"),
         request("content-length: 2\r\ncontent-length: 50\r\n", &format!("{{}}{hidden}")),
         request("content-length: 2, 50\r\n", &format!("{{}}{hidden}")),
         request("content-length: +2\r\n", &format!("{{}}{hidden}")),
@@ -190,6 +333,14 @@ async fn a_request_has_one_length() {
         request(" folded: x\r\ncontent-length: 2\r\n", &format!("{{}}{hidden}")),
         request("x: a\rb\r\ncontent-length: 2\r\n", &format!("{{}}{hidden}")),
     ];
+    // What both lengths leave no doubt about is refused too: a proxy may read the other.
+    let body = r#"{"document": "name: a\nsteps: [{id: a, command: b}]\n"}"#;
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let length = format!("content-length: {}\r\n", body.len());
+    let cases = cases.into_iter().chain([
+        request(&format!("transfer-encoding: chunked\r\n{length}"), &chunk),
+        request(&format!("{length}transfer-encoding: chunked\r\n"), &chunk),
+    ]);
     for case in cases {
         let mut stream = connect(world.address).await;
         stream.write_all(case.as_bytes()).await.unwrap();

@@ -1,8 +1,9 @@
 //! Gateways say how they are, each for itself, and no process for its successor.
 
 use crate::client::Ask;
-use crate::world::World;
+use crate::world::{World, settings};
 use serde_json::{Value, json};
+use sluice_server::app::Settings;
 
 const GATEWAY: &str = "/api/v1/gateways/alfa-gateways";
 /// Two lives of a bridge of ours, the second started later.
@@ -16,7 +17,11 @@ struct Beats {
 
 impl Beats {
     async fn new() -> Beats {
-        let world = World::new().await;
+        Beats::with(settings()).await
+    }
+
+    async fn with(settings: Settings) -> Beats {
+        let world = World::with(settings, "'*': {text: a}\n").await;
         let ask = Ask::post(&format!("{GATEWAY}/token"), &json!({})).bearer(world.alfa.admin());
         let made = world.done(201, &ask).await;
         let token = made["token"].as_str().expect("a token is shown").to_owned();
@@ -80,5 +85,27 @@ async fn a_gateway_speaks_for_itself_alone() {
         assert_eq!((answer.status, answer.code().as_str()), (401, "unauthenticated"));
     }
     assert_eq!(beats.seen().await, Value::Null);
+    beats.world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_names_a_new_process_each_time_changes_the_registry_seldom() {
+    let settings = Settings { instances_per_minute: 5, ..settings() };
+    let beats = Beats::with(settings).await;
+    let epoch = async || beats.world.alfa.service().store.registry(None).await.unwrap().epoch;
+    let before = epoch().await;
+    let mut refused = 0;
+    for n in 0..40 {
+        let body = json!({"status": "healthy", "instance_id": format!("process-{n}")});
+        let ask = Ask::post(&format!("{GATEWAY}/heartbeat"), &body);
+        let answer = beats.world.send(&ask.header("x-gateway-token", &beats.token)).await;
+        refused += usize::from(answer.code() == "too_many_requests");
+    }
+    assert!(refused >= 30, "{refused}");
+    assert!(epoch().await - before <= 10);
+    // The process that is there goes on.
+    let there = beats.seen().await;
+    let there = there.as_str().unwrap();
+    assert_eq!(beats.beat("healthy", there).await, json!({"received": true}));
     beats.world.stop().await;
 }

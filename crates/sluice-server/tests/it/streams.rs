@@ -4,7 +4,11 @@ use crate::client::{Ask, PATIENCE, Wire};
 use crate::sse::{Frame, Stream};
 use crate::world::{World, settings, token};
 use serde_json::json;
+use sluice_govern::registry::{Kind, Row};
 use sluice_server::app::Settings;
+use sluice_server::places::Shares;
+use sluice_server::refused::Done;
+use sluice_server::service::registry::{self, Asked, Mode};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
@@ -126,9 +130,34 @@ async fn a_busy_stream_ends_with_its_token() {
     world.stop().await;
 }
 
+/// Nothing happens on it, and the next heartbeat is far: the change itself ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_stream_ends_with_its_token_at_once() {
+    let settings = Settings { heartbeat_ms: 600_000, ..settings() };
+    let world = World::with(settings, "'*': {text: a}\n").await;
+    let (secret, id) = world.alfa.grant(token("reader", &["viewer"])).await;
+    let run = &world.alfa.place.waiting;
+    let one = Stream::open(&world, &events(run, "").bearer(&secret)).await;
+    let all = Stream::open(&world, &Ask::get("/api/v1/events").bearer(&secret)).await;
+    let began = Instant::now();
+    // By another process: nothing is told to this one.
+    let wish = |_: &[Row]| -> Done<Asked> {
+        Ok(Asked { put: vec![], remove: vec![(Kind::Token, id.clone())] })
+    };
+    registry::change(world.alfa.service(), "test", Mode::Write, &wish).await.unwrap();
+    for stream in [one, all] {
+        let last = stream.rest().await.pop().unwrap();
+        assert_eq!(last.comment.as_deref(), Some("the token counts no more"));
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "they went on");
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_end_when_the_server_does_and_when_there_are_too_many() {
-    let world = World::with(Settings { streams: 2, ..settings() }, "'*': {text: a}\n").await;
+    let shares = Shares { token: 100, organisation: 100, strangers: 12 };
+    let settings = Settings { streams: 2, shares, ..settings() };
+    let world = World::with(settings, "'*': {text: a}\n").await;
     let admin = world.alfa.admin();
     let run = &world.alfa.place.waiting;
     let one = Stream::open(&world, &events(run, "").bearer(admin)).await;

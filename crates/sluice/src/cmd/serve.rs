@@ -6,6 +6,7 @@ use crate::cli::Reader;
 use crate::cli::serve::Serve;
 use crate::config::{self, setting::Name};
 use crate::environment;
+use crate::handles;
 use crate::hands::{self, Shell};
 use crate::key;
 use crate::kit;
@@ -28,8 +29,10 @@ use sluice_server::api::callbacks::{STEP_COMPLETE, STEP_PARTS, TOOL_USE};
 use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::house::House;
+use sluice_server::limits::BACKLOG;
 use sluice_server::mcp;
 use sluice_server::otel::{Exporter, Sending, Target};
+use sluice_server::places::Shares;
 use sluice_server::refused::Refused;
 use sluice_server::service::Service;
 use sluice_server::webhooks::pace::Pace;
@@ -41,7 +44,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::Instant;
 
 /// The address cannot be listened at.
@@ -262,9 +265,18 @@ fn settings(address: SocketAddr) -> Settings {
         request_ms: config.number(Name::RequestTimeoutMs),
         rate_per_second: rate(Name::RatePerSecond),
         rate_burst: rate(Name::RateBurst),
-        connections: number(Name::ConnectionsMax),
+        gateway_rate_per_second: rate(Name::GatewayRatePerSecond),
+        sessions: number(Name::SessionsMax),
+        connections: handles::connections(number(Name::ConnectionsMax)),
         in_flight: number(Name::InFlightMax),
         streams: number(Name::ReadersMax),
+        mcp_calls: number(Name::McpCallsMax),
+        body_memory_bytes: number(Name::BodyMemoryBytes),
+        shares: Shares {
+            token: number(Name::TokenPercent),
+            organisation: number(Name::OrganisationPercent),
+            strangers: number(Name::StrangersPercent),
+        },
         cors_origins: config.words(Name::CorsOrigins).to_vec(),
         public_url: reached(address),
         secure_cookies: config.is_on(Name::SecureCookies),
@@ -277,7 +289,7 @@ fn settings(address: SocketAddr) -> Settings {
 /// Listens where it was said, if that is near enough.
 async fn listen() -> anyhow::Result<TcpListener> {
     let said = config::get().text(Name::Listen).unwrap_or_default();
-    let bound = TcpListener::bind(said).await.map_err(|error| {
+    let bound = bind(said).await.map_err(|error| {
         let message = format!("cannot listen at {said}: {error}");
         let remedy = "choose another address with `--listen ADDR`, or end who has it";
         Refused::new(LISTEN_REFUSED, message, remedy)
@@ -289,6 +301,21 @@ async fn listen() -> anyhow::Result<TcpListener> {
         return Err(Refused::new(LISTEN_REFUSED, message, remedy).into());
     }
     Ok(bound)
+}
+
+/// Binds to the first address of a name that can be bound to. Many new connections
+/// at once wait in the system's queue instead of being dropped.
+async fn bind(said: &str) -> std::io::Result<TcpListener> {
+    let mut failed = None;
+    for address in tokio::net::lookup_host(said).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into()))
 }
 
 fn greet(address: SocketAddr, args: &Serve, out: &mut Out) -> anyhow::Result<()> {

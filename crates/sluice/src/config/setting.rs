@@ -170,9 +170,27 @@ settings! {
         "requests that are worked on at once; more are told to come again";
     ConnectionsMax "limits.connections_max", Kind::Number { min: 1, max: 1_000_000 },
         Some("4096"), None,
-        "connections at once";
+        "connections at once, at most half of the file handles; a new one ends the oldest idle one";
     ReadersMax "limits.readers_max", Kind::Number { min: 1, max: 1_000_000 }, Some("4096"), None,
         "streams of events at once";
+    McpCallsMax "limits.mcp_calls_max", Kind::Number { min: 1, max: 1_000_000 }, Some("256"), None,
+        "calls of agents over MCP at once";
+    BodyMemoryBytes "limits.body_memory_bytes", Kind::Number { min: MIB, max: 64 * KIB * MIB },
+        Some("268435456"), None,
+        "bytes of bodies that are being read at once";
+    TokenPercent "limits.token_percent", Kind::Number { min: 1, max: 100 }, Some("25"), None,
+        "what one token or gateway may have of connections, requests, streams, MCP calls and body memory";
+    OrganisationPercent "limits.organisation_percent", Kind::Number { min: 1, max: 100 },
+        Some("75"), None,
+        "what one organisation may have of them";
+    StrangersPercent "limits.strangers_percent", Kind::Number { min: 1, max: 100 },
+        Some("12"), None,
+        "what all clients without a token may have of requests and body memory; one address has half of it";
+    GatewayRatePerSecond "limits.gateway_rate_per_second", Kind::Number { min: 1, max: 1_000_000 },
+        Some("1000"), None,
+        "requests of one gateway in a second; twice as many at once";
+    SessionsMax "limits.sessions_max", Kind::Number { min: 1, max: 1000 }, Some("20"), None,
+        "sessions of one token; one more ends the oldest";
     DrainMs "limits.drain_ms", Kind::Number { min: 0, max: 600_000 }, Some("10000"), None,
         "how long requests may take to end when the server stops, and runs to be handed over";
 }

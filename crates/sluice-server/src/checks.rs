@@ -1,0 +1,138 @@
+//! Checks that need much time of a processor: documents, policies, evidence.
+//!
+//! They run on threads of their own, so that the threads that answer every other
+//! request stay free. A client has at most a quarter of these threads, an organisation three
+//! quarters; more checks wait for their turn.
+
+use crate::places::Holder;
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// Fewest checks that run at once, on the smallest machine.
+const AT_ONCE: usize = 4;
+
+/// The checks that run and wait.
+#[derive(Debug)]
+pub struct Checks {
+    at_once: usize,
+    all: Arc<Semaphore>,
+    by: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl Default for Checks {
+    fn default() -> Checks {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Checks::new(cores.max(AT_ONCE))
+    }
+}
+
+impl Checks {
+    /// So many at once.
+    pub fn new(at_once: usize) -> Checks {
+        Checks { at_once, all: Arc::new(Semaphore::new(at_once)), by: Mutex::default() }
+    }
+
+    /// Does a check on a thread of its own, when it is the client's turn.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        holder: &Holder,
+        check: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let turn = self.turn(holder).await;
+        let runtime = Handle::current();
+        let gone = CancellationToken::new();
+        let _leaves = gone.clone().drop_guard();
+        // The turn ends with the check: a client that leaves does not begin the next one.
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            runtime.block_on(gone.run_until_cancelled_owned(check))
+        });
+        match done.await.map_err(tokio::task::JoinError::try_into_panic) {
+            Ok(Some(done)) => done,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The process ends.
+            Ok(None) | Err(Err(_)) => std::future::pending().await,
+        }
+    }
+
+    /// Forgets clients that have no check.
+    pub fn tidy(&self) {
+        self.held().retain(|_, turns| Arc::strong_count(turns) > 1);
+    }
+
+    async fn turn(&self, holder: &Holder) -> Vec<OwnedSemaphorePermit> {
+        let mut turn = Vec::with_capacity(3);
+        if let Some((organisation, name)) = holder.owner() {
+            let own = format!("{organisation} {name}");
+            turn.push(acquire(self.of(own, self.at_once / 4)).await);
+            turn.push(acquire(self.of(organisation.to_owned(), self.at_once * 3 / 4)).await);
+        }
+        turn.push(acquire(Arc::clone(&self.all)).await);
+        turn
+    }
+
+    fn of(&self, key: String, turns: usize) -> Arc<Semaphore> {
+        let made = || Arc::new(Semaphore::new(turns.max(1)));
+        Arc::clone(self.held().entry(key).or_insert_with(made))
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<String, Arc<Semaphore>>> {
+        self.by.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn acquire(turns: Arc<Semaphore>) -> OwnedSemaphorePermit {
+    turns.acquire_owned().await.expect("turns are never closed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn one_client_has_a_quarter_of_the_threads_and_the_others_stay_free() {
+        let checks = Arc::new(Checks::new(4));
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let hostile: Vec<_> = (0..8)
+            .map(|_| {
+                let (checks, now, most) =
+                    (Arc::clone(&checks), Arc::clone(&now), Arc::clone(&most));
+                tokio::spawn(async move {
+                    let check = async move {
+                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(20));
+                        now.fetch_sub(1, Ordering::SeqCst);
+                    };
+                    checks.run(&Holder::token("acme", "hostile"), check).await;
+                })
+            })
+            .collect();
+        let (other, began) = (Holder::token("acme", "other"), std::time::Instant::now());
+        assert_eq!(checks.run(&other, async { 7 }).await, 7);
+        assert!(began.elapsed() < Duration::from_millis(150), "it waited for the hostile client");
+        for one in hostile {
+            one.await.unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+        checks.tidy();
+        assert!(checks.held().is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_check_that_panics_gives_its_turn_back() {
+        let checks = Arc::new(Checks::new(1));
+        let holder = Holder::token("acme", "a");
+        let panics = tokio::spawn({
+            let (checks, holder) = (Arc::clone(&checks), holder.clone());
+            async move { checks.run(&holder, async { panic!("on purpose") }).await }
+        });
+        assert!(panics.await.unwrap_err().is_panic());
+        checks.run(&holder, async {}).await;
+    }
+}

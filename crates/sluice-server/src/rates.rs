@@ -1,0 +1,98 @@
+//! Rates: how often each client may ask.
+
+use crate::app::Settings;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// How many times the rate of one token all tokens of an organisation have together.
+const TOKENS_OF_AN_ORGANISATION: u32 = 8;
+
+/// What is bounded in time, by whose it is. Where there was too much, it is answered
+/// after how long there may be more.
+pub struct Rates {
+    tokens: DefaultKeyedRateLimiter<String>,
+    organisations: DefaultKeyedRateLimiter<String>,
+    gateways: DefaultKeyedRateLimiter<(String, String)>,
+    instances: DefaultKeyedRateLimiter<(String, String)>,
+    sessions: DefaultKeyedRateLimiter<String>,
+    strangers: DefaultKeyedRateLimiter<IpAddr>,
+}
+
+/// How much there may be: in a second or minute, and at once.
+fn per_second(rate: u32, burst: u32) -> Quota {
+    Quota::per_second(at_least_one(rate)).allow_burst(at_least_one(burst))
+}
+
+fn per_minute(rate: u32) -> Quota {
+    Quota::per_minute(at_least_one(rate))
+}
+
+fn at_least_one(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
+}
+
+impl Rates {
+    /// As an operator has set them.
+    pub fn new(settings: &Settings) -> Rates {
+        let (rate, burst) = (settings.rate_per_second, settings.rate_burst);
+        let times = |rate: u32| rate.saturating_mul(TOKENS_OF_AN_ORGANISATION);
+        let gateways = settings.gateway_rate_per_second;
+        Rates {
+            tokens: RateLimiter::keyed(per_second(rate, burst)),
+            organisations: RateLimiter::keyed(per_second(times(rate), times(burst))),
+            gateways: RateLimiter::keyed(per_second(gateways, gateways.saturating_mul(2))),
+            instances: RateLimiter::keyed(per_minute(settings.instances_per_minute)),
+            sessions: RateLimiter::keyed(per_minute(settings.sessions_per_minute)),
+            strangers: RateLimiter::keyed(per_minute(settings.strangers_per_minute)),
+        }
+    }
+
+    /// One more request of a token. What its own rate refuses is not counted for its
+    /// organisation.
+    pub fn token(&self, organisation: &str, token: &str) -> Result<(), Duration> {
+        admitted(&self.tokens, &token.to_owned())?;
+        admitted(&self.organisations, &organisation.to_owned())
+    }
+
+    /// One more request of a gateway.
+    pub fn gateway(&self, organisation: &str, name: &str) -> Result<(), Duration> {
+        admitted(&self.gateways, &(organisation.to_owned(), name.to_owned()))
+    }
+
+    /// One more process behind a gateway.
+    pub fn instance(&self, organisation: &str, gateway: &str) -> Result<(), Duration> {
+        admitted(&self.instances, &(organisation.to_owned(), gateway.to_owned()))
+    }
+
+    /// One more session that a token opens.
+    pub fn session(&self, token: &str) -> Result<(), Duration> {
+        admitted(&self.sessions, &token.to_owned())
+    }
+
+    /// One more wrong secret or signature from an address.
+    pub fn stranger(&self, from: IpAddr) -> Result<(), Duration> {
+        admitted(&self.strangers, &from)
+    }
+
+    /// Forgets clients that have not asked for long.
+    pub fn tidy(&self) {
+        self.tokens.retain_recent();
+        self.organisations.retain_recent();
+        self.gateways.retain_recent();
+        self.instances.retain_recent();
+        self.sessions.retain_recent();
+        self.strangers.retain_recent();
+    }
+}
+
+fn admitted<K: Clone + std::hash::Hash + Eq>(
+    limiter: &DefaultKeyedRateLimiter<K>,
+    key: &K,
+) -> Result<(), Duration> {
+    use governor::clock::Clock as _;
+    limiter
+        .check_key(key)
+        .map_err(|until| until.wait_time_from(governor::clock::DefaultClock::default().now()))
+}

@@ -1,0 +1,55 @@
+//! File handles of this process: as many as the system allows, and how many of them
+//! connections may take.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Handles beside those of connections: the store, logs, steps and their pipes.
+const BESIDE: u64 = 4096;
+/// Handles that the process itself needs before anything is asked of it.
+const OWN: u64 = 32;
+/// Fewest connections that are taken, however few handles there are.
+const CONNECTIONS_MIN: u64 = 8;
+
+/// Raises the limit of handles as far as `connections` need it and the system lets it,
+/// and answers with how many connections there may be: they leave half of the handles
+/// to everything else.
+pub(crate) fn connections(connections: usize) -> usize {
+    let wanted = u64::try_from(connections).unwrap_or(u64::MAX);
+    let there = raise(wanted.saturating_mul(2).saturating_add(BESIDE));
+    let most = there.map_or(wanted, |there| most(there).min(wanted));
+    usize::try_from(most).unwrap_or(connections)
+}
+
+/// How many connections fit into so many handles.
+fn most(handles: u64) -> u64 {
+    (handles.saturating_sub(OWN) / 2).max(CONNECTIONS_MIN)
+}
+
+/// The limit of handles after it was raised towards `wanted`; none if there is none.
+fn raise(wanted: u64) -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let current = current?;
+    let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if raised <= current {
+        return Some(current);
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }) {
+        Ok(()) => Some(raised),
+        Err(error) => {
+            tracing::warn!(%error, current, "the limit of file handles cannot be raised");
+            Some(current)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_half_of_the_handles_to_everything_else() {
+        for (handles, connections) in [(0, 8), (64, 16), (1024, 496), (20_000, 9984)] {
+            assert_eq!(most(handles), connections);
+        }
+    }
+}
