@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use sluice_bridge::directory::{Connection, Kit};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Call, Closed, Emission, Execution, OutputStrategy, Request, ToolUse, ToolVerdict,
@@ -98,6 +99,7 @@ pub(super) fn adapter(provider: &str, at: SocketAddr) -> anyhow::Result<Arc<dyn 
     let kit = Kit {
         wire: Arc::new(Outbound::new(allow)),
         tool_servers: BTreeMap::new(),
+        secrets: Keyring::default(),
         callbacks: None,
     };
     let connection = Connection {

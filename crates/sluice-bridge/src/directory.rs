@@ -5,12 +5,12 @@ use crate::mcp::adapter::McpAdapter;
 use crate::model::ModelAdapter;
 use crate::remote::RemoteAdapter;
 use crate::scrubbed::Scrubbed;
+use crate::secret::keyring::{Keyring, NamedSecret};
 use crate::secret::known;
 use crate::token::DispatchKey;
 use crate::tools::ToolServer;
 use crate::wire::Wire;
 use sluice_core::port::adapter::{Adapter, Gateways};
-use sluice_core::secret::SecretRef;
 use sluice_govern::registry::Gateway;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +22,8 @@ pub struct Connection {
     pub provider: String,
     /// Where its API is, if not where it is known to be.
     pub base_url: Option<String>,
-    /// Where its key is kept.
-    pub key: Option<SecretRef>,
+    /// The key that it is shown.
+    pub key: Option<NamedSecret>,
     /// Servers of tools that its models may be offered.
     pub tool_servers: Vec<String>,
 }
@@ -48,6 +48,8 @@ pub struct Kit {
     pub wire: Arc<dyn Wire>,
     /// Servers of tools, by the operator's names.
     pub tool_servers: BTreeMap<String, Arc<dyn ToolServer>>,
+    /// The secrets that rows may name.
+    pub secrets: Keyring,
     /// How results come back; none where nobody could bring any.
     pub callbacks: Option<Callbacks>,
 }
@@ -114,13 +116,14 @@ impl Directory {
     fn make(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>> {
         if row.url.is_some() {
             let (callbacks, wire) = (self.kit.callbacks.clone(), Arc::clone(&self.kit.wire));
-            let adapter = RemoteAdapter::new(name, row, callbacks, wire)?;
+            let adapter = RemoteAdapter::new(name, row, &self.kit.secrets, callbacks, wire)?;
             return Some(Arc::new(Scrubbed::new(Arc::new(adapter), known::process())));
         }
+        let key = |reference| self.kit.secrets.of_row(reference, row.operator_secret);
         let connection = Connection {
             provider: row.provider.clone(),
             base_url: row.base_url.clone(),
-            key: row.key.clone(),
+            key: row.key.as_ref().map(key),
             tool_servers: row.tool_servers.clone(),
         };
         self.kit.adapter(name, &connection)
@@ -159,7 +162,8 @@ mod tests {
     #[test]
     fn what_is_said_to_be_spoken_to_is() {
         let wire: Arc<dyn Wire> = Arc::new(Outbound::new(AllowList::none()));
-        let kit = Kit { wire, tool_servers: BTreeMap::new(), callbacks: None };
+        let (tool_servers, secrets) = (BTreeMap::new(), Keyring::default());
+        let kit = Kit { wire, tool_servers, secrets, callbacks: None };
         let directory = Directory::new(kit);
         for provider in PROVIDERS.into_iter().chain(["", "claude"]) {
             for (url, base_url) in [(None, None), (None, Some("x")), (Some("x"), None)] {

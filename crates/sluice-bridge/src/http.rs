@@ -10,14 +10,13 @@ use crate::outbound::error::OutboundError;
 use crate::protocol::dispatch::DispatchBody;
 use crate::remote::exchange::{Exchange, Outcome};
 use crate::remote::{back, failed, result};
-use crate::secret::Secret;
+use crate::secret::keyring::NamedSecret;
 use crate::wire::{Place, Wire};
 use reqwest::Url;
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Request, Usage,
 };
-use sluice_core::secret::SecretRef;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use std::time::Duration;
 pub struct HttpAdapter {
     gateway: String,
     target: Target,
-    key: Option<SecretRef>,
+    key: Option<NamedSecret>,
     callbacks: Option<Callbacks>,
     wire: Arc<dyn Wire>,
 }
@@ -71,7 +70,7 @@ impl HttpAdapter {
     }
 
     async fn send_to(&self, url: &str, who: &str, request: &Request) -> Execution {
-        let key = match self.key.as_ref().map(Secret::read).transpose() {
+        let key = match self.key.as_ref().map(|key| key.read_for(url)).transpose() {
             Ok(key) => key,
             Err(why) => {
                 return failed(CallErrorCode::Auth, &format!("the key of the gateway: {why}"));

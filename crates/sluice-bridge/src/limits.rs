@@ -65,8 +65,14 @@ pub const SECRET_BYTES_MAX: usize = 64 * 1024;
 /// Shortest secret that is looked for in texts, in bytes: shorter ones would take
 /// words out of them.
 pub const SCRUBBED_BYTES_MIN: usize = 8;
-/// Most secrets that are looked for.
-pub const SCRUBBED_MAX: usize = 1_000;
+/// Longest secret that is also looked for as base64 and in hexadecimal, in bytes.
+pub const ENCODED_BYTES_MAX: usize = 4096;
+/// Most secrets that are known at once; more are not read.
+pub const SECRETS_MAX: usize = 4_000;
+/// Most bytes of all known secrets together.
+pub const SECRETS_BYTES_MAX: usize = 1024 * 1024;
+/// How many values of one variable or file stay known after it was changed.
+pub const SECRET_VALUES_MAX: usize = 16;
 
 /// How long a cancelled command may take to end by itself.
 pub const GRACE_MS: u64 = 2_000;

@@ -25,6 +25,7 @@ use crate::limits::MCP_CALL_MS;
 use crate::outbound::Outbound;
 use crate::outbound::allow::AllowList;
 use crate::outbound::error::Refusal;
+use crate::secret::keyring::NamedSecret;
 use crate::secret::known;
 use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::Place;
@@ -33,7 +34,6 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use session::{Link, Session};
 use sluice_core::port::Later;
-use sluice_core::secret::SecretRef;
 use sluice_core::tools::names;
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,11 @@ impl McpServer {
     }
 
     /// One at an address. The operator names it, and so opens it.
-    pub fn elsewhere(name: &str, url: &str, key: Option<SecretRef>) -> Result<McpServer, Refusal> {
+    pub fn elsewhere(
+        name: &str,
+        url: &str,
+        key: Option<NamedSecret>,
+    ) -> Result<McpServer, Refusal> {
         let parsed = Url::parse(url).map_err(|_| Refusal::NoUrl)?;
         let outbound = Outbound::new(AllowList::none().and(&parsed));
         outbound.check(url)?;

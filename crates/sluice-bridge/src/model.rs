@@ -34,6 +34,7 @@ use crate::normalise::{object_in, object_of};
 use crate::outbound::error::OutboundError;
 use crate::outbound::{Redirects, Request as Outgoing};
 use crate::secret::Secret;
+use crate::secret::keyring::NamedSecret;
 use crate::secret::scrub::Scrub;
 use crate::wire::{Place, Wire};
 use dialect::{Dialect, Shape};
@@ -48,7 +49,6 @@ use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallError, CallErrorCode, Capabilities, Execution, Health,
     OutputStrategy, Request,
 };
-use sluice_core::secret::SecretRef;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -58,7 +58,7 @@ use tokio::time::{Instant, timeout_at};
 pub struct ModelAdapter {
     dialect: Box<dyn Dialect>,
     base_url: Option<String>,
-    key: Option<SecretRef>,
+    key: Option<NamedSecret>,
     wire: Arc<dyn Wire>,
     toolbox: Toolbox,
 }
@@ -108,7 +108,7 @@ impl ModelAdapter {
 
     /// The key, read anew each time: it may be changed while we run.
     fn key(&self) -> Result<Option<Secret>, CallError> {
-        let key = self.key.as_ref().map(Secret::read).transpose();
+        let key = self.key.as_ref().map(|key| key.read_for(self.base())).transpose();
         key.map_err(|why| error(CallErrorCode::Auth, format!("the provider's key: {why}")))
     }
 

@@ -12,7 +12,7 @@
 pub mod address;
 pub mod allow;
 pub mod error;
-mod host;
+pub(crate) mod host;
 mod redirect;
 pub mod resolve;
 #[cfg(test)]

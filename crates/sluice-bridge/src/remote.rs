@@ -20,6 +20,7 @@ use crate::outbound::error::OutboundError;
 use crate::protocol::callback::{CallbackBody, Worked};
 use crate::protocol::dispatch::{DispatchBody, Return};
 use crate::protocol::{CANCEL_PATH, CancelBody, DISPATCH_PATH, HEALTH_PATH, SYNC_PATH};
+use crate::secret::keyring::{Keyring, NamedSecret};
 use crate::secret::{NoSecret, Secret};
 use crate::token::Dispatched;
 use crate::wire::{Place, Wire};
@@ -30,7 +31,6 @@ use sluice_core::port::Later;
 use sluice_core::port::adapter::{
     Adapter, Answer, Call, CallErrorCode, Capabilities, Execution, Health, Recall, Request, Usage,
 };
-use sluice_core::secret::SecretRef;
 use sluice_govern::registry::{ANYTHING, Gateway};
 use std::pin::pin;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub struct RemoteAdapter {
     gateway: String,
     url: String,
     provider: String,
-    key: Option<SecretRef>,
+    key: Option<NamedSecret>,
     /// Whether the bridge answers with results.
     sync: bool,
     callbacks: Option<Callbacks>,
@@ -82,17 +82,19 @@ impl RemoteAdapter {
     pub fn new(
         name: &str,
         row: &Gateway,
+        secrets: &Keyring,
         callbacks: Option<Callbacks>,
         wire: Arc<dyn Wire>,
     ) -> Option<RemoteAdapter> {
         let url = row.url.as_ref()?.trim_end_matches('/').to_owned();
         let can = |capability: &String| capability == SYNC || capability == ANYTHING;
+        // A recording asks for no key, and a replay may have none.
+        let reference = row.key.as_ref().filter(|_| wire.is_live());
         Some(RemoteAdapter {
             gateway: name.to_owned(),
             url,
             provider: row.provider.clone(),
-            // A recording asks for no key, and whoever replays one may have none.
-            key: row.key.clone().filter(|_| wire.is_live()),
+            key: reference.map(|reference| secrets.of_row(reference, row.operator_secret)),
             sync: row.capabilities.iter().any(can),
             callbacks,
             wire,
@@ -107,7 +109,7 @@ impl RemoteAdapter {
     }
 
     fn key(&self) -> Result<Option<Secret>, NoSecret> {
-        self.key.as_ref().map(Secret::read).transpose()
+        self.key.as_ref().map(|key| key.read_for(&self.url)).transpose()
     }
 
     fn body(&self, request: &Request, path: &str) -> Vec<u8> {

@@ -17,6 +17,7 @@ use sluice_core::port::adapter::{
     Adapter, Answer, Call, Capabilities, Closed, Emission, Execution, Health, Process, Quote,
     Recall, Request, ToolUse, ToolVerdict,
 };
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An adapter whose secrets stay inside.
@@ -95,7 +96,6 @@ impl Clean<'_> {
 impl Call for Clean<'_> {
     fn emit(&self, emission: Emission) -> Later<'_, Result<(), Closed>> {
         let scrub = self.known.scrub();
-        let clean = |text: String| scrub.text(&text).into_owned();
         let emission = match emission {
             Emission::Text(piece) => {
                 let mut flow = self.flow.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,23 +105,13 @@ impl Call for Clean<'_> {
                 }
                 Emission::Text(text)
             }
-            Emission::Media { url, mime } => Emission::Media { url: clean(url), mime: clean(mime) },
-            Emission::Log(line) => Emission::Log(clean(line)),
-            Emission::ToolEnded(mut ended) => {
-                ended.id = clean(ended.id);
-                ended.tool = clean(ended.tool);
-                Emission::ToolEnded(ended)
-            }
-            Emission::Process(process) => Emission::Process(process),
+            whole => scrub_emission(&scrub, whole),
         };
         self.call.emit(emission)
     }
 
     fn tool(&self, mut wanted: ToolUse) -> Later<'_, Result<ToolVerdict, Closed>> {
-        let scrub = self.known.scrub();
-        wanted.id = scrub.text(&wanted.id).into_owned();
-        wanted.tool = scrub.text(&wanted.tool).into_owned();
-        scrub.value(&mut wanted.input);
+        scrub_tool_use(&self.known.scrub(), &mut wanted);
         self.call.tool(wanted)
     }
 
@@ -130,8 +120,56 @@ impl Call for Clean<'_> {
     }
 }
 
-/// Everything of an answer that is not a number.
-fn scrub_answer(scrub: &Scrub, answer: &mut Answer) {
+/// Takes secrets out of what an adapter emits.
+fn scrub_emission(scrub: &Scrub, emission: Emission) -> Emission {
+    let clean = |text: String| match scrub.text(&text) {
+        Cow::Owned(clean) => clean,
+        Cow::Borrowed(_) => text,
+    };
+    match emission {
+        Emission::Text(text) => Emission::Text(clean(text)),
+        Emission::Media { url, mime } => Emission::Media { url: clean(url), mime: clean(mime) },
+        Emission::Log(line) => Emission::Log(clean(line)),
+        Emission::ToolEnded(mut ended) => {
+            ended.id = clean(ended.id);
+            ended.tool = clean(ended.tool);
+            Emission::ToolEnded(ended)
+        }
+        Emission::Process(process) => Emission::Process(process),
+    }
+}
+
+/// Takes secrets out of parts that came together, also where texts that follow each
+/// other share one. There are as many parts after it: they are numbered.
+pub fn scrub_parts(scrub: &Scrub, parts: Vec<Emission>) -> Vec<Emission> {
+    let mut flow = Flow::default();
+    let mut clean: Vec<Emission> = Vec::with_capacity(parts.len());
+    for part in parts {
+        clean.push(match part {
+            Emission::Text(text) => Emission::Text(flow.push(scrub, &text)),
+            whole => scrub_emission(scrub, whole),
+        });
+    }
+    let rest = flow.end(scrub);
+    let last = clean.iter_mut().rev().find_map(|part| match part {
+        Emission::Text(text) => Some(text),
+        _ => None,
+    });
+    if let Some(last) = last {
+        last.push_str(&rest);
+    }
+    clean
+}
+
+/// Takes secrets out of a call of a tool that a model wants made.
+pub fn scrub_tool_use(scrub: &Scrub, wanted: &mut ToolUse) {
+    wanted.id = scrub.text(&wanted.id).into_owned();
+    wanted.tool = scrub.text(&wanted.tool).into_owned();
+    scrub.value(&mut wanted.input);
+}
+
+/// Takes secrets out of everything of an answer that is not a number.
+pub fn scrub_answer(scrub: &Scrub, answer: &mut Answer) {
     let Answer {
         error,
         text,

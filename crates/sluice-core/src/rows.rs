@@ -2,7 +2,7 @@
 //!
 //! A file, a command or a request says what rows there should be. Here that
 //! becomes what is written: `settle` fills in what the author does not write,
-//! `faults` says what rows claim of each other that is not so, `cautions` what is
+//! `entrust` says whose secrets a row may name, `faults` says what rows claim of each other that is not so, `cautions` what is
 //! seldom meant, `diff` says what changes, and `entries` what the audit is told of it.
 //!
 //! INVARIANT: settling what was settled changes nothing, so that applying the
@@ -13,6 +13,7 @@ mod diff;
 mod entry;
 mod fault;
 mod lens;
+mod secret;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use diff::{Difference, FieldChange, diff};
 pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};
 pub use fault::{ALWAYS_THERE, RowFault, faults};
 pub use lens::{changed_versions, head};
+pub use secret::{NotYours, RowAuthor, entrust, secret_field, secret_of};
 pub use settle::{kept, settle};
 
 use sluice_govern::registry::{Kind, Row};

@@ -1,6 +1,10 @@
 //! Where a secret is found. What is stored, shown and exported is this, never the
 //! secret itself.
 //!
+//! Rows name a secret that the operator declares (`secret:NAME`). Variables and files
+//! are for the operator alone: a row that names one works only if the operator wrote
+//! the row on the machine of the data directory.
+//!
 //! INVARIANT: no message of a reference that cannot be read repeats it: it may be
 //! the secret.
 
@@ -10,6 +14,8 @@ use std::str::FromStr;
 
 /// Longest reference, in bytes.
 const REFERENCE_BYTES_MAX: usize = 4096;
+/// Longest name of a declared secret, in bytes.
+const NAME_BYTES_MAX: usize = 64;
 
 /// Where a secret is found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,6 +25,21 @@ pub enum SecretRef {
     Env(String),
     /// In a file: `file:PATH`.
     File(String),
+    /// Where the operator declares it, under `[secrets.NAME]`: `secret:NAME`.
+    Named(String),
+}
+
+impl SecretRef {
+    /// Whether it names a variable or a file of the machine, as only the operator may.
+    pub const fn is_of_machine(&self) -> bool {
+        matches!(self, SecretRef::Env(_) | SecretRef::File(_))
+    }
+
+    /// Whether a text can be the name of a declared secret.
+    pub fn is_name(text: &str) -> bool {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(plain)
+    }
 }
 
 /// A text that refers to no secret.
@@ -26,7 +47,7 @@ pub enum SecretRef {
 pub enum BadReference {
     /// It may be a secret itself.
     #[error(
-        "this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here"
+        "this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here"
     )]
     NotOne,
     /// Not what a variable is called.
@@ -35,6 +56,9 @@ pub enum BadReference {
     /// Not where a file is.
     #[error("`file:` is followed by a path")]
     Path,
+    /// Not what a declared secret is called.
+    #[error("`secret:` is followed by the name of a declared secret: letters, digits, `_` and `-`")]
+    Declared,
 }
 
 impl FromStr for SecretRef {
@@ -62,6 +86,13 @@ impl FromStr for SecretRef {
                 Err(BadReference::Path)
             };
         }
+        if let Some(name) = text.strip_prefix("secret:") {
+            return if SecretRef::is_name(name) {
+                Ok(SecretRef::Named(name.to_owned()))
+            } else {
+                Err(BadReference::Declared)
+            };
+        }
         Err(BadReference::NotOne)
     }
 }
@@ -71,6 +102,7 @@ impl fmt::Display for SecretRef {
         match self {
             SecretRef::Env(name) => write!(f, "env:{name}"),
             SecretRef::File(path) => write!(f, "file:{path}"),
+            SecretRef::Named(name) => write!(f, "secret:{name}"),
         }
     }
 }
@@ -95,8 +127,11 @@ mod tests {
 
     #[test]
     fn a_reference_reads_as_it_was_written() {
-        for text in ["env:HOOK_SECRET", "env:_x1", "file:/run/secrets/hook", "file:a b"] {
-            assert_eq!(text.parse::<SecretRef>().map(|read| read.to_string()).as_deref(), Ok(text));
+        let of_machine = ["env:HOOK_SECRET", "env:_x1", "file:/run/secrets/hook", "file:a b"];
+        for text in of_machine.into_iter().chain(["secret:openai", "secret:A-1_b"]) {
+            let read = text.parse::<SecretRef>().expect(text);
+            assert_eq!(read.to_string(), text);
+            assert_eq!(read.is_of_machine(), of_machine.contains(&text), "{text}");
         }
     }
 
@@ -113,6 +148,9 @@ mod tests {
             "file:",
             "file: ",
             "file:\n",
+            "secret:",
+            "secret:hunter2.hunter2",
+            "secret:../x",
         ];
         for text in words {
             let told = text.parse::<SecretRef>().expect_err(text).to_string();

@@ -5,11 +5,14 @@ use crate::limits::{IDENTITIES_STALE_MS, STARTS_MAX};
 use crate::ready::Readiness;
 use crate::repeats::Repeats;
 use crate::service::Service;
+use sluice_bridge::secret::keyring::NamedSecret;
+use sluice_bridge::secret::{NoSecret, Secret};
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::PublicKey;
 use sluice_core::port::ledger::{Entry, Rows};
 use sluice_core::port::store::StoreError;
 use sluice_engine::start::Start;
+use sluice_govern::registry::Hook;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,6 +34,17 @@ pub struct House {
     /// The epoch of the tokens, for streams that must end with theirs.
     changed: watch::Sender<u64>,
     repeats: Repeats,
+    /// Secrets of hooks as they were last read, with where.
+    hook_secrets: Mutex<BTreeMap<String, (NamedSecret, Secret)>>,
+}
+
+/// Whether a hook's secret may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretReading {
+    /// It is read anew: it may have been changed.
+    Anew,
+    /// As it was last read.
+    Kept,
 }
 
 impl House {
@@ -53,6 +67,7 @@ impl House {
             readiness: Readiness::default(),
             changed,
             repeats: Repeats::default(),
+            hook_secrets: Mutex::default(),
         })
     }
 
@@ -105,6 +120,24 @@ impl House {
     /// What can be asked of it.
     pub fn service(&self) -> &Service {
         &self.service
+    }
+
+    /// What requests to a hook are signed with.
+    pub fn hook_secret(
+        &self,
+        name: &str,
+        hook: &Hook,
+        reading: SecretReading,
+    ) -> Result<Option<Secret>, NoSecret> {
+        let key = self.service.secrets.of_row(&hook.secret, hook.operator_secret);
+        if reading == SecretReading::Kept {
+            let kept = held(&self.hook_secrets);
+            let same = kept.get(name).filter(|(of, _)| *of == key);
+            return Ok(same.map(|(_, secret)| secret.clone()));
+        }
+        let secret = key.read()?;
+        held(&self.hook_secrets).insert(name.to_owned(), (key, secret.clone()));
+        Ok(Some(secret))
     }
 
     /// Its tokens, as far as is known here.

@@ -53,6 +53,8 @@ pub const REFUSALS_FOLD_MS: u64 = 60_000;
 pub const LOOK_AFTER_MS: u64 = 500;
 /// Failed sign-ins a minute for each address, before more are refused unseen.
 pub const STRANGERS_PER_MINUTE: u32 = 60;
+/// Most addresses that are remembered because their tries are used up.
+pub const USED_UP_MAX: usize = 10_000;
 /// Most live streams at once.
 pub const STREAMS: usize = 4096;
 /// How long one who reads a stream may not take anything before being dropped.

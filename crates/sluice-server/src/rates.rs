@@ -1,10 +1,13 @@
 //! Rates: how often each client may ask.
 
 use crate::app::Settings;
+use crate::limits::USED_UP_MAX;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How many times the rate of one token all tokens of an organisation have together.
 const TOKENS_OF_AN_ORGANISATION: u32 = 8;
@@ -18,6 +21,8 @@ pub struct Rates {
     instances: DefaultKeyedRateLimiter<(String, String)>,
     sessions: DefaultKeyedRateLimiter<String>,
     strangers: DefaultKeyedRateLimiter<IpAddr>,
+    /// Addresses that have used up their tries, and until when.
+    used_up: Mutex<BTreeMap<IpAddr, Instant>>,
 }
 
 /// How much there may be: in a second or minute, and at once.
@@ -46,6 +51,7 @@ impl Rates {
             instances: RateLimiter::keyed(per_minute(settings.instances_per_minute)),
             sessions: RateLimiter::keyed(per_minute(settings.sessions_per_minute)),
             strangers: RateLimiter::keyed(per_minute(settings.strangers_per_minute)),
+            used_up: Mutex::default(),
         }
     }
 
@@ -73,7 +79,26 @@ impl Rates {
 
     /// One more wrong secret or signature from an address.
     pub fn stranger(&self, from: IpAddr) -> Result<(), Duration> {
-        admitted(&self.strangers, &from)
+        let admitted = admitted(&self.strangers, &from);
+        if let Err(after) = admitted {
+            let mut used_up = self.used_up();
+            if used_up.len() < USED_UP_MAX {
+                used_up.insert(from, Instant::now() + after);
+            }
+        }
+        admitted
+    }
+
+    /// Whether an address has tries left, else after how long. Takes none of them.
+    pub fn has_tries(&self, from: IpAddr) -> Result<(), Duration> {
+        match self.used_up().get(&from).map(|until| until.duration_since(Instant::now())) {
+            Some(after) if !after.is_zero() => Err(after),
+            _ => Ok(()),
+        }
+    }
+
+    fn used_up(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Instant>> {
+        self.used_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets clients that have not asked for long.
@@ -84,6 +109,8 @@ impl Rates {
         self.instances.retain_recent();
         self.sessions.retain_recent();
         self.strangers.retain_recent();
+        let now = Instant::now();
+        self.used_up().retain(|_, until| *until > now);
     }
 }
 

@@ -62,6 +62,10 @@ pub const RESOURCES_REMEDY: &str = "give the process more address space (`ulimit
                                     threads (`ulimit -u`, the container's limits)";
 /// Policies in force do not allow the change.
 pub const CHANGE_REFUSED: &str = "change_refused";
+/// A row names a variable or a file, and its author is not the operator.
+pub const SECRET_NOT_NAMED: &str = "secret_not_named";
+/// The operator declares no secret of this name for the organisation.
+pub const SECRET_UNKNOWN: &str = "secret_unknown";
 /// Others kept changing the registry.
 pub const REGISTRY_BUSY: &str = "registry_busy";
 /// The agent is not on trial.

@@ -27,6 +27,7 @@ pub mod unused;
 pub mod versions;
 
 use crate::workspaces::Workspaces;
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::port::store::Store;
 use sluice_engine::Engine;
 use std::sync::Arc;
@@ -40,4 +41,20 @@ pub struct Service {
     pub engine: Arc<Engine>,
     /// Where commands of its runs work; none where the caller keeps no files.
     pub workspaces: Option<Workspaces>,
+    /// Who changes its rows.
+    pub origin: RowOrigin,
+    /// The secrets that its rows may name.
+    pub secrets: Keyring,
+}
+
+/// Who changes rows through a service, and so which secrets they may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowOrigin {
+    /// The operator, by commands on the data directory of the first organisation:
+    /// variables and files of the machine too.
+    Operator,
+    /// Callers of a server: secrets that are declared for the organisation.
+    Server,
+    /// Commands on rows that a server uses. Which secrets are declared is known there.
+    Client,
 }

@@ -1,14 +1,15 @@
 //! Settings: `sluice.toml` < environment < flags.
 //!
 //! `setting` is the one table of what there is; `value` reads a setting out of a
-//! text, `file` out of `sluice.toml`; `tool_server` reads the one table that has
-//! any number of entries. What counts is settled once, before the
+//! text, `file` out of `sluice.toml`; `tool_server` and `secrets` read the two tables
+//! that have any number of entries. What counts is settled once, before the
 //! command begins, with where each value came from: `sluice config show` prints
 //! that, and the guide's table is checked against the same list.
 //!
 //! INVARIANT: no other module reads a `SLUICE_*` variable or a configuration file.
 
 mod file;
+pub(crate) mod secrets;
 pub(crate) mod setting;
 pub(crate) mod tool_server;
 pub(crate) mod value;
@@ -16,8 +17,10 @@ pub(crate) mod value;
 #[cfg(test)]
 mod tests;
 
+use crate::keyring;
 use file::Found;
 use setting::{Name, SETTINGS, Setting};
+use sluice_bridge::secret::keyring::{Declared, NamedSecret};
 use sluice_bridge::secret::known;
 use sluice_core::suggest::suggest;
 use sluice_server::refused::Refused;
@@ -74,6 +77,8 @@ pub(crate) struct Config {
     held: Vec<(Option<Value>, Source)>,
     /// Servers of tools, and the file that names them.
     tool_servers: Option<(PathBuf, Vec<ToolServer>)>,
+    /// Secrets that rows may name, and the file that declares them.
+    secrets: Option<(PathBuf, Vec<Declared>)>,
     /// Variables that look like settings and are none.
     pub(crate) strays: Vec<String>,
 }
@@ -114,7 +119,8 @@ impl Config {
             let value = read.map(|read| read.expect("defaults make sense"));
             (value, Source::Default)
         });
-        let mut config = Config { held: held.collect(), tool_servers: None, strays: Vec::new() };
+        let held = held.collect();
+        let mut config = Config { held, tool_servers: None, secrets: None, strays: Vec::new() };
         config.take_given(&sources.variables, &Source::Environment)?;
         config.take_given(&sources.flags, &Source::Flag)?;
         let by_flag = |name| *config.source(name) == Source::Flag;
@@ -155,6 +161,7 @@ impl Config {
     /// A file counts where nothing stronger has spoken.
     fn take_file(&mut self, path: &Path, found: Found) {
         self.tool_servers = Some((path.to_owned(), found.tool_servers));
+        self.secrets = Some((path.to_owned(), found.secrets));
         for (at, value) in found.settings {
             if self.held[at].1 == Source::Default {
                 self.held[at] = (Some(value), Source::File(path.to_owned()));
@@ -181,6 +188,12 @@ impl Config {
     pub(crate) fn tool_servers_from(&self) -> impl Iterator<Item = (&ToolServer, &Path)> + '_ {
         let named = self.tool_servers.iter();
         named.flat_map(|(path, servers)| servers.iter().map(|server| (server, path.as_path())))
+    }
+
+    /// The secrets that the operator declares, with the file that declares each.
+    pub(crate) fn secrets_from(&self) -> impl Iterator<Item = (&Declared, &Path)> + '_ {
+        let named = self.secrets.iter();
+        named.flat_map(|(path, secrets)| secrets.iter().map(|secret| (secret, path.as_path())))
     }
 
     pub(crate) fn source(&self, name: Name) -> &Source {
@@ -258,18 +271,16 @@ impl Config {
         })
     }
 
-    /// The token for a moderator at an address, read from where it is.
-    pub(crate) fn moderation_token(&self) -> Result<Option<String>, Refused> {
+    /// The token for a moderator at an address.
+    pub(crate) fn moderation_token(&self) -> Result<Option<NamedSecret>, Refused> {
         let Some(Value::Secret(secret)) = self.value(Name::ModerationToken) else {
             return Ok(None);
         };
-        let found = match secret {
-            Secret::Literal(_) => Err("it is to be a reference".to_owned()),
-            reference => reference.resolve(),
-        };
-        found.map(Some).map_err(|why| {
-            let remedy = "set SLUICE_MODERATION_TOKEN to `env:NAME` or `file:PATH`";
-            Refused::new(CONFIG_INVALID, format!("`moderation_token` {secret}: {why}"), remedy)
+        let key = secret.reference().map(|reference| keyring::operator().of_setting(&reference));
+        key.map(Some).ok_or_else(|| {
+            let remedy = "set SLUICE_MODERATION_TOKEN to `secret:NAME`, `env:NAME` or `file:PATH`";
+            let message = format!("`moderation_token` {secret}: it is to be a reference");
+            Refused::new(CONFIG_INVALID, message, remedy)
         })
     }
 
@@ -304,7 +315,10 @@ pub(crate) fn database(secret: &Secret, what: &str) -> Result<String, Refused> {
         return Err(Refused::new(CONFIG_INVALID, message, remedy));
     }
     if let Some(password) = value::password(&url) {
-        known::process().note(&sluice_bridge::secret::Secret::new(password));
+        let password = sluice_bridge::secret::Secret::new(password);
+        let noted = known::process().note(what, &password);
+        noted
+            .map_err(|error| Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), remedy))?;
     }
     Ok(url)
 }

@@ -6,6 +6,8 @@ use crate::local;
 use crate::place;
 use sluice_bridge::directory::{Directory, Kit};
 use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_bridge::scrubbed::Scrubbed;
+use sluice_bridge::secret::known;
 use sluice_bridge::shell::{Config, ShellAdapter, Workspace};
 use sluice_core::diagnostic::Diagnostic;
 use sluice_core::port::Later;
@@ -27,14 +29,18 @@ const HTTP: &str = "http";
 pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
     let shell = ShellAdapter::new(Config::new(workspaces(data)));
     let Some(script) = script else {
-        return gateways(Agents::new().with("shell", Arc::new(shell)), kit);
+        return gateways(Agents::new().with("shell", scrubbed(Arc::new(shell))), kit);
     };
     let mock = Arc::new(MockAdapter::new(script.clone()));
     let shell = ScriptedShell { script, mock: Arc::clone(&mock), shell };
-    Agents::new()
-        .with("shell", Arc::new(shell))
-        .with(MOCK, Arc::clone(&mock) as Arc<dyn Adapter>)
-        .with_fallback(mock)
+    let (shell, mock) = (scrubbed(Arc::new(shell)), scrubbed(mock));
+    Agents::new().with("shell", shell).with(MOCK, Arc::clone(&mock)).with_fallback(mock)
+}
+
+/// An adapter that says no secret which this process has read: a command may print
+/// one, and a script repeat one.
+pub(crate) fn scrubbed(adapter: Arc<dyn Adapter>) -> Arc<dyn Adapter> {
+    Arc::new(Scrubbed::new(adapter, known::process()))
 }
 
 /// The agents of a server: the shell is there only if the operator says so. A script
@@ -44,10 +50,10 @@ pub(crate) fn served(data: &Data, script: Option<Script>, shell: Shell, kit: Kit
     let mut agents = Agents::new();
     if shell == Shell::On {
         let shell = ShellAdapter::new(Config::new(workspaces(data)));
-        agents = agents.with("shell", Arc::new(shell));
+        agents = agents.with("shell", scrubbed(Arc::new(shell)));
     }
     if let Some(script) = script {
-        agents = agents.with(MOCK, Arc::new(MockAdapter::new(script)));
+        agents = agents.with(MOCK, scrubbed(Arc::new(MockAdapter::new(script))));
     }
     gateways(agents, kit)
 }

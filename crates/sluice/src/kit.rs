@@ -2,7 +2,9 @@
 //! answered by one.
 
 use crate::Exit;
+use crate::cli::run::Data;
 use crate::config::{self, setting::Name};
+use crate::keyring;
 use crate::out::Out;
 use sluice_bridge::directory::Kit;
 use sluice_bridge::outbound::Outbound;
@@ -40,10 +42,11 @@ pub(crate) fn tool_servers(dir: &Path) -> BTreeMap<String, Arc<dyn ToolServer>> 
     named.map(|server| (server.name.clone(), server.open(&pins))).collect()
 }
 
-/// Whoever is asked is really asked.
-pub(crate) fn live() -> Result<Kit, Refused> {
+/// Providers and tools are really asked, with the secrets of a place's organisation.
+pub(crate) fn live(data: &Data) -> Result<Kit, Refused> {
     let tool_servers = tool_servers(&config::get().data());
-    Ok(Kit { wire: Arc::new(Outbound::new(allowed()?)), tool_servers, callbacks: None })
+    let (wire, secrets) = (Arc::new(Outbound::new(allowed()?)), keyring::of(data));
+    Ok(Kit { wire, tool_servers, secrets, callbacks: None })
 }
 
 /// What becomes of what providers and tools say.
@@ -75,8 +78,8 @@ impl Tape {
     }
 
     /// How providers and tools are reached.
-    pub(crate) fn kit(&self) -> Result<Kit, Refused> {
-        let kit = live()?;
+    pub(crate) fn kit(&self, data: &Data) -> Result<Kit, Refused> {
+        let kit = live(data)?;
         Ok(match self {
             Tape::None => kit,
             Tape::Record(recorder) => {

@@ -3,8 +3,11 @@
 use crate::cli::run::{Data, Name};
 use crate::config::{self, setting};
 use crate::environment;
+use crate::keyring;
+use crate::organisation;
 use crate::place::{Opened, Place};
 use anyhow::Context as _;
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::port::authority::Patience;
 use sluice_core::port::ledger::Change;
 use sluice_core::port::moderator::Moderator;
@@ -19,7 +22,7 @@ use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::Row;
 use sluice_server::refused::Refused;
-use sluice_server::service::Service;
+use sluice_server::service::{RowOrigin, Service};
 use sluice_store::memory::MemoryStore;
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -129,7 +132,11 @@ impl Local {
         moderator: Option<Arc<dyn Moderator>>,
     ) -> anyhow::Result<Local> {
         let opened = Place::of(data)?.open().await?;
-        Local::on(opened, agents, claims, policies, (moderator, None)).await
+        let local = Local::on(opened, agents, claims, policies, (moderator, None)).await?;
+        // Commands on the first organisation's directory are the operator's.
+        let first = organisation::of(data) == organisation::DEFAULT;
+        let origin = if first { RowOrigin::Operator } else { RowOrigin::Client };
+        Ok(local.by(origin, keyring::of(data)))
     }
 
     /// The same for a server: every run is looked after, and somebody is told of it.
@@ -144,7 +151,7 @@ impl Local {
     }
 
     /// A data directory that is made up: only these rows are in it, and nothing stays.
-    pub(crate) async fn imagined(rows: Vec<Row>) -> anyhow::Result<Local> {
+    pub(crate) async fn imagined(rows: Vec<Row>, origin: RowOrigin) -> anyhow::Result<Local> {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
         let opened = Opened { store, sealer: None, workspaces: None };
         let policies = PolicySource::default();
@@ -155,7 +162,7 @@ impl Local {
             let change = Change { expect: None, put: rows, remove, node, entries };
             local.store.change(change).await?;
         }
-        Ok(local)
+        Ok(local.by(origin, Keyring::default()))
     }
 
     async fn on(
@@ -189,7 +196,14 @@ impl Local {
             ..Config::default()
         };
         let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
-        Ok(Local(Service { store, engine: Arc::new(engine), workspaces }))
+        let (origin, secrets) = (RowOrigin::Client, Keyring::default());
+        let engine = Arc::new(engine);
+        Ok(Local(Service { store, engine, workspaces, origin, secrets }))
+    }
+
+    /// The same, with who changes its rows and the secrets that they may name.
+    pub(crate) fn by(self, origin: RowOrigin, secrets: Keyring) -> Local {
+        Local(Service { origin, secrets, ..self.0 })
     }
 
     /// Opens a data directory that is there, to look and to note things down.

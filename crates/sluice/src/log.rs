@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_was_read_is_taken_out_of_a_line() {
-        known::process().note(&Secret::new("logged-hunter2"));
+        known::process().note("env:LOGGED", &Secret::new("logged-hunter2")).unwrap();
         let mut lines = Vec::new();
         Clean(&mut lines).write_all(b"sent logged-hunter2 to them\n").unwrap();
         Clean(&mut lines).write_all(b"and nothing else\n").unwrap();

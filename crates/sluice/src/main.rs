@@ -14,6 +14,7 @@ mod handles;
 mod hands;
 mod input;
 mod key;
+mod keyring;
 mod kit;
 mod live;
 mod local;

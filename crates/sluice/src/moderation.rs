@@ -4,7 +4,6 @@ use crate::config::{self, setting::Name};
 use crate::input;
 use sluice_bridge::moderate::http::HttpModerator;
 use sluice_bridge::moderate::word_list::WordList;
-use sluice_bridge::secret::Secret;
 use sluice_core::port::moderator::Moderator;
 use sluice_core::visible;
 use sluice_server::refused::{BAD_MODERATION, Refused};
@@ -24,7 +23,7 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
         let remedy = "name an address such as `https://example.com/moderate`";
         let moderator = HttpModerator::new(address);
         let moderator = moderator.map_err(|error| refused(&error.to_string(), remedy))?;
-        return Ok(Arc::new(with_token(moderator)?));
+        return Ok(Arc::new(with_token(moderator, address)?));
     }
     let remedy = "name a word list, one phrase a line, or an address";
     let input = input::read(named).map_err(|file| {
@@ -37,10 +36,14 @@ fn open(named: &OsStr) -> Result<Arc<dyn Moderator>, Refused> {
 }
 
 /// The same moderator, told who asks, if a token for it is configured.
-fn with_token(moderator: HttpModerator) -> Result<HttpModerator, Refused> {
-    let Some(token) = config::get().moderation_token()? else { return Ok(moderator) };
+fn with_token(moderator: HttpModerator, address: &str) -> Result<HttpModerator, Refused> {
+    let Some(key) = config::get().moderation_token()? else { return Ok(moderator) };
+    let token = key.read_for(address).map_err(|why| {
+        let remedy = "set SLUICE_MODERATION_TOKEN to `secret:NAME`, `env:NAME` or `file:PATH`";
+        Refused::new(config::CONFIG_INVALID, format!("`moderation_token`: {why}"), remedy)
+    })?;
     let remedy = "a token is one word";
-    moderator.with_token(&Secret::new(token)).map_err(|why| refused(&why.to_string(), remedy))
+    moderator.with_token(&token).map_err(|why| refused(&why.to_string(), remedy))
 }
 
 fn refused(message: &str, remedy: &str) -> Refused {

@@ -62,6 +62,20 @@ pub(crate) fn data(data: &Data, name: &str) -> Data {
     Data { dir: Some(directory(data, name)), seal_file, database_url, organisation }
 }
 
+/// The organisation whose runs are in a place, by its directory where nothing else says it.
+pub(crate) fn of(data: &Data) -> String {
+    if let Some(name) = &data.organisation {
+        return name.clone();
+    }
+    let dir = local::directory(data);
+    let dir = std::fs::canonicalize(&dir).unwrap_or(dir);
+    let among = dir.parent().filter(|among| among.file_name().is_some_and(|name| name == OTHERS));
+    let is_other =
+        among.and_then(Path::parent).is_some_and(|first| first.join("sluice.db").exists());
+    let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| is_other && fits(name));
+    name.unwrap_or(DEFAULT).to_owned()
+}
+
 /// The directory of the first organisation, given that of another.
 pub(crate) fn first(dir: &Path) -> PathBuf {
     dir.ancestors().nth(2).unwrap_or(dir).to_owned()

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use sluice_core::rows::{Difference, FieldChange};
 use sluice_core::visible;
 use sluice_govern::registry::{Kind, Row, WorkflowVersion};
+use sluice_server::service::RowOrigin;
 use sluice_server::service::registry::{self, Mode, Outcome, Warnings, Wish};
 
 /// The rows of a data directory that nobody may have made yet.
@@ -65,7 +66,7 @@ pub(crate) async fn change_there(
     let rows = there(client).await?;
     let session = client.get(&["session"], &[]).await?.data;
     let who = session["principal"].as_str().unwrap_or_default();
-    let local = Local::imagined(rows).await?;
+    let local = Local::imagined(rows, RowOrigin::Client).await?;
     let tried = registry::change(&local, who, Mode::Look, wish).await;
     local.close().await;
     let tried = tried?;

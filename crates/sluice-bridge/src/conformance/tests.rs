@@ -12,6 +12,7 @@ use crate::directory::{Connection, Kit};
 use crate::http::HttpAdapter;
 use crate::mock::{MockAdapter, Script};
 use crate::model::ModelAdapter;
+use crate::secret::keyring::Keyring;
 use crate::shell::{Config, ShellAdapter, Workspace};
 use broken::{Broken, FAULTS};
 use expect_test::{Expect, expect};
@@ -150,6 +151,7 @@ async fn the_model_adapter_passes() {
     let kit = Kit {
         wire: crate::station::world::local(),
         tool_servers: [("box".to_owned(), drawer.server())].into(),
+        secrets: Keyring::default(),
         callbacks: None,
     };
     let connection = Connection {

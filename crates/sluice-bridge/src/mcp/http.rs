@@ -10,11 +10,10 @@ use super::trouble::Trouble;
 use crate::limits::{MCP_CALLS_MAX, MCP_MESSAGE_BYTES_MAX, MCP_NOTE_MS};
 use crate::outbound::Request;
 use crate::outbound::error::{OutboundError, origin};
-use crate::secret::Secret;
+use crate::secret::keyring::NamedSecret;
 use crate::wire::{Incoming, Place, Wire};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
-use sluice_core::secret::SecretRef;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,8 +27,8 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub struct Address {
     /// Where.
     pub url: String,
-    /// Where the key is kept that it is shown.
-    pub key: Option<SecretRef>,
+    /// The key that it is shown.
+    pub key: Option<NamedSecret>,
     /// Who carries requests there.
     pub wire: Arc<dyn Wire>,
 }
@@ -130,7 +129,8 @@ impl Link {
         let version = *self.version.lock().unwrap_or_else(PoisonError::into_inner);
         headers.extend(version.map(|version| (VERSION, HeaderValue::from_static(version))));
         if let Some(key) = &self.address.key {
-            let key = Secret::read(key).map_err(|error| Trouble::Lost(error.to_string()))?;
+            let key = key.read_for(&self.address.url);
+            let key = key.map_err(|error| Trouble::Lost(error.to_string()))?;
             let value = HeaderValue::from_str(&format!("Bearer {}", key.expose()));
             let mut value = value.map_err(|_| {
                 Trouble::Lost("has a key with characters that cannot be sent".to_owned())

@@ -70,11 +70,14 @@ impl Link {
         let (program, arguments) =
             command.argv.split_first().expect("a command names a program: the list is checked");
         let environment = environment::beside(std::env::vars_os(), &command.env);
-        for (_, value) in environment.iter().filter(|(name, _)| {
+        for (name, value) in environment.iter().filter(|(name, _)| {
             name.to_str().is_some_and(|name| command.env.iter().any(|one| one == name))
         }) {
             // What is handed on by name is most likely a key.
-            known::process().note(&Secret::new(value.to_string_lossy()));
+            let source = format!("env:{}", name.to_string_lossy());
+            let secret = Secret::new(value.to_string_lossy());
+            let noted = known::process().note(&source, &secret);
+            noted.map_err(|error| Trouble::Lost(format!("cannot be started: {error}")))?;
         }
         let mut process = tokio::process::Command::new(program);
         process

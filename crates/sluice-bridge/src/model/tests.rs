@@ -7,8 +7,10 @@ mod trouble;
 
 use super::*;
 use crate::desk::{Desk, answer, error as trouble_of, request};
+use crate::secret::keyring::NamedSecret;
 use serde_json::json;
 use sluice_core::port::adapter::Emission;
+use sluice_core::secret::SecretRef;
 use stage::{Scene, Stage, anthropic, google, openai, sse};
 
 /// A request for a model.
@@ -168,7 +170,8 @@ async fn keys_go_where_each_provider_looks_for_them_and_are_not_shown() {
     ] {
         let stage = Stage::new([scene]);
         let adapter = stage.adapter_with(provider, |connection| {
-            connection.key = Some(SecretRef::File(key.path().display().to_string()));
+            connection.key =
+                Some(NamedSecret::of_operator(SecretRef::File(key.path().display().to_string())));
         });
         answer(&adapter, &asks("hi"), &Desk::default()).await;
         let sent = stage.sent(0);

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// INVARIANT: a URL is parsed before it is asked, so that every other way to write
 /// an address (`2130706433`, `0x7f.1`, `0177.0.0.1`) stands here as an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host<'u> {
+pub(crate) enum Host<'u> {
     /// It is written out.
     Address(IpAddr),
     /// It is to be looked up.
@@ -17,7 +17,7 @@ pub(super) enum Host<'u> {
 
 impl Host<'_> {
     /// The host of a URL that has one.
-    pub(super) fn of(url: &Url) -> Option<Host<'_>> {
+    pub(crate) fn of(url: &Url) -> Option<Host<'_>> {
         let host = url.host_str().filter(|host| !host.is_empty())?;
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Some(bare) = bare {

@@ -2,10 +2,12 @@ use super::*;
 use crate::desk::{Desk, answer, error, request};
 use crate::directory::{Connection, Directory, Kit};
 use crate::outbound::Outbound;
+use crate::secret::keyring::Keyring;
 use crate::station::world::{Ear, KEY, Reply, World, local};
 use serde_json::{Value, json};
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{Emission, Gateways as _};
+use sluice_core::secret::SecretRef;
 use std::collections::BTreeMap;
 
 const DONE: &str = "'*': {text: done, outputs: {a: 1}, input_tokens: 3, cost: 0.0004}";
@@ -25,6 +27,7 @@ impl Far {
             provider: "mock".to_owned(),
             url: Some(url.to_owned()),
             key: Some(key),
+            operator_secret: true,
             capabilities: capabilities.iter().map(|one| (*one).to_owned()).collect(),
             ..Gateway::default()
         };
@@ -37,7 +40,9 @@ impl Far {
             pauses: [5, 10, 15].map(Duration::from_millis).to_vec(),
             grace: Duration::from_secs(5),
         };
-        RemoteAdapter::new("far", &self.row, callbacks, wire).unwrap().patient(patience)
+        RemoteAdapter::new("far", &self.row, &Keyring::default(), callbacks, wire)
+            .unwrap()
+            .patient(patience)
     }
 }
 
@@ -100,7 +105,7 @@ async fn parts_are_asked_for_where_the_result_is_not_waited_for() {
     }
 }
 
-async fn error_of(adapter: &RemoteAdapter, request: &Request) -> (CallErrorCode, String) {
+async fn error_of(adapter: &dyn Adapter, request: &Request) -> (CallErrorCode, String) {
     let answered = answer(adapter, request, &Desk::default()).await;
     let (code, message) = error(&answered);
     (code, message.to_owned())
@@ -207,7 +212,8 @@ async fn what_a_bridge_refuses_is_of_the_right_class_and_repeats_no_key() {
     let failed = answered.error.unwrap();
     assert_eq!((failed.code, failed.retry_after_ms), (CallErrorCode::RateLimit, Some(7000)));
     let lost = Gateway { key: Some(SecretRef::Env("NO_SUCH_KEY_9".to_owned())), ..far.row.clone() };
-    let adapter = RemoteAdapter::new("far", &lost, Some(callbacks(&ear)), local()).unwrap();
+    let none = Keyring::default();
+    let adapter = RemoteAdapter::new("far", &lost, &none, Some(callbacks(&ear)), local()).unwrap();
     assert_eq!(error_of(&adapter, &request("a", "hello")).await.0, CallErrorCode::Auth);
 }
 
@@ -233,7 +239,12 @@ async fn an_answer_that_is_no_result_is_a_failure_of_unknown_cost() {
 }
 
 fn kit(ear: &Ear) -> Kit {
-    Kit { wire: local(), tool_servers: BTreeMap::new(), callbacks: Some(callbacks(ear)) }
+    Kit {
+        wire: local(),
+        tool_servers: BTreeMap::new(),
+        secrets: Keyring::default(),
+        callbacks: Some(callbacks(ear)),
+    }
 }
 
 async fn over_http(ear: &Ear, kit: Kit) -> Execution {
@@ -293,4 +304,27 @@ async fn a_row_that_says_where_it_is_is_spoken_to_there() {
     let answered = answer(&*adapter, &request("a", "hello"), &desk).await;
     assert_eq!(answered.outputs.unwrap()["a"], 1);
     assert!(!desk.emitted().iter().any(|one| matches!(one, Emission::Text(_))));
+}
+
+#[tokio::test]
+async fn a_key_that_the_operator_did_not_name_is_not_sent() {
+    let ear = Ear::new().await;
+    let far = Far::at(&ear.url(""), &["sync"]);
+    let directory = Directory::new(kit(&ear));
+    // As rows of earlier versions are, and as a caller of the API would write one.
+    let row = Gateway { operator_secret: false, ..far.row.clone() };
+    let model = Gateway {
+        provider: "openai".to_owned(),
+        url: None,
+        base_url: row.url.clone(),
+        ..row.clone()
+    };
+    let http = Gateway { provider: "http".to_owned(), ..model.clone() };
+    let unknown = Gateway { key: Some(SecretRef::Named("other".to_owned())), ..model.clone() };
+    for row in [row, model, http, unknown] {
+        let adapter = directory.adapter("thief", &row).unwrap();
+        let request = Request { model: Some("m".to_owned()), ..request("a", "hello") };
+        assert_eq!(error_of(&*adapter, &request).await.0, CallErrorCode::Auth, "{row:?}");
+    }
+    assert!(ear.heard().is_empty());
 }

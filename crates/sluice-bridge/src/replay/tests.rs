@@ -5,6 +5,7 @@ use crate::desk::{Desk, answer, error, request};
 use crate::directory::{Connection, Kit};
 use crate::record::Recorder;
 use crate::secret::Secret;
+use crate::secret::keyring::{Keyring, NamedSecret};
 use crate::tools::{Structured, Tool, ToolAnswer};
 use reqwest::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ impl Wire for Provider {
         _: Place<'a>,
         request: &'a Request,
     ) -> Later<'a, Result<Box<dyn Incoming>, OutboundError>> {
-        crate::secret::known::process().note(&Secret::new(KEY));
+        crate::secret::known::process().note("env:KEY", &Secret::new(KEY)).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("text/plain"));
         headers.insert("set-cookie", HeaderValue::from_static("a=b"));
@@ -275,14 +276,14 @@ impl ToolServer for Tools {
 
 fn kit(wire: Arc<dyn Wire>, server: Arc<dyn ToolServer>) -> Kit {
     let tool_servers = BTreeMap::from([(server.name().to_owned(), server)]);
-    Kit { wire, tool_servers, callbacks: None }
+    Kit { wire, tool_servers, secrets: Keyring::default(), callbacks: None }
 }
 
 /// A gateway of tools, whose key is nowhere to be found.
 fn gateway() -> Connection {
     Connection {
         provider: "mcp".to_owned(),
-        key: Some("env:SURELY_NOBODY_SET_THIS".parse().unwrap()),
+        key: Some(NamedSecret::of_operator("env:SURELY_NOBODY_SET_THIS".parse().unwrap())),
         tool_servers: vec!["t".to_owned(), "unknown".to_owned()],
         ..Connection::default()
     }

@@ -29,7 +29,7 @@ impl Adapter for Leaky {
     fn execute<'a>(&'a self, request: &'a Request, call: &'a dyn Call) -> Later<'a, Execution> {
         Box::pin(async move {
             // Read by the adapter itself, after it was wrapped.
-            KNOWN.note(&Secret::new(KEY));
+            KNOWN.note("env:KEY", &Secret::new(KEY)).unwrap();
             for piece in request.message.split('|') {
                 call.emit(Emission::Text(piece.to_owned())).await.unwrap();
             }
@@ -97,4 +97,24 @@ async fn a_key_in_pieces_is_found_and_nothing_else_waits() {
 async fn a_key_that_is_only_begun_comes_out_at_the_end() {
     let (_, desk) = heard("it begins with sk-hunter2").await;
     assert_eq!(desk.text(), "it begins with sk-hunter2");
+}
+
+#[test]
+fn parts_that_came_together_are_scrubbed_and_stay_as_many() {
+    let scrub = Scrub::new([&Secret::new(KEY)]).unwrap();
+    let (head, tail) = KEY.split_at(4);
+    let parts = vec![
+        Emission::Text(format!("a {head}")),
+        Emission::Log(format!("sent {KEY}")),
+        Emission::Text(tail.to_owned()),
+        Emission::Text(format!(" b {head}")),
+    ];
+    let clean = scrub_parts(&scrub, parts);
+    assert_eq!(clean.len(), 4);
+    let text: String = clean.iter().fold(String::new(), |text, part| match part {
+        Emission::Text(piece) => text + piece,
+        _ => text,
+    });
+    assert_eq!(text, format!("a [redacted] b {head}"));
+    assert_eq!(clean[1], Emission::Log("sent [redacted]".to_owned()));
 }

@@ -1,12 +1,16 @@
 //! Every secret that this process has read: what is taken out of logs and answers.
 //!
-//! A set of its own, since whoever logs or answers knows nothing of whoever read a
-//! key. The newest are kept, up to the bound on what is looked for.
+//! A set of its own, since what logs or answers does not know what read a key. Each
+//! variable, file or setting is a source, and only a newer value of the same source
+//! takes the place of a value: reading one secret never makes another forgotten.
+//!
+//! INVARIANT: a secret that something holds stays known, and so does the newest value
+//! of every source.
 
 use super::Secret;
-use super::scrub::Scrub;
-use crate::limits::{SCRUBBED_BYTES_MIN, SCRUBBED_MAX};
-use std::collections::VecDeque;
+use super::scrub::{Scrub, TooMany};
+use crate::limits::{SCRUBBED_BYTES_MIN, SECRET_VALUES_MAX, SECRETS_BYTES_MAX, SECRETS_MAX};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 static PROCESS: LazyLock<Known> = LazyLock::new(Known::default);
@@ -24,26 +28,41 @@ pub struct Known {
 
 #[derive(Debug, Default)]
 struct Held {
-    secrets: VecDeque<Secret>,
-    /// Made when it is next asked for.
+    /// Values by source, the newest last.
+    sources: BTreeMap<String, VecDeque<Secret>>,
+    count: usize,
+    bytes: usize,
+    /// Made when it is next needed.
     scrub: Option<Arc<Scrub>>,
 }
 
 impl Known {
-    /// Keeps one, to be looked for from now on.
-    pub fn note(&self, secret: &Secret) {
-        if secret.expose().len() < SCRUBBED_BYTES_MIN {
-            return;
+    /// Keeps the value of a source, to be looked for from now on.
+    pub fn note(&self, source: &str, secret: &Secret) -> Result<(), TooMany> {
+        let length = secret.expose().len();
+        if length < SCRUBBED_BYTES_MIN {
+            return Ok(());
         }
         let mut held = self.held();
-        if held.secrets.contains(secret) {
-            return;
+        if let Some(values) = held.sources.get_mut(source) {
+            if values.back() == Some(secret) {
+                return Ok(());
+            }
+            if let Some(at) = values.iter().position(|value| value == secret) {
+                let again = values.remove(at);
+                values.extend(again);
+                return Ok(());
+            }
         }
-        if held.secrets.len() >= SCRUBBED_MAX {
-            held.secrets.pop_front();
+        held.forget_old(source);
+        if held.count >= SECRETS_MAX || held.bytes + length > SECRETS_BYTES_MAX {
+            return Err(TooMany);
         }
-        held.secrets.push_back(secret.clone());
+        held.count += 1;
+        held.bytes += length;
+        held.sources.entry(source.to_owned()).or_default().push_back(secret.clone());
         held.scrub = None;
+        Ok(())
     }
 
     /// What looks for all of them.
@@ -52,7 +71,8 @@ impl Known {
         if let Some(scrub) = &held.scrub {
             return Arc::clone(scrub);
         }
-        let scrub = Scrub::new(&held.secrets).expect("no more are kept than can be looked for");
+        let secrets = held.sources.values().flatten();
+        let scrub = Scrub::new(secrets).expect("no more are kept than can be looked for");
         let scrub = Arc::new(scrub);
         held.scrub = Some(Arc::clone(&scrub));
         scrub
@@ -63,23 +83,88 @@ impl Known {
     }
 }
 
+impl Held {
+    /// Makes room for one more value of a source: the oldest that nothing holds goes.
+    fn forget_old(&mut self, source: &str) {
+        let Some(values) = self.sources.get_mut(source) else { return };
+        if values.len() < SECRET_VALUES_MAX {
+            return;
+        }
+        let Some(at) = values.iter().position(|value| !value.is_shared()) else { return };
+        if let Some(old) = values.remove(at) {
+            self.count -= 1;
+            self.bytes -= old.expose().len();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn secret(text: impl Into<String>) -> Secret {
+        Secret::new(text)
+    }
+
     #[test]
-    fn what_was_read_is_looked_for_and_the_newest_are_kept() {
+    fn reading_one_secret_never_makes_another_forgotten() {
         let known = Known::default();
-        known.note(&Secret::new("first-secret"));
-        known.note(&Secret::new("short"));
+        known.note("env:KEY", &secret("first-secret")).unwrap();
+        known.note("env:PIN", &secret("short")).unwrap();
         assert_eq!(known.scrub().text("first-secret short"), "[redacted] short");
-        for n in 0..SCRUBBED_MAX {
-            known.note(&Secret::new(format!("secret-{n:08}")));
-            known.note(&Secret::new(format!("secret-{n:08}")));
+        // A source whose value is another one each time.
+        for n in 0..3 * SECRETS_MAX {
+            known.note("file:/uuid", &secret(format!("secret-{n:08}"))).unwrap();
         }
         let scrub = known.scrub();
-        assert_eq!(scrub.text("first-secret secret-00000999"), "first-secret [redacted]");
-        assert_eq!(scrub.text("secret-00000000"), "[redacted]");
+        let newest = format!("secret-{:08}", 3 * SECRETS_MAX - 1);
+        assert_eq!(scrub.text(&format!("first-secret {newest}")), "[redacted] [redacted]");
+        assert_eq!(scrub.text("secret-00000000"), "secret-00000000");
+    }
+
+    #[test]
+    fn a_secret_that_is_in_use_stays_known_however_often_it_is_changed() {
+        let known = Known::default();
+        let in_use = secret("key-in-use-1");
+        known.note("file:/key", &in_use).unwrap();
+        known.note("file:/key", &secret("key-not-used")).unwrap();
+        for n in 0..2 * SECRET_VALUES_MAX {
+            known.note("file:/key", &secret(format!("rotated-{n:08}"))).unwrap();
+        }
+        let text = "key-in-use-1 key-not-used rotated-00000031";
+        assert_eq!(known.scrub().text(text), "[redacted] key-not-used [redacted]");
+        drop(in_use);
+        for n in 0..SECRET_VALUES_MAX {
+            known.note("file:/key", &secret(format!("again-{n:08}"))).unwrap();
+        }
+        assert_eq!(known.scrub().text("key-in-use-1"), "key-in-use-1");
+    }
+
+    #[test]
+    fn a_value_that_comes_back_is_the_newest_again() {
+        let known = Known::default();
+        let old = secret("value-number-old");
+        known.note("env:A", &old).unwrap();
+        drop(old);
+        for n in 0..SECRET_VALUES_MAX - 1 {
+            known.note("env:A", &secret(format!("value-{n:08}"))).unwrap();
+        }
+        known.note("env:A", &secret("value-number-old")).unwrap();
+        known.note("env:A", &secret("value-number-new")).unwrap();
+        let text = "value-number-old value-00000000";
+        assert_eq!(known.scrub().text(text), "[redacted] value-00000000");
+    }
+
+    #[test]
+    fn what_cannot_be_looked_for_is_not_kept() {
+        let known = Known::default();
+        for n in 0..SECRETS_MAX {
+            known.note(&format!("env:A{n}"), &secret(format!("secret-{n:08}"))).unwrap();
+        }
+        assert!(known.note("env:B", &secret("one-too-many")).is_err());
+        assert!(known.note("env:A0", &secret("secret-00000000")).is_ok());
+        let long = Known::default();
+        assert!(long.note("file:/a", &secret("x".repeat(SECRETS_BYTES_MAX + 1))).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Takes known secrets out of texts, whole or piece by piece.
 
-use super::Secret;
-use crate::limits::{SCRUBBED_BYTES_MIN, SCRUBBED_MAX};
+use super::{Secret, encodings};
+use crate::limits::{SCRUBBED_BYTES_MIN, SECRETS_MAX};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -14,16 +14,19 @@ pub const REDACTED: &str = "[redacted]";
 
 /// Too many secrets, or too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {SCRUBBED_MAX} secrets, or too long ones, cannot be looked for")]
+#[error("more than {SECRETS_MAX} secrets, or too long ones, cannot be looked for")]
 pub struct TooMany;
 
 /// Secrets, ready to be looked for.
 ///
 /// Those shorter than `SCRUBBED_BYTES_MIN` are not: they would take words out of
-/// texts. A secret is also found as JSON and as URLs write it.
+/// texts. A secret is also found as JSON and URLs write it, in base64 and in
+/// hexadecimal.
 pub struct Scrub {
     search: Option<AhoCorasick>,
+    /// What is looked for, sorted.
     words: Vec<String>,
+    longest: usize,
 }
 
 impl Scrub {
@@ -36,20 +39,18 @@ impl Scrub {
                 continue;
             }
             count += 1;
-            if count > SCRUBBED_MAX {
+            if count > SECRETS_MAX {
                 return Err(TooMany);
             }
-            let quoted = Value::String(plain.to_owned()).to_string();
-            words.insert(quoted[1..quoted.len() - 1].to_owned());
-            words.insert(escaped(plain));
-            words.insert(plain.to_owned());
+            words.append(&mut encodings::all(plain));
         }
         let words: Vec<String> = words.into_iter().collect();
+        let longest = words.iter().map(String::len).max().unwrap_or_default();
         if words.is_empty() {
-            return Ok(Scrub { search: None, words });
+            return Ok(Scrub { search: None, words, longest });
         }
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&words);
-        Ok(Scrub { search: Some(search.map_err(|_| TooMany)?), words })
+        Ok(Scrub { search: Some(search.map_err(|_| TooMany)?), words, longest })
     }
 
     /// Bytes without them; none if they hold none.
@@ -71,12 +72,11 @@ impl Scrub {
 
     /// Where the end of a text begins that could still become one of them.
     fn open_from(&self, text: &str) -> usize {
-        let longest = self.words.iter().map(String::len).max().unwrap_or_default();
-        let from = text.len().saturating_sub(longest.saturating_sub(1));
+        let from = text.len().saturating_sub(self.longest.saturating_sub(1));
         let begins = |rest: &[u8]| {
-            self.words
-                .iter()
-                .any(|word| word.len() > rest.len() && word.as_bytes().starts_with(rest))
+            // Words that begin with the rest follow it in order; one that equals it is whole.
+            let after = self.words.partition_point(|word| word.as_bytes() <= rest);
+            self.words.get(after).is_some_and(|word| word.as_bytes().starts_with(rest))
         };
         (from..text.len()).find(|at| begins(&text.as_bytes()[*at..])).unwrap_or(text.len())
     }
@@ -119,20 +119,6 @@ impl Scrub {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-}
-
-/// A secret as it stands in a URL.
-fn escaped(plain: &str) -> String {
-    let mut text = String::with_capacity(plain.len());
-    for byte in plain.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                text.push(char::from(byte));
-            }
-            other => text.push_str(&format!("%{other:02X}")),
-        }
-    }
-    text
 }
 
 /// A text that comes in pieces, without secrets.

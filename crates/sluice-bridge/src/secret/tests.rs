@@ -7,7 +7,8 @@ fn reference(text: &str) -> SecretRef {
 }
 
 fn from(text: &str, value: Option<&[u8]>) -> Result<Secret, NoSecret> {
-    Secret::read_in(&reference(text), |name| value.filter(|_| name == "HOOK").map(<[u8]>::to_vec))
+    let variable = |name: &str| value.filter(|_| name == "HOOK").map(<[u8]>::to_vec);
+    Secret::read_in(&reference(text), variable, &[])
 }
 
 #[test]
@@ -68,9 +69,95 @@ fn known_secrets_are_taken_out_of_texts() {
 #[test]
 fn there_is_a_bound_on_what_is_looked_for() {
     let many: Vec<Secret> =
-        (0..=crate::limits::SCRUBBED_MAX).map(|n| Secret::new(format!("secret-{n:08}"))).collect();
+        (0..=SECRETS_MAX).map(|n| Secret::new(format!("secret-{n:08}"))).collect();
     assert!(Scrub::new(&many).is_err());
     assert!(Scrub::new(&many[1..]).is_ok());
+}
+
+mod written_otherwise {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
+    use std::fmt::Write as _;
+
+    const KEY: &str = "sk-proj/very+secret?key~0001 é";
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
+    #[test]
+    fn a_secret_is_found_in_common_encodings() {
+        let scrub = Scrub::new([&Secret::new(KEY)]).unwrap();
+        let mut texts = vec![hex(KEY.as_bytes()), hex(KEY.as_bytes()).to_uppercase()];
+        texts.push(serde_json::to_string(KEY).unwrap());
+        texts.push(serde_json::to_string(KEY).unwrap().replace('/', "\\/"));
+        texts.push(KEY.replace('é', "\\u00e9"));
+        for escaped in [
+            "sk-proj%2Fvery%2Bsecret%3Fkey~0001%20%C3%A9",
+            "sk-proj%2fvery%2bsecret%3fkey~0001%20%c3%a9",
+            "sk-proj%2Fvery%2Bsecret%3Fkey~0001+%C3%A9",
+        ] {
+            texts.push(escaped.to_owned());
+        }
+        for text in texts {
+            let clean = scrub.text(&text).into_owned();
+            assert!(matches!(clean.as_str(), "[redacted]" | "\"[redacted]\""), "{text} -> {clean}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_in_base64_wherever_it_begins() {
+        let key = Secret::new(KEY);
+        let scrub = Scrub::new([&key]).unwrap();
+        for before in 0..7 {
+            for after in 0..4 {
+                let whole = format!("{}{KEY}{}", "a".repeat(before), "z".repeat(after));
+                for engine in [&STANDARD, &URL_SAFE, &URL_SAFE_NO_PAD] {
+                    let text = engine.encode(&whole);
+                    let clean = scrub.text(&text).into_owned();
+                    assert!(clean.contains("[redacted]"), "{before} {after} {text}");
+                    // What is left holds no more than the characters at both ends.
+                    let left = clean.replacen("[redacted]", "", 1).len();
+                    assert!(left <= (before + after).div_ceil(3) * 4 + 6, "{clean}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_secret_is_found_in_the_lines_that_tools_make() {
+        let key = "0123456789abcdef".repeat(12);
+        let scrub = Scrub::new([&Secret::new(&*key)]).unwrap();
+        let lines = |text: &str, length: usize| {
+            let parts: Vec<&[u8]> = text.as_bytes().chunks(length).collect();
+            String::from_utf8(parts.join(&b'\n')).unwrap()
+        };
+        let encoded = STANDARD.encode(&key);
+        for text in [lines(&encoded, 76), lines(&encoded, 64), lines(&hex(key.as_bytes()), 60)] {
+            assert_eq!(scrub.text(&text), "[redacted]");
+        }
+    }
+
+    #[test]
+    fn an_encoded_secret_is_found_in_pieces() {
+        let scrub = Scrub::new([&Secret::new(KEY)]).unwrap();
+        let encoded = STANDARD.encode(format!("key={KEY}"));
+        for text in [encoded, hex(KEY.as_bytes()), serde_json::to_string(KEY).unwrap()] {
+            for length in [1, 2, 5, 11] {
+                let mut flow = scrub::Flow::default();
+                let letters: Vec<char> = text.chars().collect();
+                let pieces = letters.chunks(length).map(|piece| piece.iter().collect::<String>());
+                let mut clean: String = pieces.map(|piece| flow.push(&scrub, &piece)).collect();
+                clean.push_str(&flow.end(&scrub));
+                assert_eq!(clean, scrub.text(&text));
+                assert!(clean.contains("[redacted]"), "{text}");
+            }
+        }
+    }
 }
 
 mod flows {

@@ -9,8 +9,11 @@ use std::ffi::{OsStr, OsString};
 /// Variables of our own that a command sees.
 const ALLOWED: &[&str] =
     &["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
-/// Beginnings of such variables.
-const ALLOWED_PREFIXES: &[&str] = &["LC_", "LOBSTER_", "SLUICE_"];
+/// Beginnings of such variables. Our own settings are not among them: tokens and the
+/// password of the database are set there.
+const ALLOWED_PREFIXES: &[&str] = &["LC_", "LOBSTER_"];
+/// What the names of our own settings begin with.
+const SETTINGS: &str = "SLUICE_";
 
 /// What is allowed of our own environment, then what the step sets, then what
 /// tells the command who it is; later ones win.
@@ -43,17 +46,23 @@ pub(super) fn of(
     }
 }
 
-/// What a process that is no step's sees of our own environment: what is allowed
-/// but for our own settings, which may hold tokens, and what is named.
+/// What a process that is no step's sees of our own environment: what is allowed and
+/// what is named, but never our own settings, which may hold tokens.
 pub(crate) fn beside(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     named: &[String],
 ) -> Vec<(OsString, OsString)> {
     let seen = |name: &OsString| {
         let Some(name) = name.to_str() else { return false };
-        ALLOWED.contains(&name) || name.starts_with("LC_") || named.iter().any(|one| one == name)
+        let named = !is_setting(name) && named.iter().any(|one| one == name);
+        named || ALLOWED.contains(&name) || name.starts_with("LC_")
     };
     own.into_iter().filter(|(name, _)| seen(name)).collect()
+}
+
+/// Whether a variable is one of our own settings.
+fn is_setting(name: &str) -> bool {
+    name.starts_with(SETTINGS)
 }
 
 fn is_allowed(name: &OsStr) -> bool {
@@ -94,7 +103,7 @@ mod tests {
     #[test]
     fn only_what_is_allowed_is_handed_on() {
         let own = ["PATH", "LC_ALL", "LOBSTER_X", "SLUICE_X", "AWS_SECRET", "LD_PRELOAD", "PATHS"];
-        let seen = "LC_ALL=own LOBSTER_X=own PATH=own SLUICE_X=own";
+        let seen = "LC_ALL=own LOBSTER_X=own PATH=own";
         assert_eq!(names(&own, &[]).unwrap(), seen);
     }
 

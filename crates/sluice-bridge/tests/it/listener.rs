@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sluice_bridge::directory::{Connection, Kit};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::allow::AllowList;
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
 use sluice_bridge::wire::Place;
 use sluice_core::money::Money;
@@ -100,8 +101,8 @@ pub(crate) fn adapter(provider: &str, url: &str) -> Arc<dyn Adapter> {
     let at = url.strip_prefix("http://").expect("it is a URL");
     let wire = Arc::new(Outbound::new(AllowList::parse([at]).expect("it is an address")));
     let shelf: Arc<dyn ToolServer> = Arc::new(Shelf);
-    let kit =
-        Kit { wire, tool_servers: BTreeMap::from([("box".to_owned(), shelf)]), callbacks: None };
+    let tool_servers = BTreeMap::from([("box".to_owned(), shelf)]);
+    let kit = Kit { wire, tool_servers, secrets: Keyring::default(), callbacks: None };
     let version = if provider == "openai" { "/v1" } else { "" };
     let connection = Connection {
         provider: provider.to_owned(),

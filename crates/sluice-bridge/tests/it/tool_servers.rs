@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::stdio::Command;
+use sluice_bridge::secret::keyring::NamedSecret;
 use sluice_bridge::tools::ToolServer;
 use sluice_bridge::wire::Place;
 use std::io::Write as _;
@@ -81,11 +82,11 @@ async fn listening(form: &[&str]) -> (Child, String) {
     (child, line.unwrap().unwrap())
 }
 
-fn key(text: &str) -> (tempfile::NamedTempFile, sluice_core::secret::SecretRef) {
+fn key(text: &str) -> (tempfile::NamedTempFile, NamedSecret) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let reference = format!("file:{}", file.path().display()).parse().unwrap();
-    (file, reference)
+    (file, NamedSecret::of_operator(reference))
 }
 
 async fn over_http(form: &[&str]) {

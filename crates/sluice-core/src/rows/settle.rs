@@ -1,6 +1,7 @@
 //! What the author of a row does not write.
 
 use super::lens::keep_versions;
+use super::secret::BY_OPERATOR;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -14,10 +15,10 @@ use sluice_govern::registry::{
 pub const fn kept(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Agent => &["status", "phase_since_ms", "poc_until_ms"],
-        Kind::Gateway => &["paused", "token_sha256", "instance_id"],
+        Kind::Gateway => &["paused", "token_sha256", "instance_id", BY_OPERATOR],
         Kind::Envelope => &["accepted_overrun_cents"],
         Kind::Schedule => &["enabled", "since_ms"],
-        Kind::Webhook | Kind::Hook => &["enabled"],
+        Kind::Webhook | Kind::Hook => &["enabled", BY_OPERATOR],
         _ => &[],
     }
 }
@@ -85,7 +86,7 @@ fn begin(body: &mut Map<String, Value>, old: Option<&Map<String, Value>>, now_ms
 }
 
 /// The one way to write what a row says.
-fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
+pub(super) fn canonical(kind: Kind, body: Value) -> Result<Value, String> {
     match kind {
         Kind::Agent => round::<Agent>(body),
         Kind::Gateway => round::<Gateway>(body),

@@ -31,6 +31,10 @@ pub struct Gateway {
     /// Where the key is kept that its provider, or the bridge behind it, is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<SecretRef>,
+    /// Whether the operator wrote the variable or file that `key` names. Set by Sluice
+    /// alone: a key of the machine works in no other row.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub operator_secret: bool,
     /// Servers of tools that it may offer to models, by the operator's names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_servers: Vec<String>,
@@ -68,6 +72,7 @@ impl Default for Gateway {
             url: None,
             base_url: None,
             key: None,
+            operator_secret: false,
             tool_servers: Vec::new(),
             legacy_callback: false,
             token_sha256: None,

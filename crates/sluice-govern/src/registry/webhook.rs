@@ -17,6 +17,10 @@ pub struct Webhook {
     pub workflows: Vec<String>,
     /// What they are signed with.
     pub secret: SecretRef,
+    /// Whether the operator wrote the variable or file that `secret` names. Set by
+    /// Sluice alone: a secret of the machine works in no other row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator_secret: bool,
     /// Whether anything is sent.
     #[serde(default = "yes")]
     pub enabled: bool,
@@ -44,6 +48,10 @@ pub struct Hook {
     pub workflow: String,
     /// What requests are signed with. Without one there is no hook.
     pub secret: SecretRef,
+    /// Whether the operator wrote the variable or file that `secret` names. Set by
+    /// Sluice alone: a secret of the machine works in no other row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator_secret: bool,
     /// What the run is given: arguments by name, each the path of a value in the
     /// body, or `$` for all of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -67,7 +75,8 @@ mod tests {
             url: "https://example.com/".to_owned(),
             events: owned(events),
             workflows: owned(workflows),
-            secret: SecretRef::Env("HOOK".to_owned()),
+            secret: SecretRef::Named("hook".to_owned()),
+            operator_secret: false,
             enabled: true,
         }
     }

@@ -152,6 +152,7 @@ pub fn status(code: &str) -> StatusCode {
         | CSRF_REFUSED
         | CALLBACK_REFUSED
         | refused::CHANGE_REFUSED
+        | refused::SECRET_NOT_NAMED
         | "not_approver"
         | "self_approval" => StatusCode::FORBIDDEN,
         NOT_FOUND

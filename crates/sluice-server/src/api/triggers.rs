@@ -11,7 +11,7 @@ use super::strict;
 use crate::app::App;
 use crate::auth::permission::Permission as P;
 use crate::hooks;
-use crate::house::House;
+use crate::house::{House, SecretReading};
 use crate::refused::{Done, Failure, Refused};
 use crate::service::registry;
 use crate::service::start::{self, Wish};
@@ -22,7 +22,6 @@ use axum::response::Response;
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use serde_json::json;
-use sluice_bridge::secret::Secret;
 use sluice_core::journal::envelope::timestamp;
 use sluice_govern::registry::{Hook, Kind};
 use std::net::IpAddr;
@@ -151,7 +150,13 @@ fn closed() -> Failure {
 async fn knocked(incoming: &Incoming) -> Result<Reply<Anything>, Rejection> {
     let name = incoming.path.iter().find(|(one, _)| *one == "hook");
     let name = name.map(|(_, value)| value.as_str()).unwrap_or_default();
-    let Some((house, hook)) = opened(incoming, name).await? else {
+    // For an address without tries left nothing is read. What a sender with the secret
+    // signed still passes, if that address is a proxy's.
+    let reading = match incoming.app.rates().has_tries(incoming.from) {
+        Ok(()) => SecretReading::Anew,
+        Err(_) => SecretReading::Kept,
+    };
+    let Some((house, hook)) = opened(incoming, name, reading).await? else {
         incoming.app.rates().stranger(incoming.from).map_err(|after| {
             let message = "too many signatures that do not fit";
             too_often(&incoming.app, "stranger_rate", message, after)
@@ -181,18 +186,35 @@ pub(super) const REPLAYED: &str = "replayed";
 
 /// The door of this name that the request is signed for. Organisations may have
 /// doors of the same name: the secret says whose is meant.
-async fn opened(incoming: &Incoming, name: &str) -> Done<Option<(Arc<House>, Hook)>> {
+async fn opened(
+    incoming: &Incoming,
+    name: &str,
+    reading: SecretReading,
+) -> Done<Option<(Arc<House>, Hook)>> {
     let stamp = text(&incoming.headers, signature::TIMESTAMP);
     let signed = text(&incoming.headers, signature::SIGNATURE);
+    let now_ms = incoming.app.now_ms();
+    // No secret is read for a request that no secret could have signed.
+    if let Err(why) = hooks::plausible(stamp, signed, now_ms) {
+        tracing::info!(hook = name, %why, "a request was refused");
+        return Ok(None);
+    }
     for house in incoming.app.houses() {
         let rows = house.rows().await?;
         let Ok(row) = registry::row(&rows.rows, Kind::Hook, name) else { continue };
         let Ok(hook) = serde_json::from_value::<Hook>(row.body.clone()) else { continue };
-        let Some(secret) = Secret::read(&hook.secret).ok().filter(|_| hook.enabled) else {
-            tracing::warn!(hook = name, "a hook that is off, or without its secret, was tried");
+        if !hook.enabled {
+            tracing::warn!(hook = name, "a hook that is off was tried");
             continue;
+        }
+        let secret = match house.hook_secret(name, &hook, reading) {
+            Ok(Some(secret)) => secret,
+            Ok(None) => continue,
+            Err(why) => {
+                tracing::warn!(hook = name, %why, "a hook without its secret was tried");
+                continue;
+            }
         };
-        let now_ms = incoming.app.now_ms();
         match hooks::verify(&secret, stamp, &incoming.body, signed, now_ms) {
             Ok(()) => return Ok(Some((house, hook))),
             Err(why) => tracing::info!(hook = name, %why, "a request was refused"),

@@ -1,8 +1,9 @@
 use super::*;
 use crate::app::Settings;
-use crate::service::Service;
+use crate::service::{RowOrigin, Service};
 use serde_json::Map;
 use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::doc::{self, Format, Registry};
 use sluice_core::port::store::{NodeId, Store};
 use sluice_core::run::id::RunId;
@@ -35,7 +36,8 @@ pub(crate) async fn service(dir: &Path, mock: &str, observer: Arc<dyn Observer>)
         observer: Some(observer),
     };
     let engine = Arc::new(Engine::open(ground, Config::default()).await.unwrap());
-    Service { store, engine, workspaces: None }
+    let (origin, secrets) = (RowOrigin::Operator, Keyring::default());
+    Service { store, engine, workspaces: None, origin, secrets }
 }
 
 pub(crate) fn stored(document: &str, registry: &Registry) -> Stored {

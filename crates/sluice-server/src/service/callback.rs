@@ -10,6 +10,8 @@ use crate::house::House;
 use crate::refused::{self, Done, Failure, RUN_UNKNOWN, Refused};
 use sluice_bridge::protocol::callback::CallbackBody;
 use sluice_bridge::protocol::parts::PartsBody;
+use sluice_bridge::scrubbed::{scrub_answer, scrub_parts, scrub_tool_use};
+use sluice_bridge::secret::known;
 use sluice_bridge::token::Dispatched;
 use sluice_core::journal::event::Ruling;
 use sluice_core::port::adapter::ToolUse;
@@ -58,7 +60,10 @@ pub async fn complete(house: &House, sender: Sender<'_>, body: CallbackBody) -> 
         }
         _ => return Err(refuse(house, sender, run, &step).await),
     };
-    let posted = house.service().engine.callback(run, &step, dispatch_no, &body.answer()).await?;
+    // A gateway was shown its key, and may repeat it.
+    let mut answer = body.answer();
+    scrub_answer(&known::process().scrub(), &mut answer);
+    let posted = house.service().engine.callback(run, &step, dispatch_no, &answer).await?;
     match posted {
         Posted::Done => Ok(Received::New),
         Posted::Duplicate => Ok(Received::Again),
@@ -71,7 +76,7 @@ pub async fn parts(house: &House, sender: Sender<'_>, body: PartsBody) -> Done<R
     let (run, step, dispatch_no) = (body.run_id, body.step_id.clone(), body.dispatch_no);
     let Some(token) = sender.token else { return Err(refuse(house, sender, run, &step).await) };
     entrusted(house, sender, token, run, &step, dispatch_no).await?;
-    let (first, parts) = (body.first, body.emissions());
+    let (first, parts) = (body.first, scrub_parts(&known::process().scrub(), body.emissions()));
     match house.service().engine.parts(run, &step, dispatch_no, first, &parts).await? {
         Posted::Done => Ok(Received::New),
         Posted::Duplicate => Ok(Received::Again),
@@ -84,10 +89,11 @@ pub async fn use_tool(
     house: &House,
     sender: Sender<'_>,
     (run, step, dispatch_no): (RunId, &str, u32),
-    wanted: ToolUse,
+    mut wanted: ToolUse,
 ) -> Done<Option<Ruling>> {
     let Some(token) = sender.token else { return Err(refuse(house, sender, run, step).await) };
     entrusted(house, sender, token, run, step, dispatch_no).await?;
+    scrub_tool_use(&known::process().scrub(), &mut wanted);
     let asked = house.service().engine.use_tool(run, step, dispatch_no, wanted).await;
     asked.map_err(|error| refused::command(run, error))
 }

@@ -6,17 +6,18 @@
 //! compared and checked again.
 
 use super::document::Findings;
-use super::{Service, policies};
+use super::{RowOrigin, Service, policies};
 use crate::refused::{
     CHANGE_REFUSED, Done, REGISTRY_BUSY, ROW_IN_USE, ROW_UNKNOWN, ROW_UNREADABLE, Refused,
-    STORE_NOT_AUTHENTIC, VERSION_TAKEN,
+    SECRET_NOT_NAMED, SECRET_UNKNOWN, STORE_NOT_AUTHENTIC, VERSION_TAKEN,
 };
 use crate::webhooks::begin;
 use serde_json::{Value, json};
 use sluice_core::doc::setup::section;
 use sluice_core::port::Clock as _;
 use sluice_core::port::ledger::{Change, Changed, Entry, Rows};
-use sluice_core::rows::{self, Difference, RowFault};
+use sluice_core::rows::{self, Difference, RowAuthor, RowFault};
+use sluice_core::secret::SecretRef;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
@@ -147,7 +148,7 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
             Wanted::Refused(findings) => return Ok(Outcome::Refused(findings)),
         };
         authentic(&there, &asked)?;
-        let after = settled(&there.rows, &asked)?;
+        let after = settled(service, &there.rows, &asked)?;
         let differences = rows::diff(&there.rows, &after);
         if let Some(findings) = check(&there.rows, &after, &asked, wish)? {
             return Ok(Outcome::Refused(findings));
@@ -198,7 +199,7 @@ fn authentic(there: &Rows, asked: &Asked) -> Result<(), Refused> {
 }
 
 /// The rows as they will be.
-fn settled(there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
+fn settled(service: &Service, there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
     let now_ms = now_ms();
     let mut put = Vec::new();
     for row in &asked.put {
@@ -211,13 +212,52 @@ fn settled(there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
             let remedy = "a version never changes: write what is new under another id";
             return Err(Refused::new(VERSION_TAKEN, message, remedy));
         }
-        let settled = rows::settle(row.clone(), before, now_ms).map_err(|why| {
+        let mut settled = rows::settle(row.clone(), before, now_ms).map_err(|why| {
             let message = format!("the {} `{}` makes no sense: {why}", row.kind.as_str(), row.name);
             Refused::new(ROW_UNREADABLE, message, "write the row anew")
         })?;
+        entrust(service, &mut settled, before)?;
         put.push(settled);
     }
     Ok(rows::with(there, &put, &asked.remove))
+}
+
+/// Refuses a row that names a secret which its author may not name.
+fn entrust(service: &Service, row: &mut Row, before: Option<&Row>) -> Result<(), Refused> {
+    let author = match service.origin {
+        RowOrigin::Operator => RowAuthor::Operator,
+        RowOrigin::Server | RowOrigin::Client => RowAuthor::Organisation,
+    };
+    rows::entrust(row, before, author).map_err(|refused| {
+        let (kind, name) = (refused.kind.as_str(), visible::brief(&refused.name));
+        let message = format!(
+            "`{}` of the {kind} `{name}` names a variable or a file of the server, which only \
+             the operator may do",
+            refused.field
+        );
+        let remedy = "write `secret:NAME`, a secret that the operator declares under \
+                      `[secrets.NAME]` in sluice.toml; or change the row of the first \
+                      organisation on the server's machine, with `--data DIR`";
+        Refused::new(SECRET_NOT_NAMED, message, remedy)
+    })?;
+    let unchanged = before.is_some_and(|before| rows::secret_of(before) == rows::secret_of(row));
+    match rows::secret_of(row) {
+        Some(SecretRef::Named(secret))
+            if service.origin == RowOrigin::Server
+                && !unchanged
+                && !service.secrets.has(&secret) =>
+        {
+            let (kind, name) = (row.kind.as_str(), visible::brief(&row.name));
+            let message = format!(
+                "the {kind} `{name}` names the secret `{secret}`, which is not declared for this \
+                 organisation"
+            );
+            let remedy = "ask the operator to declare it under `[secrets]` in sluice.toml, with \
+                          this organisation among its `organisations`";
+            Err(Refused::new(SECRET_UNKNOWN, message, remedy))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Looks for what rows say of each other. What was wrong before is not held

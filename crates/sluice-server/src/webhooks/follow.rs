@@ -7,7 +7,6 @@ use crate::limits::{
     WEBHOOKS_LOOK_MS,
 };
 use futures_util::future::join_all;
-use sluice_bridge::secret::Secret;
 use sluice_core::journal::envelope::Seen;
 use sluice_core::port::deliveries::{Ahead, Delivering, Delivery};
 use sluice_core::run::id::RunId;
@@ -155,7 +154,11 @@ impl Follow {
         if self.fresh.is_empty() {
             self.fresh_bytes = 0;
         }
-        let secret = Secret::read(&self.webhook.secret);
+        // Signatures are made for the secret's hosts alone: with one for a host of its own
+        // an organisation could pass for Sluice at another.
+        let secrets = &house.service().secrets;
+        let Webhook { url, secret, operator_secret, .. } = &self.webhook;
+        let secret = secrets.of_row(secret, *operator_secret).read_for(url);
         let secret = secret.as_ref().map_err(ToString::to_string);
         let this = &*self;
         let sent = due.into_iter().zip(at_hand).map(|(one, seen)| {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::refused::Done;
-use crate::service::Service;
 use crate::service::registry::{Asked, Mode, Outcome, change};
+use crate::service::{RowOrigin, Service};
 use crate::signature::is_signed;
 use axum::Router;
 use axum::body::Bytes;
@@ -11,6 +11,7 @@ use serde_json::Map;
 use sluice_bridge::mock::{MockAdapter, Script};
 use sluice_bridge::outbound::allow::AllowList;
 use sluice_bridge::secret::Secret;
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::doc::{self, Format, Registry};
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
@@ -155,7 +156,9 @@ impl Office {
         let store = Arc::clone(&ground.store);
         let config = Config { sweep_ms: 50, ..Config::default() };
         let engine = Engine::open(ground, config).await.expect("the engine starts");
-        let service = Service { store, engine: Arc::new(engine), workspaces: None };
+        let (origin, secrets) = (RowOrigin::Operator, Keyring::default());
+        let engine = Arc::new(engine);
+        let service = Service { store, engine, workspaces: None, origin, secrets };
         let house = House::open("acme", service).await.expect("the store can be read");
         Office { house: Arc::new(house), sender: None }
     }

@@ -3,6 +3,7 @@
 use crate::client::{Answer, Ask, PATIENCE};
 use crate::world::{Side, World, dispatch_key, settings};
 use serde_json::{Value, json};
+use sluice_bridge::secret::{Secret, known};
 use sluice_bridge::token::Dispatched;
 use sluice_core::run::id::RunId;
 use sluice_server::app::Settings;
@@ -416,5 +417,34 @@ async fn parts_of_an_answer_come_in_order_once_and_never_after_the_result() {
     let course: Vec<String> = of_one.filter_map(shown).collect();
     let expected = ["Hel", "lo ", "you", "https://example.com/a.png", "log drawn", "done"];
     assert_eq!(course, expected, "{journal}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_repeats_a_key_is_kept_without_it() {
+    const KEY: &str = "key-of-a-gateway-0001";
+    known::process().note("env:GATEWAY_KEY", &Secret::new(KEY)).unwrap();
+    let world = World::new().await;
+    let alfa = &world.alfa;
+    let [near, _] = gateways(&world, alfa).await;
+    let run = away(&world, alfa).await;
+    for step in ["one", "two"] {
+        let of = token(alfa, near.name, &run, step, 1);
+        let parts = json!({"run_id": run, "step_id": step, "dispatch_no": 1, "first": 0, "parts": [
+            {"kind": "text", "text": "part key-of-a-"}, {"kind": "text", "text": "gateway-0001"},
+            {"kind": "log", "text": KEY}]});
+        let parts = Ask::post("/api/workflow/step-parts", &parts);
+        let parts = parts.header("x-gateway-token", &near.token).header("x-dispatch-token", &of);
+        assert_eq!(told(&world, &parts).await.0, 200);
+        let mut body = result(&run, step, 1);
+        body["stdout"] = format!("done {KEY}").into();
+        assert_eq!(told(&world, &ask(&body, Some(&near.token), Some(&of))).await.0, 200);
+    }
+    world.until(alfa, &run, "completed").await;
+    let page = Ask::get(&format!("/api/v1/runs/{run}/export")).bearer(alfa.admin());
+    let exported = world.send(&page).await.text();
+    assert!(!exported.contains(KEY), "{exported}");
+    let state = state(&world, alfa, &run).await.to_string();
+    assert!(state.contains("[redacted]") && !state.contains(KEY), "{state}");
     world.stop().await;
 }

@@ -1,12 +1,13 @@
 //! Doors for programs elsewhere: only what is signed, now, once, for this door.
 
 use crate::client::Ask;
-use crate::world::{Side, World};
+use crate::world::{Side, World, settings};
 use serde_json::json;
 use sluice_bridge::secret::Secret;
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::Filter;
 use sluice_engine::world::SystemClock;
+use sluice_server::app::Settings;
 use sluice_server::signature;
 
 fn knock(hook: &str, secret: &str, at_s: u64, body: &str) -> Ask {
@@ -28,9 +29,7 @@ async fn only_what_is_signed_now_and_for_this_door_passes_and_once() {
     let world = World::new().await;
     let (alfa, bravo) = (&world.alfa, &world.bravo);
     for side in [alfa, bravo] {
-        let key = world.directory(side).with_extension("key");
-        let body = json!({"workflow": format!("{}-flow", side.name),
-            "secret": format!("file:{}", key.display())});
+        let body = json!({"workflow": format!("{}-flow", side.name), "secret": "secret:hook"});
         let ask = Ask::new("PUT", "/api/v1/hooks/shared").json(&body).bearer(side.admin());
         world.done(200, &ask).await;
     }
@@ -68,5 +67,50 @@ async fn only_what_is_signed_now_and_for_this_door_passes_and_once() {
     let other = world.send(&knock("shared", "SECRET-bravo", now, "{}")).await;
     assert_eq!(other.status, 202, "{}", other.text());
     assert_eq!((runs(alfa).await, runs(bravo).await), (before.0 + 1, before.1 + 1));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_beyond_the_rate_reads_no_secret_and_stops_no_sender() {
+    let settings = Settings { strangers_per_minute: 10, ..settings() };
+    let world = World::with(settings, "'*': {text: a}\n").await;
+    let side = &world.alfa;
+    let body = json!({"workflow": format!("{}-flow", side.name), "secret": "secret:hook"});
+    let ask = Ask::new("PUT", "/api/v1/hooks/door").json(&body).bearer(side.admin());
+    world.done(200, &ask).await;
+    let now = SystemClock.now_ms() / 1000;
+    assert_eq!(world.send(&knock("door", "SECRET-alfa", now, "{}")).await.status, 202);
+    let mut refused = 0;
+    for n in 0..200 {
+        let body = format!("{{\"n\": {n}}}");
+        let answer = world.send(&knock("door", "SECRET-guessed", now, &body)).await;
+        refused += usize::from(answer.status == 429);
+        if refused > 5 {
+            break;
+        }
+    }
+    assert!(refused > 5, "the rate never ends");
+    let key = world.directory(side).with_extension("key");
+    std::fs::write(&key, "SECRET-changed\n").unwrap();
+    // Nothing is read for this address now: a new secret is not known, the old one is.
+    let mut told = Vec::new();
+    for n in 0..3 {
+        let body = format!("{{\"new\": {n}}}");
+        let wrong = world.send(&knock("door", "SECRET-guessed", now, &body)).await.status;
+        let new = world.send(&knock("door", "SECRET-changed", now, &body)).await.status;
+        let old = world.send(&knock("door", "SECRET-alfa", now, &body)).await.status;
+        told.push((wrong, new, old));
+    }
+    assert!(told.contains(&(429, 429, 202)), "{told:?}");
+    // Once the rate allows it the new one is read.
+    let later = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    loop {
+        let answer = world.send(&knock("door", "SECRET-changed", now, "{\"last\": 1}")).await;
+        if answer.status == 202 {
+            break;
+        }
+        assert!(std::time::Instant::now() < later, "{}", answer.text());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
     world.stop().await;
 }

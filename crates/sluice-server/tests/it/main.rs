@@ -19,6 +19,7 @@ mod matrix;
 mod pages;
 mod place;
 mod providers;
+mod secrets;
 mod spelling;
 mod sse;
 mod state;

@@ -5,11 +5,14 @@ use crate::contract;
 use crate::place::{Place, rows};
 use serde_json::{Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_bridge::secret::hosts::Hosts;
+use sluice_bridge::secret::keyring::{Declared, Keyring};
 use sluice_bridge::token::DispatchKey;
 use sluice_core::money::Money;
 use sluice_core::port::adapter::{Adapter, Call, Capabilities, Execution, Health, Quote, Request};
 use sluice_core::port::store::{Filter, Store};
 use sluice_core::port::{Clock as _, Later};
+use sluice_core::secret::SecretRef;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
@@ -25,8 +28,8 @@ use sluice_server::auth::permission::Role;
 use sluice_server::auth::secret;
 use sluice_server::house::House;
 use sluice_server::refused::Done;
-use sluice_server::service::Service;
 use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_server::service::{RowOrigin, Service};
 use sluice_store::sqlite::SqliteStore;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -224,7 +227,7 @@ impl World {
         std::fs::write(&key, format!("SECRET-{name}\n")).unwrap();
         let spare = side.grant(token("spare", &["viewer"])).await.1;
         let place = Place { name, ended, waiting, approval, spare };
-        for (kind, path, body) in rows(name, &mark, Path::new(&key)) {
+        for (kind, path, body) in rows(name, &mark) {
             let ask = Ask::new("PUT", &path).json(&body).bearer(side.admin());
             let answer = self.send(&ask).await;
             assert_eq!(answer.status, 200, "{kind:?}: {}", answer.text());
@@ -287,6 +290,19 @@ impl Adapter for Away {
     }
 }
 
+/// The secrets of an organisation: one for its hooks and webhooks, and one that only
+/// the other organisation may name.
+fn secrets(organisation: &str, dir: &Path) -> Keyring {
+    let declared = |name: &str, organisation: &str| Declared {
+        name: name.to_owned(),
+        from: SecretRef::File(dir.with_extension("key").display().to_string()),
+        organisations: vec![organisation.to_owned()],
+        hosts: Hosts::parse(["example.invalid"]).unwrap(),
+    };
+    let declared = [declared("hook", organisation), declared("others", "another")];
+    Keyring::new(organisation, declared, vec![dir.to_owned()])
+}
+
 /// An organisation with tokens, and nothing else yet.
 async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side {
     let store: Arc<dyn Store> =
@@ -308,9 +324,11 @@ async fn side(app: &App, name: &'static str, script: &str, dir: PathBuf) -> Side
     };
     let config = Config { claims: Claims::All, ..Config::default() };
     let engine = Arc::new(Engine::open(ground, config).await.unwrap());
-    let service = Service { store, engine, workspaces: None };
-    // The first organisation is that of whoever operates the server.
+    // The first organisation is that of the operator.
     let called = if name == "alfa" { "default" } else { name };
+    let secrets = secrets(called, &dir);
+    let origin = RowOrigin::Server;
+    let service = Service { store, engine, workspaces: None, origin, secrets };
     let house = House::open(called, service.clone()).await.unwrap();
     let house = app.add(house.with_dispatch_key(dispatch_key(name)));
     let mut tokens = BTreeMap::new();

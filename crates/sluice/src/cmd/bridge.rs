@@ -12,7 +12,9 @@ use crate::Exit;
 use crate::cli::Reader;
 use crate::cli::bridge::Bridge;
 use crate::config::{self, CONFIG_INVALID, setting::Name};
+use crate::hands::scrubbed;
 use crate::input;
+use crate::keyring;
 use crate::kit;
 use crate::log;
 use crate::out::Out;
@@ -35,6 +37,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+
+/// What references to secrets look like, for those who wrote none.
+pub(super) const REFERENCES: &str = "`secret:NAME` names a secret of sluice.toml, `env:NAME` a \
+                                     variable, `file:PATH` a file with nothing else in it";
 
 pub(super) async fn run(args: &Bridge, out: &mut Out) -> anyhow::Result<Exit> {
     log::begin();
@@ -110,16 +116,21 @@ fn invalid(name: &str, why: &str) -> Refused {
     Refused::new(CONFIG_INVALID, format!("`{name}`: {why}"), remedy)
 }
 
-pub(super) fn secret(what: &str, reference: &SecretRef) -> Result<Secret, Refused> {
-    Secret::read(reference).map_err(|error| {
-        let remedy = "`env:NAME` names a variable, `file:PATH` a file with nothing else in it";
-        Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), remedy)
-    })
+/// A secret that a file or flag of the operator names, to be shown at a URL if it is
+/// sent at all.
+pub(super) fn secret(
+    what: &str,
+    reference: &SecretRef,
+    url: Option<&str>,
+) -> Result<Secret, Refused> {
+    let key = keyring::operator().of_setting(reference);
+    let read = url.map_or_else(|| key.read(), |url| key.read_for(url));
+    read.map_err(|error| Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), REFERENCES))
 }
 
 fn settings(plan: &Plan) -> Result<Settings, Refused> {
-    let token = secret("token", &plan.token)?;
-    let key = plan.key.as_ref().map(|key| secret("key", key)).transpose()?;
+    let token = secret("token", &plan.token, Some(plan.server.0.as_str()))?;
+    let key = plan.key.as_ref().map(|key| secret("key", key, None)).transpose()?;
     let usual =
         Settings::new(&plan.gateway, token.clone(), plan.spool.clone(), plan.server.0.clone());
     let servers = [&plan.server].into_iter().chain(&plan.servers);
@@ -156,16 +167,16 @@ fn adapters(
     let pins = plan.spool.with_extension("tools");
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&pins)?;
     let tool_servers = kit::tool_servers(&pins);
-    let kit = Kit { wire, tool_servers, callbacks: None };
+    let kit = Kit { wire, tool_servers, secrets: keyring::operator(), callbacks: None };
     let mut adapters = Adapters::new();
     for (name, given) in &plan.adapters {
         let provider = given.provider.as_deref().unwrap_or(name);
         let adapter: Arc<dyn Adapter> = match provider {
             "mock" => match scripted(name, given, out)? {
-                Some(mock) => Arc::new(mock),
+                Some(mock) => scrubbed(Arc::new(mock)),
                 None => return Ok(None),
             },
-            "shell" => Arc::new(shell(plan, given)),
+            "shell" => scrubbed(Arc::new(shell(plan, given))),
             _ => spoken_to(&kit, &plan.gateway, name, provider, given)?,
         };
         adapters.insert(name.clone(), adapter);
@@ -198,7 +209,7 @@ fn spoken_to(
     let connection = Connection {
         provider: provider.to_owned(),
         base_url: given.base_url.as_ref().map(|url| url.0.to_string()),
-        key: given.key.clone(),
+        key: given.key.as_ref().map(|key| kit.secrets.of_setting(key)),
         tool_servers: given.tool_servers.clone(),
     };
     let missing = given.tool_servers.iter().find(|one| !kit.tool_servers.contains_key(*one));

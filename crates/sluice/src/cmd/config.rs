@@ -2,7 +2,7 @@
 
 use crate::Exit;
 use crate::cli::{Config, ConfigShow, Reader};
-use crate::config::{self, Source};
+use crate::config::{self, Source, secrets};
 use crate::out::{Layout, Out};
 use crate::table::Table;
 use serde_json::{Value, json};
@@ -37,7 +37,17 @@ fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
                     "about": "a server of tools",
                 })
             });
-            let data: Vec<Value> = settings.chain(servers).collect();
+            let secrets = config.secrets_from().map(|(secret, path)| {
+                json!({
+                    "name": secrets::setting(secret),
+                    "value": secrets::to_json(secret),
+                    "source": "file",
+                    "file": path.display().to_string(),
+                    "variable": null,
+                    "about": "a secret that rows may name",
+                })
+            });
+            let data: Vec<Value> = settings.chain(servers).chain(secrets).collect();
             out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
         }
         Reader::Person => {
@@ -49,6 +59,10 @@ fn show(args: &ConfigShow, out: &mut Out) -> anyhow::Result<Exit> {
             }
             for (server, path) in config.tool_servers_from() {
                 table.row([server.setting(), server.to_string(), path.display().to_string()]);
+            }
+            for (secret, path) in config.secrets_from() {
+                let shown = secrets::shown(secret);
+                table.row([secrets::setting(secret), shown, path.display().to_string()]);
             }
             out.print(&table.draw())?;
             for stray in &config.strays {

@@ -6,11 +6,13 @@
 mod data;
 mod gateways;
 mod rules;
+mod secrets;
 mod server;
 
 use crate::Exit;
 use crate::cli::{Doctor, Reader};
 use crate::config;
+use crate::keyring;
 use crate::out::{Layout, Out};
 use crate::place::Place;
 use crate::table::Table;
@@ -75,9 +77,11 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     if asked.is_some() && !dir.exists() {
         return tell(&checks, args.json.reader(), out);
     }
+    let keyring = keyring::of(&args.data);
+    checks.extend(secrets::declared(&keyring));
     checks.extend(data::checks(&place));
     if let Some(store) = data::readable(&place) {
-        checks.extend(rules::checks(&*store).await);
+        checks.extend(rules::checks(&*store, &keyring).await);
         checks.push(data::clock(&*store).await);
     }
     tell(&checks, args.json.reader(), out)

@@ -13,6 +13,7 @@ use crate::client::only_here;
 use crate::config;
 use crate::desk;
 use crate::hands::{self, Shell};
+use crate::keyring;
 use crate::kit;
 use crate::local::{self, Local};
 use crate::moderation;
@@ -28,6 +29,7 @@ use sluice_server::app::{App, Settings};
 use sluice_server::auth::Caller;
 use sluice_server::house::House;
 use sluice_server::mcp::stdio;
+use sluice_server::service::RowOrigin;
 use sluice_server::service::Service;
 use std::sync::Arc;
 
@@ -80,13 +82,20 @@ async fn open(args: &Mcp, script: Option<Script>) -> anyhow::Result<Local> {
         // Whether there are agents for a run is for whoever does the work to see.
         let anybody = Arc::new(MockAdapter::new(Script::default()));
         let agents = Agents::new().with_fallback(anybody);
-        return Local::under(&args.data, agents, Claims::None, policies, None).await;
+        let local = Local::under(&args.data, agents, Claims::None, policies, None).await?;
+        return Ok(asked_by_agents(local, args));
     }
     let shell = if args.shell { Shell::On } else { Shell::Off };
     let scripted = script.is_some().then(|| hands::MOCK.to_owned());
-    let agents = hands::served(&args.data, script, shell, kit::live()?);
+    let agents = hands::served(&args.data, script, shell, kit::live(&args.data)?);
     let moderator = moderation::moderator(None)?;
     let local = Local::under(&args.data, agents, Claims::All, policies, moderator).await?;
     local.engine.keep_schedules(Starting { default_agent: config::agent().or(scripted) });
-    Ok(local)
+    Ok(asked_by_agents(local, args))
+}
+
+/// What agents ask for is no command of the operator: rows they write name declared
+/// secrets alone.
+fn asked_by_agents(local: Local, args: &Mcp) -> Local {
+    local.by(RowOrigin::Server, keyring::of(&args.data))
 }

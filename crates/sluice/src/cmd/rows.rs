@@ -9,6 +9,7 @@ use crate::cli::rows::{By, List, Remove, Rows, Set, Show};
 use crate::cli::run::Data;
 use crate::desk;
 use crate::local::{self, Local};
+use crate::organisation;
 use crate::out::{Layout, Out};
 use crate::reach;
 use crate::table::Table;
@@ -21,6 +22,7 @@ use sluice_engine::config::Claims;
 use sluice_govern::registry::{Kind, Row};
 use sluice_server::refused::Done;
 use sluice_server::refused::Refused;
+use sluice_server::service::RowOrigin;
 use sluice_server::service::registry;
 use sluice_server::service::registry::{Asked, Mode, Outcome, Wish, now_ms};
 use sluice_server::service::rows::{at, object, read};
@@ -65,7 +67,11 @@ pub(super) async fn change_in(
     let (who, reader) = (local::who(&by.name), by.json.reader());
     // What is refused or only looked at makes no directory.
     if local::existing(&by.data).is_err() {
-        let local = Local::imagined(Vec::new()).await?;
+        let origin = match organisation::of(&by.data).as_str() {
+            organisation::DEFAULT => RowOrigin::Operator,
+            _ => RowOrigin::Client,
+        };
+        let local = Local::imagined(Vec::new(), origin).await?;
         let tried = registry::change(&local, &who, Mode::Look, wish).await;
         local.close().await;
         let tried = tried?;

@@ -37,7 +37,7 @@ async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
     let Some(documents) = documents(args, &rows, reader, out)? else { return Ok(Exit::Refused) };
     let plan = &documents.main.definition.plan;
     let bindings = bindings(args, plan)?;
-    let Some(bench) = Bench::equipped(&args.here, tape.kit()?, out).await? else {
+    let Some(bench) = Bench::equipped(&args.here, tape.kit(&args.here.data)?, out).await? else {
         return Ok(Exit::Refused);
     };
     if let Some(source) = &args.of {

@@ -9,6 +9,7 @@ use crate::environment;
 use crate::handles;
 use crate::hands::{self, Shell};
 use crate::key;
+use crate::keyring;
 use crate::kit;
 use crate::local::Local;
 use crate::log;
@@ -34,7 +35,7 @@ use sluice_server::mcp;
 use sluice_server::otel::{Exporter, Sending, Target};
 use sluice_server::places::Shares;
 use sluice_server::refused::Refused;
-use sluice_server::service::Service;
+use sluice_server::service::{RowOrigin, Service};
 use sluice_server::webhooks::pace::Pace;
 use sluice_server::webhooks::{self, Post};
 use sluice_server::workspaces;
@@ -81,7 +82,7 @@ pub(super) async fn run(args: &Serve, out: &mut Out) -> anyhow::Result<Exit> {
     };
     let traces = traces(&app)?;
     let observer = observer(&app, traces.as_ref().map(|(exporter, _)| exporter));
-    let kit = kit::live()?;
+    let kit = kit::live(&args.data)?;
     let locals = BTreeMap::new();
     let reached = reached(address);
     let checked_by = Instant::now() + Duration::from_millis(CHECK_MS);
@@ -198,12 +199,14 @@ impl Open<'_> {
             parts_url: Some(format!("{}{STEP_PARTS}", self.reached)),
             key: dispatch.clone(),
         };
-        let kit = Kit { callbacks: Some(callbacks), ..self.kit.clone() };
+        let secrets = keyring::of(&data);
+        let kit = Kit { callbacks: Some(callbacks), secrets: secrets.clone(), ..self.kit.clone() };
         let agents = hands::served(&data, self.script.clone(), shell, kit);
         let policies = crate::policies::source()?;
         let moderator = moderation::moderator(self.args.moderation.as_ref())?;
         let observer = Arc::clone(&self.observer);
         let local = Local::served(opened, agents, policies, moderator, observer).await?;
+        let local = local.by(RowOrigin::Server, secrets);
         local.engine.keep_schedules(Starting { default_agent: self.agent() });
         Ok((local, dispatch))
     }

@@ -44,7 +44,7 @@ pub(super) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Opens the data directory; nothing if the script is refused, which is told.
     pub(super) async fn open(here: &'a Here, out: &mut Out) -> anyhow::Result<Option<Bench<'a>>> {
-        Bench::equipped(here, kit::live()?, out).await
+        Bench::equipped(here, kit::live(&here.data)?, out).await
     }
 
     /// The same, with other ways to reach providers and tools.

@@ -1,11 +1,13 @@
 //! `sluice.toml`: found, read, and every problem placed by its line.
 
+use super::secrets;
 use super::setting::{Kind, SETTINGS, Setting};
 use super::tool_server::{self, ToolServer};
 use super::value::{self, Value};
 use super::{CONFIG_INVALID, FILE};
 use crate::input;
 use crate::refused::unreadable;
+use sluice_bridge::secret::keyring::Declared;
 use sluice_core::limits::DOCUMENT_BYTES_MAX;
 use sluice_core::suggest::suggest;
 use sluice_server::refused::Refused;
@@ -20,6 +22,8 @@ pub(super) struct Found {
     pub(super) settings: Vec<(usize, Value)>,
     /// Servers of tools: a table has any number of them.
     pub(super) tool_servers: Vec<ToolServer>,
+    /// Secrets that rows may name.
+    pub(super) secrets: Vec<Declared>,
 }
 
 /// The file that is named, else the one in this directory, else the one in the
@@ -97,7 +101,8 @@ impl Reading<'_> {
                 (None, DeValue::Table(below)) if name == tool_server::TABLE => {
                     self.tool_servers(below);
                 }
-                (None, _) if name == tool_server::TABLE => {
+                (None, DeValue::Table(below)) if name == secrets::TABLE => self.secrets(below),
+                (None, _) if name == tool_server::TABLE || name == secrets::TABLE => {
                     self.note(key.span().start, &format!("`{name}` is to be a table of tables"));
                 }
                 (None, DeValue::Table(below)) if SETTINGS.iter().any(begins) => {
@@ -105,7 +110,7 @@ impl Reading<'_> {
                 }
                 (None, _) => {
                     let known = SETTINGS.iter().map(|setting| setting.name);
-                    let near = suggest(&name, known.chain([tool_server::TABLE]));
+                    let near = suggest(&name, known.chain([tool_server::TABLE, secrets::TABLE]));
                     let near =
                         near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                     self.note(key.span().start, &format!("there is no setting `{name}`{near}"));
@@ -117,6 +122,17 @@ impl Reading<'_> {
     fn tool_servers(&mut self, table: &DeTable<'_>) {
         match tool_server::read(table, self.dir) {
             Ok(servers) => self.found.tool_servers = servers,
+            Err(notes) => {
+                for (at, what) in notes {
+                    self.note(at, &what);
+                }
+            }
+        }
+    }
+
+    fn secrets(&mut self, table: &DeTable<'_>) {
+        match secrets::read(table, self.dir) {
+            Ok(secrets) => self.found.secrets = secrets,
             Err(notes) => {
                 for (at, what) in notes {
                     self.note(at, &what);

@@ -268,3 +268,52 @@ fn the_password_of_a_database_is_known_and_never_shown() {
     let config = Config::load(&Sources { variables, ..Sources::default() }).unwrap();
     assert_eq!(config.shown(Name::DatabaseUrl), "(hidden)");
 }
+
+#[test]
+fn secrets_are_declared_with_their_organisations_and_hosts() {
+    let text = "[secrets.openai]\nfrom = \"env:OPENAI_API_KEY\"\nhosts = [\"api.openai.com\"]\n\
+                [secrets.acme-1]\nfrom = \"file:keys/acme\"\norganisations = [\"acme\", \"*\"]\n\
+                hosts = [\"*.acme.example\", \"127.0.0.1:8080\"]\n\
+                [secrets.hook]\nfrom = \"env:HOOK\"\nhosts = []\n";
+    let (dir, path) = in_dir(text);
+    let config = Config::load(&Sources { file: Some(path), ..Sources::default() }).unwrap();
+    let shown: Vec<String> = config
+        .secrets_from()
+        .map(|(one, _)| {
+            format!("{} = {}", super::secrets::setting(one), super::secrets::shown(one))
+        })
+        .collect();
+    let file = dir.path().join("keys/acme").display().to_string();
+    assert_eq!(
+        shown,
+        [
+            format!(
+                "secrets.acme-1 = file:{file} (for *.acme.example, 127.0.0.1:8080; named by acme, *)"
+            ),
+            "secrets.hook = env:HOOK (sent nowhere; named by default)".to_owned(),
+            "secrets.openai = env:OPENAI_API_KEY (for api.openai.com; named by default)".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_secret_that_is_not_declared_right_is_refused_and_not_repeated() {
+    for (text, why) in [
+        ("from = \"hunter2hunter2\"\nhosts = []", "neither `env:NAME` nor `file:PATH`"),
+        ("from = \"secret:other\"\nhosts = []", "neither `env:NAME` nor `file:PATH`"),
+        ("hosts = []", "needs `from`"),
+        ("from = \"env:A\"", "needs `hosts`"),
+        ("from = \"env:A\"\nhosts = \"a\"", "is not a list"),
+        ("from = \"env:A\"\nhosts = [\"https://a\"]", "is not a host"),
+        ("from = \"env:A\"\nhosts = []\norganisations = [\"A B\"]", "which cannot exist"),
+        ("from = \"env:A\"\nhost = []", "did you mean `hosts`?"),
+    ] {
+        let (_dir, path) = in_dir(&format!("[secrets.one]\n{text}\n"));
+        let refused =
+            Config::load(&Sources { file: Some(path), ..Sources::default() }).unwrap_err();
+        let told = refused.notes.join(" ");
+        assert!(told.contains(why) && !told.contains("hunter2"), "{told}");
+    }
+    let (_dir, path) = in_dir("[secrets.\"a b\"]\nfrom = \"env:A\"\nhosts = []\n");
+    assert!(Config::load(&Sources { file: Some(path), ..Sources::default() }).is_err());
+}

@@ -3,6 +3,7 @@
 //! A server is a command that is run here, or an address. Both are the operator's
 //! alone: no document and no row can name another.
 
+use crate::keyring;
 use serde_json::{Value, json};
 use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::stdio::Command;
@@ -49,8 +50,11 @@ impl ToolServer {
     pub(crate) fn open(&self, pins: &Arc<PinFile>) -> Arc<dyn sluice_bridge::tools::ToolServer> {
         let server = match &self.way {
             Way::Command(command) => McpServer::process(&self.name, command.clone()),
-            Way::Url { url, key } => McpServer::elsewhere(&self.name, url, key.clone())
-                .expect("the address was checked when it was read"),
+            Way::Url { url, key } => {
+                let key = key.as_ref().map(|key| keyring::operator().of_setting(key));
+                McpServer::elsewhere(&self.name, url, key)
+                    .expect("the address was checked when it was read")
+            }
         };
         let server = server.with_read_only(&self.read_only);
         Arc::new(Pinned::new(Arc::new(server), Arc::clone(pins)))
@@ -189,6 +193,10 @@ impl Reading<'_> {
             *program = self.dir.join(&*program).to_string_lossy().into_owned();
         }
         let (at, env) = env.unwrap_or_default();
+        if let Some(own) = env.iter().find(|name| name.starts_with(super::PREFIX)) {
+            let own = visible::brief(own).into_owned();
+            self.note(at, &format!("has an `env` with `{own}`: settings of Sluice stay its own"));
+        }
         let is_name = |name: &String| format!("env:{name}").parse::<SecretRef>().is_ok();
         if let Some(bad) = env.iter().find(|name| !is_name(name)) {
             let bad = visible::brief(bad).into_owned();

@@ -3,6 +3,7 @@
 use super::setting::{Kind, Setting};
 use sluice_bridge::secret::known;
 use sluice_core::duration;
+use sluice_core::secret::SecretRef;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub(crate) enum Secret {
     Literal(String),
     Variable(String),
     File(PathBuf),
+    /// One that is declared under `[secrets.NAME]`.
+    Named(String),
 }
 
 impl fmt::Display for Secret {
@@ -40,6 +43,7 @@ impl fmt::Display for Secret {
             Secret::Literal(_) => f.write_str("(hidden)"),
             Secret::Variable(name) => write!(f, "env:{name}"),
             Secret::File(path) => write!(f, "file:{}", path.display()),
+            Secret::Named(name) => write!(f, "secret:{name}"),
         }
     }
 }
@@ -65,13 +69,28 @@ impl Secret {
                 }
                 std::fs::read_to_string(path).map_err(|error| error.to_string())?
             }
+            Secret::Named(_) => {
+                return Err("this setting takes `env:NAME` or `file:PATH`".to_owned());
+            }
         };
         let found = found.trim();
         if found.is_empty() || found.contains(|c: char| !c.is_ascii_graphic()) {
             return Err("this is no token: it has to be one word".to_owned());
         }
-        known::process().note(&sluice_bridge::secret::Secret::new(found));
+        let secret = sluice_bridge::secret::Secret::new(found);
+        let noted = known::process().note(&format!("setting {self}"), &secret);
+        noted.map_err(|error| error.to_string())?;
         Ok(found.to_owned())
+    }
+
+    /// Where it is; none if it is written out.
+    pub(super) fn reference(&self) -> Option<SecretRef> {
+        match self {
+            Secret::Literal(_) => None,
+            Secret::Variable(name) => Some(SecretRef::Env(name.clone())),
+            Secret::File(path) => Some(SecretRef::File(path.to_string_lossy().into_owned())),
+            Secret::Named(name) => Some(SecretRef::Named(name.clone())),
+        }
     }
 }
 
@@ -186,7 +205,10 @@ pub(crate) fn secret(text: &str, dir: &Path) -> Secret {
     match (text.strip_prefix("env:"), text.strip_prefix("file:")) {
         (Some(name), _) => Secret::Variable(name.to_owned()),
         (_, Some(path)) => Secret::File(dir.join(path)),
-        _ => Secret::Literal(text.to_owned()),
+        _ => match text.strip_prefix("secret:").filter(|name| SecretRef::is_name(name)) {
+            Some(name) => Secret::Named(name.to_owned()),
+            None => Secret::Literal(text.to_owned()),
+        },
     }
 }
 

@@ -210,7 +210,7 @@ fn a_file_that_makes_no_sense_is_told_and_nothing_begins() {
         stderr:
         error[config_invalid]: `token`: the variable `NOT_SET_HERE` is not set
          |
-         = help: `env:NAME` names a variable, `file:PATH` a file with nothing else in it
+         = help: `secret:NAME` names a secret of sluice.toml, `env:NAME` a variable, `file:PATH` a file with nothing else in it
         exit 2
 
         stderr:

@@ -257,19 +257,19 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         stderr:
         error[config_invalid]: `--key`: the variable `SLUICE_TEST_UNSET` is not set
          |
-         = help: `env:NAME` names a variable, `file:PATH` a file with nothing else in it
+         = help: `secret:NAME` names a secret of sluice.toml, `env:NAME` a variable, `file:PATH` a file with nothing else in it
         exit 2
 
         stderr:
-        error[config_invalid]: `--key`: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here
+        error[config_invalid]: `--key`: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here
          |
-         = help: `env:NAME` names a variable, `file:PATH` a file with nothing else in it
+         = help: `secret:NAME` names a secret of sluice.toml, `env:NAME` a variable, `file:PATH` a file with nothing else in it
         exit 2
 
         stderr:
-        error[config_invalid]: `--token`: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here
+        error[config_invalid]: `--token`: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here
          |
-         = help: `env:NAME` names a variable, `file:PATH` a file with nothing else in it
+         = help: `secret:NAME` names a secret of sluice.toml, `env:NAME` a variable, `file:PATH` a file with nothing else in it
         exit 2
 
         stderr:

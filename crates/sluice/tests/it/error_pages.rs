@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 38] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 40] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -52,6 +52,8 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 38] = [
     "out_of_resources",
     "policies_refused",
     "change_refused",
+    "secret_not_named",
+    "secret_unknown",
     "registry_busy",
     "not_on_trial",
     "file_exists",

@@ -49,6 +49,7 @@ fn webhooks_and_hooks_are_listed_changed_and_removed() {
           events  run.failed, run.timed_out, approval.requested, budget.alert
           workflows  credit-check
           secret  env:PAGER_SECRET
+          operator_secret  operator_secret
           enabled  enabled
         exit 0
     "#]],
@@ -113,7 +114,7 @@ fn a_literal_secret_is_refused_and_nowhere_repeated() {
         stderr:
         error[bad_value]: this is no webhook `pager`
          |
-         = note: secret: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here (put it into a variable or a file that only the server can read)
+         = note: secret: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here (the operator declares it under `[secrets.NAME]` in sluice.toml)
          = help: write a value that the message allows
         exit 2
     "#]],

@@ -3,6 +3,7 @@
 use super::*;
 use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
+use crate::secret::keyring::NamedSecret;
 use crate::wire::{Incoming, Wire};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::VecDeque;
@@ -112,7 +113,7 @@ fn server(
     let wire = Arc::new(Elsewhere { rule: Box::new(rule), heard: StdMutex::default() });
     let address = Address {
         url: "https://tools.example.com/mcp".to_owned(),
-        key: Some("env:CARGO_PKG_DESCRIPTION".parse().unwrap()),
+        key: Some(NamedSecret::of_operator("env:CARGO_PKG_DESCRIPTION".parse().unwrap())),
         wire: Arc::clone(&wire) as Arc<dyn Wire>,
     };
     (McpServer::over("t", address), wire)

@@ -206,7 +206,8 @@ async fn what_cannot_be_started_is_told() {
 async fn a_server_sees_what_is_named_of_our_environment_and_no_more() {
     let own = [("PATH", "p"), ("LC_ALL", "c"), ("SLUICE_TOKEN", "t"), ("KEY", "k"), ("OTHER", "o")];
     let own = own.map(|(name, value)| (name.into(), value.into()));
-    let seen = crate::shell::environment::beside(own, &["KEY".to_owned()]);
+    let named = ["KEY".to_owned(), "SLUICE_TOKEN".to_owned()];
+    let seen = crate::shell::environment::beside(own, &named);
     let names: Vec<_> = seen.iter().map(|(name, _)| name.to_str().unwrap()).collect();
     assert_eq!(names, ["PATH", "LC_ALL", "KEY"]);
     // Something every test has, and that is named: it is taken for a key.

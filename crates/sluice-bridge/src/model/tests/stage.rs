@@ -4,6 +4,7 @@ use crate::directory::{Connection, Kit};
 use crate::model::ModelAdapter;
 use crate::outbound::Request;
 use crate::outbound::error::OutboundError;
+use crate::secret::keyring::Keyring;
 use crate::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::{Incoming, Place, Wire};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -141,7 +142,7 @@ impl Stage {
         let server = drawer.map(|drawer| ("box".to_owned(), drawer as Arc<dyn ToolServer>));
         let (wire, tool_servers): (_, BTreeMap<_, _>) =
             (Arc::clone(self), server.into_iter().collect());
-        Kit { wire, tool_servers, callbacks: None }
+        Kit { wire, tool_servers, secrets: Keyring::default(), callbacks: None }
     }
 
     pub(super) fn adapter(self: &Arc<Stage>, provider: &str) -> ModelAdapter {

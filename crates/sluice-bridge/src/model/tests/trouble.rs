@@ -4,9 +4,11 @@ use super::stage::ALL;
 use super::*;
 use crate::limits::TURN_TEXT_BYTES_MAX;
 use crate::outbound::error::{OutboundError, Refusal};
+use crate::secret::keyring::NamedSecret;
 use CallErrorCode::{
     Auth, Cancelled, ContentFilter, InvalidRequest, ProviderError, RateLimit, Timeout,
 };
+use sluice_core::secret::SecretRef;
 
 async fn plays(provider: &str, scene: Scene) -> Answer {
     let asked = Request { timeout_ms: 5_000, ..asks("hi") };
@@ -189,7 +191,9 @@ async fn an_error_never_repeats_the_key() {
         for scene in [Scene::status(401, body), sse(&[body.to_owned()])] {
             let stage = Stage::new([scene]);
             let adapter = stage.adapter_with(provider, |connection| {
-                connection.key = Some(SecretRef::File(key.path().display().to_string()));
+                connection.key = Some(NamedSecret::of_operator(SecretRef::File(
+                    key.path().display().to_string(),
+                )));
             });
             let done = answer(&adapter, &asks("hi"), &Desk::default()).await;
             let message = trouble_of(&done).1;
@@ -203,7 +207,7 @@ async fn an_error_never_repeats_the_key() {
 async fn without_a_key_that_can_be_read_or_a_model_nothing_is_sent() {
     let stage = Stage::new([]);
     let adapter = stage.adapter_with("openai", |connection| {
-        connection.key = Some(SecretRef::File("/nowhere/key".to_owned()));
+        connection.key = Some(NamedSecret::of_operator(SecretRef::File("/nowhere/key".to_owned())));
     });
     let done = answer(&adapter, &asks("hi"), &Desk::default()).await;
     let (code, message) = trouble_of(&done);

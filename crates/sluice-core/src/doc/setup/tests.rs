@@ -360,13 +360,13 @@ fn webhooks_that_make_no_sense_are_refused_and_no_secret_is_repeated() {
         expect![[r#"
             2:12 bad_value webhooks.a.url: `ftp://example.com/` is no address (write it like `https://example.com/hook`)
             2:43 bad_value webhooks.a.events[0]: there is no event `run.faild` (did you mean `run.failed`?)
-            2:75 bad_value webhooks.a.secret: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here (put it into a variable or a file that only the server can read)
+            2:75 bad_value webhooks.a.secret: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here (the operator declares it under `[secrets.NAME]` in sluice.toml)
             3:12 bad_value webhooks.b.url: the address has a user or password in it (leave it out; requests are signed with `secret`)
             3:56 bad_value webhooks.b.events: 1 to 64 events are named, or `*`
-            3:68 bad_value webhooks.b.secret: `env:` is followed by the name of a variable: letters, digits and `_` (put it into a variable or a file that only the server can read)
+            3:68 bad_value webhooks.b.secret: `env:` is followed by the name of a variable: letters, digits and `_` (the operator declares it under `[secrets.NAME]` in sluice.toml)
             4:6 missing_field webhooks.c: `secret` is missing
             6:6 missing_field hooks.d: `secret` is missing
-            7:30 bad_value hooks.e.secret: this is no reference to a secret: write `env:NAME` or `file:PATH`; the secret itself does not belong here (put it into a variable or a file that only the server can read)
+            7:30 bad_value hooks.e.secret: this is not a reference to a secret: write `secret:NAME`, or `env:NAME` or `file:PATH` as the operator; the secret itself does not belong here (the operator declares it under `[secrets.NAME]` in sluice.toml)
             7:51 bad_reference hooks.e.args.a: expected a name, found `.` (write it like `order.items[0].id`, or `$` for the whole body)
             7:60 bad_reference hooks.e.args.b: expected the path to end here, found a blank (write it like `order.items[0].id`, or `$` for the whole body)
         "#]],

@@ -25,7 +25,7 @@ document! {
         required "events" events: Events,
         /// Only of runs of these workflows; none named means any.
         optional "workflows" workflows: Vec<String>,
-        /// What they are signed with: `env:NAME` or `file:PATH`.
+        /// What they are signed with: `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
         required "secret" secret: Reference,
         /// Whether anything is sent; left as it is unless written.
         optional "enabled" enabled: bool,
@@ -37,7 +37,7 @@ document! {
     pub(crate) struct HookDoc {
         /// A workflow of the registry: its name, or `name@version`.
         required "workflow" workflow: String,
-        /// What requests are signed with: `env:NAME` or `file:PATH`.
+        /// What requests are signed with: `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
         required "secret" secret: Reference,
         /// What the run is given: arguments by name, each the path of a value in the body (`order.items[0]`), or `$` for all of it.
         optional "args" args: Table<BodyPath>,
@@ -131,7 +131,7 @@ impl Read for Reference {
     fn read<'n>(node: &'n Node<'n>, cx: &mut Reader<'n, '_>) -> Option<Reference> {
         if let Err(bad) = cx.text(node)?.parse::<SecretRef>() {
             let problem = Problem::new(Code::BadValue, node.span, bad.to_string());
-            let hint = "put it into a variable or a file that only the server can read";
+            let hint = "the operator declares it under `[secrets.NAME]` in sluice.toml";
             cx.add(problem.with_hint(hint));
             return None;
         }
@@ -139,9 +139,12 @@ impl Read for Reference {
     }
 
     fn schema(_: &mut Defs) -> Value {
-        json!({ "type": "string", "pattern": "^(env:[A-Za-z_][A-Za-z0-9_]*|file:.*\\S.*)$" })
+        json!({ "type": "string", "pattern": REFERENCE })
     }
 }
+
+/// What a reference looks like.
+const REFERENCE: &str = r"^(secret:[A-Za-z0-9_-]{1,64}|env:[A-Za-z_][A-Za-z0-9_]*|file:.*\S.*)$";
 
 /// The path of a value in a body.
 #[derive(Debug, Clone)]

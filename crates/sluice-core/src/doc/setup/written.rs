@@ -160,7 +160,7 @@ document! {
         /// Where the API of its provider is, for one in this process.
         optional "base_url" base_url: Address,
         /// Where the key is kept that its provider, or the bridge behind it, is shown:
-        /// `env:NAME` or `file:PATH`.
+        /// `secret:NAME`; `env:NAME` or `file:PATH` in the operator's own rows.
         optional "key" key: Reference,
         /// Servers of tools that it may offer to models, by the operator's names.
         optional "tool_servers" tool_servers: Vec<String>,

@@ -8,7 +8,8 @@ use crate::kit;
 use crate::reach::{self, GATEWAYS_MAX, PATIENCE_MS};
 use sluice_bridge::outbound::Outbound;
 use sluice_bridge::outbound::error::{OutboundError, Refusal, origin};
-use sluice_bridge::secret::Secret;
+use sluice_bridge::secret::NoSecret;
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::rows::{cautions, faults};
 use sluice_core::visible;
 use sluice_govern::registry::{Gateway, Kind, Row};
@@ -16,14 +17,14 @@ use std::time::Duration;
 
 const NAME: &str = "gateway";
 
-pub(super) async fn checks(rows: &[Row]) -> Vec<Check> {
+pub(super) async fn checks(rows: &[Row], secrets: &Keyring) -> Vec<Check> {
     let (mut checks, outbound) = match allow_list() {
         Ok((check, outbound)) => (vec![check], outbound),
         Err(check) => return vec![check],
     };
     let gateways = rows.iter().filter(|row| row.kind == Kind::Gateway);
     for row in gateways.take(GATEWAYS_MAX) {
-        checks.extend(gateway(row, rows, &outbound).await);
+        checks.extend(gateway(row, rows, &outbound, secrets).await);
     }
     for caution in cautions(rows) {
         checks.push(Check::warn("agent", caution.message, caution.hint.unwrap_or_default()));
@@ -42,7 +43,7 @@ fn allow_list() -> Result<(Check, Outbound), Check> {
     Ok((Check::ok(NAME, message), Outbound::new(list)))
 }
 
-async fn gateway(row: &Row, rows: &[Row], outbound: &Outbound) -> Vec<Check> {
+async fn gateway(row: &Row, rows: &[Row], outbound: &Outbound, secrets: &Keyring) -> Vec<Check> {
     let name = visible::brief(&row.name);
     let Ok(gateway) = serde_json::from_value::<Gateway>(row.body.clone()) else {
         return vec![Check::fail(
@@ -63,7 +64,7 @@ async fn gateway(row: &Row, rows: &[Row], outbound: &Outbound) -> Vec<Check> {
         return vec![Check::fail(NAME, message, wrong.hint.unwrap_or_default())];
     }
     let mut checks = vec![reached(&name, &gateway, outbound).await];
-    checks.extend(key(&name, &gateway));
+    checks.extend(key(&name, &gateway, secrets));
     checks
 }
 
@@ -99,11 +100,18 @@ async fn reached(name: &str, gateway: &Gateway, outbound: &Outbound) -> Check {
 }
 
 /// Whether a gateway's key is where its row says.
-fn key(name: &str, gateway: &Gateway) -> Option<Check> {
+fn key(name: &str, gateway: &Gateway, secrets: &Keyring) -> Option<Check> {
     const NAME: &str = "key";
     let reference = gateway.key.as_ref()?;
-    Some(match Secret::read(reference) {
+    let key = secrets.of_row(reference, gateway.operator_secret);
+    let read = reach::address(gateway).map_or_else(|| key.read(), |url| key.read_for(url));
+    Some(match read {
         Ok(_) => Check::ok(NAME, format!("`{name}` has its key in `{reference}`")),
+        Err(why @ NoSecret::NotOfOperator(_)) => {
+            let remedy = "apply its setup again on this machine, or write `secret:NAME`: \
+                          docs/guide/secrets.md";
+            Check::warn(NAME, format!("of `{name}`: {why}"), remedy)
+        }
         Err(why) => {
             let remedy = "set it for the process that does the work, or name another with \
                           `sluice gateways set`";

@@ -1,11 +1,12 @@
 //! What is set up: policies that load, gateways that answer.
 
-use super::{Check, gateways};
+use super::{Check, gateways, secrets};
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::port::store::Store;
 use sluice_govern::registry::{PolicySet, Row};
 use sluice_server::service::policies;
 
-pub(super) async fn checks(store: &dyn Store) -> Vec<Check> {
+pub(super) async fn checks(store: &dyn Store, keyring: &Keyring) -> Vec<Check> {
     let rows = match store.registry(None).await {
         Ok(found) => found.rows,
         Err(error) => {
@@ -13,7 +14,8 @@ pub(super) async fn checks(store: &dyn Store) -> Vec<Check> {
         }
     };
     let mut checks = vec![rules(&rows)];
-    checks.extend(gateways::checks(&rows).await);
+    checks.extend(gateways::checks(&rows, keyring).await);
+    checks.extend(secrets::named(&rows, keyring));
     checks
 }
 

@@ -1,6 +1,6 @@
 //! `sluice gateways check`: does a gateway elsewhere keep to the protocol?
 
-use super::super::bridge::secret;
+use super::super::bridge::{REFERENCES, secret};
 use super::super::serve::LISTEN_REFUSED;
 use crate::Exit;
 use crate::cli::Reader;
@@ -29,8 +29,8 @@ pub(super) async fn run(args: &CheckGateway, out: &mut Out) -> anyhow::Result<Ex
     let outbound = Arc::new(Outbound::new(kit::allowed()?.and(&url)));
     let target = Target {
         url: args.url.clone(),
-        key: read("--key", &args.key)?,
-        token: args.token.as_deref().map(|token| read("--token", token)).transpose()?,
+        key: read("--key", &args.key, &args.url)?,
+        token: args.token.as_deref().map(|token| read("--token", token, &args.url)).transpose()?,
         provider: args.provider.clone(),
         quick: args.command.clone(),
         slow: args.slow.clone(),
@@ -80,13 +80,10 @@ fn url(text: &str) -> Result<Url, Refused> {
 }
 
 /// A secret. What is no reference is not repeated: it may be the secret.
-fn read(what: &str, reference: &str) -> Result<Secret, Refused> {
+fn read(what: &str, reference: &str, url: &str) -> Result<Secret, Refused> {
     match reference.parse() {
-        Ok(reference) => secret(what, &reference),
-        Err(error) => {
-            let remedy = "`env:NAME` names a variable, `file:PATH` a file with nothing else in it";
-            Err(Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), remedy))
-        }
+        Ok(reference) => secret(what, &reference, Some(url)),
+        Err(error) => Err(Refused::new(CONFIG_INVALID, format!("`{what}`: {error}"), REFERENCES)),
     }
 }
 

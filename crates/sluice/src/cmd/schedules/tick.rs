@@ -40,7 +40,7 @@ pub(super) async fn run(args: &Tick, out: &mut Out) -> anyhow::Result<Exit> {
     };
     let scripted = script.is_some().then(|| hands::MOCK.to_owned());
     let starting = Starting { default_agent: config::agent().or(scripted) };
-    let agents = hands::agents(&args.data, script, kit::live()?);
+    let agents = hands::agents(&args.data, script, kit::live(&args.data)?);
     let policies = crate::policies::source()?;
     let moderator = moderation::moderator(args.moderation.as_ref())?;
     let local = Local::under(&args.data, agents, Claims::Own, policies, moderator).await?;
