@@ -47,8 +47,8 @@ pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
     let kept = copies.iter().flat_map(|copy| copy.keys()).map(|path| format!("  {}", shown(&path)));
     let kept: Vec<String> = kept.collect();
     out.note(&format!(
-        "keep these keys too, apart from it: they are not in the copy, and without them nothing that \
-         is restored can be verified\n{}",
+        "keep these keys too, apart from it: they are not in the copy, which cannot be opened or \
+         verified without them\n{}",
         kept.join("\n")
     ))?;
     Ok(Exit::Done)
