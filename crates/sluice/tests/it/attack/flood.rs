@@ -109,7 +109,10 @@ impl Users {
                 while !stop.load(Ordering::Relaxed) || took.len() < 20 {
                     for request in &requests {
                         let began = Instant::now();
-                        let (status, answer) = ask(address, request).unwrap();
+                        // A client that was too slow to send its request asks again, as
+                        // browsers do; the time counts.
+                        let asked = ask(address, request).or_else(|_| ask(address, request));
+                        let (status, answer) = asked.unwrap();
                         assert_eq!(status, 200, "{request}\n{answer}");
                         took.push(began.elapsed());
                     }
