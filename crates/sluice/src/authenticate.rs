@@ -12,6 +12,7 @@ use sluice_server::service::audit::doubts;
 use sluice_store::authentic::{Keyed, Mark};
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Which stores of a directory have MACs: a line for each, with the public half of
@@ -130,7 +131,7 @@ impl Authentication<'_> {
         let path = self.dir.join(STORES);
         key::directory(self.dir)?;
         let line = format!("{} {public}\n", self.backend.as_str());
-        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         let written = file.and_then(|mut file| {
             file.write_all(line.as_bytes())?;
             file.sync_all()
