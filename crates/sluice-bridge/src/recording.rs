@@ -135,9 +135,9 @@ pub(crate) enum End {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Failure {
-    /// Nobody was there; recordings of earlier versions do not say why.
+    /// The server could not be reached; recordings of earlier versions do not say why.
     Unreachable,
-    /// Nobody was there: why.
+    /// The server could not be reached: why.
     Unreached(String),
     /// It took too long.
     Late,

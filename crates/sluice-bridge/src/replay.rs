@@ -255,7 +255,9 @@ impl Incoming for Replayed {
 
 fn error(failure: Failure) -> OutboundError {
     match failure {
-        Failure::Unreachable => OutboundError::Unreachable("nobody was there".to_owned()),
+        Failure::Unreachable => {
+            OutboundError::Unreachable("the recording does not say why".to_owned())
+        }
         Failure::Unreached(why) => OutboundError::Unreachable(why),
         Failure::Late => OutboundError::Late,
         Failure::Broken => OutboundError::Broken,

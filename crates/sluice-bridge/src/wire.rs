@@ -38,8 +38,8 @@ pub trait Wire: Send + Sync + Debug {
         true
     }
 
-    /// Whether something takes connections where a URL points to. Where nobody is
-    /// really asked, everything does.
+    /// Whether a server takes connections at a URL. A replay, which calls no server,
+    /// answers that every one does.
     fn reach<'a>(
         &'a self,
         url: &'a str,

@@ -219,7 +219,7 @@ codes! {
         ConditionFailed = "condition_failed",
         /// Nothing can go on, and steps remain.
         WorkflowStalled = "workflow_stalled",
-        /// A person said no, or nobody answered in time.
+        /// A person said no, or no approver answered in time.
         ApprovalRejected = "approval_rejected",
         /// Nobody knows what became of an attempt that must not be repeated.
         UnknownOutcome = "unknown_outcome",

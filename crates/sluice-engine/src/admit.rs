@@ -51,7 +51,7 @@ impl Inner {
             .map_or(Ok(()), |verdict| Err(NotAdmitted::Stopped(verdict)))
     }
 
-    /// Every step must have somebody who can do it.
+    /// Every step must have an agent that can do it.
     pub(crate) fn check_agents(
         &self,
         rules: &Arc<Rules>,
@@ -72,9 +72,9 @@ impl Inner {
             let default = request.default_agent.as_deref();
             let agent = match request.stored.definition.planned(position, &bindings, default) {
                 Planned::Agent(agent) => agent,
-                // It waits until somebody is chosen.
-                Planned::Nobody => continue,
-                Planned::Unnamed => return Err(StartError::Agent(nobody(step))),
+                // It waits until an operator assigns a member.
+                Planned::Unassigned => continue,
+                Planned::Unnamed => return Err(StartError::Agent(no_agent(step))),
             };
             if view.agent(agent).is_none() {
                 let known: Vec<&str> = self.agents.names().collect();
@@ -101,7 +101,7 @@ pub(crate) fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, Strin
     bindings
 }
 
-fn nobody(step: &Step) -> String {
+fn no_agent(step: &Step) -> String {
     let role = step.role.as_ref().map_or_else(String::new, |role| {
         format!(" (its role `{role}` is bound to none: `--bind {role}=AGENT`)")
     });

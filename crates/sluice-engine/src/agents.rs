@@ -85,7 +85,7 @@ impl Agents {
         let own = self.by_name.get(name);
         let Some(row) = gateway else { return own.map(Found::Here).or_else(fallback) };
         let provider = row.provider.as_str();
-        // Where nobody speaks to gateways, everything is done in this process.
+        // Without adapters for gateways, everything is done in this process.
         let near = row.url.is_none() || self.gateways.is_none();
         let spoken = self.gateways.as_ref().filter(|all| all.speaks_to(row)).map(Found::Spoken);
         let Some(own) = own else {

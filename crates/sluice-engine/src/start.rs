@@ -245,7 +245,7 @@ impl Inner {
         loop {
             let rules = self.rules_for(request).await?;
             if let Err(refusal) = self.admit(&rules, request, id) {
-                // Whoever resolved the request has just read the epoch.
+                // The caller that resolved the request has just read the epoch.
                 let is_new = request.resolved_under.is_some();
                 if !is_new && self.has_newer_rules(&rules).await? {
                     continue;

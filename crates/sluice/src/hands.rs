@@ -25,7 +25,7 @@ pub(crate) const MOCK: &str = "mock";
 const HTTP: &str = "http";
 
 /// The agents of a run that is worked on here. A script replaces every model and
-/// gateway, and the shell in the steps it names: a test run calls nobody.
+/// gateway, and the shell in the steps it names: a test run calls no server.
 pub(crate) fn agents(data: &Data, script: Option<Script>, kit: Kit) -> Agents {
     let shell = ShellAdapter::new(Config::new(workspaces(data)));
     let Some(script) = script else {

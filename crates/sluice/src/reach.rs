@@ -17,7 +17,7 @@ pub(crate) const PATIENCE_MS: u64 = 2000;
 /// Most gateways whose health is looked for.
 pub(crate) const GATEWAYS_MAX: usize = 100;
 
-/// Where a gateway is called, or its provider; none if it calls nobody.
+/// Where a gateway is called, or its provider; `None` if it calls no server.
 pub(crate) fn address(gateway: &Gateway) -> Option<&str> {
     let home = || ModelAdapter::home(&gateway.provider);
     gateway.url.as_deref().or(gateway.base_url.as_deref()).or_else(home)

@@ -106,7 +106,9 @@ const CASES: [(&str, Check); 16] = [
     ("it answers within its timeout", |s| Box::pin(endings::answers(s))),
     ("the text of the answer is what was streamed", |s| Box::pin(streams::whole(s))),
     ("what is emitted is handed over before the answer", |s| Box::pin(streams::before(s))),
-    ("nothing is emitted once nobody listens, and the call ends", |s| Box::pin(streams::closed(s))),
+    ("nothing is emitted once the engine stops listening, and the call ends", |s| {
+        Box::pin(streams::closed(s))
+    }),
     ("a cancelled call ends within a second and says so", |s| Box::pin(endings::cancelled(s))),
     ("a call that is dropped does not go on", |s| Box::pin(endings::dropped(s))),
     ("a call that takes too long says timeout", |s| Box::pin(endings::timeout(s))),

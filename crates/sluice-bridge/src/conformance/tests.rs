@@ -115,7 +115,7 @@ async fn the_http_adapter_passes() {
         10 passed, 0 failed, 6 skipped
         skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
         skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
-        skipped: nothing is emitted once nobody listens, and the call ends: no request is known whose answer is streamed
+        skipped: nothing is emitted once the engine stops listening, and the call ends: no request is known whose answer is streamed
         skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
         skipped: a tool is asked for before it is called: no request is known that needs a tool
         skipped: a tool that is denied is not called: no request is known that needs a tool
@@ -137,7 +137,7 @@ async fn the_http_agent_passes() {
         10 passed, 0 failed, 6 skipped
         skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
         skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
-        skipped: nothing is emitted once nobody listens, and the call ends: no request is known whose answer is streamed
+        skipped: nothing is emitted once the engine stops listening, and the call ends: no request is known whose answer is streamed
         skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
         skipped: a tool is asked for before it is called: no request is known that needs a tool
         skipped: a tool that is denied is not called: no request is known that needs a tool
@@ -238,7 +238,7 @@ async fn every_case_finds_who_is_broken_in_its_way() {
         streams too much: 17 bytes were streamed and 13 answered, and they are not the same
         streams nothing: no piece of the text was emitted
         does not wait for emissions: it answered before 3 of what it emitted was taken
-        emits to nobody: it emitted 2 times more though nobody listens
+        emits after the engine left: it emitted 2 times more after the engine stopped listening
         is deaf: it did not end within 1000 ms of being cancelled
         is done when cancelled: it answers as if it were done
         blames the provider: it says `provider_error` instead of `cancelled`

@@ -363,9 +363,9 @@ async fn answers_are_bounded_in_length_and_time() {
     let hasty = Request { patience: Duration::from_millis(100), ..get(&url) };
     assert_eq!(outbound.send(&hasty).await.expect_err("silence"), OutboundError::Late);
     drop(silent);
-    let nobody = outbound.send(&get(&url)).await.expect_err("nobody");
-    assert!(matches!(&nobody, OutboundError::Unreachable(_)), "{nobody}");
-    assert!(nobody.to_string().contains("refused"), "{nobody}");
+    let closed = outbound.send(&get(&url)).await.expect_err("no server listens");
+    assert!(matches!(&closed, OutboundError::Unreachable(_)), "{closed}");
+    assert!(closed.to_string().contains("refused"), "{closed}");
 }
 
 #[tokio::test]
@@ -411,7 +411,7 @@ async fn whether_something_listens_is_known_without_sending_anything() {
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let url = format!("http://{}/", gone.local_addr().expect("it is bound"));
     drop(gone);
-    let gone = outbound.reach(&url, patience).await.expect_err("nobody listens");
+    let gone = outbound.reach(&url, patience).await.expect_err("no server listens");
     assert!(gone.to_string().starts_with("cannot be reached: Connection refused"), "{gone}");
     assert!(server.heard().is_empty());
 }

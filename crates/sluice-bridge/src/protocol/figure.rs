@@ -1,7 +1,7 @@
-//! Figures that somebody else reports: tokens, money and times, from their digits.
+//! Figures that bridges and agents report: tokens, money and times, from their digits.
 //!
-//! A figure is read from its text, never through a float. One that is none, or is
-//! negative, or is too large to count becomes the largest there is, which the core
+//! A figure is read from its text, never through a float. One that is not a
+//! number, is negative or is too large to count becomes the largest there is, which the core
 //! refuses to believe.
 
 use serde::de::{Deserialize as _, Deserializer, Error as _};

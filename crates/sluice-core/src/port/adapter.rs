@@ -48,12 +48,12 @@ pub trait Adapter: Send + Sync {
 
 /// Who speaks to gateways as their rows say.
 pub trait Gateways: Send + Sync {
-    /// Whether somebody here can do the work of a gateway with this row. Asked for
-    /// every route: nothing is made for it.
+    /// Whether this process has an adapter for a gateway with this row. Called for
+    /// every route, so it creates nothing.
     fn speaks_to(&self, row: &Gateway) -> bool;
 
-    /// Who does the work of this gateway; none if nobody here can. Asked for every
-    /// dispatch: what was made for a row is kept while the row stays as it is.
+    /// The adapter for this gateway; `None` if this process has none. Called for every
+    /// dispatch: an adapter is kept while the row stays as it is.
     fn adapter(&self, name: &str, row: &Gateway) -> Option<Arc<dyn Adapter>>;
 }
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 const NAMED_MAX: usize = 3;
 
 /// Everything that the rows say that is seldom meant: agents whose work no gateway
-/// could do. A step of one is stopped by the first gate, so somebody should know
-/// before there is one.
+/// could do. A step of one is stopped by the first gate, so the operator should
+/// know before there is one.
 pub fn cautions(rows: &[Row]) -> Vec<RowFault> {
     let gateways: BTreeMap<&str, Gateway> = rows
         .iter()

@@ -363,7 +363,7 @@ impl Run {
                 if let Some(until_ms) = deadline {
                     self.index.timers.remove(&(until_ms, Timer::Attempt(at)));
                 }
-                // The child may have waited for long before anybody read of it here.
+                // The child may have waited for long before this run read its letter.
                 if self.has_only_people() {
                     self.stop_clock(at_ms);
                 }

@@ -38,7 +38,7 @@ impl Labels {
         Labels { classes: bit(class), since_ms: Some(now_ms), ..Labels::default() }
     }
 
-    /// Of what tools answer: it comes from outside, and nobody has checked it.
+    /// Of what tools answer: it comes from outside, and no person has checked it.
     pub fn of_tools() -> Labels {
         let tools: Labels = [SourceClass::Tool].into_iter().collect();
         Labels { untrusted: true, ..tools }

@@ -18,8 +18,8 @@ pub enum Seated<'a> {
     Member(&'a Member),
     /// An agent that somebody chose.
     Agent(&'a str),
-    /// Nobody, until somebody is chosen.
-    Nobody,
+    /// No member, until an operator assigns one.
+    Unassigned,
 }
 
 impl Run {
@@ -29,7 +29,7 @@ impl Run {
         let member = |id: &str| team.members.iter().find(|member| member.id == id);
         match &self.steps[step as usize].assigned {
             Some(Whom::Agent(agent)) => return Seated::Agent(agent),
-            Some(Whom::Member(id)) => return member(id).map_or(Seated::Nobody, Seated::Member),
+            Some(Whom::Member(id)) => return member(id).map_or(Seated::Unassigned, Seated::Member),
             None => {}
         }
         self.definition.seated(step, &self.started.role_bindings)
@@ -39,7 +39,7 @@ impl Run {
     pub fn member_of(&self, step: u32) -> Option<&Member> {
         match self.seated(step) {
             Seated::Member(member) => Some(member),
-            Seated::Outside | Seated::Agent(_) | Seated::Nobody => None,
+            Seated::Outside | Seated::Agent(_) | Seated::Unassigned => None,
         }
     }
 
@@ -50,7 +50,7 @@ impl Run {
         let seated = self.seated(step);
         match self.definition.agent(step, seated, role_bindings, default_agent.as_deref()) {
             Planned::Agent(agent) => Some(agent),
-            Planned::Unnamed | Planned::Nobody => None,
+            Planned::Unnamed | Planned::Unassigned => None,
         }
     }
 
@@ -111,15 +111,15 @@ pub enum Planned<'a> {
     Agent(&'a str),
     /// Nothing names one: the run cannot begin.
     Unnamed,
-    /// Nobody fits: the step waits until somebody is chosen.
-    Nobody,
+    /// No member fits: the step waits until an operator assigns one.
+    Unassigned,
 }
 
 type Bindings = BTreeMap<String, String>;
 
 impl Definition {
-    /// Which agent does a step of a run with these bindings, unless somebody is
-    /// chosen later.
+    /// Which agent does a step of a run with these bindings, unless an operator
+    /// assigns one later.
     pub fn planned<'a>(
         &'a self,
         step: u32,
@@ -136,7 +136,7 @@ impl Definition {
             Seat::Outside => Seated::Outside,
             Seat::Member(at) => Seated::Member(&team.members[at as usize]),
             Seat::Role if role.is_some_and(|role| bindings.contains_key(role)) => Seated::Outside,
-            Seat::Role | Seat::Nobody => Seated::Nobody,
+            Seat::Role | Seat::Nobody => Seated::Unassigned,
         }
     }
 
@@ -149,7 +149,7 @@ impl Definition {
     ) -> Planned<'a> {
         let plan = &self.plan.steps[step as usize];
         let (agent, role) = match seated {
-            Seated::Nobody => return Planned::Nobody,
+            Seated::Unassigned => return Planned::Unassigned,
             Seated::Agent(agent) => return Planned::Agent(agent),
             Seated::Member(member) => (&member.agent, &member.role),
             Seated::Outside => (&plan.agent, &plan.role),

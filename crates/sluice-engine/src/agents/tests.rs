@@ -85,7 +85,7 @@ fn a_script_beside_real_gateways_answers_for_its_own_alone() {
     assert_eq!(who(&agents, "scribe", "anthropic", None), Some("spoken"));
     assert_eq!(who(&agents, "mock", "anthropic", None), None);
     assert_eq!(who(&agents, "scribe", "", None), None);
-    assert!(agents.get("nobody").is_none());
+    assert!(agents.get("unknown").is_none());
 }
 
 #[test]

@@ -27,7 +27,10 @@ fn judge(case: &mut Case<'_>) -> Finding {
     }
     let Some(gateway) = place.gateway else {
         let message = format!("there is no gateway {name}");
-        return Finding::block(message, format!("register gateway {name}, or route elsewhere"));
+        return Finding::block(
+            message,
+            format!("register gateway {name}, or route to another gateway"),
+        );
     };
     if let Some((message, hint)) = unfit(case, name, gateway) {
         return Finding::block(message, hint);
@@ -63,7 +66,9 @@ fn unfit(case: &Case<'_>, name: &str, gateway: &Gateway) -> Option<(String, Stri
     }
     let message = format!("gateway {name} cannot do the work of agent {agent}");
     let hint = match gateway.provider.as_str() {
-        "" => format!("set `provider` or `url` of gateway {name}, or route {agent} elsewhere"),
+        "" => format!(
+            "set `provider` or `url` of gateway {name}, or route {agent} to another gateway"
+        ),
         provider => format!("nothing here speaks to {provider}; route {agent} to another gateway"),
     };
     Some((message, hint))

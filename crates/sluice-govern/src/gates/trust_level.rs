@@ -23,9 +23,9 @@ fn judge(case: &mut Case<'_>) -> Finding {
             "agent {name} has trust level {trust}{capped}, gateway {at} takes {minimum} and up"
         );
         let hint = if trust < own && own >= minimum {
-            "raise trust_ceiling of the deployment, or route elsewhere".to_owned()
+            "raise trust_ceiling of the deployment, or route to another gateway".to_owned()
         } else {
-            format!("raise the trust level of agent {name}, or route elsewhere")
+            format!("raise the trust level of agent {name}, or route to another gateway")
         };
         Finding::block(message, hint)
     } else {

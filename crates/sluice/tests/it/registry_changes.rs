@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// It begins with an approval, so that its first append dispatches nothing.
 const PINNED: &str = "name: pinned\nsteps: [{id: ask, approval: required}]\n";
-/// It is sent at once, unless somebody must agree.
+/// It is sent at once, unless a person must approve it.
 const SENT: &str = "name: sent\nsteps: [{id: go, agent: shell, command: \"true\"}]\n";
 const POSTURES: [&str; 3] = ["approval_required", "bounded_autonomous", "retrieval"];
 

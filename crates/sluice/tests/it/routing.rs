@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
-/// Nobody listens there: the port is taken by nobody who could.
+/// No server listens on this port.
 const DEAD: &str = "http://127.0.0.1:1";
 
 fn flow(name: &str, step: &str) -> String {
@@ -83,9 +83,9 @@ agents:
     assert_eq!(cut["error_code"], "gateway_unreachable", "{cut}");
     let list = server.told(&world, &["gateways", "list"]);
     assert!(list.contains("HEALTH") && list.contains("dead  offline"), "{list}");
-    // An agent that nobody registered is none.
+    // An agent that is not registered is refused.
     let other = world.path().join("other.lobsterx.yaml");
-    std::fs::write(&other, flow("other", "agent: nobody")).unwrap();
+    std::fs::write(&other, flow("other", "agent: unregistered")).unwrap();
     server.printed(&world, &["workflows", "put", "other.lobsterx.yaml"]);
     let told = server.told(&world, &["workflows", "start", "other"]);
     assert!(told.contains("error[unknown_agent]"), "{told}");
@@ -104,14 +104,14 @@ agents:
     let flows = [
         ("step-asks", "agent: plain, capabilities: [vision]"),
         ("agent-asks", "agent: seer"),
-        ("nobody-can", "agent: plain, capabilities: [telepathy]"),
+        ("no-gateway", "agent: plain, capabilities: [telepathy]"),
     ];
     let (world, server) = served(setup, &flows);
     for name in ["step-asks", "agent-asks"] {
         let done = run(&world, &server, name, "completed");
         assert_eq!(done["node_results"][0]["gateway"], "zebra", "{name}: {done}");
     }
-    let failed = run(&world, &server, "nobody-can", "failed");
+    let failed = run(&world, &server, "no-gateway", "failed");
     assert_eq!(failed["error_code"], "gateway_unreachable", "{failed}");
     let routed = entries(&world, &server, "routing");
     assert_eq!(routed.len(), 3, "{routed:?}");
@@ -129,7 +129,7 @@ agents:
 }
 
 #[test]
-fn nobody_is_asked_about_a_step_that_no_gateway_could_do() {
+fn no_approval_is_requested_for_a_step_that_no_gateway_could_do() {
     let setup = "
 gateways:
   house: {environment: production, default: true}

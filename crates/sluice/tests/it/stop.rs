@@ -20,7 +20,7 @@ pub(crate) struct Stuck {
 impl Stuck {
     pub(crate) fn start(world: &World, args: &[&str]) -> Stuck {
         let command = world.command(args);
-        // Whoever writes past the bound gets an error instead of a signal.
+        // A write past the bound gets an error instead of a signal.
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(command.get_program());
         shell.args(command.get_args()).current_dir(world.path());

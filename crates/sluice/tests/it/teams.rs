@@ -5,7 +5,7 @@ use crate::world::{World, shown};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-const NOBODY: &str = "
+const UNASSIGNED: &str = "
 name: trace
 team:
   members:
@@ -92,7 +92,8 @@ fn a_caller_that_contradicts_the_owner_is_refused_by_name() {
 
 #[test]
 fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
-    let world = World::new().file("t.lobsterx.yaml", NOBODY).file("m.yaml", "'*': {text: done}");
+    let world =
+        World::new().file("t.lobsterx.yaml", UNASSIGNED).file("m.yaml", "'*': {text: done}");
     let output = world.output(&["run", "t.lobsterx.yaml", "--mock", "m.yaml", "--json"]);
     assert_eq!(output.status.code(), Some(4), "{}", shown(&output));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -124,7 +125,8 @@ fn a_step_that_nobody_fits_waits_until_somebody_is_assigned() {
 
 #[test]
 fn a_member_that_may_not_use_a_tool_cannot_be_assigned_around_it() {
-    let world = World::new().file("t.lobsterx.yaml", NOBODY).file("m.yaml", "'*': {text: done}");
+    let world =
+        World::new().file("t.lobsterx.yaml", UNASSIGNED).file("m.yaml", "'*': {text: done}");
     world.output(&["run", "t.lobsterx.yaml", "--mock", "m.yaml"]);
     let id = world.newest();
     world.printed(&["runs", "assign", &id, "follow", "iris"]);

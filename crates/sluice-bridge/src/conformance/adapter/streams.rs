@@ -56,7 +56,10 @@ pub(super) async fn closed(subject: &Subject) -> Tried {
         return failed("nothing was emitted");
     }
     if handed > 1 {
-        return failed(format!("it emitted {} times more though nobody listens", handed - 1));
+        return failed(format!(
+            "it emitted {} times more after the engine stopped listening",
+            handed - 1
+        ));
     }
     if answer.error.is_none() {
         return failed("it answers as if somebody had listened");

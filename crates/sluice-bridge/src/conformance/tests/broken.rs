@@ -22,7 +22,10 @@ pub(super) const FAULTS: [(&str, &str); 26] = [
     ("the text of the answer is what was streamed", "streams too much"),
     ("the text of the answer is what was streamed", "streams nothing"),
     ("what is emitted is handed over before the answer", "does not wait for emissions"),
-    ("nothing is emitted once nobody listens, and the call ends", "emits to nobody"),
+    (
+        "nothing is emitted once the engine stops listening, and the call ends",
+        "emits after the engine left",
+    ),
     ("a cancelled call ends within a second and says so", "is deaf"),
     ("a cancelled call ends within a second and says so", "is done when cancelled"),
     ("a cancelled call ends within a second and says so", "blames the provider"),
@@ -137,9 +140,10 @@ impl Broken {
             "hangs" => pending().await,
             "fails always" => cannot(CallErrorCode::ProviderError),
             "says something else" => Answer { text: Some("no".to_owned()), ..Answer::default() },
-            "streams nothing" | "is deaf" | "does not wait for emissions" | "emits to nobody" => {
-                self.streams(request, call).await
-            }
+            "streams nothing"
+            | "is deaf"
+            | "does not wait for emissions"
+            | "emits after the engine left" => self.streams(request, call).await,
             "streams too much" => {
                 let _ = call.emit(Emission::Text("more".to_owned())).await;
                 self.echo(request, call).await

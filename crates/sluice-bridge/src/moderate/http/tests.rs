@@ -160,7 +160,7 @@ async fn nobody_there_is_no_clearance() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let address = format!("http://{}", listener.local_addr().expect("it is bound"));
     drop(listener);
-    let Verdict::Unavailable(why) = asks(&address).await else { panic!("nobody is there") };
+    let Verdict::Unavailable(why) = asks(&address).await else { panic!("no server listens there") };
     let expected = format!("the moderator at {address} cannot be reached: Connection refused");
     assert!(why.starts_with(&expected), "{why}");
     // Plain text where a secret handshake is expected.

@@ -1,4 +1,4 @@
-//! Text of a command that looks like a reference and is none.
+//! Text of a command that looks like a reference and is not one.
 //!
 //! Only `${…}` is replaced. `{{ … }}` is how other products write it, `$item`
 //! and `$id.stdout` is how expressions and `stdin` do; in a command they stay as

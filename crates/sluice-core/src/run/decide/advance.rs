@@ -166,7 +166,7 @@ impl Turn<'_> {
     /// gates, or the people if there is nothing but a question.
     pub(super) fn start(&mut self, at: StepAt) {
         self.require_rows_to_wait();
-        if self.run.seated(at.step) == Seated::Nobody {
+        if self.run.seated(at.step) == Seated::Unassigned {
             return self.wait_for_somebody(at);
         }
         let state = self.run.state(at);

@@ -311,7 +311,7 @@ impl Turn<'_> {
         })
     }
 
-    /// Who agreed to work that is then done; nothing if the step asks nobody. Later
+    /// Who agreed to work that is then done; nothing if the step needs no approval. Later
     /// steps read it as of any approval step.
     pub(super) fn grant_of(&self, at: StepAt) -> Map<String, Value> {
         if self.run.step(at).approval.is_none() {

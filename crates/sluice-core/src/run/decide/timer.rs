@@ -86,7 +86,7 @@ impl Turn<'_> {
             ApprovalSource::Escalation => self.abort(at),
             ApprovalSource::Tool => self.rule_on_held(at, id),
             ApprovalSource::Step | ApprovalSource::Policy => {
-                let message = "nobody answered in time";
+                let message = "no approver answered in time";
                 self.fail(at, Failure::new(Code::ApprovalRejected, message));
             }
         }

@@ -151,7 +151,7 @@ impl Turn<'_> {
                     return Ruling::Denied(format!("rejected by {by}: {why}"));
                 }
                 Some(Resolution::Expired) => {
-                    return Ruling::Denied("nobody answered in time".to_owned());
+                    return Ruling::Denied("no approver answered in time".to_owned());
                 }
                 // What was agreed to is no longer what would be done.
                 _ => {}

@@ -75,7 +75,7 @@ impl Run {
         state.terms = None;
         state.calls.clear();
         if usage.is_none() {
-            // Of those that nothing is reserved for nobody asks when their time is over.
+            // No timer ends those that have nothing reserved, so they are dropped here.
             self.open.retain(|_, open| open.is_reserved() || open.until_ms > at_ms);
             let open = Open { terms, until_ms: at_ms.saturating_add(RESERVATION_MS) };
             if open.is_reserved() {

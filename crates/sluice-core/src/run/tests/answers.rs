@@ -134,7 +134,7 @@ fn what_the_moderator_has_not_cleared_is_not_recorded() {
         }
     };
     let flow = "steps: [{id: a, command: go, moderation: output}]";
-    let unavailable = Verdict::Unavailable("nobody answers".to_owned());
+    let unavailable = Verdict::Unavailable("the moderator does not answer".to_owned());
     for (verdict, kept) in [(Verdict::Clear, 1), (unavailable, 0)] {
         let world = Script::flow(flow).turn(checked(verdict)).world();
         assert_eq!(recorded(&world).len(), kept);

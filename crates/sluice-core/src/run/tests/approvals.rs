@@ -217,8 +217,8 @@ fn people_are_reminded_and_the_question_expires_after_seven_days() {
             after 7d
             8 approval.resolved ask apr1 expired
             9 run.status.changed running (approval)
-            10 node.failed ask approval_rejected: nobody answered in time
-            11 run.failed approval_rejected: `ask` failed: nobody answered in time
+            10 node.failed ask approval_rejected: no approver answered in time
+            11 run.failed approval_rejected: `ask` failed: no approver answered in time
         "#]],
     );
 }
@@ -255,7 +255,7 @@ fn a_question_may_expire_sooner_and_others_go_on() {
             after 2h
             12 approval.resolved ask apr1 expired
             13 run.status.changed running (approval)
-            14 node.skipped ask failure: nobody answered in time [approval_rejected]
+            14 node.skipped ask failure: no approver answered in time [approval_rejected]
             15 node.queued b
             16 node.queued c
             17 node.started b attempt=1 dispatch=1
@@ -283,8 +283,8 @@ fn an_answer_that_comes_too_late_is_refused_though_nobody_noticed_the_time() {
             after 2h
             5 approval.resolved ask apr1 expired
             6 run.status.changed running (approval)
-            7 node.failed ask approval_rejected: nobody answered in time
-            8 run.failed approval_rejected: `ask` failed: nobody answered in time
+            7 node.failed ask approval_rejected: no approver answered in time
+            8 run.failed approval_rejected: `ask` failed: no approver answered in time
         "#]],
     );
 }

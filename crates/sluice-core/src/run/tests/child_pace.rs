@@ -116,7 +116,7 @@ fn what_is_left_of_the_time_counts_again_when_the_child_goes_on() {
 
 #[test]
 fn what_a_child_says_counts_from_when_it_was_so() {
-    // Nobody looked after the run meanwhile; then both letters are read at once.
+    // No process had the run loaded meanwhile; then both letters are read at once.
     check(
         parent(PARENT)
             .advance("4s")

@@ -156,9 +156,9 @@ fn a_gateway_takes_only_agents_it_trusts() {
         1 run.started
         2 node.queued a
         3 governance.decided a "block" "trust_level"
-        4 node.failed a trust_level_insufficient: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route elsewhere)
+        4 node.failed a trust_level_insufficient: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route to another gateway)
         5 node.failed b upstream_failure: Blocked by upstream failure
-        6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route elsewhere)
+        6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 5, gateway local takes 6 and up (raise the trust level of agent mock, or route to another gateway)
     "#]],
     );
     check(
@@ -167,9 +167,9 @@ fn a_gateway_takes_only_agents_it_trusts() {
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "trust_level"
-            4 node.failed a trust_level_insufficient: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route elsewhere)
+            4 node.failed a trust_level_insufficient: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route to another gateway)
             5 node.failed b upstream_failure: Blocked by upstream failure
-            6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route elsewhere)
+            6 run.failed trust_level_insufficient: `a` failed: agent mock has trust level 4, capped by the deployment, gateway local takes 5 and up (raise trust_ceiling of the deployment, or route to another gateway)
         "#]],
     );
 }
@@ -417,9 +417,9 @@ fn where_no_gateway_is_there_is_no_waiting() {
             1 run.started
             2 node.queued a
             3 governance.decided a "block" "gateway_health"
-            4 node.failed a gateway_unreachable: there is no gateway gone (register gateway gone, or route elsewhere)
+            4 node.failed a gateway_unreachable: there is no gateway gone (register gateway gone, or route to another gateway)
             5 node.failed b upstream_failure: Blocked by upstream failure
-            6 run.failed gateway_unreachable: `a` failed: there is no gateway gone (register gateway gone, or route elsewhere)
+            6 run.failed gateway_unreachable: `a` failed: there is no gateway gone (register gateway gone, or route to another gateway)
         "#]],
     );
 }

@@ -175,8 +175,8 @@ fn a_quorum_counts_each_person_once_and_one_no_ends_it() {
             after 7d
             10 approval.resolved a apr1 expired
             11 run.status.changed running (approval)
-            12 node.failed a approval_rejected: nobody answered in time
-            13 run.failed approval_rejected: `a` failed: nobody answered in time
+            12 node.failed a approval_rejected: no approver answered in time
+            13 run.failed approval_rejected: `a` failed: no approver answered in time
             refused: approval_resolved (the approval is expired already)
         "#]],
     );
@@ -304,8 +304,8 @@ fn reminders_and_the_end_come_when_they_are_set_to() {
             after 3m
             8 approval.resolved a apr1 expired
             9 run.status.changed running (approval)
-            10 node.failed a approval_rejected: nobody answered in time
-            11 run.failed approval_rejected: `a` failed: nobody answered in time
+            10 node.failed a approval_rejected: no approver answered in time
+            11 run.failed approval_rejected: `a` failed: no approver answered in time
         "#]],
     );
     check(

@@ -256,7 +256,7 @@ fn a_node_asks_a_person_for_values() {
             after 1m
             10 approval.resolved mid apr1 expired
             11 run.status.changed running (approval)
-            12 node.failed mid approval_rejected: nobody answered in time
+            12 node.failed mid approval_rejected: no approver answered in time
             13 node.skipped last parent_failure: `mid` failed
             14 run.completed {}
         "#]],

@@ -1,11 +1,11 @@
-//! Steps whose gateway is elsewhere: sent until they are accepted, under one number.
+//! Steps whose gateway is remote: sent until they are accepted, under one number.
 
 use super::{Script, check};
 use crate::port::authority::desk::Desk;
 use expect_test::expect;
 use sluice_govern::registry::{Gateway, Health};
 
-fn elsewhere(capabilities: &'static [&'static str]) -> impl Fn(&mut Desk) {
+fn remote(capabilities: &'static [&'static str]) -> impl Fn(&mut Desk) {
     move |desk| {
         let row = Gateway {
             url: Some("https://bridge.example".to_owned()),
@@ -20,7 +20,7 @@ fn elsewhere(capabilities: &'static [&'static str]) -> impl Fn(&mut Desk) {
 fn what_was_not_accepted_is_sent_again_under_the_same_number() {
     check(
         Script::flow("steps: [{id: a, command: go, idempotent: false}]")
-            .under(elsewhere(&[]))
+            .under(remote(&[]))
             .show_due()
             .take_over()
             .show_due()
@@ -57,7 +57,7 @@ fn a_gateway_that_answers_at_once_is_asked_to_where_there_is_time() {
               - {id: b, command: go}
             ",
         )
-        .under(elsewhere(&["sync"]))
+        .under(remote(&["sync"]))
         .take_over()
         .show_due()
         .complete_dispatch("a", 1),
@@ -80,7 +80,7 @@ fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
         desk.agent_row("mock", |agent| agent.execution_target = Some("native".to_owned()));
     };
     check(
-        Script::flow("steps: [{id: a, command: go}]").under(elsewhere(&["sync"])).under(native),
+        Script::flow("steps: [{id: a, command: go}]").under(remote(&["sync"])).under(native),
         expect![[r#"
             1 run.started
             2 node.queued a
@@ -92,7 +92,7 @@ fn a_native_agent_is_never_sent_to_a_gateway_with_a_url() {
     // One without a URL does its work, in this process.
     check(
         Script::flow("steps: [{id: a, command: go}]")
-            .under(elsewhere(&["sync"]))
+            .under(remote(&["sync"]))
             .under(native)
             .under(|desk| {
                 desk.fabric.gateways.insert("near".to_owned(), Gateway::default());
@@ -146,7 +146,7 @@ fn a_step_whose_gateway_is_offline_goes_to_another_one() {
 fn a_result_that_comes_before_the_acceptance_counts() {
     check(
         Script::flow("steps: [{id: a, command: go}]")
-            .under(elsewhere(&[]))
+            .under(remote(&[]))
             .complete_dispatch("a", 1)
             .accepted("a"),
         expect![[r#"

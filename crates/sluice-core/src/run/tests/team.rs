@@ -335,8 +335,8 @@ fn a_person_agrees_before_a_flagged_member_begins() {
             after 7d
             9 approval.resolved b apr1 expired
             10 run.status.changed running (approval)
-            11 node.failed b approval_rejected: nobody answered in time
-            12 run.failed approval_rejected: `b` failed: nobody answered in time
+            11 node.failed b approval_rejected: no approver answered in time
+            12 run.failed approval_rejected: `b` failed: no approver answered in time
         "#]],
     );
 }

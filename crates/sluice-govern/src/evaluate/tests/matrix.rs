@@ -30,7 +30,7 @@ const CASES: &[(&str, &str, Change)] = &[
     ("gateway_health", "no such gateway", |s| s.gateway = Some(("moon".to_owned(), None))),
     ("gateway_health", "no route", |s| s.gateway = Some((String::new(), None))),
     ("gateway_health", "a gateway of no provider", |s| s.serves = false),
-    ("gateway_health", "a gateway of a provider nobody here speaks to", |s| {
+    ("gateway_health", "a gateway of a provider without an adapter", |s| {
         s.gateway().provider = "claude".to_owned();
         s.serves = false;
     }),

@@ -10,7 +10,7 @@ const NAMED_MAX: usize = 12;
 /// Longest value of a variable that is shown, in characters.
 const VALUE_CHARS_MAX: usize = 120;
 
-/// Draws `failure_snapshot` of a projection; nothing where there is none.
+/// Draws `failure_snapshot` of a projection; an empty text if the run has no snapshot.
 pub(super) fn draw(snapshot: &Value) -> String {
     if !snapshot.is_object() {
         return String::new();

@@ -176,7 +176,7 @@ fn moment(value: &Value) -> String {
     value.as_str().and_then(amount::ms).map(amount::moment).unwrap_or_default()
 }
 
-/// A text; nothing where there is none.
+/// A text; empty if the value is not one.
 fn words(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

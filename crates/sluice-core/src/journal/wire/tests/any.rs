@@ -382,10 +382,14 @@ fn work() -> BoxedStrategy<NodeEvent> {
     .boxed()
 }
 
-/// A refused answer. Null is none.
+/// A refused answer. Null stands for no answer.
 fn answer() -> BoxedStrategy<Option<Arc<Value>>> {
-    option::of(value().prop_filter("null is none", |value| !value.is_null()).prop_map(Arc::new))
-        .boxed()
+    option::of(
+        value()
+            .prop_filter("null stands for no answer", |value| !value.is_null())
+            .prop_map(Arc::new),
+    )
+    .boxed()
 }
 
 fn outcome() -> BoxedStrategy<Outcome> {
