@@ -34,6 +34,19 @@ fn drawn(report: &Report) -> String {
     drawn
 }
 
+/// The report of an adapter that streams nothing and uses no tools.
+fn without_streams() -> Expect {
+    expect![[r#"
+        10 passed, 0 failed, 6 skipped
+        skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
+        skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
+        skipped: nothing is emitted once the engine stops listening, and the call ends: no request is known whose answer is streamed
+        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
+        skipped: a tool is asked for before it is called: no request is known that needs a tool
+        skipped: a tool that is denied is not called: no request is known that needs a tool
+    "#]]
+}
+
 async fn shows(subject: Subject, expected: Expect) {
     let report = check(&subject).await;
     expected.assert_eq(&drawn(&report));
@@ -111,15 +124,7 @@ async fn the_http_adapter_passes() {
         underway: Some(server.underway()),
         ..Subject::new(Arc::new(adapter), says(request), request("slow"))
     };
-    shows(subject, expect![[r#"
-        10 passed, 0 failed, 6 skipped
-        skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
-        skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
-        skipped: nothing is emitted once the engine stops listening, and the call ends: no request is known whose answer is streamed
-        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
-        skipped: a tool is asked for before it is called: no request is known that needs a tool
-        skipped: a tool that is denied is not called: no request is known that needs a tool
-    "#]]).await;
+    shows(subject, without_streams()).await;
 }
 
 #[tokio::test]
@@ -133,15 +138,7 @@ async fn the_http_agent_passes() {
         underway: Some(server.underway()),
         ..Subject::new(Arc::new(adapter), says(sent.clone()), sent("slow"))
     };
-    shows(subject, expect![[r#"
-        10 passed, 0 failed, 6 skipped
-        skipped: the text of the answer is what was streamed: no request is known whose answer is streamed
-        skipped: what is emitted is handed over before the answer: no request is known whose answer is streamed
-        skipped: nothing is emitted once the engine stops listening, and the call ends: no request is known whose answer is streamed
-        skipped: a call that takes too long says timeout: it leaves its time to the engine, which drops it
-        skipped: a tool is asked for before it is called: no request is known that needs a tool
-        skipped: a tool that is denied is not called: no request is known that needs a tool
-    "#]]).await;
+    shows(subject, without_streams()).await;
 }
 
 #[tokio::test]

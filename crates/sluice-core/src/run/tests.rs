@@ -101,6 +101,8 @@ enum Move {
     AnswerAll,
     /// A line about the state.
     Show(Look),
+    /// What was told so far begins with these lines; the rest is told from there.
+    Begins(&'static str),
     /// This process does no work from now on, or does again.
     Dispatching(super::command::Dispatching),
     /// Rows, rules or counters change.
@@ -378,6 +380,12 @@ impl Script {
         self.play(Move::Show(Box::new(look)))
     }
 
+    /// Checks the lines that scripts of one kind begin with, so that each shows only
+    /// what comes after them.
+    fn begins(self, lines: &'static str) -> Script {
+        self.play(Move::Begins(lines))
+    }
+
     fn show_prompt(self, step: &str) -> Script {
         let step = step.to_owned();
         self.show(move |world| {
@@ -433,6 +441,7 @@ impl Script {
                     let line = world.shorten(&line);
                     world.say(&line);
                 }
+                Move::Begins(lines) => world.begins(&dedent(lines)),
                 Move::Dispatching(dispatching) => {
                     world.dispatching = dispatching;
                     world.turn(Vec::new());

@@ -17,7 +17,7 @@ const RUN: &str = "run_018bcfe568007fffbfffffffffffffff";
 pub(crate) type Heard = (String, Value);
 
 /// One request of a connection.
-fn request(stream: &TcpStream) -> Option<Heard> {
+pub(crate) fn request(stream: &TcpStream) -> Option<Heard> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);
     reader.read_line(&mut first).ok()?;

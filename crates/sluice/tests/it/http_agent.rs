@@ -1,9 +1,10 @@
 //! `agent: http`: a step is sent to the URL in the first line of its command.
 
+use crate::bridge::request;
 use crate::world::{World, shown};
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Output;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -22,26 +23,6 @@ steps:
 outputs: {score: '${score}'}
 ";
 
-/// Reads a request: its path and its body.
-fn read(stream: &TcpStream) -> Option<(String, Value)> {
-    let mut reader = BufReader::new(stream);
-    let (mut first, mut length) = (String::new(), 0);
-    reader.read_line(&mut first).ok()?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        if let Some(said) = line.to_lowercase().strip_prefix("content-length:") {
-            length = said.trim().parse().ok()?;
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((first.split(' ').nth(1)?.to_owned(), serde_json::from_slice(&body).ok()?))
-}
-
 /// A service that reviews at `/review`, answers later at `/later`, and is told nothing
 /// else.
 fn service() -> (SocketAddr, Receiver<Value>) {
@@ -50,7 +31,7 @@ fn service() -> (SocketAddr, Receiver<Value>) {
     let (tell, heard) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let Some((path, body)) = read(&stream) else { continue };
+            let Some((path, body)) = request(&stream) else { continue };
             let result = json!({"status": "completed", "outputs": {"score": 7}, "stdout": "good"});
             let (status, answer) = match path.as_str() {
                 "/review" => ("200 OK", result.to_string()),

@@ -28,8 +28,16 @@ fn between(key: &str, config: &str) -> Script {
     .knows("other")
 }
 
+/// The same, with the first node done.
 fn reads(key: &str, config: &str) -> Script {
-    between(key, config).complete("first", json!({"n": 7}))
+    between(key, config).complete("first", json!({"n": 7})).begins(
+        r#"
+        1 run.started
+        2 node.queued first
+        3 node.started first attempt=1 dispatch=1
+        4 node.completed first {"n":7,"output":"{\"n\":7}"}
+        "#,
+    )
 }
 
 #[test]
@@ -44,10 +52,6 @@ fn a_node_runs_another_workflow_with_its_labels() {
             .show_prompt("last")
             .text("last", "L"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid args.n <- first n
             7 node.provenance mid args.text <- first n
@@ -73,10 +77,6 @@ fn a_node_runs_another_workflow_with_its_labels() {
             .child("mid", RunStatus::Completed, Some(json!({"only": [1]})), "")
             .show_prompt("last"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid args.Draft <- first output
             7 node.provenance mid args.n <- first n
@@ -99,10 +99,6 @@ fn a_sub_workflow_that_fails_is_a_failed_node() {
             .child("mid", RunStatus::Failed, None, "it broke")
             .child("mid", RunStatus::Failed, None, "it broke"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid args.Draft <- first output
             7 node.provenance mid args.n <- first n
@@ -123,10 +119,6 @@ fn a_sub_workflow_that_fails_is_a_failed_node() {
             "",
         ),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid args.Draft <- first output
             7 node.provenance mid args.n <- first n
@@ -160,10 +152,6 @@ fn a_sub_workflow_whose_label_has_no_value_is_blocked_and_a_wrong_type_is_a_viol
     check(
         reads("output", "workflow_ref: other, args: {t: 'x [[n:string]]'}"),
         expect![[r#"
-        1 run.started
-        2 node.queued first
-        3 node.started first attempt=1 dispatch=1
-        4 node.completed first {"n":7,"output":"{\"n\":7}"}
         5 node.queued mid
         6 contract.violated mid input n type_mismatch
         7 node.failed mid input_contract_violation: input_contract_violation
@@ -190,10 +178,6 @@ fn a_node_asks_a_person_for_values() {
             .show_prompt("last")
             .text("last", "L"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid draft <- first output
             7 node.provenance mid n <- first n
@@ -221,10 +205,6 @@ fn a_node_asks_a_person_for_values() {
             .resolve_with("mid", Approve, None, json!({"answer": 42}))
             .show_prompt("last"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid draft <- first output
             7 node.provenance mid n <- first n
@@ -244,10 +224,6 @@ fn a_node_asks_a_person_for_values() {
         reads("output", "human_input: {schema: {answer: {type: number}}, expires_in: 1m}")
             .advance("2m"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid draft <- first output
             7 node.provenance mid n <- first n
@@ -268,10 +244,6 @@ fn a_node_that_only_asks_for_consent_carries_who_gave_it() {
     check(
         reads("by", "approval: required").approve("mid").show_prompt("last").text("last", "L"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid draft <- first output
             7 node.provenance mid n <- first n
@@ -291,10 +263,6 @@ fn a_node_that_only_asks_for_consent_carries_who_gave_it() {
     check(
         reads("output", "approval: {summary: 'Go on with ${draft}?'}").reject("mid", "no"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid draft <- first output
             7 node.provenance mid n <- first n
@@ -343,10 +311,6 @@ fn an_approval_stands_before_a_lens_and_before_a_sub_workflow() {
         .child("mid", RunStatus::Completed, Some(json!({"out": "O"})), "")
         .show_prompt("last"),
         expect![[r#"
-            1 run.started
-            2 node.queued first
-            3 node.started first attempt=1 dispatch=1
-            4 node.completed first {"n":7,"output":"{\"n\":7}"}
             5 node.queued mid
             6 node.provenance mid args.n <- first n
             7 governance.decided mid "hold" null
@@ -374,10 +338,6 @@ fn going_back_asks_again_and_what_is_carried_is_kept() {
     check(
         answered().text("last", "L").rewind(&["first"]),
         expect![[r#"
-        1 run.started
-        2 node.queued first
-        3 node.started first attempt=1 dispatch=1
-        4 node.completed first {"n":7,"output":"{\"n\":7}"}
         5 node.queued mid
         6 node.provenance mid draft <- first output
         7 node.provenance mid n <- first n

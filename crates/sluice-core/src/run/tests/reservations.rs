@@ -11,6 +11,18 @@ use crate::run::command::Command;
 use expect_test::expect;
 use serde_json::json;
 
+/// What a step tells that times out after ten seconds and is sent again.
+const SENT_AGAIN: &str = "
+    1 run.started
+    2 node.queued a
+    3 node.started a attempt=1 dispatch=1
+    after 10s
+    4 node.retried a attempt=1 timeout delay=1000
+    5 node.waiting a retry_backoff attempt=2 timeout delay=1000
+    after 11s
+    6 node.started a attempt=2 dispatch=2
+";
+
 #[test]
 fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
     let script = || {
@@ -22,6 +34,7 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
         )
         .under(|desk| desk.quoted(&["a"], 40))
         .advance("11s")
+        .begins(SENT_AGAIN)
         .show_money()
     };
     // The answer to the first comes late, while the second is at work.
@@ -33,14 +46,6 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
             .costs("a", 3)
             .show_money(),
         expect![[r#"
-            1 run.started
-            2 node.queued a
-            3 node.started a attempt=1 dispatch=1
-            after 10s
-            4 node.retried a attempt=1 timeout delay=1000
-            5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-            after 11s
-            6 node.started a attempt=2 dispatch=2
             money: run/run held=0.80 spent=0.00
             7 budget.alert a dispatch=1 cost=0.07
             money: run/run held=0.47 spent=0.07
@@ -54,14 +59,6 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
     check(
         script().costs("a", 3).show_money().advance("1h").late("a", 1, cents(7)).show_money(),
         expect![[r#"
-            1 run.started
-            2 node.queued a
-            3 node.started a attempt=1 dispatch=1
-            after 10s
-            4 node.retried a attempt=1 timeout delay=1000
-            5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-            after 11s
-            6 node.started a attempt=2 dispatch=2
             money: run/run held=0.80 spent=0.00
             7 node.completed a {}
             8 run.completed {}
@@ -75,14 +72,6 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
     check(
         script().costs("a", 3).advance("25h").show_money(),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.started a attempt=1 dispatch=1
-        after 10s
-        4 node.retried a attempt=1 timeout delay=1000
-        5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-        after 11s
-        6 node.started a attempt=2 dispatch=2
         money: run/run held=0.80 spent=0.00
         7 node.completed a {}
         8 run.completed {}
@@ -94,14 +83,6 @@ fn what_is_given_up_keeps_its_reservation_until_its_cost_is_known() {
     check(
         script().advance("10s").show_money().advance("20s").show_money(),
         expect![[r#"
-            1 run.started
-            2 node.queued a
-            3 node.started a attempt=1 dispatch=1
-            after 10s
-            4 node.retried a attempt=1 timeout delay=1000
-            5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-            after 11s
-            6 node.started a attempt=2 dispatch=2
             money: run/run held=0.80 spent=0.00
             after 21s
             7 node.retried a attempt=2 timeout delay=2000
@@ -354,6 +335,7 @@ fn unbudgeted() -> Script {
     Script::flow("steps: [{id: a, command: go, timeout: 10s, on_failure: retry}]")
         .under(|desk| desk.quoted(&["a"], 40))
         .advance("11s")
+        .begins(SENT_AGAIN)
 }
 
 fn show_cost(script: Script) -> Script {
@@ -367,14 +349,6 @@ fn a_cost_that_comes_late_is_booked_where_no_budget_applies_too() {
     check(
         show_cost(show_cost(late).costs("a", 3)),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.started a attempt=1 dispatch=1
-        after 10s
-        4 node.retried a attempt=1 timeout delay=1000
-        5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-        after 11s
-        6 node.started a attempt=2 dispatch=2
         7 budget.alert a dispatch=1 cost=0.07
         refused: completion_late (the result is of a dispatch that is no longer in flight)
         0.07
@@ -390,14 +364,6 @@ fn a_cost_that_comes_late_is_booked_where_no_budget_applies_too() {
     check(
         show_cost(ended.advance("1h").late("a", 1, cents(7))),
         expect![[r#"
-        1 run.started
-        2 node.queued a
-        3 node.started a attempt=1 dispatch=1
-        after 10s
-        4 node.retried a attempt=1 timeout delay=1000
-        5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-        after 11s
-        6 node.started a attempt=2 dispatch=2
         7 node.completed a {}
         8 run.completed {}
         None
@@ -414,14 +380,6 @@ fn without_a_budget_a_cost_counts_for_a_day_and_nothing_is_written_when_it_is_ov
     check(
         show_cost(unbudgeted().costs("a", 3).advance("25h").late("a", 1, cents(7))),
         expect![[r#"
-            1 run.started
-            2 node.queued a
-            3 node.started a attempt=1 dispatch=1
-            after 10s
-            4 node.retried a attempt=1 timeout delay=1000
-            5 node.waiting a retry_backoff attempt=2 timeout delay=1000
-            after 11s
-            6 node.started a attempt=2 dispatch=2
             7 node.completed a {}
             8 run.completed {}
             refused: completion_late (the result is of a dispatch that is no longer in flight)

@@ -162,6 +162,12 @@ impl World {
         panic!("the run does not come to an end");
     }
 
+    /// What was told so far begins with these lines, which are told no more.
+    pub(super) fn begins(&mut self, lines: &str) {
+        let rest = self.told.strip_prefix(lines).map(str::to_owned);
+        self.told = rest.unwrap_or_else(|| panic!("it begins otherwise:\n{}", self.told));
+    }
+
     /// Rows, rules or counters change.
     pub(super) fn set(&mut self, set: impl FnOnce(&mut Desk)) {
         set(&mut self.desk);
