@@ -30,7 +30,7 @@ impl File {
     /// How many bytes it has; 0 if it is at an address.
     fn bytes(&self) -> usize {
         match &self.content {
-            FileContent::Base64(data) => data.trim_end_matches('=').len() * 3 / 4,
+            FileContent::Base64(data) => decoded_len(data),
             FileContent::Url(_) => 0,
         }
     }
@@ -68,6 +68,11 @@ impl File {
     fn media(&self) -> Option<Value> {
         Some(json!({"url": self.url()?, "mime": self.mime}))
     }
+}
+
+/// How many bytes base64 stands for.
+pub(crate) fn decoded_len(data: &str) -> usize {
+    data.trim_end_matches('=').len() * 3 / 4
 }
 
 /// The `media` of an answer with these files: one is an object, several are a list.

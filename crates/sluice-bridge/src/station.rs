@@ -2,9 +2,10 @@
 //! elsewhere, and brings the results back.
 //!
 //! `door` takes requests, `book` knows which dispatches there are, `work` does one,
-//! `line` is the adapter's end of it, `outbox` sends on what it says, `spool` remembers it all on a disk, `deliver`
-//! brings results to the engine, `events` tells whoever listens what goes on,
-//! `connect` takes connections, `registration` tells the engine that it is there.
+//! `line` is the adapter's end of it, `outbox` sends parts of answers to the engine,
+//! `spool` remembers it all on a disk, `deliver` brings results to the engine, `events`
+//! tells followers what goes on, `connect` takes connections, `registration` tells the
+//! engine that it is there.
 //!
 //! INVARIANT: a dispatch is on the disk before it is answered for, and its result
 //! before anybody is told. What was computed is delivered, by whichever life of the

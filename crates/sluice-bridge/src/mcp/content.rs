@@ -1,7 +1,7 @@
 //! What a tool answered, as text and as an object.
 
 use crate::limits::{ARTEFACTS_MAX, TOOL_TEXT_BYTES_MAX};
-use crate::media::{File, FileContent};
+use crate::media::{File, FileContent, decoded_len};
 use crate::tools::ToolAnswer;
 use serde_json::{Map, Value};
 
@@ -68,11 +68,6 @@ fn file(block: &Value) -> Option<File> {
         }
         _ => None,
     }
-}
-
-/// How many bytes base64 stands for.
-fn decoded_len(data: &str) -> usize {
-    data.trim_end_matches('=').len() * 3 / 4
 }
 
 fn bounded(mut text: String) -> String {

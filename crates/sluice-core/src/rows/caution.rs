@@ -41,7 +41,7 @@ fn idle(row: &Row, gateways: &BTreeMap<&str, Gateway>) -> Option<RowFault> {
     if reasons.is_empty() {
         reason = match pinned {
             Some(pin) => {
-                format!("`{pin}` has no row, and only `mock` and `shell` work without one")
+                format!("`{pin}` has no row, and only `http`, `mock` and `shell` work without one")
             }
             None => "no gateway is registered".to_owned(),
         };

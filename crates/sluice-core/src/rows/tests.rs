@@ -371,7 +371,7 @@ fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
             agent native  agent_without_gateway: no gateway can do the work of agent `native`: `far` has a URL, and the agent is native; `house` has neither `provider` nor `url`; `web` does not name it in `agents`
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
-            agent inner gateway agent_without_gateway: no gateway can do the work of agent `inner`: `local` has no row, and only `mock` and `shell` work without one
+            agent inner gateway agent_without_gateway: no gateway can do the work of agent `inner`: `local` has no row, and only `http`, `mock` and `shell` work without one
               register a gateway with a `provider`, such as `anthropic`, or with the `url` of a bridge; `provider: mock` answers from the script of `--mock`
         "#]],
     );
