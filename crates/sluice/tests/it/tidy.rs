@@ -137,3 +137,51 @@ fn every_crate_is_in_the_architecture() {
     let missing = crates().into_iter().filter(|name| !text.contains(&format!("`{name}`")));
     none("ARCHITECTURE.md describes every crate", &missing.collect::<Vec<_>>());
 }
+
+/// The rows of the threat model's tables whose last column names tests: what is promised,
+/// and the names.
+fn promises() -> Vec<(String, Vec<String>)> {
+    let page = std::fs::read_to_string(root().join("docs/guide/threat-model.md")).unwrap();
+    let (mut found, mut tests) = (Vec::new(), false);
+    for line in page.lines() {
+        let Some(row) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")) else {
+            tests &= line.starts_with('|');
+            continue;
+        };
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let (first, last) = (cells[0], cells[cells.len() - 1]);
+        if last == "test" {
+            tests = true;
+        } else if tests {
+            let names = last.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            found.push((first.to_owned(), names));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let mut files = Vec::new();
+    for name in crates() {
+        for part in ["src", "tests"] {
+            let dir = root().join("crates").join(&name).join(part);
+            if dir.is_dir() {
+                gather(&dir, &mut files);
+            }
+        }
+    }
+    let text = |file: &Source| std::fs::read_to_string(root().join(&file.path)).unwrap();
+    let text: String = files.iter().map(text).collect();
+    let promises = promises();
+    assert!(promises.len() > 40, "the tables are read: {}", promises.len());
+    let mut wrong = Vec::new();
+    for (promise, names) in promises {
+        if names.is_empty() {
+            wrong.push(format!("{promise}: no test is named"));
+        }
+        let missing = names.iter().filter(|name| !text.contains(&format!("fn {name}(")));
+        wrong.extend(missing.map(|name| format!("{promise}: there is no test `{name}`")));
+    }
+    none("every promise of the threat model names tests that exist", &wrong);
+}
