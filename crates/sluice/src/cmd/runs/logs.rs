@@ -60,8 +60,12 @@ impl Printer<'_> {
         }
         let at = envelope["timestamp"].as_str().and_then(amount::ms).map(amount::moment);
         let (at, step) = (at.unwrap_or_default(), visible::brief(step));
-        let line = format!("{at}  {step}  {}", visible::line(text.trim_end()));
-        self.out.print(&format!("{}\n", line.trim_end()))
+        // Lines that come at once are one event.
+        for line in text.trim_end().split('\n') {
+            let line = format!("{at}  {step}  {}", visible::line(line));
+            self.out.print(&format!("{}\n", line.trim_end()))?;
+        }
+        Ok(())
     }
 
     /// Of one step all instances are meant.
