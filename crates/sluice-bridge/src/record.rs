@@ -10,6 +10,7 @@ use crate::recording::{
     self, Asked, Chunk, End, Exchange, Failure, Header, KeptAnswer, KeptFile, KeptTool, Outcome,
     VERSION,
 };
+use crate::secret::known;
 use crate::tools::{Structured, Tool, ToolAnswer, ToolServer, ToolTrouble};
 use crate::wire::{Incoming, Place, Wire};
 use reqwest::header::HeaderMap;
@@ -225,13 +226,18 @@ impl Drop for Recorded {
     }
 }
 
+/// What went wrong, without a secret that the error may repeat.
+fn clean(why: &str) -> String {
+    known::process().scrub().text(why).into_owned()
+}
+
 fn failure(error: &OutboundError) -> Failure {
     match error {
-        OutboundError::Unreachable(why) => Failure::Unreached(why.clone()),
+        OutboundError::Unreachable(why) => Failure::Unreached(clean(why)),
         OutboundError::Late => Failure::Late,
         OutboundError::Broken => Failure::Broken,
         OutboundError::TooLong(most) => Failure::TooLong(*most),
-        OutboundError::Refused(refusal) => Failure::Refused(refusal.to_string()),
+        OutboundError::Refused(refusal) => Failure::Refused(clean(&refusal.to_string())),
     }
 }
 
@@ -250,7 +256,7 @@ impl RecordedTools {
                 chunks: vec![Chunk::of(text)],
                 end: End::Whole,
             },
-            Err(trouble) => Outcome::Failed(Failure::Refused(trouble.0.clone())),
+            Err(trouble) => Outcome::Failed(Failure::Refused(clean(&trouble.0))),
         };
         self.recorder.keep(place, asked, outcome);
     }
@@ -312,6 +318,6 @@ impl ToolServer for RecordedTools {
 
 fn written(kept: &impl Serialize) -> Vec<u8> {
     let text = serde_json::to_vec(kept).expect("what is kept can be written as JSON");
-    let clean = crate::secret::known::process().scrub().bytes(&text);
+    let clean = known::process().scrub().bytes(&text);
     clean.unwrap_or(text)
 }

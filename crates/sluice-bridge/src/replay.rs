@@ -78,10 +78,11 @@ impl Replay {
         if bytes.len() > RECORDING_BYTES_MAX {
             return Err(NoRecording::TooLong);
         }
-        Replay::read(&bytes).map(Arc::new)
+        Replay::read(&bytes)
     }
 
-    fn read(bytes: &[u8]) -> Result<Replay, NoRecording> {
+    /// Reads a recording from its bytes.
+    pub fn read(bytes: &[u8]) -> Result<Arc<Replay>, NoRecording> {
         let mut lines = bytes.split(|byte| *byte == b'\n');
         let header = lines.next().and_then(|line| serde_json::from_slice(line).ok());
         let Some(Header { sluice_recording }) = header else { return Err(NoRecording::NotOne) };
@@ -99,7 +100,7 @@ impl Replay {
             }
             state.exchanges.push((exchange, Use::Open));
         }
-        Ok(Replay { state: Mutex::new(state) })
+        Ok(Arc::new(Replay { state: Mutex::new(state) }))
     }
 
     /// Asks the recording instead of providers.

@@ -8,6 +8,7 @@ use crate::limits::{
     MCP_DESCRIPTION_BYTES_MAX, MCP_LIST_AGE_MS, MCP_LIST_MS, MCP_NAME_BYTES_MAX, MCP_PAGES_MAX,
     MCP_START_MS, MCP_TOOLS_MAX,
 };
+use crate::secret::known;
 use crate::tools::Tool;
 use crate::wire::Place;
 use serde_json::{Value, json};
@@ -116,6 +117,8 @@ impl Session {
         for _ in 0..MCP_PAGES_MAX {
             let left = until.saturating_duration_since(Instant::now());
             let mut page = self.ask("tools/list", &params, left, Place::ASIDE).await?;
+            // Descriptions go to models: a server must not pass its key on in one.
+            known::process().scrub().value(&mut page);
             let Some(Value::Array(found)) = page.get_mut("tools").map(Value::take) else {
                 return Err(Trouble::Lost("sent a list of tools that is none".to_owned()));
             };

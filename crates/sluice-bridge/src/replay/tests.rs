@@ -53,6 +53,10 @@ impl Wire for Provider {
                     "gone".to_owned(),
                 ))));
             }
+            url if url.contains("tells") => {
+                let why = format!("refused {KEY}");
+                return Box::pin(std::future::ready(Err(OutboundError::Unreachable(why))));
+            }
             url if url.contains("break") => vec![Ok(b"a".to_vec()), Err(OutboundError::Broken)],
             url if url.contains("bytes") => vec![Ok(vec![0xff, 0]), Ok(b"text".to_vec())],
             url if url.contains("leak") => {
@@ -128,6 +132,7 @@ async fn no_secret_is_in_the_file() {
     let body = json!({"prompt": format!("my key is {KEY}"), "dispatch_token": "sld_token"});
     let request = asks("leak?api_key=other-secret&alt=sse", &body);
     read(wire.as_ref(), "a", &request).await;
+    read(wire.as_ref(), "c", &asks("tells", &json!({}))).await;
     recorder.tools(Arc::new(Tools)).call("t.x", &json!({"k": KEY}), place("b")).await.unwrap();
     recorder.finish().unwrap();
     let text = std::fs::read_to_string(file(&dir)).unwrap();

@@ -265,3 +265,16 @@ async fn a_tool_that_repeats_the_key_is_not_repeated() {
     let clean = json!({"Bearer [redacted]": ["Bearer [redacted]"]});
     assert_eq!(structured.map(Value::Object), Some(clean));
 }
+
+#[tokio::test]
+async fn a_description_that_repeats_the_key_is_not_repeated() {
+    let (server, _) = server(|asked, headers| {
+        let shown = headers.get("authorization").unwrap().to_str().unwrap();
+        let schema = json!({"type": "object", "description": shown});
+        let tool = json!({"name": "x", "description": shown, "inputSchema": schema});
+        json_said(result(asked, &json!({"tools": [tool]})))
+    });
+    let tools = server.tools().await.unwrap();
+    assert_eq!(tools[0].description, "Bearer [redacted]");
+    assert_eq!(tools[0].input_schema["description"], "Bearer [redacted]");
+}
