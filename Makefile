@@ -2,7 +2,7 @@
 # Everything else they need they install themselves.
 
 CARGO ?= cargo
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 6
 SEED ?= 1
 RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
@@ -26,7 +26,7 @@ help:
 	@echo 'make kill     kill the binary with -9 again and again: make kill KILLS=200'
 	@echo 'make changes  change the registry and start a run at once, on one node and on three: make changes CHANGES=1000'
 	@echo 'make attack   the whole attack suite against a release build'
-	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600'
+	@echo 'make fuzz     fuzz longer: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=hook'
 	@echo 'make mutants  test the tests: break each rule and see a test fail (slow)'
 
 # SQLite is compiled from its source.
@@ -175,10 +175,11 @@ attack: cc postgres
 	ATTACK=full $(CARGO) test --release --locked -p sluice --test it attack:: -- --nocapture
 
 # Coverage-guided, on stable Rust (hence no sanitizer), from the examples as seeds.
+FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 fuzz:
 	@command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
 	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --version 0.13.2 cargo-fuzz
-	@for target in document expression template journal; do \
+	@for target in $(FUZZ_TARGETS); do \
 	  mkdir -p fuzz/corpus/$$target; \
 	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target examples \
 	    -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 || exit 1; \

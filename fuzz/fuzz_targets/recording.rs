@@ -1,0 +1,103 @@
+//! Any bytes as a recording: replayed or refused. What is replayed and recorded again says
+//! the same, without the key.
+
+#![no_main]
+
+use fuzz::{KEY, block_on, set_secrets, with_key};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use sluice_bridge::outbound::Request;
+use sluice_bridge::record::Recorder;
+use sluice_bridge::replay::Replay;
+use sluice_bridge::secret::Secret;
+use sluice_bridge::wire::{Place, Wire};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Exchanges of an input that are asked for.
+const ASKED_MAX: usize = 8;
+
+fuzz_target!(|bytes: &[u8]| {
+    set_secrets();
+    // Read, and so known: no recording may hold it from now on.
+    Secret::read(&"env:FUZZ_KEY".parse().expect("a reference")).expect("it is set");
+    let bytes = with_key(bytes);
+    let Ok(replay) = Replay::read(&bytes) else { return };
+    let asked: Vec<Asked> = bytes
+        .split(|byte| *byte == b'\n')
+        .skip(1)
+        .filter_map(Asked::read)
+        .take(ASKED_MAX)
+        .collect();
+    let path = PathBuf::from(format!("/dev/shm/sluice-fuzz-recording-{}", std::process::id()));
+    let recorder = Recorder::create(&path).expect("a recording can be made");
+    let first = block_on(answers(&recorder.wire(replay.wire()), &asked));
+    let kept = recorder.finish().expect("the recording is whole");
+    assert!(kept <= asked.len());
+    let written = std::fs::read(&path).expect("the recording is there");
+    let text = String::from_utf8_lossy(&written);
+    assert!(!text.contains(KEY), "the key is not recorded");
+    // Where nothing had to be taken out, the copy replays as the first did.
+    if !text.contains("[redacted]") {
+        let again = Replay::open(&path).expect("what was written can be read");
+        assert_eq!(first, block_on(answers(&again.wire(), &asked)));
+        assert_eq!(again.unused(), Vec::<String>::new());
+    }
+    let _ = (replay.diverged(), replay.unused());
+    let tools = replay.tools("box");
+    let _ = block_on(tools.tools());
+    let place = Place { step: "step", dispatch_no: 1, number: 1 };
+    let _ = block_on(tools.call_whole("box.read", &Value::Null, place));
+});
+
+/// What a line says was asked.
+struct Asked {
+    step: String,
+    dispatch_no: u32,
+    number: u32,
+    request: Request,
+}
+
+impl Asked {
+    fn read(line: &[u8]) -> Option<Asked> {
+        let line: Value = serde_json::from_slice(line).ok()?;
+        let number = |name: &str| u32::try_from(line[name].as_u64()?).ok();
+        let asked = &line["asked"];
+        let body = match &asked["body"]["json"] {
+            Value::Null => asked["body"]["text"].as_str()?.as_bytes().to_vec(),
+            json => json.to_string().into_bytes(),
+        };
+        let mut request =
+            Request::post(asked["url"].as_str()?, body, Duration::from_secs(1), 1024 * 1024);
+        request.method = asked["method"].as_str()?.parse().ok()?;
+        Some(Asked {
+            step: line["step"].as_str()?.to_owned(),
+            dispatch_no: number("dispatch_no")?,
+            number: number("number")?,
+            request,
+        })
+    }
+}
+
+/// What each request is answered: its status and its bytes, or that there is no answer.
+async fn answers(wire: &Arc<dyn Wire>, asked: &[Asked]) -> Vec<Option<(u16, Vec<u8>, bool)>> {
+    let mut all = Vec::new();
+    for one in asked {
+        let place = Place { step: &one.step, dispatch_no: one.dispatch_no, number: one.number };
+        let Ok(mut incoming) = wire.open(place, &one.request).await else {
+            all.push(None);
+            continue;
+        };
+        let (mut bytes, status) = (Vec::new(), incoming.status());
+        let whole = loop {
+            match incoming.chunk().await {
+                Ok(Some(part)) => bytes.extend(part),
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        all.push(Some((status, bytes, whole)));
+    }
+    all
+}
