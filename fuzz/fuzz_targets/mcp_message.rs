@@ -10,6 +10,7 @@ use serde_json::json;
 use sluice_bridge::limits::{MCP_DESCRIPTION_BYTES_MAX, TOOL_TEXT_BYTES_MAX};
 use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::http::Address;
+use sluice_bridge::secret::keyring::NamedSecret;
 use sluice_bridge::tools::{Structured, Tool, ToolAnswer, ToolServer as _, ToolTrouble};
 use sluice_bridge::wire::Place;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ type Asked = (Result<Arc<[Tool]>, ToolTrouble>, Result<(ToolAnswer, Structured),
 fn asked(said: &[u8], pieces: Pieces) -> Asked {
     let address = Address {
         url: "https://tools.example/mcp".to_owned(),
-        key: Some("env:FUZZ_KEY".parse().expect("a reference")),
+        key: Some(NamedSecret::of_operator("env:FUZZ_KEY".parse().expect("a reference"))),
         wire: Arc::new(Scripted::new(said, pieces)),
     };
     let server = McpServer::over("box", address);

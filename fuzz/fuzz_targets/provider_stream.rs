@@ -9,6 +9,7 @@ use fuzz::{KEY, block_on, set_secrets, split_line, with_key};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use sluice_bridge::directory::{Connection, Kit};
+use sluice_bridge::secret::keyring::{Keyring, NamedSecret};
 use sluice_bridge::tools::{Tool, ToolAnswer, ToolServer, ToolTrouble};
 use sluice_bridge::wire::Place;
 use sluice_core::port::Later;
@@ -53,11 +54,12 @@ fn played(
     let kit = Kit {
         wire: Arc::new(Scripted::new(answers, pieces)),
         tool_servers: BTreeMap::from([("box".to_owned(), tools)]),
+        secrets: Keyring::default(),
         callbacks: None,
     };
     let connection = Connection {
         provider: provider.to_owned(),
-        key: Some("env:FUZZ_KEY".parse().expect("a reference")),
+        key: Some(NamedSecret::of_operator("env:FUZZ_KEY".parse().expect("a reference"))),
         tool_servers: vec!["box".to_owned()],
         ..Connection::default()
     };

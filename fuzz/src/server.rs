@@ -6,11 +6,14 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 use sluice_bridge::mock::{MockAdapter, Script};
+use sluice_bridge::secret::hosts::Hosts;
+use sluice_bridge::secret::keyring::{Declared, Keyring};
 use sluice_bridge::token::{DispatchKey, Dispatched};
 use sluice_core::port::Later;
 use sluice_core::port::adapter::{Adapter, Call, Capabilities, Execution, Health};
 use sluice_core::port::store::Store;
 use sluice_core::run::id::RunId;
+use sluice_core::secret::SecretRef;
 use sluice_engine::Engine;
 use sluice_engine::agents::Agents;
 use sluice_engine::config::{Claims, Config};
@@ -27,8 +30,8 @@ use sluice_server::auth::secret;
 use sluice_server::house::House;
 use sluice_server::mcp;
 use sluice_server::refused::Done;
-use sluice_server::service::Service;
 use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_server::service::{RowOrigin, Service};
 use sluice_store::memory::MemoryStore;
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -108,6 +111,7 @@ impl Server {
             rate_per_second: 1_000_000,
             rate_burst: 1_000_000,
             strangers_per_minute: 1_000_000,
+            gateway_rate_per_second: 1_000_000,
             ..Settings::default()
         };
         let app = App::new(settings, Arc::new(SystemClock), Arc::new(|| Box::new(SystemEntropy)));
@@ -141,7 +145,7 @@ impl Server {
         let path = format!("/api/v1/gateways/{GATEWAY}/token");
         let made = self.done("POST", &path, &json!({})).await;
         self.gateway_token = made["token"].as_str().unwrap_or_default().to_owned();
-        let hook = json!({"workflow": "flow", "secret": "env:FUZZ_HOOK", "args": {"who": "who"}});
+        let hook = json!({"workflow": "flow", "secret": "secret:hook", "args": {"who": "who"}});
         self.done("PUT", &format!("/api/v1/hooks/{HOOK}"), &hook).await;
         self.waiting = self.start(WAITS).await;
         let ready =
@@ -240,6 +244,17 @@ pub fn dispatch_token(run: RunId, step: &str, dispatch_no: u32) -> String {
     dispatch_key().token(Dispatched { gateway: GATEWAY, run, step, dispatch_no })
 }
 
+/// The secret that rows may name: that of the inbound webhook.
+fn secrets() -> Keyring {
+    let hook = Declared {
+        name: "hook".to_owned(),
+        from: SecretRef::Env("FUZZ_HOOK".to_owned()),
+        organisations: vec!["default".to_owned()],
+        hosts: Hosts::parse(["example.invalid"]).expect("a host"),
+    };
+    Keyring::new("default", [hook], Vec::new())
+}
+
 async fn organisation(app: &App) -> (Service, Arc<House>) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
     let script = Script::parse("'*': {text: said}\n").expect("the script is right");
@@ -259,7 +274,8 @@ async fn organisation(app: &App) -> (Service, Arc<House>) {
     };
     let config = Config { claims: Claims::All, ..Config::default() };
     let engine = Arc::new(Engine::open(ground, config).await.expect("an empty store opens"));
-    let service = Service { store, engine, workspaces: None };
+    let origin = RowOrigin::Server;
+    let service = Service { store, engine, workspaces: None, origin, secrets: secrets() };
     let house = House::open("default", service.clone()).await.expect("an empty store is read");
     let house = app.add(house.with_dispatch_key(dispatch_key()));
     (service, house)

@@ -114,8 +114,11 @@ async fn hear(
     while let Some(chunk) = incoming.chunk().await.map_err(|trouble| of_outbound(&trouble, url))? {
         let events = reader.take(&chunk).map_err(|bad| provider(format!("the provider: {bad}")))?;
         let draft = &mut progress.draft;
-        // What came before trouble is told before it.
-        let heard = events.iter().try_for_each(|event| listener.event(event, draft));
+        // What came before trouble is told before it, and what comes after the end is not
+        // read: how the stream is cut must not decide whether it is.
+        let heard = events
+            .iter()
+            .try_for_each(|event| if draft.ended { Ok(()) } else { listener.event(event, draft) });
         if draft.text.len() > told {
             // What turns say is told apart.
             let gap = if told == 0 && progress.spoke { "\n\n" } else { "" };

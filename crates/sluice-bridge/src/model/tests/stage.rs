@@ -77,6 +77,14 @@ impl Scene {
         self.ends_after(end)
     }
 
+    /// The same with more at its end, in the last part.
+    pub(super) fn then(mut self, more: &str) -> Scene {
+        if let Some(Ok(last)) = self.parts.back_mut() {
+            last.extend_from_slice(more.as_bytes());
+        }
+        self
+    }
+
     pub(super) fn then_hangs(mut self) -> Scene {
         self.hangs = true;
         self

@@ -19,6 +19,21 @@ async fn plays(provider: &str, scene: Scene) -> Answer {
 const ASKED: &str = "the provider at http://models.test";
 
 #[tokio::test]
+async fn what_comes_after_the_end_is_not_read_however_the_stream_is_cut() {
+    for (provider, scene) in
+        [("openai", openai::text(&["Hello"])), ("anthropic", anthropic::text(&["Hello"]))]
+    {
+        let scene = scene.then("data: rubbish\n\n");
+        for scene in [scene.clone(), scene.byte_by_byte()] {
+            let stage = Stage::new([scene]);
+            let answer = answer(&stage.adapter(provider), &asks("hi"), &Desk::default()).await;
+            assert_eq!(answer.error, None, "{provider}");
+            assert_eq!(answer.text.as_deref(), Some("Hello"), "{provider}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_status_has_a_class_and_what_was_turned_away_cost_nothing() {
     for (provider, _, _) in ALL {
         for (status, code) in [
