@@ -51,12 +51,12 @@ pub enum Mark {
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     key: OnceLock<MacKey>,
-    found: OnceLock<Found>,
+    found: OnceLock<Condition>,
 }
 
 /// What a store was found to be when it was opened.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Condition {
     Empty,
     Unmarked,
     Marked(Vec<u8>),
@@ -73,21 +73,21 @@ impl Keys {
     }
 
     /// Notes what the store was found to be.
-    pub(crate) fn found(&self, found: Found) {
+    pub(crate) fn found(&self, found: Condition) {
         // A store is opened once.
         let _ = self.found.set(found);
     }
 
     pub(crate) fn is_marked(&self) -> bool {
-        matches!(self.found.get(), Some(Found::Marked(_)))
+        matches!(self.found.get(), Some(Condition::Marked(_)))
     }
 
     pub(crate) fn mark(&self, key: &MacKey) -> Mark {
         match self.found.get() {
-            Some(Found::Empty) | None => Mark::Empty,
-            Some(Found::Unmarked) => Mark::Missing,
-            Some(Found::Marked(mark)) if key.mark().is(mark) => Mark::Own,
-            Some(Found::Marked(_)) => Mark::Foreign,
+            Some(Condition::Empty) | None => Mark::Empty,
+            Some(Condition::Unmarked) => Mark::Missing,
+            Some(Condition::Marked(mark)) if key.mark().is(mark) => Mark::Own,
+            Some(Condition::Marked(_)) => Mark::Foreign,
         }
     }
 
@@ -249,7 +249,7 @@ pub(crate) fn adopted(
     table: Table,
     row: &[Cell],
 ) -> Option<Vec<u8>> {
-    let row = Named { table, row };
+    let row = NamedRow { table, row };
     let mac = match table {
         Table::Frame => {
             let run = RunId(row.id("run")?);
@@ -303,12 +303,12 @@ pub(crate) fn adopted(
 }
 
 /// A row whose cells are found by the names of their columns.
-struct Named<'a> {
+struct NamedRow<'a> {
     table: Table,
     row: &'a [Cell],
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedRow<'a> {
     fn cell(&self, name: &str) -> Option<&'a Cell> {
         let at = self.table.columns().iter().position(|(column, _)| *column == name)?;
         self.row.get(at)

@@ -8,7 +8,7 @@ use super::column::get;
 use super::fault::Fault;
 use super::session::{Session, Value};
 use super::target::{array, key, keys, page, read, sort};
-use crate::authentic::{Found, Keyed, Mark, TABLES, adopted};
+use crate::authentic::{Condition, Keyed, Mark, TABLES, adopted};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
 use crate::transfer::table::{Cell, Kind, Row, Table};
 use sluice_core::evidence::mac::{Doubts, MacKey};
@@ -54,18 +54,18 @@ impl Keyed for PostgresStore {
 }
 
 /// What the store is.
-pub(super) async fn find(session: &Session) -> Result<Found, Fault> {
+pub(super) async fn find(session: &Session) -> Result<Condition, Fault> {
     let rows = session.query("SELECT mark FROM authentic WHERE one = 1", &[]).await?;
     if let Some(row) = rows.first() {
-        return Ok(Found::Marked(get(row, 0)?));
+        return Ok(Condition::Marked(get(row, 0)?));
     }
     for table in TABLES {
         let sql = format!("SELECT 1 FROM {} LIMIT 1", table.target());
         if !session.query(&sql, &[]).await?.is_empty() {
-            return Ok(Found::Unmarked);
+            return Ok(Condition::Unmarked);
         }
     }
-    Ok(Found::Empty)
+    Ok(Condition::Empty)
 }
 
 /// Marks the store. Snapshots are made again from journals that are authentic.

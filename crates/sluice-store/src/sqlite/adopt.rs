@@ -7,7 +7,7 @@ use super::SqliteStore;
 use super::fault::Fault;
 use super::source::{cells, page};
 use super::writer::Work;
-use crate::authentic::{Found, Keyed, Mark, TABLES, adopted};
+use crate::authentic::{Condition, Keyed, Mark, TABLES, adopted};
 use crate::limits::{ADOPT_BYTES_MAX, ADOPT_ROWS_MAX};
 use crate::transfer::table::{Cell, Row, Table};
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
@@ -52,17 +52,17 @@ impl Keyed for SqliteStore {
 }
 
 /// What the store is.
-pub(super) fn find(connection: &Connection) -> Result<Found, rusqlite::Error> {
+pub(super) fn find(connection: &Connection) -> Result<Condition, rusqlite::Error> {
     let sql = "SELECT mark FROM authentic WHERE one = 1";
     if let Some(mark) = connection.query_row(sql, [], |row| row.get(0)).optional()? {
-        return Ok(Found::Marked(mark));
+        return Ok(Condition::Marked(mark));
     }
     for table in TABLES {
         if connection.prepare(&format!("SELECT 1 FROM {}", table.target()))?.exists([])? {
-            return Ok(Found::Unmarked);
+            return Ok(Condition::Unmarked);
         }
     }
-    Ok(Found::Empty)
+    Ok(Condition::Empty)
 }
 
 /// Marks the store. Snapshots are made again from journals that are authentic.

@@ -16,7 +16,8 @@ pub(super) fn load(desk: &Desk, run: RunId) -> Result<Option<Loaded>, Fault> {
     let Some(num) = number(&moment, run)? else {
         return Ok(None);
     };
-    let journal = Journal { connection: &moment, keys: &desk.shared.keys, run, num, sql: BARE };
+    let journal =
+        JournalReader { connection: &moment, keys: &desk.shared.keys, run, num, sql: BARE };
     let sql = "SELECT version, body, mac FROM snapshot WHERE run = ?1";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((uint(row.get(0)?), row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?))
@@ -60,7 +61,7 @@ pub(super) fn examine(
     let moment = desk.connection.unchecked_transaction()?;
     let Some(num) = number(&moment, run)? else { return Ok(Vec::new()) };
     let keys = &desk.shared.keys;
-    let journal = Journal { connection: &moment, keys, run, num, sql: WHOLE };
+    let journal = JournalReader { connection: &moment, keys, run, num, sql: WHOLE };
     Ok(journal.tail(after, bytes_max)?.frames)
 }
 
@@ -96,7 +97,7 @@ fn number(connection: &Connection, run: RunId) -> Result<Option<i64>, Fault> {
 }
 
 /// The journal of a run, as frames are read from it.
-struct Journal<'a> {
+struct JournalReader<'a> {
     connection: &'a Connection,
     keys: &'a Keys,
     run: RunId,
@@ -113,7 +114,7 @@ struct Tail {
     before: Option<(u64, Hash)>,
 }
 
-impl Journal<'_> {
+impl JournalReader<'_> {
     /// The frames with events after `after`, until they pass `bytes_max`. From mark
     /// to mark, so that no walk along the chain is long.
     fn tail(&self, mut after: u64, bytes_max: usize) -> Result<Tail, Fault> {
