@@ -223,9 +223,8 @@ fn copied(exposed: Exposed) {
              WHERE other.run <> frame.run)"
         ));
     }
-    for number in [1, 2] {
-        assert!(is_corrupt(super::wait(bench.store.load(run(number)))), "{number}");
-    }
+    // Statements see their own changes in one dialect: the second may be as it was.
+    assert!(is_corrupt(super::wait(bench.store.load(run(1)))));
 }
 
 /// Erasure replaces bodies, and their MACs with them.

@@ -53,19 +53,22 @@ impl Keyed for PostgresStore {
     }
 }
 
-/// What the store is.
+/// What the store is. A node that adopts it at the same time marks it before it
+/// writes anything, so what was written is looked for before the mark.
 pub(super) async fn find(session: &Session) -> Result<Condition, Fault> {
-    let rows = session.query("SELECT mark FROM authentic WHERE one = 1", &[]).await?;
-    if let Some(row) = rows.first() {
-        return Ok(Condition::Marked(get(row, 0)?));
-    }
+    let mut unmarked = Condition::Empty;
     for table in TABLES {
         let sql = format!("SELECT 1 FROM {} LIMIT 1", table.target());
         if !session.query(&sql, &[]).await?.is_empty() {
-            return Ok(Condition::Unmarked);
+            unmarked = Condition::Unmarked;
+            break;
         }
     }
-    Ok(Condition::Empty)
+    let rows = session.query("SELECT mark FROM authentic WHERE one = 1", &[]).await?;
+    match rows.first() {
+        Some(row) => Ok(Condition::Marked(get(row, 0)?)),
+        None => Ok(unmarked),
+    }
 }
 
 /// Marks the store. Snapshots are made again from journals that are authentic.

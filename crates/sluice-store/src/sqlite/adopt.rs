@@ -51,18 +51,19 @@ impl Keyed for SqliteStore {
     }
 }
 
-/// What the store is.
+/// What the store is. A process that adopts it at the same time marks it before it
+/// writes anything, so what was written is looked for before the mark.
 pub(super) fn find(connection: &Connection) -> Result<Condition, rusqlite::Error> {
-    let sql = "SELECT mark FROM authentic WHERE one = 1";
-    if let Some(mark) = connection.query_row(sql, [], |row| row.get(0)).optional()? {
-        return Ok(Condition::Marked(mark));
-    }
+    let mut unmarked = Condition::Empty;
     for table in TABLES {
         if connection.prepare(&format!("SELECT 1 FROM {}", table.target()))?.exists([])? {
-            return Ok(Condition::Unmarked);
+            unmarked = Condition::Unmarked;
+            break;
         }
     }
-    Ok(Condition::Empty)
+    let sql = "SELECT mark FROM authentic WHERE one = 1";
+    let mark = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(mark.map_or(unmarked, Condition::Marked))
 }
 
 /// Marks the store. Snapshots are made again from journals that are authentic.

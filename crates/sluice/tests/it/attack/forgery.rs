@@ -4,7 +4,7 @@
 use crate::server::Server;
 use crate::world::{World, shown};
 use rusqlite::{Connection, params};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice_core::evidence::event::{Chain, HASH_BYTES, Link};
 use sluice_core::journal::wire;
 use sluice_core::port::store::Hash;
@@ -155,36 +155,28 @@ fn a_forged_approval_with_right_hashes_is_not_acted_on_and_never_sealed() {
 #[test]
 fn a_forged_letter_approves_nothing() {
     let world = world();
-    let (honest, first) = waiting(&world);
-    let (run, second) = waiting(&world);
-    // Without a server the answer lies in the inbox.
-    world.printed(&["approvals", "approve", &first]);
+    let (run, approval) = waiting(&world);
     let database = database(&world);
-    let sql = "SELECT key, body, mac FROM letter WHERE body IS NOT NULL";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (key, body, mac): (String, Vec<u8>, Vec<u8>) = database.query_row(sql, [], read).unwrap();
+    let body = json!({
+        "v": 1, "do": "resolve", "approval": approval, "decision": "approve", "by": "ada",
+        "comment": null, "values": {}, "roles": ["approver", "admin"], "constraints": null,
+    });
     let sql =
-        "INSERT INTO letter (run, key, body, mac) SELECT num, ?2, ?3, ?4 FROM run WHERE id = ?1";
-    let values = params![
-        run_id(&run).0.to_be_bytes(),
-        key.replace(&first, &second),
-        renamed(&body, &first, &second),
-        mac
-    ];
+        "INSERT INTO letter (run, key, body, mac) SELECT num, 'a', ?2, ?3 FROM run WHERE id = ?1";
+    let values = params![run_id(&run).0.to_be_bytes(), body.to_string().into_bytes(), [0u8; 16]];
     assert_eq!(database.execute(sql, values).unwrap(), 1);
     let sql = "UPDATE run SET due_at = ?1 WHERE id = ?2";
     database.execute(sql, params![now_ms(), run_id(&run).0.to_be_bytes()]).unwrap();
     let _server = Server::start(&world, "127.0.0.1:0");
-    world.until("the honest run is done", |world| {
-        told(world, &honest).contains(r#""status":"completed""#).then_some(())
+    // It is put away, not looked at again and again.
+    world.until("the letter is put away", |_| {
+        let sql = "SELECT count(*) FROM letter WHERE body IS NOT NULL";
+        let left: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        (left == 0).then_some(())
     });
     std::thread::sleep(WHILE);
     let shown = told(&world, &run);
     assert!(shown.contains("awaiting_approval") && !shown.contains("PAID"), "{shown}");
-    let left: i64 = database
-        .query_row("SELECT count(*) FROM letter WHERE body IS NOT NULL", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(left, 0, "it is put away, not looked at again and again");
 }
 
 /// So many steps that a run which has done them has a snapshot.
@@ -203,8 +195,7 @@ fn a_changed_snapshot_is_left_out_and_the_step_does_what_the_journal_says() {
     document +=
         "  - {id: pay, agent: shell, command: 'echo paid ${args.amount}', depends_on: [sure]}\n";
     let world = world().file("long.lobsterx.yaml", &document);
-    let run = ["run", "long.lobsterx.yaml", "--mock", "mock.yaml", "--shell"];
-    let waits = world.output(&run);
+    let waits = world.output(&["run", "long.lobsterx.yaml", "--mock", "mock.yaml"]);
     assert_eq!(waits.status.code(), Some(4), "{}", shown(&waits));
     let run = world.newest();
     let database = database(&world);
@@ -222,11 +213,9 @@ fn a_changed_snapshot_is_left_out_and_the_step_does_what_the_journal_says() {
     let server = Server::start(&world, "127.0.0.1:0");
     server.printed(&world, &["approvals", "approve", &world.question()]);
     let done = world.until("the run is done", |world| {
-        Some(told(world, &run))
-            .filter(|shown| shown.contains(r#""status":"completed""#))
-            .filter(|shown| shown.contains("paid"))
+        Some(told(world, &run)).filter(|shown| shown.contains(r#""prompt":"pay "#))
     });
-    assert!(done.contains("paid 5") && !done.contains("paid 9"), "{done}");
+    assert!(done.contains(r#""prompt":"pay 5""#) && !done.contains("pay 9"), "{done}");
 }
 
 #[test]
@@ -340,10 +329,9 @@ fn a_schema_that_was_turned_back_is_refused() {
 #[test]
 fn a_frame_of_another_run_is_not_one_of_this_run() {
     let world = world();
-    for _ in 0..2 {
-        world.printed(&["run", "plain.lobsterx.yaml", "--mock", "mock.yaml"]);
-    }
+    world.printed(&["run", "plain.lobsterx.yaml", "--mock", "mock.yaml"]);
     let run = world.newest();
+    world.printed(&["run", "plain.lobsterx.yaml", "--mock", "mock.yaml"]);
     let set = |column: &str| {
         format!(
             "UPDATE frame SET {column} = (SELECT other.{column} FROM frame AS other
