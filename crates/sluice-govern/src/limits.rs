@@ -29,3 +29,6 @@ pub const DIFFERENCE_DEPTH_MAX: usize = 64;
 pub const ANSWERS_MAX: usize = 4096;
 /// Candidates named in a routing decision.
 pub const CANDIDATES_MAX: usize = 64;
+/// Names in policies about changes, and principals, that a set is tried with before it
+/// is put in force.
+pub const POLICY_NAMES_MAX: usize = 32;

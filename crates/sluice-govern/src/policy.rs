@@ -10,6 +10,7 @@
 //! whether a budget is short: else raising a cap would void what a person agreed
 //! to when it was.
 
+mod changeable;
 mod facts;
 mod index;
 mod load;
@@ -26,6 +27,7 @@ pub use word::{Category, Consequence, Enforcement};
 
 use crate::decision::{Disposition, Matched};
 use cedar_policy::{AuthorizationError, Authorizer, PolicyId, PolicySet};
+use changeable::Named;
 use index::Bin;
 use memo::{Answer, Memo};
 use needs::Needs;
@@ -45,6 +47,7 @@ pub struct Policies {
     categories: BTreeMap<Category, Vec<usize>>,
     index: index::Index,
     names: Names,
+    named: Named,
     memo: Memo,
     hash: String,
     shadow: Option<Box<Policies>>,

@@ -3,6 +3,7 @@
 //! Both give the same JSON, and one piece of code draws it. What the two can do
 //! for each noun is in the commands of that noun.
 
+use crate::cli::rows::BreakGlass;
 use crate::cli::run::{Data, Name};
 use crate::client::{Client, only_here};
 use crate::config;
@@ -49,6 +50,14 @@ pub(crate) fn here(what: &str) -> Result<(), Refused> {
 pub(crate) fn by_token(name: &Name) -> Result<(), Refused> {
     match name.who {
         Some(_) => Err(only_here("`--as`")),
+        None => Ok(()),
+    }
+}
+
+/// Policies of a server are asked whatever the client says.
+pub(crate) fn without_glass(glass: &BreakGlass) -> Result<(), Refused> {
+    match glass.reason {
+        Some(_) => Err(only_here("`--break-glass`")),
         None => Ok(()),
     }
 }

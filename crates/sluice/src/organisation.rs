@@ -20,7 +20,7 @@ use sluice_server::auth::secret;
 use sluice_server::limits::ORGANISATIONS_MAX;
 use sluice_server::refused::{DATA_UNUSABLE, Done, Refused};
 use sluice_server::service::Service;
-use sluice_server::service::registry::{self, Asked, Mode, Outcome};
+use sluice_server::service::registry::{self, Asked, Author, Mode, Outcome};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -117,7 +117,7 @@ pub(crate) async fn open(base: &Data, name: &str) -> anyhow::Result<Local> {
 /// Makes a token of somebody.
 pub(crate) async fn make_token(
     service: &Service,
-    by: &str,
+    by: Author<'_>,
     about: Token,
 ) -> anyhow::Result<(String, String)> {
     let always = |_: &[Row]| true;
@@ -128,7 +128,7 @@ pub(crate) async fn make_token(
 /// The same, if the rows are so when it is made.
 async fn make_token_where(
     service: &Service,
-    by: &str,
+    by: Author<'_>,
     about: Token,
     so: &(dyn Fn(&[Row]) -> bool + Sync),
 ) -> anyhow::Result<Option<(String, String)>> {
@@ -175,7 +175,7 @@ pub(crate) async fn first_token(service: &Service, dir: &Path) -> anyhow::Result
     // A store in a database makes no directory.
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.and_then(|()| gitignore::write(dir)).map_err(unusable)?;
-    let Some((_, secret)) = make_token_where(service, ADMIN, admin(), &none).await? else {
+    let Some((_, secret)) = make_token_where(service, ADMIN.into(), admin(), &none).await? else {
         return Ok(None);
     };
     // One that is there is of a store that is gone.

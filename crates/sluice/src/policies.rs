@@ -7,7 +7,7 @@ use crate::refused::unreadable;
 use sluice_core::limits::DOCUMENT_BYTES_MAX;
 use sluice_engine::trust::PolicySource;
 use sluice_server::refused::{POLICIES_REFUSED, Refused};
-use sluice_server::service::policies::{Files, load};
+use sluice_server::service::policies::{Files, load_for_force, refused};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub(crate) fn source() -> Result<PolicySource, Refused> {
         return Ok(PolicySource::default());
     }
     let paths: Vec<OsString> = paths.iter().map(OsString::from).collect();
-    Ok(PolicySource::Fixed(Arc::new(load(&read(&paths)?)?)))
+    let set = load_for_force(&read(&paths)?, []).map_err(|errors| refused(&errors))?;
+    Ok(PolicySource::Fixed(Arc::new(set)))
 }
 
 /// The policies in files and directories that are named.

@@ -168,6 +168,31 @@ pub struct InputsSeen<'a> {
     pub age_s: Option<u64>,
 }
 
+impl<'a> PolicyFacts<'a> {
+    /// What policies see of a change of a row (`kind/name`) by a person.
+    pub fn of_change(at: u64, who: &'a str, row: &'a str) -> PolicyFacts<'a> {
+        PolicyFacts {
+            at,
+            verb: Verb::ChangeConfig,
+            who: Principal::User { name: who.into() },
+            what: Resource::Row(row.into()),
+            run: RunSeen {
+                id: "".into(),
+                workflow: "".into(),
+                version: None,
+                initiator: who.into(),
+                depth: 0,
+            },
+            step: None,
+            inputs: InputsSeen::default(),
+            cost: None,
+            posture: Posture::default(),
+            tools: [][..].into(),
+            short_of_money: false,
+        }
+    }
+}
+
 impl InputsSeen<'_> {
     fn is_default(&self) -> bool {
         *self == InputsSeen::default()

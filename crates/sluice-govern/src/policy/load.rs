@@ -1,6 +1,7 @@
 //! Texts to policies: cut, measured, parsed, checked against the schema, sorted
 //! into the index. Everything that is wrong is told at once.
 
+use super::changeable::Named;
 use super::index::Index;
 use super::memo::Memo;
 use super::request::Names;
@@ -93,10 +94,12 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         return Err(reading.errors);
     }
     let mut index = Index::default();
+    let mut named = Named::default();
     let mut rules = Vec::with_capacity(reading.rules.len());
     let mut categories = BTreeMap::<_, Vec<usize>>::new();
     for (number, (rule, policy)) in reading.rules.into_iter().enumerate() {
         index.add(number, &rule, &policy);
+        named.note(&rule, &policy);
         if let Some(category) = rule.category {
             categories.entry(category).or_default().push(number);
         }
@@ -109,6 +112,7 @@ fn read(files: Vec<(String, String)>) -> Result<Policies, Vec<PolicyError>> {
         categories,
         index,
         names: Names::new(),
+        named,
         memo: Memo::default(),
         hash,
         shadow: None,

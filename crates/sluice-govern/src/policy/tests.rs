@@ -1,5 +1,6 @@
 //! Loading, matching, replaying.
 
+mod changeable;
 mod load;
 mod matching;
 

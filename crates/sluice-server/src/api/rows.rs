@@ -236,6 +236,6 @@ async fn remove(kind: Kind, ask: Ask) -> Done<Reply<Changes>> {
 }
 
 async fn reopen(ask: Ask) -> Done<Reply<Changes>> {
-    let outcome = rows::reopen(ask.service(), &ask.caller.name, ask.path("name")).await?;
+    let outcome = rows::reopen(ask.service(), (&ask.caller.name).into(), ask.path("name")).await?;
     Ok(Reply::ok(Changes(told(&outcome)?)))
 }

@@ -1,8 +1,9 @@
 //! Sets of policies that are stored.
 
+use super::registry::now_ms;
 use crate::refused::{OUT_OF_RESOURCES, POLICIES_REFUSED, RESOURCES_REMEDY, Refused};
-use sluice_govern::policy::{DEFAULT, Policies};
-use sluice_govern::registry::{PolicySet, Row, policy_files};
+use sluice_govern::policy::{DEFAULT, Policies, PolicyError};
+use sluice_govern::registry::{Kind, PolicySet, Row, Token, policy_files};
 
 /// Names and texts.
 pub type Files = Vec<(String, String)>;
@@ -26,18 +27,39 @@ pub fn stored(rows: &[Row], set: PolicySet) -> Result<Files, Refused> {
 
 /// Loads a set, or says everything that is wrong with it.
 pub fn load(files: &Files) -> Result<Policies, Refused> {
-    Policies::load(files).map_err(|errors| {
-        if let Some(error) = errors.iter().find(|error| error.machine) {
-            return Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY);
-        }
-        let notes = errors.iter().map(ToString::to_string).collect();
-        let remedy = "put the policies right; `sluice policies init` writes a set that works";
-        Refused::new(POLICIES_REFUSED, "the policies cannot be used", remedy).with_notes(notes)
-    })
+    Policies::load(files).map_err(|errors| refused(&errors))
 }
 
-/// Refuses rows whose policies would not be usable.
-pub fn usable(there: &[Row], after: &[Row]) -> Result<(), Refused> {
+/// Loads a set that is to be put in force: some principal must be able to change it
+/// again. `people` are principals that exist.
+pub fn load_for_force<'n>(
+    files: &Files,
+    people: impl IntoIterator<Item = &'n str>,
+) -> Result<Policies, Vec<PolicyError>> {
+    let set = Policies::load(files)?;
+    set.can_be_changed(people, now_ms()).map_err(|error| vec![error])?;
+    Ok(set)
+}
+
+/// The refusal of a set, with everything that is wrong with it.
+pub fn refused(errors: &[PolicyError]) -> Refused {
+    if let Some(error) = errors.iter().find(|error| error.machine) {
+        return Refused::new(OUT_OF_RESOURCES, error.to_string(), RESOURCES_REMEDY);
+    }
+    let notes = errors.iter().map(ToString::to_string).collect();
+    let remedy = "put the policies right; `sluice policies init` writes a set that works";
+    Refused::new(POLICIES_REFUSED, "the policies cannot be used", remedy).with_notes(notes)
+}
+
+/// Principals that have a token.
+fn people(rows: &[Row]) -> Vec<String> {
+    let tokens = rows.iter().filter(|row| row.kind == Kind::Token);
+    let read = tokens.filter_map(|row| serde_json::from_value::<Token>(row.body.clone()).ok());
+    read.map(|token| token.principal).collect()
+}
+
+/// Refuses rows whose policies would not be usable. `who` changes them.
+pub fn usable(there: &[Row], after: &[Row], who: &str) -> Result<(), Refused> {
     let (old, new) = (stored(there, PolicySet::Active)?, stored(after, PolicySet::Active)?);
     if new.is_empty() && !old.is_empty() {
         let message = "no active policy would be left";
@@ -45,7 +67,9 @@ pub fn usable(there: &[Row], after: &[Row]) -> Result<(), Refused> {
         return Err(Refused::new(POLICIES_REFUSED, message, remedy));
     }
     if new != old {
-        load(&new)?;
+        let people = people(after);
+        let people = std::iter::once(who).chain(people.iter().map(String::as_str));
+        load_for_force(&new, people).map_err(|errors| refused(&errors))?;
     }
     let shadow = stored(after, PolicySet::Shadow)?;
     if !shadow.is_empty() && shadow != stored(there, PolicySet::Shadow)? {

@@ -22,12 +22,33 @@ use sluice_core::suggest::suggest;
 use sluice_core::visible;
 use sluice_engine::world::SystemClock;
 use sluice_govern::decision::Disposition;
-use sluice_govern::facts::Verb;
-use sluice_govern::policy::{self, InputsSeen, PolicyFacts, Principal, Resource, RunSeen};
-use sluice_govern::registry::{Kind, Posture, Row};
+use sluice_govern::policy::{self, PolicyFacts};
+use sluice_govern::registry::{Kind, Row};
 
 /// How often a change is tried when others come first.
 const TRIES: usize = 16;
+
+/// In whose name rows change.
+#[derive(Debug, Clone, Copy)]
+pub struct Author<'a> {
+    /// The principal.
+    pub name: &'a str,
+    /// Why the policies in force are not asked. Only the owner of the data directory
+    /// can set it; the audit says so in category `security`.
+    pub break_glass: Option<&'a str>,
+}
+
+impl<'a> From<&'a str> for Author<'a> {
+    fn from(name: &'a str) -> Author<'a> {
+        Author { name, break_glass: None }
+    }
+}
+
+impl<'a> From<&'a String> for Author<'a> {
+    fn from(name: &'a String) -> Author<'a> {
+        name.as_str().into()
+    }
+}
 
 /// Rows as somebody wants them.
 #[derive(Debug, Clone, Default)]
@@ -140,7 +161,13 @@ pub fn row<'r>(there: &'r [Row], kind: Kind, name: &str) -> Result<&'r Row, Refu
 }
 
 /// Changes rows to what is wished.
-pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) -> Done<Outcome> {
+pub async fn change<'a>(
+    service: &Service,
+    by: impl Into<Author<'a>>,
+    mode: Mode,
+    wish: &impl Wish,
+) -> Done<Outcome> {
+    let by: Author<'a> = by.into();
     for _ in 0..TRIES {
         let there = service.store.registry(None).await?;
         let asked = match wish.rows(&there.rows)? {
@@ -158,13 +185,15 @@ pub async fn change(service: &Service, who: &str, mode: Mode, wish: &impl Wish) 
             return Ok(Outcome::Done { differences, epoch: there.epoch, mode, warnings });
         }
         let warnings = Warnings::new(&there.rows, &after, wish);
-        policies::usable(&there.rows, &after)?;
-        permitted(service, &there.rows, &differences, who).await?;
+        policies::usable(&there.rows, &after, by.name)?;
+        if by.break_glass.is_none() {
+            permitted(service, &there.rows, &differences, by.name).await?;
+        }
         if mode == Mode::Look {
             return Ok(Outcome::Done { differences, epoch: there.epoch, mode, warnings });
         }
         let feed_end = service.store.feed_end().await?;
-        if let Some(epoch) = write(service, &there, &differences, who).await? {
+        if let Some(epoch) = write(service, &there, &differences, by).await? {
             let (store, before) = (&*service.store, &there.rows);
             // The rows are so by now: a webhook that is not told where it begins
             // begins when it is next looked after.
@@ -298,6 +327,13 @@ fn check(
     Err(refused.with_notes(notes))
 }
 
+/// Whether policies are asked about a change. Signing in changes no configuration,
+/// and a token can always be revoked.
+fn is_asked(one: &Difference) -> bool {
+    let session = |after: &Value| after["session"] == true;
+    one.kind != Kind::Token || one.after.as_ref().is_some_and(|after| !session(after))
+}
+
 /// Asks the policies in force whether the rows may be changed. A no is recorded.
 async fn permitted(
     service: &Service,
@@ -305,13 +341,17 @@ async fn permitted(
     differences: &[Difference],
     who: &str,
 ) -> Done<()> {
+    let asked: Vec<&Difference> = differences.iter().filter(|one| is_asked(one)).collect();
+    if asked.is_empty() {
+        return Ok(());
+    }
     let active = policies::load(&policies::active(there)?)?;
     let at = now_ms();
     let mut notes = Vec::new();
     let mut entries = Vec::new();
-    for one in differences {
-        let what = format!("{}/{}", one.kind.as_str(), one.name);
-        let said = policy::replay(&active, &facts(at, who, &what));
+    for one in asked {
+        let what = named(one);
+        let said = policy::replay(&active, &PolicyFacts::of_change(at, who, &what));
         let why = match said.disposition {
             Disposition::Allow => continue,
             Disposition::Block => said.because.unwrap_or_default(),
@@ -338,26 +378,23 @@ async fn permitted(
     Err(Refused::new(CHANGE_REFUSED, message, remedy).with_notes(notes).into())
 }
 
-/// What policies see of a change by a person.
-fn facts<'a>(at: u64, who: &'a str, what: &'a str) -> PolicyFacts<'a> {
-    PolicyFacts {
-        at,
-        verb: Verb::ChangeConfig,
-        who: Principal::User { name: who.into() },
-        what: Resource::Row(what.into()),
-        run: RunSeen {
-            id: "".into(),
-            workflow: "".into(),
-            version: None,
-            initiator: who.into(),
-            depth: 0,
-        },
-        step: None,
-        inputs: InputsSeen::default(),
-        cost: None,
-        posture: Posture::default(),
-        tools: [][..].into(),
-        short_of_money: false,
+/// A row as policies and the audit name it.
+fn named(one: &Difference) -> String {
+    format!("{}/{}", one.kind.as_str(), one.name)
+}
+
+/// What the audit says of a change that the policies were not asked about.
+fn broken_glass(differences: &[Difference], who: &str, reason: &str, at_ms: u64) -> Entry {
+    let rows: Vec<String> = differences.iter().map(named).collect();
+    Entry {
+        at_ms,
+        category: "security",
+        what: "break_glass".to_owned(),
+        actor: who.to_owned(),
+        resource_type: "registry".to_owned(),
+        resource_id: rows.first().cloned().unwrap_or_default(),
+        event: None,
+        detail: json!({"reason": reason, "rows": rows}),
     }
 }
 
@@ -366,8 +403,11 @@ async fn write(
     service: &Service,
     there: &Rows,
     differences: &[Difference],
-    who: &str,
+    by: Author<'_>,
 ) -> Done<Option<u64>> {
+    let at_ms = now_ms();
+    let mut entries = rows::entries(differences, by.name, at_ms);
+    entries.extend(by.break_glass.map(|why| broken_glass(differences, by.name, why, at_ms)));
     let put = differences.iter().filter_map(|one| {
         let body = one.after.clone()?;
         Some(Row { kind: one.kind, name: one.name.clone(), body })
@@ -378,7 +418,7 @@ async fn write(
         put: put.collect(),
         remove: gone.map(|one| (one.kind, one.name.clone())).collect(),
         node: service.engine.node(),
-        entries: rows::entries(differences, who, now_ms()),
+        entries,
     };
     match service.store.change(change).await? {
         Changed::Done { epoch } => Ok(Some(epoch)),

@@ -1,7 +1,7 @@
 //! Rows of the registry, as anybody may look at them and change them.
 
 use super::Service;
-use super::registry::{self, Asked, Mode, Outcome, now_ms};
+use super::registry::{self, Asked, Author, Mode, Outcome, now_ms};
 use crate::pages;
 use crate::refused::{Done, ROW_UNREADABLE, Refused};
 use serde_json::{Map, Value, json};
@@ -210,7 +210,7 @@ pub async fn figures(service: &Service, row: &Row) -> Done<Figures> {
 }
 
 /// Accepts the overruns of a budget that are booked, so that they close it no more.
-pub async fn reopen(service: &Service, by: &str, name: &str) -> Done<Outcome> {
+pub async fn reopen(service: &Service, by: Author<'_>, name: &str) -> Done<Outcome> {
     let there = service.store.registry(None).await?.rows;
     let over = figures(service, registry::row(&there, Kind::Envelope, name)?).await?.over;
     let wish = |there: &[Row]| -> Done<Asked> {

@@ -76,9 +76,19 @@ pub(crate) struct By {
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]
+    pub(crate) glass: BreakGlass,
+    #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+/// The way of the owner of the data directory past policies.
+#[derive(Debug, Args)]
+pub(crate) struct BreakGlass {
+    /// Make the change even where policies refuse it, for this reason; only on the data directory, and recorded in the audit
+    #[arg(long = "break-glass", value_name = "REASON", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) reason: Option<String>,
 }
 
 /// Examples of the shared words, by noun.

@@ -1,6 +1,7 @@
 //! The words of `serve`, `tokens` and `organisations`.
 
 use super::Json;
+use super::rows::BreakGlass;
 use super::run::{Data, Name};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
@@ -84,6 +85,8 @@ pub(crate) struct CreateToken {
     pub(crate) of: Of,
     #[command(flatten)]
     pub(crate) name: Name,
+    #[command(flatten)]
+    pub(crate) glass: BreakGlass,
     #[command(flatten)]
     pub(crate) json: Json,
 }

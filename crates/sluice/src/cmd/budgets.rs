@@ -12,6 +12,7 @@ use crate::table::Table;
 use serde_json::{Value, json};
 use sluice_core::money::Money;
 use sluice_govern::registry::Kind;
+use sluice_server::service::registry::Author;
 use sluice_server::service::rows::{figures, reopen as reopened};
 
 /// Most budgets that a server is asked for.
@@ -86,12 +87,15 @@ async fn reopen(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     let (name, reader) = (args.row.name.as_str(), args.by.json.reader());
     match Desk::look(&args.by.data).await? {
         Desk::Here(local) => {
-            let changed = reopened(&local, &local::who(&args.by.name), name).await;
+            let who = local::who(&args.by.name);
+            let author = Author { name: &who, break_glass: args.by.glass.reason.as_deref() };
+            let changed = reopened(&local, author, name).await;
             local.close().await;
             crate::registry::tell(&changed?, reader, out)
         }
         Desk::There(client) => {
             desk::by_token(&args.by.name)?;
+            desk::without_glass(&args.by.glass)?;
             let done = client.post(&["budgets", name, "reopen"], &json!({})).await?.data;
             crate::registry::tell_there(&done, reader, out)
         }

@@ -18,7 +18,7 @@ use sluice_engine::world::SystemEntropy;
 use sluice_govern::registry::{Kind, Row};
 use sluice_server::refused::Done;
 use sluice_server::service::registry;
-use sluice_server::service::registry::{Asked, Mode, Outcome};
+use sluice_server::service::registry::{Asked, Author, Mode, Outcome};
 
 /// The only name of a switch.
 const ALL: &str = "all";
@@ -62,6 +62,7 @@ async fn token(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     let name = args.row.name.as_str();
     if let Some(client) = desk::server()? {
         desk::by_token(&args.by.name)?;
+        desk::without_glass(&args.by.glass)?;
         let made = client.post(&["gateways", name, "token"], &json!({})).await?.data;
         return show(name, made["token"].as_str().unwrap_or_default(), args, out);
     }
@@ -74,7 +75,8 @@ async fn token(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     });
     let local = Local::look(&args.by.data).await?;
     let who = local::who(&args.by.name);
-    let changed = registry::change(&local, &who, Mode::Write, &wish).await;
+    let author = Author { name: &who, break_glass: args.by.glass.reason.as_deref() };
+    let changed = registry::change(&local, author, Mode::Write, &wish).await;
     local.close().await;
     let reader = args.by.json.reader();
     let changed = changed?;

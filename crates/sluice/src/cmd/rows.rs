@@ -24,7 +24,7 @@ use sluice_server::refused::Done;
 use sluice_server::refused::Refused;
 use sluice_server::service::RowOrigin;
 use sluice_server::service::registry;
-use sluice_server::service::registry::{Asked, Mode, Outcome, Wish, now_ms};
+use sluice_server::service::registry::{Asked, Author, Mode, Outcome, Wish, now_ms};
 use sluice_server::service::rows::{at, object, read};
 
 pub(super) async fn run(kind: Kind, command: &Rows, out: &mut Out) -> anyhow::Result<Exit> {
@@ -62,9 +62,11 @@ pub(super) async fn change_in(
 ) -> anyhow::Result<Exit> {
     if let Some(client) = desk::server()? {
         desk::by_token(&by.name)?;
+        desk::without_glass(&by.glass)?;
         return crate::registry::change_there(&client, mode, wish, by.json.reader(), out).await;
     }
     let (who, reader) = (local::who(&by.name), by.json.reader());
+    let author = Author { name: &who, break_glass: by.glass.reason.as_deref() };
     // What is refused or only looked at makes no directory.
     if local::existing(&by.data).is_err() {
         let origin = match organisation::of(&by.data).as_str() {
@@ -72,7 +74,7 @@ pub(super) async fn change_in(
             _ => RowOrigin::Client,
         };
         let local = Local::imagined(Vec::new(), origin).await?;
-        let tried = registry::change(&local, &who, Mode::Look, wish).await;
+        let tried = registry::change(&local, author, Mode::Look, wish).await;
         local.close().await;
         let tried = tried?;
         if mode == Mode::Look || matches!(tried, Outcome::Refused(_)) {
@@ -80,7 +82,7 @@ pub(super) async fn change_in(
         }
     }
     let local = Local::open(&by.data, Agents::new(), Claims::None).await?;
-    let changed = registry::change(&local, &who, mode, wish).await;
+    let changed = registry::change(&local, author, mode, wish).await;
     local.close().await;
     crate::registry::tell(&changed?, reader, out)
 }

@@ -21,7 +21,7 @@ use sluice_govern::registry::{Kind, Row, Token};
 use sluice_server::auth::identities::{Identities, granted};
 use sluice_server::auth::permission::{Permission, Permissions, Role};
 use sluice_server::refused::{Done, ROW_UNKNOWN, Refused};
-use sluice_server::service::registry::{self, Asked, Mode};
+use sluice_server::service::registry::{self, Asked, Author, Mode};
 
 /// Most tokens that a server is asked for.
 const TOKENS_MAX: usize = 10_000;
@@ -124,7 +124,9 @@ async fn create(args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
         return create_there(&client, args, out).await;
     }
     let local = organisation::open(&args.of.data, &args.of.organisation).await?;
-    let made = make_token(&local, &local::who(&args.name), about.clone()).await;
+    let who = local::who(&args.name);
+    let author = Author { name: &who, break_glass: args.glass.reason.as_deref() };
+    let made = make_token(&local, author, about.clone()).await;
     local.close().await;
     let (id, secret) = made?;
     let mut shown = object(&id, &about, granted(&about));
@@ -135,6 +137,7 @@ async fn create(args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
 async fn create_there(client: &Client, args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
     of_the_token(&args.of)?;
     desk::by_token(&args.name)?;
+    desk::without_glass(&args.glass)?;
     let scopes = (!args.scope.is_empty()).then_some(&args.scope);
     let body = fields([
         ("principal", json!(args.principal)),

@@ -7,9 +7,12 @@ use crate::cmd::count;
 use crate::out::{Layout, Out};
 use crate::registry::known;
 use serde_json::{Value, json};
-use sluice_govern::policy::Policies;
+use sluice_govern::policy::{Policies, PolicyError};
 use sluice_govern::registry::PolicySet;
 use sluice_server::service::policies::{self, Files};
+
+/// The set that is asked and never enforced.
+const SHADOW: &str = "shadow";
 
 pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
     let mut sets: Vec<(&str, Files)> = Vec::new();
@@ -18,14 +21,14 @@ pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
         sets.push(("active", policies::active(&there)?));
         let shadow = policies::stored(&there, PolicySet::Shadow)?;
         if !shadow.is_empty() {
-            sets.push(("shadow", shadow));
+            sets.push((SHADOW, shadow));
         }
     } else {
         sets.push(("files", crate::policies::read(&args.paths)?));
     }
     let mut exit = Exit::Done;
     for (name, files) in &sets {
-        let loaded = Policies::load(files);
+        let loaded = load(name, files);
         if loaded.is_err() {
             exit = Exit::Refused;
         }
@@ -38,15 +41,21 @@ pub(super) async fn run(args: &Check, out: &mut Out) -> anyhow::Result<Exit> {
                 };
                 out.print(&format!("{name}: ok, {policies} in {}\n", count(files.len(), "file")))?;
             }
-            (Reader::Person, Err(_)) => {
-                policies::load(files)?;
-            }
+            (Reader::Person, Err(errors)) => return Err(policies::refused(&errors).into()),
         }
     }
     Ok(exit)
 }
 
-fn report(name: &str, loaded: Result<Policies, Vec<sluice_govern::policy::PolicyError>>) -> Value {
+/// Loads a set as it would be used: one in shadow is never in force.
+fn load(name: &str, files: &Files) -> Result<Policies, Vec<PolicyError>> {
+    match name {
+        SHADOW => Policies::load(files),
+        _ => policies::load_for_force(files, []),
+    }
+}
+
+fn report(name: &str, loaded: Result<Policies, Vec<PolicyError>>) -> Value {
     match loaded {
         Ok(loaded) => {
             let count = loaded.rules().len();
