@@ -1,7 +1,8 @@
 //! Tokens: made, listed, revoked.
 //!
-//! INVARIANT: nobody gives away more than they have. A token that is made here is
-//! a child of the caller's, with at most its permissions and its time.
+//! INVARIANT: no token gives away more than it has. A token that is made here is
+//! a child of the caller's, with at most its permissions and its time. A caller without
+//! every permission revokes only what its own token made.
 
 use super::ask::{Ask, Nothing, bad};
 use super::reply::Reply;
@@ -179,7 +180,7 @@ fn name(name: &str) -> Result<(), Refused> {
     if fits { Ok(()) } else { Err(bad("a name is 1 to 128 bytes of plain text")) }
 }
 
-/// Writes rows of tokens. Policies on changes count for them too.
+/// Writes rows of tokens. Policies on changes are asked about tokens that are made.
 pub(super) async fn write<Q, B>(
     ask: &Ask<Q, B>,
     put: Vec<Row>,
@@ -194,9 +195,28 @@ pub(super) async fn write<Q, B>(
     Ok(())
 }
 
+/// Only a full admin revokes tokens that the caller's own did not make. A session acts
+/// for the token that it was opened with.
+fn may_revoke(ask: &Ask, known: &Identities, id: &str) -> Result<(), Refused> {
+    let caller = &ask.caller;
+    if caller.permissions == Permissions::all() {
+        return Ok(());
+    }
+    let (_, own) = known.iter().find(|(one, _)| *one == caller.token).unzip();
+    let root = own.filter(|token| token.session).and_then(|token| token.parent.as_ref());
+    let root = root.unwrap_or(&caller.token);
+    if known.family(root).is_some_and(|family| family.contains(id)) {
+        return Ok(());
+    }
+    let message = "the token was not made with yours";
+    let remedy = "revoke tokens that yours made, or ask an admin with every permission";
+    Err(Refused::new(super::problem::FORBIDDEN, message, remedy))
+}
+
 async fn revoke(ask: Ask) -> Done<Reply<TokenShown>> {
     let (known, id) = (known(&ask).await?, ask.path("token").to_owned());
     let (_, token) = known.iter().find(|(one, _)| *one == id).ok_or_else(|| unknown(&id))?;
+    may_revoke(&ask, &known, &id)?;
     // What it made counts no more without it, and need not be kept.
     let gone = known.family(&id).ok_or_else(|| unknown(&id))?;
     let remove = gone.into_iter().map(|id| (Kind::Token, id)).collect();
