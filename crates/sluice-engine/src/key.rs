@@ -1,7 +1,9 @@
 //! Callers' idempotency keys: the same key means the same run.
 //!
-//! A key belongs to a workflow and its version. Within these it stands for one
-//! run for a day; a start that differs from that run is refused, and told in what.
+//! A key belongs to a workflow, its version and the principal that sent it. Within
+//! these it stands for one run for a day; a start that differs from that run is refused,
+//! and told in what. The same key of another principal is another key: a caller is
+//! never answered with the run of another person.
 
 use crate::start::Start;
 use serde_json::{Map, Value};
@@ -20,8 +22,8 @@ pub(crate) fn of(request: &Start, now_ms: u64) -> Option<Key> {
     let version = request.version.or(definition.plan.version);
     let inputs = canonical::to_string(&(&definition.hash, &request.args));
     Some(Key {
-        key: Key::scoped(&definition.plan.name, version, key),
-        former: Some(key.clone()),
+        key: Key::scoped(&definition.plan.name, version, &request.initiator, key),
+        former: Some(Key::without_principal(&definition.plan.name, version, key)),
         fingerprint: Hash::of(inputs.as_bytes()),
         expires_at_ms: now_ms.saturating_add(KEY_MS),
     })
@@ -35,6 +37,10 @@ pub(crate) fn differences(
     args: &Map<String, Value>,
 ) -> Vec<String> {
     let mut differs = Vec::new();
+    // Only a key that an earlier version kept can belong to another principal.
+    if before.initiator != request.initiator {
+        differs.push("the principal that started it".to_owned());
+    }
     if before.definition_hash != request.stored.definition.hash {
         differs.push(match request.version {
             // A version never changes: something that it refers to has.

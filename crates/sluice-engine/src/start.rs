@@ -161,7 +161,7 @@ enum Created {
     /// another process that was to start the same child.
     There,
     /// Its key was used before.
-    Before { run: RunId, same: bool },
+    Before { run: RunId },
     /// A counter was not what it was believed to be.
     Refused,
 }
@@ -364,7 +364,7 @@ impl Inner {
                 Ok(Appended::Exists { run, .. }) if run == append.run && doubt => {
                     return Ok(Created::There);
                 }
-                Ok(Appended::Exists { run, same }) => return Ok(Created::Before { run, same }),
+                Ok(Appended::Exists { run, .. }) => return Ok(Created::Before { run }),
                 Ok(other) => {
                     let reason = format!("a new run was answered {other:?}");
                     return Err(StoreError::Unavailable(reason));
@@ -395,8 +395,7 @@ impl Inner {
                 self.keep_definitions(request);
                 Ok(StartedRun { run: id, existed: false })
             }
-            Created::Before { run, same: true } => Ok(StartedRun { run, existed: true }),
-            Created::Before { run, same: false } => {
+            Created::Before { run } => {
                 let started = first_event(&*self.store, run).await?;
                 let differs = key::differences(&started, request, args);
                 // A default that is spelt out says the same.

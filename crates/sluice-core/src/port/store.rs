@@ -265,8 +265,8 @@ pub struct Create {
 pub struct Key {
     /// What it is kept under: what the caller sent, within its [scope](Key::scoped).
     pub key: String,
-    /// What earlier versions kept it under: what the caller sent, and nothing
-    /// else. A row there counts for the same fingerprint alone.
+    /// What earlier versions kept it under: without the principal. A row there counts
+    /// for the same fingerprint alone.
     pub former: Option<String>,
     /// Of everything the run is started with: the same key with another one is refused.
     pub fingerprint: Hash,
@@ -275,9 +275,15 @@ pub struct Key {
 }
 
 impl Key {
-    /// A caller's key within a workflow and its version: in another one it is
-    /// another key. Neither names nor keys have control characters.
-    pub fn scoped(workflow: &str, version: Option<u64>, key: &str) -> String {
+    /// A principal's key within a workflow and its version: in another one, or sent by
+    /// another principal, it is another key. Neither names nor keys have control
+    /// characters.
+    pub fn scoped(workflow: &str, version: Option<u64>, principal: &str, key: &str) -> String {
+        Key::without_principal(workflow, version, &format!("{principal}\u{1f}{key}"))
+    }
+
+    /// The same as earlier versions kept it.
+    pub fn without_principal(workflow: &str, version: Option<u64>, key: &str) -> String {
         let version = version.map(|version| version.to_string()).unwrap_or_default();
         format!("{workflow}@{version}\u{1f}{key}")
     }

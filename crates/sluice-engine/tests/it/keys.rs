@@ -137,3 +137,15 @@ async fn a_default_that_is_spelt_out_is_the_same_input() {
     assert_eq!((same.run, same.existed), (first.run, true));
     assert!(life.start(of(&json!({"n": 5}))).await.is_err());
 }
+
+#[tokio::test]
+async fn the_same_key_of_another_principal_is_another_key() {
+    let world = World::new("a: {text: done}");
+    let life = world.boot().await;
+    let of = |person: &str| Start { initiator: person.to_owned(), ..keyed("k", &json!({"n": 1})) };
+    let first = life.start(of("ada")).await.unwrap();
+    let other = life.start(of("ben")).await.unwrap();
+    assert!(!other.existed && other.run != first.run);
+    let again = life.start(of("ada")).await.unwrap();
+    assert_eq!((again.run, again.existed), (first.run, true));
+}

@@ -84,7 +84,7 @@ fn a_key_is_free_again_when_it_has_expired(bench: &Bench) {
 
 /// As the engine sends it: within a workflow and version, and as it was before.
 fn scoped(number: u128, scope: (&str, Option<u64>), key: &str, inputs: &str) -> Append {
-    let mut append = keyed(number, &Key::scoped(scope.0, scope.1, key), inputs, 2000);
+    let mut append = keyed(number, &Key::scoped(scope.0, scope.1, "ada", key), inputs, 2000);
     if let Some(key) = append.create.as_mut().and_then(|create| create.key.as_mut()) {
         key.former = Some(key.key.rsplit('\u{1f}').next().unwrap_or_default().to_owned());
     }
