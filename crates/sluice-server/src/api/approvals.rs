@@ -70,7 +70,7 @@ async fn resolve(ask: Ask<Nothing, ResolveBody>) -> Done<Reply<ToldShown>> {
             Some(read.map_err(|why| bad(format!("`constraints`: {why}")))?)
         }
     };
-    let (run, approval) = find::approval(ask.service(), ask.path("approval")).await?;
+    let (run, approval) = find::whole_approval(ask.service(), ask.path("approval")).await?;
     let (comment, values) = (body.comment.clone(), body.values.clone());
     let answer = Answer { decision, comment, values, constraints };
     let command = approvals::command(approval, answer, &ask.caller);

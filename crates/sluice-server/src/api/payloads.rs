@@ -73,7 +73,7 @@ async fn erased(ask: Ask<Nothing, EraseBody>) -> Done<Reply<ErasedShown>> {
     if reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX || events.len() > EVENTS_MAX {
         return Err(bad("`reason` says why, in at most 4096 bytes; at most 10000 events").into());
     }
-    let row = find::run(ask.service(), ask.path("run")).await?;
+    let row = find::whole_run(ask.service(), ask.path("run")).await?;
     let by = &ask.caller.name;
     let payloads = erase::erase(ask.service(), &row, events, by, reason).await?;
     Ok(Reply::ok(ErasedShown { run_id: row.run.to_string(), payloads }))
@@ -108,8 +108,12 @@ async fn elided(ask: Ask<Nothing, ElideBody>) -> Done<Reply<ElidedShown>> {
     if run.is_none() && older_than_ms.is_none() {
         return Err(bad("name a `run`, or say `older_than_ms`").into());
     }
+    let run = match run {
+        Some(text) => Some(find::whole_run(ask.service(), text).await?.run.to_string()),
+        None => None,
+    };
     let wish = Wish {
-        run: run.clone(),
+        run,
         older_than_ms: *older_than_ms,
         actor: ask.caller.name.clone(),
         reason: reason.clone(),

@@ -288,6 +288,12 @@ async fn loaded<Q, B>(ask: &Ask<Q, B>) -> Done<Run> {
     course::load(ask.service(), ask.path("run")).await
 }
 
+/// The run that a request changes, by its whole id.
+async fn loaded_whole<Q, B>(ask: &Ask<Q, B>) -> Done<Run> {
+    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
+    find::load(ask.service(), run).await
+}
+
 async fn show(ask: Ask) -> Done<Reply<RunDetail>> {
     let row = find::run(ask.service(), ask.path("run")).await?;
     Ok(Reply::ok(RunDetail(runs::show(ask.service(), &row).await?)))
@@ -412,24 +418,24 @@ struct CancelBody {
 }
 
 async fn cancel(ask: Ask<Nothing, CancelBody>) -> Done<Reply<ToldShown>> {
-    let run = find::run(ask.service(), ask.path("run")).await?.run;
+    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
     let reason = ask.body.reason.clone().unwrap_or_else(|| "cancelled over the API".to_owned());
     let by = ask.caller.name.clone();
     tell(&ask, run, Command::Cancel { by, reason }).await
 }
 
 async fn pause(ask: Ask) -> Done<Reply<ToldShown>> {
-    let run = find::run(ask.service(), ask.path("run")).await?.run;
+    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
     tell(&ask, run, Command::Pause { by: ask.caller.name.clone() }).await
 }
 
 async fn resume(ask: Ask) -> Done<Reply<ToldShown>> {
-    let run = find::run(ask.service(), ask.path("run")).await?.run;
+    let run = find::whole_run(ask.service(), ask.path("run")).await?.run;
     tell(&ask, run, Command::Unpause { by: ask.caller.name.clone() }).await
 }
 
 async fn retry(ask: Ask) -> Done<Reply<ToldShown>> {
-    let run = loaded(&ask).await?;
+    let run = loaded_whole(&ask).await?;
     let command = course::retry(&run, &ask.caller.name)?;
     tell(&ask, run.id, command).await
 }
@@ -471,7 +477,7 @@ async fn renewed<Q, B>(
 }
 
 async fn restart(ask: Ask<Nothing, RestartBody>) -> Done<Reply<RenewedShown>> {
-    let source = loaded(&ask).await?;
+    let source = loaded_whole(&ask).await?;
     let renewal = Renewal::restart(&source, &ask.body.from)?;
     renewed(&ask, &source, renewal, ask.body.preview).await
 }
@@ -501,7 +507,7 @@ struct RewoundShown {
 }
 
 async fn rewind(ask: Ask<Nothing, RewindBody>) -> Done<Reply<RewoundShown>> {
-    let run = loaded(&ask).await?;
+    let run = loaded_whole(&ask).await?;
     let by = &ask.caller.name;
     let (command, keep) = course::rewind(ask.service(), &run, ask.body.to, by).await?;
     let repeats = course::given_up(&run, &keep);
@@ -531,7 +537,7 @@ struct BranchBody {
 }
 
 async fn branch(ask: Ask<Nothing, BranchBody>) -> Done<Reply<RenewedShown>> {
-    let now = loaded(&ask).await?;
+    let now = loaded_whole(&ask).await?;
     let body = &ask.body;
     let source = checkpoint::at(ask.service(), &now, body.at).await?;
     let set = body.set.iter().map(|(place, value)| (place.as_str(), value.clone()));
@@ -551,7 +557,7 @@ struct AssignBody {
 }
 
 async fn assign(ask: Ask<Nothing, AssignBody>) -> Done<Reply<ToldShown>> {
-    let run = loaded(&ask).await?;
+    let run = loaded_whole(&ask).await?;
     let step = course::position(&run, &ask.body.step)?;
     let (by, whom) = (ask.caller.name.clone(), ask.body.whom.clone());
     tell(&ask, run.id, Command::Assign { by, step, whom }).await

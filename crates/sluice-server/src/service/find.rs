@@ -50,6 +50,27 @@ pub async fn run_in(store: &dyn Store, text: &str) -> Done<RunRow> {
     }
 }
 
+/// The run of a whole id, for what changes it: a beginning could mean another run by
+/// the time the change arrives.
+pub async fn whole_run(service: &Service, text: &str) -> Done<RunRow> {
+    if RunId::parse(text).is_none() {
+        let message = format!("`{}` is not the whole id of a run", visible::brief(text));
+        let remedy = "send `run_` and all 32 digits";
+        return Err(Refused::new(RUN_UNKNOWN, message, remedy).into());
+    }
+    run(service, text).await
+}
+
+/// The question of a whole id, and the run that asks it; see [`whole_run`].
+pub async fn whole_approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> {
+    if ApprovalId::parse(text).is_none() {
+        let message = format!("`{}` is not the whole id of an approval", visible::brief(text));
+        let remedy = "send `apr_` and all 32 digits";
+        return Err(Refused::new(APPROVAL_UNKNOWN, message, remedy).into());
+    }
+    approval(service, text).await
+}
+
 /// A question and the run that asks it.
 pub async fn approval(service: &Service, text: &str) -> Done<(Run, ApprovalId)> {
     let unknown = || {

@@ -8,6 +8,7 @@ use crate::cmd::told::{self, Told};
 use crate::desk::{self, Desk};
 use crate::local::{self, Again};
 use crate::out::Out;
+use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 use sluice_core::run::command::Decision;
 use sluice_core::run::state::Run;
@@ -104,6 +105,8 @@ async fn there(
         ("values", json!(answer.values)),
         ("constraints", json!(answer.constraints)),
     ]);
+    let asked = client.get(&["approvals", id], &[]).await?.data;
+    let id = asked["approval_id"].as_str().context("the server shows no id")?;
     let told = told::there(client, &["approvals", id, "resolve"], &body).await?.became();
     let now = client.get(&["approvals", id], &[]).await?.data;
     let text = |name: &str| visible::brief(now[name].as_str().unwrap_or_default()).into_owned();

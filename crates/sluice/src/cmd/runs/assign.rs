@@ -19,8 +19,8 @@ pub(super) async fn run(args: &Assign, out: &mut Out) -> anyhow::Result<Exit> {
         Desk::There(client) => {
             desk::by_token(&told.name)?;
             let body = json!({"step": args.step, "whom": args.whom});
-            let became =
-                told::there(&client, &["runs", &told.run.id, "assign"], &body).await?.became();
+            let run = super::id(&client, &told.run.id).await?;
+            let became = told::there(&client, &["runs", &run, "assign"], &body).await?.became();
             let is = if became == Became::Sent { "will be" } else { "is" };
             let (step, whom) = (visible::brief(&args.step), visible::brief(&args.whom));
             out.print(&format!("{step} {is} {whom}'s\n"))?;

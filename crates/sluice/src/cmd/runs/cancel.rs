@@ -18,7 +18,8 @@ pub(super) async fn run(args: &Cancel, out: &mut Out) -> anyhow::Result<Exit> {
         Desk::There(client) => {
             desk::by_token(&args.told.name)?;
             let reason = json!({"reason": args.reason});
-            let path = ["runs", &args.told.run.id, "cancel"];
+            let run = super::id(&client, &args.told.run.id).await?;
+            let path = ["runs", &run, "cancel"];
             let told = told::there(&client, &path, &reason).await?;
             say(&visible::brief(&told.run_id), &told.status, out)?;
             return Ok(Exit::Done);

@@ -23,8 +23,12 @@ pub(super) async fn run(args: &Elide, out: &mut Out) -> anyhow::Result<Exit> {
         }
         Desk::There(client) => {
             desk::by_token(&args.name)?;
+            let run = match &args.run {
+                Some(text) => Some(super::id(client, text).await?),
+                None => None,
+            };
             let body = fields([
-                ("run", json!(args.run)),
+                ("run", json!(run)),
                 ("older_than_ms", json!(args.older_than)),
                 ("reason", json!(args.reason)),
             ]);

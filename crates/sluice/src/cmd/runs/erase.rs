@@ -23,7 +23,8 @@ pub(super) async fn run(args: &Erase, out: &mut Out) -> anyhow::Result<Exit> {
         Desk::There(client) => {
             desk::by_token(name)?;
             let body = json!({"events": args.event, "reason": args.reason});
-            let gone = client.post(&["runs", id, "erase"], &body).await?.data;
+            let run = super::id(client, id).await?;
+            let gone = client.post(&["runs", &run, "erase"], &body).await?.data;
             let run = gone["run_id"].as_str().context("the server names no run")?;
             (run.to_owned(), gone["payloads"].as_u64().unwrap_or(0))
         }

@@ -17,7 +17,8 @@ pub(super) async fn run(args: &Told, out: &mut Out) -> anyhow::Result<Exit> {
         Desk::Here(local) => local,
         Desk::There(client) => {
             desk::by_token(&args.name)?;
-            let told = told::there(&client, &["runs", &args.run.id, "pause"], &json!({})).await?;
+            let run = super::id(&client, &args.run.id).await?;
+            let told = told::there(&client, &["runs", &run, "pause"], &json!({})).await?;
             say(&visible::brief(&told.run_id), told.became(), args, out)?;
             return Ok(Exit::Done);
         }
