@@ -85,6 +85,8 @@ fn facts<'a>(asked: &'a Asked, caps: Vec<Cap<'a>>) -> Facts<'a> {
             version: Some(3),
             initiator: "ada",
             depth: 0,
+            registered: true,
+            definition: "5e",
         },
         step: Some(StepFacts { id: "assess", kind: "command", attempt: 1, capabilities: &[] }),
         asks: None,

@@ -10,6 +10,7 @@ export type Permission =
   | "workflow:read"
   | "workflow:write"
   | "workflow:execute"
+  | "workflow:inline"
   | "run:cancel"
   | "governance:read"
   | "governance:approve"

@@ -12,6 +12,8 @@ test("who may is asked nothing more", () => {
   expect(whyNot(asked({ approvers: ["finance"] }), ada)).toBeNull();
   expect(whyNot(asked({ approvers: ["ada"] }), ada)).toBeNull();
   expect(whyNot(asked({ not_initiator: true }), ada)).toBeNull();
+  expect(whyNot(asked({ approvers: ["group:finance"] }), ada)).toBeNull();
+  expect(whyNot(asked({ approvers: ["user:ada"] }), ada)).toBeNull();
 });
 
 test("who may not is told why", () => {
@@ -20,4 +22,6 @@ test("who may not is told why", () => {
   expect(whyNot(asked({ approvers: ["legal"] }), ada)).toMatch("legal");
   expect(whyNot(asked({ votes: ["ada"] }), ada)).toMatch("approved");
   expect(whyNot(asked({ not_initiator: true, initiator: "ada" }), ada)).toMatch("started");
+  expect(whyNot(asked({ not_initiator: true, on_behalf_of: ["ada"] }), ada)).toMatch("started");
+  expect(whyNot(asked({ approvers: ["group:ada", "user:finance"] }), ada)).toMatch("may decide");
 });

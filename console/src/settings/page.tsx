@@ -35,7 +35,8 @@ export default function Settings() {
 const MEANS: Readonly<Record<string, string>> = {
   "workflow:read": "look at workflows and runs",
   "workflow:write": "add and change workflows",
-  "workflow:execute": "start runs and let them go on",
+  "workflow:execute": "start runs of registered workflows and let runs go on",
+  "workflow:inline": "start runs of documents that are not registered",
   "run:cancel": "stop runs and change their course",
   "governance:read": "look at agents, gateways, policies, budgets and approvals",
   "governance:approve": "answer approvals",

@@ -24,7 +24,7 @@ pub use entry::{AFTER_DIGEST, BEFORE_DIGEST, digest, entries};
 pub use fault::{ALWAYS_THERE, RowFault, faults};
 pub use lens::{changed_versions, head};
 pub use secret::{NotYours, RowAuthor, entrust, secret_field, secret_of};
-pub use settle::{kept, settle};
+pub use settle::{kept, settle, sign};
 
 use sluice_govern::registry::{Kind, Row};
 

@@ -5,10 +5,12 @@ use crate::error::StartError;
 use crate::permit::Verdict;
 use crate::start::Start;
 use crate::trust::Rules;
+use sluice_core::journal::event::DocumentSource;
 use sluice_core::plan::step::{Step, Work};
 use sluice_core::port::authority::Authority as _;
 use sluice_core::run::id::RunId;
 use sluice_core::run::seat::Planned;
+use sluice_govern::registry::{Deployment, Posture};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,6 +48,7 @@ impl Inner {
         request: &Start,
         id: RunId,
     ) -> Result<(), NotAdmitted> {
+        check_bindings(rules, request).map_err(NotAdmitted::Unfit)?;
         self.check_agents(rules, request).map_err(NotAdmitted::Unfit)?;
         self.stopped(rules, request, id)
             .map_or(Ok(()), |verdict| Err(NotAdmitted::Stopped(verdict)))
@@ -93,12 +96,51 @@ impl Inner {
     }
 }
 
-/// Which agent has which role: as the caller says, else as the deployment does.
+/// The deployment that a run is started under. An inline document has none: it is no
+/// run of the workflow whose name it says.
+pub(crate) fn deployment<'r>(
+    rules: &'r Rules,
+    request: &Start,
+) -> Option<(&'r String, &'r Deployment)> {
+    let registered = request.source != DocumentSource::Inline;
+    let name = &request.stored.definition.plan.name;
+    rules.fabric.deployment(name).filter(|_| registered)
+}
+
+/// How much freedom a run has. A run above it that is bounded in nothing lifts no bound
+/// of the run's own deployment.
+pub(crate) fn posture(rules: &Rules, request: &Start) -> Posture {
+    let deployed = deployment(rules, request).map(|(_, one)| one.posture);
+    let above = request.posture.filter(|posture| *posture != Posture::default());
+    above.or(deployed).unwrap_or_default()
+}
+
+/// Which agent has which role: as the deployment says, else as the caller does.
 pub(crate) fn bindings(rules: &Rules, request: &Start) -> BTreeMap<String, String> {
-    let deployed = rules.fabric.deployment(&request.stored.definition.plan.name);
-    let mut bindings = deployed.map(|(_, one)| one.roles.clone()).unwrap_or_default();
-    bindings.extend(request.role_bindings.clone());
+    let mut bindings = request.role_bindings.clone();
+    let deployed = deployment(rules, request).map(|(_, one)| one.roles.clone());
+    bindings.extend(deployed.unwrap_or_default());
     bindings
+}
+
+/// A caller binds only roles that the deployment leaves open. What a run inherits from
+/// the run above it, or from the run it is made from, gives way without a word.
+pub(crate) fn check_bindings(rules: &Rules, request: &Start) -> Result<(), StartError> {
+    if request.parent.is_some() || request.origin.is_some() {
+        return Ok(());
+    }
+    let Some((name, deployed)) = deployment(rules, request) else { return Ok(()) };
+    let taken = |(role, agent): &(&String, &String)| {
+        deployed.roles.get(*role).is_some_and(|bound| bound != *agent)
+    };
+    match request.role_bindings.iter().find(taken) {
+        None => Ok(()),
+        Some((role, _)) => Err(StartError::RoleBound {
+            role: role.clone(),
+            deployment: name.clone(),
+            agent: deployed.roles[role].clone(),
+        }),
+    }
 }
 
 fn no_agent(step: &Step) -> String {

@@ -9,7 +9,7 @@ use crate::start::Start;
 use crate::take::AGAIN_MS;
 use serde_json::{Map, Value};
 use sluice_core::code::Code;
-use sluice_core::journal::event::StepAt;
+use sluice_core::journal::event::{DocumentSource, StepAt};
 use sluice_core::money::Money;
 use sluice_core::port::store::{Filter, Hash, Letter, StoreError};
 use sluice_core::run::command::Command;
@@ -35,7 +35,9 @@ pub(crate) struct ChildRequest {
     root: RunId,
     depth: u32,
     trace: Option<TraceParent>,
+    source: DocumentSource,
     initiator: String,
+    on_behalf_of: Vec<String>,
     default_agent: Option<String>,
     default_model: Option<String>,
     recursion_depth_max: Option<u32>,
@@ -57,7 +59,9 @@ pub(crate) fn request(run: &Run, at: StepAt, _child: RunId) -> ChildRequest {
         root: started.root.unwrap_or(run.id),
         depth: started.depth + 1,
         trace: cause(run, at),
+        source: started.source.of_child(),
         initiator: started.initiator.clone(),
+        on_behalf_of: started.on_behalf_of.clone(),
         default_agent: started.default_agent.clone(),
         default_model: started.default_model.clone(),
         recursion_depth_max: started.recursion_depth_max,
@@ -180,7 +184,9 @@ impl Inner {
         start.root = Some(request.root);
         start.depth = request.depth;
         start.trace.clone_from(&request.trace);
+        start.source = request.source;
         start.initiator.clone_from(&request.initiator);
+        start.on_behalf_of.clone_from(&request.on_behalf_of);
         start.default_agent.clone_from(&request.default_agent);
         start.default_model.clone_from(&request.default_model);
         start.recursion_depth_max = request.recursion_depth_max;

@@ -27,6 +27,16 @@ pub enum StartError {
     /// A step names an agent that does not exist, or none.
     #[error("{0}")]
     Agent(String),
+    /// The caller binds a role that the deployment binds to another agent.
+    #[error("the deployment `{deployment}` binds the role `{role}` to `{agent}`")]
+    RoleBound {
+        /// The role.
+        role: String,
+        /// The deployment.
+        deployment: String,
+        /// The agent that the deployment binds the role to.
+        agent: String,
+    },
     /// The plan has parts that were not at hand.
     #[error("{0}")]
     Unresolved(String),

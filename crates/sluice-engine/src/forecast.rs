@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: nothing is written and nothing is sent. The draft is shown, and dropped.
 
+use crate::admit::{check_bindings, posture};
 use crate::engine::{Engine, Inner};
 use crate::error::StartError;
 use crate::load::subject;
@@ -38,15 +39,14 @@ impl Inner {
     fn forecast(&self, mut request: Start) -> Result<Forecast, StartError> {
         let args = check_args(&request.stored.definition.plan, &request.args)?;
         let rules = self.trust.rules();
+        check_bindings(&rules, &request)?;
         self.check_agents(&rules, &request)?;
         let id = RunId::new(self.clock.now_ms(), &mut *(self.entropy)());
         if let Some(verdict) = self.stopped(&rules, &request, id) {
             let (code, message) = (verdict.code, verdict.message);
             return Err(StartError::Blocked { code, message });
         }
-        let deployed = rules.fabric.deployment(&request.stored.definition.plan.name);
-        let posture = request.posture.or_else(|| deployed.map(|(_, one)| one.posture));
-        let ahead_for = Some(posture.unwrap_or_default());
+        let ahead_for = Some(posture(&rules, &request));
         request.posture = Some(Posture::Advisory);
         request.dispatching = Dispatching::Allowed;
         request.key = None;

@@ -22,7 +22,7 @@ pub(crate) fn of(request: &Start, now_ms: u64) -> Option<Key> {
     let version = request.version.or(definition.plan.version);
     let inputs = canonical::to_string(&(&definition.hash, &request.args));
     Some(Key {
-        key: Key::scoped(&definition.plan.name, version, &request.initiator, key),
+        key: Key::scoped(&request.workflow(), version, &request.initiator, key),
         former: Some(Key::without_principal(&definition.plan.name, version, key)),
         fingerprint: Hash::of(inputs.as_bytes()),
         expires_at_ms: now_ms.saturating_add(KEY_MS),

@@ -163,6 +163,8 @@ pub(crate) fn subject(run: &Run) -> Subject<'_> {
     Subject {
         run: run.id,
         workflow: &run.started.workflow,
+        registered: run.started.source.is_registered(),
+        definition_hash: &run.started.definition_hash,
         trace_id: &run.started.trace_id,
         graph: Some(&run.definition.plan.graph),
     }

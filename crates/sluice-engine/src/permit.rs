@@ -31,7 +31,7 @@ impl Inner {
             what: "run_refused".to_owned(),
             actor: request.initiator.clone(),
             resource_type: "workflow".to_owned(),
-            resource_id: request.stored.definition.plan.name.clone(),
+            resource_id: request.workflow().into_owned(),
             event: None,
             detail: json!({"code": code, "message": message, "policy_hash": policy}),
         };
@@ -54,6 +54,7 @@ impl Inner {
         let authority = self.view_under(Arc::clone(rules), now_ms);
         let plan = &request.stored.definition.plan;
         let run = id.to_string();
+        let workflow = request.workflow();
         let facts = Facts {
             now_ms,
             verb: Verb::StartRun,
@@ -71,15 +72,17 @@ impl Inner {
             posture: request.posture.unwrap_or_default(),
             run: RunFacts {
                 id: &run,
-                workflow: &plan.name,
+                workflow: &workflow,
                 version: plan.version,
                 initiator: &request.initiator,
                 depth: request.depth,
+                registered: request.source.is_registered(),
+                definition: &request.stored.definition.hash,
             },
             step: None,
             asks: None,
             grant: None,
-            action: action(request),
+            action: action(request, &workflow),
         };
         let said = ask(&facts, authority.policies());
         let verdict = match said.disposition {
@@ -104,11 +107,11 @@ pub(crate) struct Verdict {
     policy: String,
 }
 
-fn action(request: &Start) -> Action<'_> {
+fn action<'a>(request: &'a Start, workflow: &'a str) -> Action<'a> {
     Action {
         agent: "",
         gateway: "",
-        workflow: &request.stored.definition.plan.name,
+        workflow,
         step: "",
         command: "",
         stdin: None,

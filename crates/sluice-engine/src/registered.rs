@@ -5,6 +5,7 @@ use crate::error::StartError;
 use crate::start::Start;
 use serde_json::{Map, Value};
 use sluice_core::doc::{self, Format, Registry};
+use sluice_core::journal::event::DocumentSource;
 use sluice_core::plan::Plan;
 use sluice_core::plan::step::Work;
 use sluice_core::port::ledger::Rows;
@@ -20,6 +21,7 @@ pub fn start(rows: &Rows, workflow: &str, args: Map<String, Value>) -> Result<St
     let mut start = start_plan(rows, plan, &text)?;
     let row = find(&rows.rows, workflow).and_then(|row| WorkflowVersion::split(&row.name));
     start.version = row.map(|(_, version)| version);
+    start.source = DocumentSource::Registered;
     start.args = args;
     Ok(start)
 }
@@ -30,6 +32,7 @@ pub fn start_plan(rows: &Rows, plan: Plan, document: &str) -> Result<Start, Star
     let registry = Registry::default().with_rows(&rows.rows).map_err(StartError::Unresolved)?;
     let mut wanted: VecDeque<String> = references(&plan).collect();
     let mut start = Start::new(Stored::new(plan, document), Map::new());
+    start.source = DocumentSource::Inline;
     start.resolved_under = Some(rows.epoch);
     while let Some(reference) = wanted.pop_front() {
         if start.children.contains_key(&reference) {

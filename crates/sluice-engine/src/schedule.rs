@@ -288,6 +288,7 @@ impl Look<'_> {
         let start = Start {
             id: Some(run),
             initiator: format!("schedule:{}", self.name),
+            on_behalf_of: schedule.authors(),
             default_agent: self.starting.default_agent.clone(),
             ..start
         };

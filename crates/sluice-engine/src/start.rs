@@ -1,6 +1,6 @@
 //! Starting a run: checked, pinned, and durable before anyone is told.
 
-use crate::admit::{NotAdmitted, bindings};
+use crate::admit::{NotAdmitted, bindings, deployment, posture};
 use crate::agents::LOCAL_GATEWAY;
 use crate::definition::Stored;
 use crate::engine::Inner;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use sluice_core::args;
 use sluice_core::canonical;
 use sluice_core::evidence::event::Link;
-use sluice_core::journal::event::{Event, Origin, RunStarted};
+use sluice_core::journal::event::{DocumentSource, Event, Origin, RunStarted};
 use sluice_core::journal::wire;
 use sluice_core::label::label;
 use sluice_core::money::Money;
@@ -31,6 +31,7 @@ use sluice_core::run::start::{Carried, start};
 use sluice_core::run::state::Run;
 use sluice_core::trace::TraceParent;
 use sluice_govern::registry::Posture;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,6 +43,8 @@ use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 pub struct Start {
     /// What it is a run of.
     pub stored: Stored,
+    /// Where that comes from.
+    pub source: DocumentSource,
     /// Definitions of sub-workflows, by reference; stored already.
     pub children: BTreeMap<String, Hash>,
     /// Definitions of sub-workflows that may not be stored yet.
@@ -52,6 +55,8 @@ pub struct Start {
     pub id: Option<RunId>,
     /// Who starts it.
     pub initiator: String,
+    /// People whose hook or schedule starts it: they count as initiators.
+    pub on_behalf_of: Vec<String>,
     /// Who does steps that name nobody.
     pub default_agent: Option<String>,
     /// The model of steps that name none, instead of the document's.
@@ -96,11 +101,13 @@ impl Start {
     pub fn new(stored: Stored, args: Map<String, Value>) -> Start {
         Start {
             stored,
+            source: DocumentSource::File,
             children: BTreeMap::new(),
             bring: Vec::new(),
             args,
             id: None,
             initiator: "local".to_owned(),
+            on_behalf_of: Vec::new(),
             default_agent: None,
             default_model: None,
             recursion_depth_max: None,
@@ -120,6 +127,11 @@ impl Start {
             agreed: BTreeMap::new(),
             resolved_under: None,
         }
+    }
+
+    /// The name by which policies, budgets, webhooks and lists know the workflow.
+    pub fn workflow(&self) -> Cow<'_, str> {
+        self.source.workflow(&self.stored.definition.plan.name)
     }
 
     /// The key that the inputs themselves make.
@@ -291,7 +303,7 @@ impl Inner {
         let authority = self.view_under(Arc::clone(rules), now_ms).ahead_for(ahead_for);
         let started = self.started(rules, request, args, &mut *entropy);
         let create = Create {
-            workflow: plan.name.clone(),
+            workflow: request.workflow().into_owned(),
             version: plan.version,
             initiator: request.initiator.clone(),
             started_at_ms: now_ms,
@@ -425,7 +437,7 @@ impl Inner {
         let trace =
             || format!("{:032x}", RunId::new(self.clock.now_ms(), &mut *(self.entropy)()).0);
         let cause = request.trace.as_ref();
-        let deployed = rules.fabric.deployment(&plan.name);
+        let deployed = deployment(rules, request);
         let deployment = deployed.map(|(_, deployment)| deployment);
         let default = || {
             let mut gateways = rules.fabric.gateways.iter();
@@ -433,8 +445,9 @@ impl Inner {
         };
         let gateway = deployment.and_then(|one| one.gateway.clone()).or_else(default);
         RunStarted {
-            workflow: plan.name.clone(),
+            workflow: request.workflow().into_owned(),
             version: plan.version,
+            source: request.source,
             definition_hash: request.stored.definition.hash.clone(),
             definition: Some(request.stored.hash),
             children: request.children.clone(),
@@ -448,6 +461,7 @@ impl Inner {
                 .map(|asked| self.recursion_depth_max(Some(asked))),
             gateway: gateway.unwrap_or_else(|| LOCAL_GATEWAY.to_owned()),
             initiator: request.initiator.clone(),
+            on_behalf_of: request.on_behalf_of.clone(),
             trace_id: cause.map_or_else(trace, |cause| cause.trace_id.clone()),
             root_span_id: format!("{:016x}", entropy.bits().max(1)),
             parent_span_id: cause.map(|cause| cause.span_id.clone()),
@@ -456,10 +470,7 @@ impl Inner {
             depth: request.depth,
             origin: request.origin.clone(),
             deployment: deployed.map(|(name, _)| name.clone()),
-            posture: request
-                .posture
-                .or_else(|| deployment.map(|one| one.posture))
-                .unwrap_or_default(),
+            posture: posture(rules, request),
             trust_ceiling: lower(
                 request.trust_ceiling,
                 deployment.and_then(|one| one.trust_ceiling),

@@ -119,6 +119,8 @@ pub struct Reader {
     engine: Arc<Inner>,
     run: RunId,
     workflow: String,
+    registered: bool,
+    definition_hash: String,
     trace_id: String,
     definition: Option<Arc<Definition>>,
     tail: Arc<Tail>,
@@ -146,8 +148,18 @@ impl Reader {
         // Before the store is read, so that nothing falls in between.
         let (tail, tips) = engine.watches.tail(run);
         tail.readers.fetch_add(1, Ordering::AcqRel);
-        let (workflow, trace_id) = (started.workflow, started.trace_id);
-        Ok(Reader { engine, run, workflow, trace_id, definition, tail, tips, cursor })
+        Ok(Reader {
+            engine,
+            run,
+            workflow: started.workflow,
+            registered: started.source.is_registered(),
+            definition_hash: started.definition_hash,
+            trace_id: started.trace_id,
+            definition,
+            tail,
+            tips,
+            cursor,
+        })
     }
 
     /// The id of the last event that was read.
@@ -221,6 +233,8 @@ impl Reader {
         let subject = Subject {
             run: self.run,
             workflow: &self.workflow,
+            registered: self.registered,
+            definition_hash: &self.definition_hash,
             trace_id: &self.trace_id,
             graph: self.definition.as_ref().map(|definition| &definition.plan.graph),
         };

@@ -93,8 +93,12 @@ pub struct BlockedBy {
 pub struct HoldBy {
     /// The policy; none if the step or the run's posture says so.
     pub policy: Option<String>,
-    /// Users or roles who may answer; none named means anyone who may approve.
+    /// Users or groups who may answer; none named means anyone who may approve.
     pub approvers: Vec<String>,
+    /// How many people must agree.
+    pub quorum: u32,
+    /// Whether the initiator of the run may not answer.
+    pub not_initiator: bool,
     /// Why, for the person.
     pub reason: String,
 }

@@ -164,6 +164,9 @@ fn digest(case: &Case<'_>, brief: Option<&str>, action: &str, mut key: Key) -> S
             key.text(&seen.run.workflow);
             key.maybe_text(seen.step.as_ref().map(|step| &*step.id));
             key.text(brief);
+            if seen.run.registered {
+                key.number(1);
+            }
         }
         None => key.text(&canonical::to_string(seen)),
     }

@@ -237,6 +237,10 @@ pub struct RunFacts<'a> {
     pub initiator: &'a str,
     /// How many runs are above it.
     pub depth: u32,
+    /// Whether its definition comes from the registry.
+    pub registered: bool,
+    /// SHA-256 of its definition.
+    pub definition: &'a str,
 }
 
 /// The step a decision is about.

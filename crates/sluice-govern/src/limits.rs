@@ -32,3 +32,5 @@ pub const CANDIDATES_MAX: usize = 64;
 /// Names in policies about changes, and principals, that a set is tried with before it
 /// is put in force.
 pub const POLICY_NAMES_MAX: usize = 32;
+/// Most people that must agree to one thing.
+pub const QUORUM_MAX: u32 = 100;

@@ -24,6 +24,8 @@ pub const CHECKPOINT_UNKNOWN: &str = "checkpoint_unknown";
 pub const DATA_UNUSABLE: &str = "data_unusable";
 /// The idempotency key was used for something else.
 pub const KEY_CONFLICT: &str = "idempotency_conflict";
+/// The caller binds a role that the deployment binds to another agent.
+pub const ROLE_BOUND: &str = "role_bound";
 /// The document is not the one that the run was started with.
 pub const DOCUMENT_CHANGED: &str = "document_changed";
 /// The run is paused by an operator.
@@ -188,6 +190,10 @@ pub fn start(error: StartError) -> Failure {
         StartError::Agent(message) => {
             let remedy = "`sluice run --help` shows `--agent`, `--bind` and `--mock`";
             Refused::new("unknown_agent", message, remedy).into()
+        }
+        StartError::RoleBound { .. } => {
+            let remedy = "leave the binding of this role out, or change the deployment";
+            Refused::new(ROLE_BOUND, error.to_string(), remedy).into()
         }
         StartError::Unresolved(message) => {
             let remedy = "name a file that holds it with `--registry FILE`";

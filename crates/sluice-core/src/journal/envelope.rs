@@ -86,6 +86,10 @@ pub struct Subject<'a> {
     pub run: RunId,
     /// What it is a run of.
     pub workflow: &'a str,
+    /// Whether that comes from the registry.
+    pub registered: bool,
+    /// SHA-256 of it.
+    pub definition_hash: &'a str,
     /// The trace it belongs to.
     pub trace_id: &'a str,
     /// Its steps: their waves, and what they depend on. None of a run whose
@@ -106,10 +110,12 @@ pub fn envelopes(
         let message = format!("it holds {held} events instead of {}", stored.count);
         return Err(WireError::Malformed(message));
     }
-    let Subject { run, workflow, trace_id, graph } = subject;
+    let Subject { run, workflow, registered, definition_hash, trace_id, graph } = subject;
     let about = About {
         id: run.to_string(),
         name: workflow,
+        registered,
+        definition: definition_hash,
         at_ms: frame.at_ms,
         run: format!("\"{run}\""),
         workflow: quoted(workflow),
@@ -176,6 +182,8 @@ pub fn timestamp(ms: u64) -> String {
 struct About<'a> {
     id: String,
     name: &'a str,
+    registered: bool,
+    definition: &'a str,
     at_ms: u64,
     run: String,
     workflow: String,
@@ -247,7 +255,14 @@ impl About<'_> {
             return None;
         }
         let step = event.node()?;
-        let known = Known { at_ms: self.at_ms, run: &self.id, workflow: self.name, step: &step };
+        let known = Known {
+            at_ms: self.at_ms,
+            run: &self.id,
+            workflow: self.name,
+            step: &step,
+            registered: self.registered,
+            definition: self.definition,
+        };
         let mut record = Map::new();
         for (name, raw) in &fields.0 {
             record.insert(name.to_string(), serde_json::from_str(raw.get()).ok()?);

@@ -5,6 +5,7 @@
 
 mod governed;
 mod question;
+mod started;
 mod tool;
 
 pub use governed::{Account, Record, Terms};
@@ -12,23 +13,20 @@ pub use question::{
     ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Change, Resolution,
 };
 
+pub use started::{DocumentSource, Origin, RunStarted};
 pub use tool::{Ruling, ToolAsked};
 
 use crate::choice::choices;
 use crate::contract::envelope::Envelope;
 use crate::layers::Layer;
-use crate::money::Money;
 use crate::outputs::coerce::Coercion;
 use crate::port::adapter::{Process, ToolEnded, Usage};
 use crate::port::moderator::Phase;
-use crate::port::store::Hash;
 use crate::run::id::{ApprovalId, RunId};
 use crate::run::label::Labels;
 use crate::run::status::{RunStatus, Waiting};
 use crate::violation::Violation;
 use serde_json::{Map, Value};
-use sluice_govern::registry::Posture;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A step of the plan, or one instance of a `for_each` step.
@@ -206,75 +204,6 @@ pub enum Whom {
     Member(String),
     /// An agent, who need be no member.
     Agent(String),
-}
-
-/// What a run starts with, pinned.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RunStarted {
-    /// The workflow's name.
-    pub workflow: String,
-    /// Its version.
-    pub version: Option<u64>,
-    /// SHA-256 of the plan.
-    pub definition_hash: String,
-    /// Where the definition is stored.
-    pub definition: Option<Hash>,
-    /// Definitions of sub-workflows, by reference as written (`name`, `name@2`).
-    pub children: BTreeMap<String, Hash>,
-    /// What the run was given, complete.
-    pub args: Arc<Map<String, Value>>,
-    /// Which agent stands for which role.
-    pub role_bindings: BTreeMap<String, String>,
-    /// Who does steps that name nobody.
-    pub default_agent: Option<String>,
-    /// The model of steps that name none, as the caller says.
-    pub default_model: Option<String>,
-    /// The model of steps for which nothing else names one, as is configured.
-    pub fallback_model: Option<String>,
-    /// How many runs may be above a run of this family.
-    pub recursion_depth_max: Option<u32>,
-    /// Where its steps are dispatched unless something else says so.
-    pub gateway: String,
-    /// Who started it.
-    pub initiator: String,
-    /// For tracing, 32 hexadecimal digits.
-    pub trace_id: String,
-    /// For tracing, 16 hexadecimal digits.
-    pub root_span_id: String,
-    /// The span that caused it, in the same trace: 16 hexadecimal digits.
-    pub parent_span_id: Option<String>,
-    /// The run and step that started it.
-    pub parent: Option<(RunId, String)>,
-    /// The run at the top.
-    pub root: Option<RunId>,
-    /// How many runs are above it.
-    pub depth: u32,
-    /// The run it was made from.
-    pub origin: Option<Origin>,
-    /// The deployment it runs under.
-    pub deployment: Option<String>,
-    /// How much freedom it has.
-    pub posture: Posture,
-    /// No agent counts as more trusted than this.
-    pub trust_ceiling: Option<u8>,
-    /// The gateway an agent is pinned to.
-    pub pins: BTreeMap<String, String>,
-    /// Caps of the runs above it, which its spending counts in.
-    pub caps: Vec<(RunId, Money)>,
-    /// What people agreed to in the run it was made from, by step: a question
-    /// about something else shows the difference.
-    pub agreed: BTreeMap<String, Value>,
-}
-
-/// The run another run was made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// `restart` or `branch`.
-    pub kind: String,
-    /// The other run.
-    pub run: RunId,
-    /// Its event up to which results are taken over.
-    pub event: u64,
 }
 
 /// A wait of a step.

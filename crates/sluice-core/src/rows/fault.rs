@@ -3,6 +3,7 @@
 use super::{find, names};
 use crate::code::Code;
 use crate::doc::team;
+use crate::journal::event::DocumentSource;
 use crate::suggest::suggest;
 use serde::de::DeserializeOwned;
 use sluice_govern::registry::{
@@ -214,6 +215,8 @@ impl Look<'_> {
             let path = ["workflows", &at.to_string()];
             // Runs are told apart by their workflow's name alone.
             match workflow.split_once('@') {
+                // Documents that are sent with the start are registered nowhere.
+                None if workflow.starts_with(DocumentSource::INLINE) => {}
                 None => self.workflow(row, &path, workflow),
                 Some((name, _)) => self.found.push(RowFault {
                     kind: row.kind,

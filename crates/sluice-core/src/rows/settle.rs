@@ -17,8 +17,9 @@ pub const fn kept(kind: Kind) -> &'static [&'static str] {
         Kind::Agent => &["status", "phase_since_ms", "poc_until_ms"],
         Kind::Gateway => &["paused", "token_sha256", "instance_id", BY_OPERATOR],
         Kind::Envelope => &["accepted_overrun_cents"],
-        Kind::Schedule => &["enabled", "since_ms"],
-        Kind::Webhook | Kind::Hook => &["enabled", BY_OPERATOR],
+        Kind::Schedule => &["enabled", "since_ms", "created_by", "changed_by"],
+        Kind::Hook => &["enabled", "created_by", "changed_by", BY_OPERATOR],
+        Kind::Webhook => &["enabled", BY_OPERATOR],
         _ => &[],
     }
 }
@@ -48,6 +49,38 @@ pub fn settle(written: Row, before: Option<&Row>, now_ms: u64) -> Result<Row, St
     }
     let body = canonical(kind, Value::Object(body))?;
     Ok(Row { kind, name, body })
+}
+
+/// Fields that say who made a row and who changed it last.
+const AUTHORS: [&str; 2] = ["created_by", "changed_by"];
+
+/// Notes who makes or changes a row that starts runs: they count as initiators of
+/// these. What the written row itself says of that is dropped.
+pub fn sign(row: &mut Row, before: Option<&Row>, who: &str) {
+    let Value::Object(body) = &mut row.body else { return };
+    if !matches!(row.kind, Kind::Hook | Kind::Schedule) {
+        return;
+    }
+    let old = before.and_then(|row| row.body.as_object());
+    let was = |field: &str| old.and_then(|old| old.get(field).cloned());
+    let without = |body: &Map<String, Value>| {
+        let mut rest = body.clone();
+        rest.retain(|field, _| !AUTHORS.contains(&field.as_str()));
+        rest
+    };
+    *body = without(body);
+    let (created_by, changed_by) = match old {
+        None => (Some(who.into()), None),
+        Some(old) if without(old) == *body => (was(AUTHORS[0]), was(AUTHORS[1])),
+        Some(_) => (was(AUTHORS[0]), Some(who.into())),
+    };
+    for (field, value) in AUTHORS.into_iter().zip([created_by, changed_by]) {
+        body.extend(value.map(|value| (field.to_owned(), value)));
+    }
+    // Fields have one order, so that equal rows are written alike.
+    if let Ok(body) = canonical(row.kind, row.body.clone()) {
+        row.body = body;
+    }
 }
 
 /// Notes when an agent came into its phase. A new phase ends what a trial was

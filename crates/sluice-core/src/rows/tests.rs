@@ -379,3 +379,26 @@ fn an_agent_whose_work_no_gateway_could_do_is_told_of() {
     let rows = [agent("seer", json!({"capabilities": ["vision"]})), served];
     check_cautions(&rows, expect![""]);
 }
+
+#[test]
+fn a_row_that_starts_runs_says_who_made_it_and_who_changed_it_last() {
+    let write = |before: Option<&Row>, workflow: &str, who: &str| {
+        // What the written row says of its authors is not believed.
+        let body = json!({
+            "workflow": workflow, "secret": "env:HOOK", "created_by": "eve", "changed_by": "eve",
+        });
+        let mut row = settle(row(Kind::Hook, "h", body), before, NOW).unwrap();
+        sign(&mut row, before, who);
+        row
+    };
+    let authors = |row: &Row| (row.body["created_by"].clone(), row.body["changed_by"].clone());
+    let made = write(None, "pay", "carl");
+    assert_eq!(authors(&made), (json!("carl"), Value::Null));
+    let same = write(Some(&made), "pay", "ben");
+    assert_eq!(same, made, "a row that stays as it is was not changed");
+    let changed = write(Some(&made), "refund", "ben");
+    assert_eq!(authors(&changed), (json!("carl"), json!("ben")));
+    let mut other = agent(json!({}));
+    sign(&mut other, None, "carl");
+    assert_eq!(other, agent(json!({})));
+}

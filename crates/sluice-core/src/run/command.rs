@@ -260,8 +260,8 @@ pub enum Refusal {
         /// Who may.
         for_whom: String,
     },
-    /// They started the run, and somebody else must answer.
-    #[error("{0} started the run, and somebody else must answer")]
+    /// They are an initiator of the run: another person must answer.
+    #[error("{0} is an initiator of the run: another person must answer")]
     SelfApproval(String),
     /// They have answered already.
     #[error("{0} has answered already; others must")]

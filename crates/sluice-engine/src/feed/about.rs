@@ -10,6 +10,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) workflow: Arc<str>,
+    pub(super) registered: bool,
+    pub(super) definition_hash: Arc<str>,
     pub(super) trace_id: Arc<str>,
     /// What it is a run of, by hash: definitions are kept once for all runs.
     pub(super) definition: Option<Hash>,
@@ -46,7 +48,13 @@ mod tests {
     use super::*;
 
     fn about(name: &str) -> About {
-        About { workflow: name.into(), trace_id: "t".into(), definition: None }
+        About {
+            workflow: name.into(),
+            registered: true,
+            definition_hash: "5e".into(),
+            trace_id: "t".into(),
+            definition: None,
+        }
     }
 
     #[test]

@@ -105,8 +105,13 @@ async fn show_one(engine: &Arc<Inner>, placed: Placed) -> Result<Fed, LoadError>
             } else {
                 first_event(store, run).await?
             };
-            let (workflow, trace_id) = (started.workflow.into(), started.trace_id.into());
-            let about = About { workflow, trace_id, definition: started.definition };
+            let about = About {
+                workflow: started.workflow.into(),
+                registered: started.source.is_registered(),
+                definition_hash: started.definition_hash.into(),
+                trace_id: started.trace_id.into(),
+                definition: started.definition,
+            };
             engine.feed.abouts().keep(run, about.clone());
             about
         }
@@ -116,6 +121,8 @@ async fn show_one(engine: &Arc<Inner>, placed: Placed) -> Result<Fed, LoadError>
     let subject = Subject {
         run,
         workflow: &about.workflow,
+        registered: about.registered,
+        definition_hash: &about.definition_hash,
         trace_id: &about.trace_id,
         graph: definition.as_ref().map(|definition| &definition.plan.graph),
     };

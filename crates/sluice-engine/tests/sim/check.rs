@@ -169,8 +169,14 @@ impl Journal {
         }
         let tip = linked(append, track.run.tip).map_err(about)?;
         if !append.beside.is_empty() {
-            let subject =
-                Subject { run, workflow: "", trace_id: "", graph: Some(&plan.plan.graph) };
+            let subject = Subject {
+                run,
+                workflow: "",
+                registered: false,
+                definition_hash: "",
+                trace_id: "",
+                graph: Some(&plan.plan.graph),
+            };
             let seen = envelopes(subject, &stored(append), &blobs);
             let seen = seen.map_err(|error| about(format!("a frame is shown: {error}")))?;
             self.judged.shown(&track.run, seen).map_err(about)?;

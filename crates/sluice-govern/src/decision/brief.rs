@@ -38,6 +38,10 @@ pub struct Known<'k> {
     pub workflow: &'k str,
     /// The step.
     pub step: &'k str,
+    /// Whether its definition comes from the registry.
+    pub registered: bool,
+    /// SHA-256 of its definition.
+    pub definition: &'k str,
 }
 
 /// What policies saw, without what is known or usual; see [`seen`].
@@ -201,6 +205,8 @@ impl Seen {
                 version: self.version,
                 initiator: self.by.into(),
                 depth: self.depth,
+                registered: known.registered,
+                definition: known.definition.into(),
             },
             step: Some(StepSeen {
                 id: known.step.into(),

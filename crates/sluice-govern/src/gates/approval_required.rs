@@ -53,6 +53,8 @@ fn asking(case: &Case<'_>) -> Vec<HoldBy> {
         asking.push(HoldBy {
             policy: None,
             approvers: asks.approvers.to_vec(),
+            quorum: 1,
+            not_initiator: false,
             reason: "the step asks for it".to_owned(),
         });
     }
@@ -60,6 +62,8 @@ fn asking(case: &Case<'_>) -> Vec<HoldBy> {
         asking.push(HoldBy {
             policy: None,
             approvers: Vec::new(),
+            quorum: 1,
+            not_initiator: false,
             reason: "the posture of the run is approval_required".to_owned(),
         });
     }
@@ -71,6 +75,8 @@ fn by(rule: &Rule) -> HoldBy {
     HoldBy {
         policy: Some(rule.name.clone()),
         approvers: rule.approvers.clone(),
+        quorum: rule.quorum,
+        not_initiator: rule.not_initiator,
         reason: match &rule.description {
             Some(description) => format!("policy {}: {description}", rule.name),
             None => format!("policy {}", rule.name),

@@ -114,6 +114,8 @@ fn hold(rule: &Rule, message: &str) -> HoldBy {
     HoldBy {
         policy: Some(rule.name.clone()),
         approvers: rule.approvers.clone(),
+        quorum: rule.quorum,
+        not_initiator: rule.not_initiator,
         reason: message.to_owned(),
     }
 }

@@ -134,6 +134,12 @@ pub struct RunSeen<'a> {
     /// How many runs are above it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// Whether its definition comes from the registry; not known of older records.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub registered: bool,
+    /// SHA-256 of its definition; empty where it is not known.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub definition: Cow<'a, str>,
 }
 
 /// The step, as policies see it.
@@ -182,6 +188,8 @@ impl<'a> PolicyFacts<'a> {
                 version: None,
                 initiator: who.into(),
                 depth: 0,
+                registered: false,
+                definition: "".into(),
             },
             step: None,
             inputs: InputsSeen::default(),
@@ -235,6 +243,8 @@ impl<'a> Facts<'a> {
                 version: self.run.version,
                 initiator: self.run.initiator.into(),
                 depth: self.run.depth,
+                registered: self.run.registered,
+                definition: self.run.definition.into(),
             },
             step: self.step.map(|step| StepSeen {
                 id: step.id.into(),

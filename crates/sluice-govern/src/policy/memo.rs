@@ -58,6 +58,8 @@ pub(super) fn key(facts: &PolicyFacts<'_>, needs: Needs) -> Option<Vec<u8>> {
     key.part(Part::RunVersion, |key| key.maybe(run.version));
     key.part(Part::RunInitiator, |key| key.text(&run.initiator));
     key.part(Part::RunDepth, |key| key.number(u64::from(run.depth)));
+    key.part(Part::RunRegistered, |key| key.number(u64::from(run.registered)));
+    key.part(Part::RunDefinition, |key| key.text(&run.definition));
     key.key.number(u64::from(facts.step.is_some()));
     if let Some(step) = &facts.step {
         key.part(Part::StepId, |key| key.text(&step.id));

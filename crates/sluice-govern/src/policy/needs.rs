@@ -17,6 +17,8 @@ pub(super) enum Part {
     RunVersion,
     RunInitiator,
     RunDepth,
+    RunRegistered,
+    RunDefinition,
     Step,
     StepId,
     StepKind,
@@ -46,12 +48,14 @@ pub(super) enum Part {
 }
 
 /// The role is no attribute; whoever uses the principal as a whole may ask for it.
-const PATHS: [(&str, Part); 31] = [
+const PATHS: [(&str, Part); 33] = [
     ("context.run.id", Part::RunId),
     ("context.run.workflow", Part::RunWorkflow),
     ("context.run.version", Part::RunVersion),
     ("context.run.initiator", Part::RunInitiator),
     ("context.run.depth", Part::RunDepth),
+    ("context.run.registered", Part::RunRegistered),
+    ("context.run.definition_hash", Part::RunDefinition),
     ("context.step", Part::Step),
     ("context.step.id", Part::StepId),
     ("context.step.kind", Part::StepKind),
@@ -82,7 +86,7 @@ const PATHS: [(&str, Part); 31] = [
 
 /// A set of parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Needs(u32);
+pub(super) struct Needs(u64);
 
 impl Needs {
     /// Everything.
@@ -207,7 +211,7 @@ mod tests {
             ["context.step", "context.step.attempt"]
         );
         assert_eq!(needs("context has step && context.step == context.step").len(), 5);
-        assert_eq!(needs("context has run").len(), 5);
+        assert_eq!(needs("context has run").len(), 7);
         assert_eq!(needs("context.tools.contains(\"a\")"), ["context.tools"]);
         assert_eq!(
             needs("principal.trust_level > 3 && resource[\"kind\"] == \"x\""),
@@ -218,10 +222,10 @@ mod tests {
 
     #[test]
     fn what_is_used_as_a_whole_is_needed_as_a_whole() {
-        assert_eq!(needs("[context].contains(context)").len(), 20);
+        assert_eq!(needs("[context].contains(context)").len(), 22);
         assert_eq!(needs("principal == resource").len(), 11);
         assert_eq!(needs("principal in Role::\"writer\"").len(), 6);
-        assert_eq!(needs("(if true then context else context).cost == 1").len(), 20);
+        assert_eq!(needs("(if true then context else context).cost == 1").len(), 22);
         assert_eq!(needs("principal.colour == 1").len(), PATHS.len());
     }
 }

@@ -184,6 +184,9 @@ fn run(facts: &PolicyFacts<'_>, needs: Needs) -> Fields {
     fields.put(Part::RunInitiator, "initiator", || text(&run.initiator));
     fields.put(Part::RunDepth, "depth", || long(u64::from(run.depth)));
     fields.put_if(Part::RunVersion, "version", || run.version.map(long));
+    let registered = || RestrictedExpression::new_bool(run.registered);
+    fields.put(Part::RunRegistered, "registered", registered);
+    fields.put(Part::RunDefinition, "definition_hash", || text(&run.definition));
     fields
 }
 

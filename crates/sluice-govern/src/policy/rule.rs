@@ -4,7 +4,7 @@ use super::scan::Piece;
 use super::word::{self, Category, Consequence, Enforcement};
 use crate::canonical;
 use crate::facts::Verb;
-use crate::limits::POLICY_NAME_CHARS_MAX;
+use crate::limits::{POLICY_NAME_CHARS_MAX, QUORUM_MAX};
 use cedar_policy::{ActionConstraint, Effect, EntityUid, Policy};
 use cedar_policy::{PrincipalConstraint, ResourceConstraint};
 
@@ -25,8 +25,12 @@ pub struct Rule {
     pub enforcement: Enforcement,
     /// What it is about, where it says so.
     pub category: Option<Category>,
-    /// Users or roles who may agree; none named means anyone who may approve.
+    /// Users or groups who may agree; none named means anyone who may approve.
     pub approvers: Vec<String>,
+    /// How many people must agree.
+    pub quorum: u32,
+    /// Whether the initiator of the run may not agree.
+    pub not_initiator: bool,
     /// Why it is there, for people.
     pub description: Option<String>,
     /// SHA-256 of its name and text.
@@ -65,8 +69,18 @@ pub(super) enum What {
     One(String, String),
 }
 
-const ANNOTATIONS: [&str; 6] =
-    ["id", "action", "enforcement", "category", "approvers", "description"];
+const ANNOTATIONS: [&str; 8] = [
+    "id",
+    "action",
+    "enforcement",
+    "category",
+    "approvers",
+    "quorum",
+    "not_initiator",
+    "description",
+];
+/// Annotations that say how people agree.
+const AGREEING: [&str; 3] = ["approvers", "quorum", "not_initiator"];
 
 impl Rule {
     /// Reads what a policy says beside Cedar. Answers everything that is wrong.
@@ -83,7 +97,7 @@ impl Rule {
             }
         }
         let permits = policy.effect() == Effect::Permit;
-        for key in ["action", "enforcement", "approvers"] {
+        for key in ["action", "enforcement"].into_iter().chain(AGREEING) {
             if permits && policy.annotation(key).is_some() {
                 faults.push(format!(
                     "@{key} means nothing on a permit: write a forbid beside the permit"
@@ -96,9 +110,13 @@ impl Rule {
         let category =
             category.map(|()| read(policy, "category", Category::Guardrail, &mut faults));
         let approvers = approvers(policy, &mut faults);
-        if !approvers.is_empty() && consequence != Consequence::RequireApproval {
-            faults.push("@approvers is for @action(\"require_approval\")".to_owned());
+        for key in AGREEING {
+            if policy.annotation(key).is_some() && consequence != Consequence::RequireApproval {
+                faults.push(format!("@{key} is for @action(\"require_approval\")"));
+            }
         }
+        let quorum = quorum(policy, &mut faults);
+        let not_initiator = flag(policy, "not_initiator", &mut faults);
         let name = match policy.annotation("id") {
             Some(id) if good_name(id) => format!("{file}/{id}"),
             Some(_) => {
@@ -126,6 +144,8 @@ impl Rule {
             enforcement,
             category,
             approvers,
+            quorum,
+            not_initiator,
             description: policy.annotation("description").map(str::to_owned),
             digest: canonical::sha256_hex(&(&name, piece.text), 256),
             unconditional: !policy.has_non_scope_constraint(),
@@ -184,9 +204,32 @@ fn approvers(policy: &Policy, faults: &mut Vec<String>) -> Vec<String> {
     let Some(list) = policy.annotation("approvers") else { return Vec::new() };
     let names: Vec<String> = list.split(',').map(|name| name.trim().to_owned()).collect();
     if !names.iter().all(|name| good_name(name)) {
-        faults.push("@approvers needs users or roles with commas between them".to_owned());
+        faults.push("@approvers needs users or groups with commas between them".to_owned());
     }
     names
+}
+
+fn quorum(policy: &Policy, faults: &mut Vec<String>) -> u32 {
+    let Some(text) = policy.annotation("quorum") else { return 1 };
+    match text.parse() {
+        Ok(people) if (1..=QUORUM_MAX).contains(&people) => people,
+        _ => {
+            faults.push(format!("@quorum needs a number from 1 to {QUORUM_MAX}: @quorum(\"2\")"));
+            1
+        }
+    }
+}
+
+/// An annotation that is there or not: `@not_initiator`.
+fn flag(policy: &Policy, key: &str, faults: &mut Vec<String>) -> bool {
+    match policy.annotation(key) {
+        None => false,
+        Some("" | "true") => true,
+        Some(_) => {
+            faults.push(format!("@{key} has no value; leave it out to allow it"));
+            true
+        }
+    }
 }
 
 fn good_name(name: &str) -> bool {

@@ -47,6 +47,8 @@ fn facts() -> PolicyFacts<'static> {
             version: Some(2),
             initiator: "ada".into(),
             depth: 0,
+            registered: false,
+            definition: "".into(),
         },
         step: Some(StepSeen {
             id: "write".into(),

@@ -2,6 +2,7 @@
 
 use super::{
     Agent, Deployment, Envelope, Gateway, Instruction, Kind, MemoryProfile, Note, Price, Role, Row,
+    Token,
 };
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,8 @@ pub struct Fabric {
     pub instructions: BTreeMap<String, Instruction>,
     /// Agents whose answers some memory profile loads.
     pub remembered: BTreeSet<String>,
+    /// Groups and roles of tokens: names that stand for no single person.
+    pub groups: BTreeSet<String>,
     /// Whether an operator stopped everything.
     pub held: Held,
     /// Rows that cannot be read, and why. They count as missing.
@@ -86,8 +89,14 @@ impl Fabric {
             | Kind::Team
             | Kind::Schedule
             | Kind::Webhook
-            | Kind::Hook
-            | Kind::Token => Ok(()),
+            | Kind::Hook => Ok(()),
+            Kind::Token => {
+                // A token that cannot be read lets no caller in, and is in no group.
+                let token = serde_json::from_value::<Token>(row.body.clone());
+                let names = token.into_iter().flat_map(|token| [token.groups, token.roles]);
+                self.groups.extend(names.flatten());
+                Ok(())
+            }
         };
         if let Err(why) = read {
             if matches!(row.kind, Kind::Envelope | Kind::Role | Kind::Instruction) {

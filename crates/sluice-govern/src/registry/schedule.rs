@@ -1,5 +1,6 @@
 //! Schedules as rows: what is started by itself, and when.
 
+use super::webhook::authors;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -39,6 +40,20 @@ pub struct Schedule {
     /// Slots before this time are not its own.
     #[serde(default)]
     pub since_ms: u64,
+    /// Who made it, and who changed it last. The server notes them; both count as
+    /// initiators of the runs that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// See `created_by`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_by: Option<String>,
+}
+
+impl Schedule {
+    /// People who count as initiators of its runs.
+    pub fn authors(&self) -> Vec<String> {
+        authors(self.created_by.as_ref(), self.changed_by.as_ref())
+    }
 }
 
 /// What becomes of a slot while an earlier run goes on.

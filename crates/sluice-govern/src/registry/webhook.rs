@@ -59,6 +59,26 @@ pub struct Hook {
     /// Whether it is open.
     #[serde(default = "yes")]
     pub enabled: bool,
+    /// Who made it, and who changed it last. The server notes them; both count as
+    /// initiators of the runs that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// See `created_by`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_by: Option<String>,
+}
+
+impl Hook {
+    /// People who count as initiators of its runs.
+    pub fn authors(&self) -> Vec<String> {
+        authors(self.created_by.as_ref(), self.changed_by.as_ref())
+    }
+}
+
+/// Two people, once each.
+pub(super) fn authors(created_by: Option<&String>, changed_by: Option<&String>) -> Vec<String> {
+    let changed_by = changed_by.filter(|one| Some(*one) != created_by);
+    created_by.into_iter().chain(changed_by).cloned().collect()
 }
 
 const fn yes() -> bool {

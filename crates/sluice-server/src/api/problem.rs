@@ -153,6 +153,7 @@ pub fn status(code: &str) -> StatusCode {
         | CALLBACK_REFUSED
         | refused::CHANGE_REFUSED
         | refused::SECRET_NOT_NAMED
+        | refused::ROLE_BOUND
         | "not_approver"
         | "self_approval" => StatusCode::FORBIDDEN,
         NOT_FOUND

@@ -32,12 +32,13 @@ const HOPS_MAX: u32 = 32;
 pub(super) fn routes() -> Vec<Route> {
     let read = Need::Permission(P::WorkflowRead);
     let execute = Need::Permission(P::WorkflowExecute);
+    let inline = Need::Permission(P::WorkflowInline);
     let stop = Need::Permission(P::RunCancel);
     let get = |path| (Method::GET, path);
     let post = |path| (Method::POST, path);
     vec![
         Route::new(get("/api/v1/runs"), read, "List runs, newest first", list).paged(),
-        Route::new(post("/api/v1/runs"), execute, "Start a run of a document", start_inline)
+        Route::new(post("/api/v1/runs"), inline, "Start a run of a document", start_inline)
             .heavy_over(DOCUMENT_BYTES_LIGHT)
             .answering(202),
         Route::new(

@@ -406,6 +406,7 @@ fn approval() -> Schema {
             "votes": {"type": "array", "items": {"type": "string"}},
             "not_initiator": {"type": "boolean"},
             "initiator": {"type": "string"},
+            "on_behalf_of": {"type": "array", "items": {"type": "string"}},
             "asks_for": {"type": "array", "items": {
                 "type": "object",
                 "properties": {

@@ -169,6 +169,7 @@ async fn knocked(incoming: &Incoming) -> Result<Reply<Anything>, Rejection> {
         args: hooks::args(&body, &hook.args),
         key: Some(hooks::key(name, stamp, &incoming.body)),
         initiator: hooks::principal(name),
+        on_behalf_of: hook.authors(),
         trace: start::trace(&incoming.headers),
         ..Wish::default()
     };

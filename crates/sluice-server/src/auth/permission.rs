@@ -27,8 +27,10 @@ permissions! {
     WorkflowRead = "workflow:read",
     /// Add and change workflows, and what starts them.
     WorkflowWrite = "workflow:write",
-    /// Start runs, and let them go on.
+    /// Start runs of registered workflows, and let runs go on.
     WorkflowExecute = "workflow:execute",
+    /// Start runs of documents that are not registered.
+    WorkflowInline = "workflow:inline",
     /// Stop runs, and change their course.
     RunCancel = "run:cancel",
     /// Look at agents, gateways, policies, budgets and approvals.
@@ -140,6 +142,7 @@ impl Role {
                 P::WorkflowRead,
                 P::WorkflowWrite,
                 P::WorkflowExecute,
+                P::WorkflowInline,
                 P::RunCancel,
                 P::GovernanceRead,
             ],

@@ -37,6 +37,7 @@ pub fn shown(run: &Run, id: ApprovalId) -> Value {
         "votes": asked.votes.iter().map(|(by, _)| by).collect::<Vec<_>>(),
         "not_initiator": asked.not_initiator,
         "initiator": run.started.initiator,
+        "on_behalf_of": run.started.on_behalf_of,
         "asks_for": asks_for(run, asked),
     })
 }

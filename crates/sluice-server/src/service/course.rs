@@ -129,7 +129,9 @@ impl<'a> Renewal<'a> {
         let stored = stored.map_err(|why| unstorable(source.id, &why))?;
         let mut start = Start::new(stored, args);
         start.children = begun.children.clone();
+        start.source = begun.source;
         by.clone_into(&mut start.initiator);
+        start.on_behalf_of.clone_from(&begun.on_behalf_of);
         start.default_agent.clone_from(&begun.default_agent);
         start.default_model.clone_from(&begun.default_model);
         start.recursion_depth_max = begun.recursion_depth_max;

@@ -175,7 +175,7 @@ pub async fn change<'a>(
             Wanted::Refused(findings) => return Ok(Outcome::Refused(findings)),
         };
         authentic(&there, &asked)?;
-        let after = settled(service, &there.rows, &asked)?;
+        let after = settled(service, &there.rows, &asked, by.name)?;
         let differences = rows::diff(&there.rows, &after);
         if let Some(findings) = check(&there.rows, &after, &asked, wish)? {
             return Ok(Outcome::Refused(findings));
@@ -228,7 +228,12 @@ fn authentic(there: &Rows, asked: &Asked) -> Result<(), Refused> {
 }
 
 /// The rows as they will be.
-fn settled(service: &Service, there: &[Row], asked: &Asked) -> Result<Vec<Row>, Refused> {
+fn settled(
+    service: &Service,
+    there: &[Row],
+    asked: &Asked,
+    who: &str,
+) -> Result<Vec<Row>, Refused> {
     let now_ms = now_ms();
     let mut put = Vec::new();
     for row in &asked.put {
@@ -246,6 +251,7 @@ fn settled(service: &Service, there: &[Row], asked: &Asked) -> Result<Vec<Row>, 
             Refused::new(ROW_UNREADABLE, message, "write the row anew")
         })?;
         entrust(service, &mut settled, before)?;
+        rows::sign(&mut settled, before, who);
         put.push(settled);
     }
     Ok(rows::with(there, &put, &asked.remove))

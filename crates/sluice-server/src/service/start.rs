@@ -40,6 +40,8 @@ pub struct Wish {
     pub key: Option<String>,
     /// Who starts it.
     pub initiator: String,
+    /// People whose hook starts it: they count as initiators.
+    pub on_behalf_of: Vec<String>,
     /// The trace it belongs to, and what in it is its cause.
     pub trace: Option<TraceParent>,
 }
@@ -136,6 +138,7 @@ pub fn filled(house: &House, mut start: Start, wish: &Wish) -> Start {
     let default_agent = wish.default_agent.as_deref().or_else(|| house.default_agent());
     start.args.clone_from(&wish.args);
     start.initiator.clone_from(&wish.initiator);
+    start.on_behalf_of.clone_from(&wish.on_behalf_of);
     start.default_agent = default_agent.map(str::to_owned);
     start.default_model.clone_from(&wish.default_model);
     start.recursion_depth_max = wish.recursion_depth_max;

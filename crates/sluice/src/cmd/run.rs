@@ -14,6 +14,7 @@ use crate::kit::Tape;
 use crate::out::{Layout, Out};
 use crate::problem::{Report, Unreadable};
 use crate::registry::at_rest;
+use sluice_core::journal::event::DocumentSource;
 use sluice_core::plan::Plan;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
@@ -34,7 +35,9 @@ pub(super) async fn run(args: &Run, out: &mut Out) -> anyhow::Result<Exit> {
 async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
     let reader = args.here.view.reader();
     let rows = at_rest(&args.here.data).await?;
-    let Some(documents) = documents(args, &rows, reader, out)? else { return Ok(Exit::Refused) };
+    let Some((documents, source)) = documents(args, &rows, reader, out)? else {
+        return Ok(Exit::Refused);
+    };
     let plan = &documents.main.definition.plan;
     let bindings = bindings(args, plan)?;
     let Some(bench) = Bench::equipped(&args.here, tape.kit(&args.here.data)?, out).await? else {
@@ -45,6 +48,7 @@ async fn work(args: &Run, tape: &Tape, out: &mut Out) -> anyhow::Result<Exit> {
     }
     let Documents { main, children, bring } = documents;
     let mut start = Start::new(main, args.given.args());
+    start.source = source;
     start.children = children;
     start.bring = bring;
     start.initiator.clone_from(&bench.who);
@@ -107,10 +111,10 @@ fn documents(
     rows: &[Row],
     reader: Reader,
     out: &mut Out,
-) -> anyhow::Result<Option<Documents>> {
+) -> anyhow::Result<Option<(Documents, DocumentSource)>> {
     let Some(named) = registry(&args.registry, reader, out)? else { return Ok(None) };
-    let input = match input(args, rows)? {
-        Ok(input) => input,
+    let (input, source) = match input(args, rows)? {
+        Ok(found) => found,
         Err(unreadable) => {
             tell_unreadable(&unreadable, reader, out)?;
             return Ok(None);
@@ -127,20 +131,23 @@ fn documents(
             tell_people(&found.input, &found.diagnostics, out)?;
         }
     }
-    Ok(documents)
+    Ok(documents.map(|documents| (documents, source)))
 }
 
 /// The file that is named; if there is none, the registered workflow of that name.
-fn input(args: &Run, rows: &[Row]) -> Result<Result<Input, Unreadable>, Refused> {
+fn input(args: &Run, rows: &[Row]) -> Result<Result<(Input, DocumentSource), Unreadable>, Refused> {
     let missing = |file: &Unreadable| file.cause.kind() == std::io::ErrorKind::NotFound;
     // No workflow has a name like a path.
     let name = |file: &Unreadable| !file.name.contains(['/', '.', '\\']);
     let registered = rows.iter().any(|row| row.kind == Kind::Workflow);
     match input::read(&args.file) {
         Err(file) if registered && missing(&file) && name(&file) => {
-            versions::input(rows, &file.name).map(Ok)
+            // A registry file may say what its library steps and lenses are.
+            let whole = args.registry.file.is_none();
+            let source = if whole { DocumentSource::Registered } else { DocumentSource::File };
+            Ok(Ok((versions::input(rows, &file.name)?, source)))
         }
-        read => Ok(read),
+        read => Ok(read.map(|input| (input, DocumentSource::File))),
     }
 }
 

@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 40] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 41] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -54,6 +54,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 40] = [
     "change_refused",
     "secret_not_named",
     "secret_unknown",
+    "role_bound",
     "registry_busy",
     "not_on_trial",
     "file_exists",

@@ -150,7 +150,7 @@ fn a_server_that_is_told_to_stop_ends_what_is_under_way() {
     let list = world.json(&["runs", "list", "--json"]);
     let named =
         |name: &str| list["data"].as_array().unwrap().iter().any(|one| one["workflow"] == name);
-    assert!(named("late") && named("gated"), "{list}");
+    assert!(named("inline/late") && named("gated"), "{list}");
     assert_eq!(world.state(&run)["approvals"][0]["status"], "pending");
     let verified = world.output(&["audit", "verify"]);
     assert_eq!(verified.status.code(), Some(0), "{}", shown(&verified));

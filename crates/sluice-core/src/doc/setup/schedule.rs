@@ -55,6 +55,8 @@ impl Read for ScheduleRow {
             only_dates: doc.only_dates.unwrap_or_default(),
             enabled: true,
             since_ms: 0,
+            created_by: None,
+            changed_by: None,
         };
         if let Err((field, fault)) = Timing::read(&schedule) {
             let written = node.get(field);

@@ -41,7 +41,8 @@ fn show(events: &[Event]) -> Vec<Shown> {
 }
 
 fn subject<'a>(workflow: &'a str, trace_id: &'a str) -> Subject<'a> {
-    Subject { run: RUN, workflow, trace_id, graph: None }
+    let (registered, definition_hash) = (true, "5e");
+    Subject { run: RUN, workflow, registered, definition_hash, trace_id, graph: None }
 }
 
 fn frame(first: u64, count: u32, encoded: wire::Encoded) -> Frame {

@@ -7,9 +7,9 @@ use crate::choice;
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
     Account, ApprovalRequested, ApprovalResolved, ApprovalSource, Asked, Assigned, Change,
-    Completed, Delta, DeltaPart, Dispatch, Ending, Event, Line, NodeEvent, Origin, Outcome, Path,
-    Prepared, Provenance, Record, Resolution, Retried, Ruling, RunStarted, Skip, SkipCause, StepAt,
-    Terms, ToolAsked, Wait, Whom,
+    Completed, Delta, DeltaPart, Dispatch, DocumentSource, Ending, Event, Line, NodeEvent, Origin,
+    Outcome, Path, Prepared, Provenance, Record, Resolution, Retried, Ruling, RunStarted, Skip,
+    SkipCause, StepAt, Terms, ToolAsked, Wait, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
@@ -160,6 +160,7 @@ fn run_started(fields: &Fields<'_>) -> Read<RunStarted> {
     Ok(RunStarted {
         workflow: fields.need("workflow")?,
         version: fields.option("version")?,
+        source: fields.parsed("source", DocumentSource::parse)?.unwrap_or_default(),
         definition_hash: fields.need("definitionHash")?,
         definition: fields.parsed("definition", Hash::parse)?,
         children: children.into_iter().map(child).collect::<Read<_>>()?,
@@ -171,6 +172,7 @@ fn run_started(fields: &Fields<'_>) -> Read<RunStarted> {
         recursion_depth_max: fields.option("recursionDepthMax")?,
         gateway: fields.or_default("gateway")?,
         initiator: fields.or_default("initiator")?,
+        on_behalf_of: fields.or_default("onBehalfOf")?,
         trace_id: fields.or_default("traceId")?,
         root_span_id: fields.or_default("rootSpanId")?,
         parent_span_id: fields.option("parentSpanId")?,

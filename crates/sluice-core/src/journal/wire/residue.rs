@@ -46,6 +46,7 @@ const PREPARED: Group = &[("prompt", Blank), ("labels", Whole)];
 const RUN_STARTED: Group = &[
     ("workflow", Whole),
     ("version", Whole),
+    ("source", Whole),
     ("definitionHash", Whole),
     ("definition", Whole),
     ("children", Whole),

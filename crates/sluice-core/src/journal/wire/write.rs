@@ -5,8 +5,8 @@ use super::object::{FrameWriter, Pairs, Payload, Text, json};
 use crate::evidence::event::Salt;
 use crate::journal::event::{
     Account, ApprovalRequested, ApprovalResolved, ChildPace, Completed, Delta, DeltaPart, Dispatch,
-    Ending, Event, Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling, RunStarted, Skip,
-    SkipCause, StepAt, Terms, ToolAsked, Wait, Whom,
+    DocumentSource, Ending, Event, Line, NodeEvent, Path, Prepared, Provenance, Retried, Ruling,
+    RunStarted, Skip, SkipCause, StepAt, Terms, ToolAsked, Wait, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
@@ -116,6 +116,9 @@ fn node(payload: &mut Payload<'_>, event: &NodeEvent) {
 fn run_started(payload: &mut Payload<'_>, started: &RunStarted) {
     payload.field("workflow", &started.workflow);
     payload.option("version", started.version.as_ref());
+    if started.source != DocumentSource::default() {
+        payload.field("source", started.source.as_str());
+    }
     payload.field("definitionHash", &started.definition_hash);
     payload.option("definition", started.definition.map(Text).as_ref());
     if !started.children.is_empty() {
@@ -131,6 +134,7 @@ fn run_started(payload: &mut Payload<'_>, started: &RunStarted) {
     payload.option("recursionDepthMax", started.recursion_depth_max.as_ref());
     payload.unless_default("gateway", &started.gateway);
     payload.unless_default("initiator", &started.initiator);
+    payload.unless_default("onBehalfOf", &started.on_behalf_of);
     payload.unless_default("traceId", &started.trace_id);
     payload.unless_default("rootSpanId", &started.root_span_id);
     payload.option("parentSpanId", started.parent_span_id.as_ref());

@@ -23,8 +23,9 @@ use crate::run::state::{Approval, Pause};
 use crate::run::status::{RunStatus, StepStatus};
 use serde_json::{Map, Value};
 use sluice_govern::action::diff;
-use sluice_govern::decision::{Constraints, Decision as Judgement};
+use sluice_govern::decision::{Constraints, Decision as Judgement, HoldBy};
 use sluice_govern::registry::Posture;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Turn<'_> {
@@ -43,7 +44,8 @@ impl Turn<'_> {
         let asked = self.asked(at, action, None, Vec::new());
         let groups = self.run.approval_of(at.step).map(|asked| asked.approvers.clone());
         let groups = groups.into_iter().filter(|group| !group.is_empty()).collect();
-        self.request(ready, ApprovalSource::Step, summary, groups, asked);
+        let terms = Agreement { groups, ..Agreement::default() };
+        self.request(ready, ApprovalSource::Step, summary, terms, asked);
     }
 
     /// The gates want a person to agree.
@@ -62,12 +64,12 @@ impl Turn<'_> {
         if !step_asks {
             summary = format!("{summary}\n{}", reasons.join("\n"));
         }
-        let groups = groups(decision);
+        let terms = Agreement::of(&decision.holds);
         let digest = decision.action_digest.clone();
         let action = decision.action.clone().expect("a hold has the action it is about");
         let asked = self.asked(at, action, Some(digest), reasons);
         let source = if step_asks { ApprovalSource::Step } else { ApprovalSource::Policy };
-        self.request(ready, source, summary, groups, asked);
+        self.request(ready, source, summary, terms, asked);
     }
 
     /// What is agreed to, and what differs from what was agreed to before.
@@ -99,9 +101,10 @@ impl Turn<'_> {
         ready: &Ready,
         source: ApprovalSource,
         summary: String,
-        groups: Vec<Vec<String>>,
+        terms: Agreement,
         asked: Asked,
     ) -> ApprovalId {
+        let Agreement { groups, quorum, not_initiator } = terms;
         let at = ready.at;
         let now_ms = self.given.now_ms;
         let patience = self.given.authority.patience();
@@ -128,8 +131,8 @@ impl Turn<'_> {
             },
             answer: None,
             groups,
-            quorum: approval.map_or(1, |asked| asked.quorum),
-            not_initiator: approval.is_some_and(|asked| asked.not_initiator),
+            quorum: quorum.max(approval.map_or(1, |asked| asked.quorum)),
+            not_initiator: not_initiator || approval.is_some_and(|asked| asked.not_initiator),
             reminders: self.reminders(),
             action: Some(Arc::new(asked)),
         };
@@ -182,7 +185,7 @@ impl Turn<'_> {
         self.may_answer(approval, &resolve)?;
         let tightened = tightened(approval, &resolve)?;
         let resolution = match resolution {
-            Resolution::Approved if !is_enough(approval, &resolve) => Resolution::Pending,
+            Resolution::Approved if !self.is_enough(approval, &resolve) => Resolution::Pending,
             resolution => resolution,
         };
         let commented = resolve.comment.as_ref().is_some_and(|text| !text.trim().is_empty());
@@ -247,10 +250,11 @@ impl Turn<'_> {
     /// Whether somebody may answer a question, and has not yet.
     fn may_answer(&self, approval: &Approval, resolve: &Resolve) -> Result<(), Refusal> {
         let by = &resolve.by;
-        if approval.not_initiator && *by == self.run.started.initiator {
+        if approval.not_initiator && self.run.started.is_initiator(by) {
             return Err(Refusal::SelfApproval(by.clone()));
         }
-        let member = approval.groups.iter().any(|group| is_in(group, by, &resolve.roles));
+        let known = &self.given.authority.fabric().groups;
+        let member = approval.groups.iter().any(|group| is_in(group, by, &resolve.roles, known));
         if !approval.groups.is_empty() && !member {
             let for_whom = approval.approvers.join(", ");
             return Err(Refusal::NotApprover { by: by.clone(), for_whom });
@@ -261,6 +265,17 @@ impl Turn<'_> {
             return Err(Refusal::AnsweredAlready(by.clone()));
         }
         Ok(())
+    }
+
+    /// Whether with this answer enough people have agreed: as many as were asked
+    /// for, and one of each group.
+    fn is_enough(&self, approval: &Approval, resolve: &Resolve) -> bool {
+        let known = &self.given.authority.fabric().groups;
+        let new = (resolve.by.clone(), resolve.roles.clone());
+        let votes: Vec<&(String, Vec<String>)> = approval.votes.iter().chain([&new]).collect();
+        let agrees =
+            |group: &Vec<String>| votes.iter().any(|(by, roles)| is_in(group, by, roles, known));
+        votes.len() >= approval.quorum as usize && approval.groups.iter().all(agrees)
     }
 
     /// The run was waiting for people only, and goes on.
@@ -346,39 +361,55 @@ impl Turn<'_> {
     }
 }
 
-/// Who is asked: of each group at least one must agree.
-pub(super) fn groups(decision: &Judgement) -> Vec<Vec<String>> {
-    let mut groups: Vec<Vec<String>> = Vec::new();
-    for hold in &decision.holds {
-        if !groups.contains(&hold.approvers) {
-            groups.push(hold.approvers.clone());
+/// How people agree to something.
+pub(super) struct Agreement {
+    /// Of each group at least one person must agree.
+    groups: Vec<Vec<String>>,
+    /// So many people must agree.
+    quorum: u32,
+    /// The initiator may not.
+    not_initiator: bool,
+}
+
+impl Default for Agreement {
+    fn default() -> Agreement {
+        Agreement { groups: Vec::new(), quorum: 1, not_initiator: false }
+    }
+}
+
+impl Agreement {
+    /// What everything that holds a dispatch demands, together.
+    pub(super) fn of(holds: &[HoldBy]) -> Agreement {
+        let mut all = Agreement::default();
+        for hold in holds {
+            if !all.groups.contains(&hold.approvers) {
+                all.groups.push(hold.approvers.clone());
+            }
+            all.quorum = all.quorum.max(hold.quorum);
+            all.not_initiator |= hold.not_initiator;
         }
+        // One that names no person is a group that every person is in: what another
+        // names must not keep a quorum of any people from being reached.
+        if all.groups.iter().all(Vec::is_empty) {
+            all.groups.clear();
+        }
+        all
     }
-    // One that names nobody is a group that everybody is in: what another
-    // names must not keep a quorum of anybody from being reached.
-    if groups.iter().all(Vec::is_empty) {
-        groups.clear();
-    }
-    groups
 }
 
-/// Whether somebody is named in a group, or answers in a role that is. In one
-/// without names everybody is.
-fn is_in(group: &[String], by: &str, roles: &[String]) -> bool {
-    group.is_empty() || group.iter().any(|one| one == by || roles.contains(one))
-}
-
-/// Whether with this answer enough people have agreed: as many as were asked
-/// for, and one of each group.
-fn is_enough(approval: &Approval, resolve: &Resolve) -> bool {
-    let new = (resolve.by.clone(), resolve.roles.clone());
-    let votes: Vec<&(String, Vec<String>)> = approval.votes.iter().chain([&new]).collect();
-    let counted = votes.len() >= approval.quorum as usize;
-    counted
-        && approval
-            .groups
-            .iter()
-            .all(|group| votes.iter().any(|(by, roles)| is_in(group, by, roles)))
+/// Whether a person is in a group of approvers. In one without names everyone is.
+///
+/// A name that tokens have as a group or role (`known`) stands for that group alone: a
+/// person of the same name does not answer for it. `group:NAME` is always a group,
+/// `user:NAME` always a person.
+fn is_in(group: &[String], by: &str, roles: &[String], known: &BTreeSet<String>) -> bool {
+    let has = |name: &str| roles.iter().any(|role| role == name);
+    let names = |one: &String| match one.split_once(':') {
+        Some(("group", name)) => has(name),
+        Some(("user", name)) => name == by,
+        _ => has(one) || (one == by && !known.contains(one)),
+    };
+    group.is_empty() || group.iter().any(names)
 }
 
 /// What is agreed to with what an answer tightens, on top of what others have.
@@ -440,3 +471,6 @@ fn resolution(source: ApprovalSource, decision: Decision) -> Result<Resolution, 
         (ApprovalSource::Escalation, _) => Err(Refusal::WrongDecision("retry, skip or abort")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,6 +124,8 @@ impl Turn<'_> {
                 version: started.version,
                 initiator: &started.initiator,
                 depth: started.depth,
+                registered: started.source.is_registered(),
+                definition: &started.definition_hash,
             },
             step: Some(StepFacts {
                 id: &dossier.name,

@@ -12,7 +12,7 @@
 //! input. Consent counts for one call, within the attempt it was asked in.
 
 use super::Turn;
-use super::approve::groups;
+use super::approve::Agreement;
 use super::govern::Ready;
 use crate::canonical;
 use crate::journal::event::{
@@ -171,7 +171,7 @@ impl Turn<'_> {
         let asked = self.asked(at, action, Some(digest), reasons);
         let ready = self.in_hand(at);
         let source = ApprovalSource::Tool;
-        Ruling::Held(self.request(&ready, source, summary, groups(decision), asked))
+        Ruling::Held(self.request(&ready, source, summary, Agreement::of(&decision.holds), asked))
     }
 
     /// Somebody has answered, or nobody has in time: the gates are asked again.

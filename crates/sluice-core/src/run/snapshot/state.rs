@@ -4,8 +4,8 @@ use super::part::{Own, Part, Ref, parts, worded};
 use crate::choice::{Choice as _, find};
 use crate::contract::envelope::Envelope;
 use crate::journal::event::{
-    Account, ApprovalSource, Asked, Change, Ending, Origin, Outcome, Path, Prepared, Resolution,
-    Ruling, RunStarted, Skip, SkipCause, StepAt, Terms, Whom,
+    Account, ApprovalSource, Asked, Change, DocumentSource, Ending, Origin, Outcome, Path,
+    Prepared, Resolution, Ruling, RunStarted, Skip, SkipCause, StepAt, Terms, Whom,
 };
 use crate::layers::Layer;
 use crate::money::Money;
@@ -170,6 +170,7 @@ parts! {
     RunStarted {
         workflow = "workflow",
         version = "version",
+        source = "source",
         definition_hash = "definition_hash",
         definition = "definition",
         children = "children",
@@ -181,6 +182,7 @@ parts! {
         recursion_depth_max = "recursion_depth_max",
         gateway = "gateway",
         initiator = "initiator",
+        on_behalf_of = "on_behalf_of",
         trace_id = "trace_id",
         root_span_id = "root_span_id",
         parent_span_id = "parent_span_id",
@@ -209,6 +211,7 @@ worded! {
     ApprovalSource: ApprovalSource::as_str, ApprovalSource::parse;
     Resolution: Resolution::as_str, Resolution::parse;
     Posture: Posture::as_str, Posture::parse, Posture::default();
+    DocumentSource: DocumentSource::as_str, DocumentSource::parse, DocumentSource::default();
     Reason: Reason::as_str, Reason::parse;
     RunId: |id: RunId| id.to_string(), RunId::parse;
     ApprovalId: |id: ApprovalId| id.to_string(), ApprovalId::parse;

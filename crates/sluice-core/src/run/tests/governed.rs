@@ -189,7 +189,7 @@ pub(super) fn last_decision(world: &World, step: &str) -> Map<String, Value> {
         _ => None,
     });
     let decided = decided.expect("the gates were asked");
-    let known = Known { at_ms: 0, run: "", workflow: "", step };
+    let known = Known { at_ms: 0, run: "", workflow: "", step, registered: false, definition: "" };
     let decided = decided.whole(&known);
     decided.as_object().expect("a decision is an object").clone()
 }

@@ -135,7 +135,7 @@ fn a_quorum_counts_each_person_once_and_one_no_ends_it() {
             5 run.status.changed paused (approval)
             6 approval.resolved a apr1 pending by bob
             refused: answered_already (bob has answered already; others must)
-            refused: self_approval (ada started the run, and somebody else must answer)
+            refused: self_approval (ada is an initiator of the run: another person must answer)
             a is awaiting_approval and waits for human_input: `sluice approvals approve apr1`
             7 approval.resolved a apr1 approved by eve
             8 run.status.changed running (approval)
@@ -200,9 +200,9 @@ fn an_approval_step_has_approvers_too() {
             3 approval.requested ask apr1 step "Approve `ask`?"
             4 run.status.changed paused (approval)
             refused: not_approver (bob may not answer this: it is for eve, board)
-            refused: self_approval (eve started the run, and somebody else must answer)
+            refused: self_approval (eve is an initiator of the run: another person must answer)
             5 approval.resolved ask apr1 pending by fay
-            refused: self_approval (eve started the run, and somebody else must answer)
+            refused: self_approval (eve is an initiator of the run: another person must answer)
             6 approval.resolved ask apr1 approved by gil
             7 run.status.changed running (approval)
             8 node.completed ask {"approved":true,"by":"gil","comment":null}

@@ -304,7 +304,7 @@ fn a_person_agrees_before_a_flagged_member_begins() {
             6 node.started a attempt=1 dispatch=1
             b is awaiting_approval and waits for human_input: `sluice approvals approve apr1`
             refused: not_approver (bob may not answer this: it is for owner)
-            refused: self_approval (ada started the run, and somebody else must answer)
+            refused: self_approval (ada is an initiator of the run: another person must answer)
             7 approval.resolved b apr1 approved by carl
             8 node.started b attempt=1 dispatch=1
             b: eve as two with ["drop"]

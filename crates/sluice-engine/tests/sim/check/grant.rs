@@ -137,7 +137,8 @@ impl Grants {
 /// The grant that a decision rests on.
 fn granted(before: &Event) -> Option<String> {
     let Event::Node(_, NodeEvent::GovernanceDecided(record)) = before else { return None };
-    let known = Known { at_ms: 0, run: "", workflow: "", step: "" };
+    let known =
+        Known { at_ms: 0, run: "", workflow: "", step: "", registered: false, definition: "" };
     let record = record.whole(&known);
     let gates = record["gates"].as_array()?;
     let gate = gates.iter().find(|gate| gate["gate"] == "approval_required")?;

@@ -9,7 +9,14 @@ use crate::route::{Candidate, Layer, Route};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-const KNOWN: Known<'_> = Known { at_ms: NOW_MS, run: "run_1", workflow: "report", step: "write" };
+const KNOWN: Known<'_> = Known {
+    at_ms: NOW_MS,
+    run: "run_1",
+    workflow: "report",
+    step: "write",
+    registered: false,
+    definition: "",
+};
 
 fn written(evaluated: &Evaluated<'_>, route: Option<&Route>) -> String {
     let mut text = evaluated.write(route, 3);

@@ -147,7 +147,7 @@ proptest! {
         if let Some(action) = &decision.action {
             prop_assert_eq!(&canonical::sha256_hex(action, 512), &decision.action_digest);
         }
-        let known = Known { at_ms: NOW_MS, run: "run_1", workflow: "report", step: "write" };
+        let known = Known { at_ms: NOW_MS, run: "run_1", workflow: "report", step: "write", registered: false, definition: "" };
         let written = evaluated.write(None, 7);
         let whole = expand(serde_json::from_str(&written).unwrap(), &known);
         let mut expected = evaluated.to_json();

@@ -167,6 +167,8 @@ impl Scene {
                 version: Some(1),
                 initiator: "ada",
                 depth: 0,
+                registered: false,
+                definition: "",
             },
             step: Some(StepFacts { id: "write", kind: "command", attempt: 1, capabilities: &[] }),
             asks: self.asks.as_ref().map(|approvers| Asks { approvers }),

@@ -24,7 +24,7 @@ fn one_principal_is_enough_wherever_it_is_named() {
     for rest in [
         "forbid (principal, action == Action::\"change_config\", resource) \
          unless { principal == User::\"root\" };",
-        "forbid (principal, action == Action::\"change_config\", resource) \
+        "forbid (principal is User, action == Action::\"change_config\", resource) \
          unless { [User::\"root\", User::\"ben\"].contains(principal) };",
         "forbid (principal, action == Action::\"change_config\", resource) \
          unless { context.run.initiator == \"root\" };",

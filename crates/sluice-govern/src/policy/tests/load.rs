@@ -155,7 +155,7 @@ fn annotations_are_checked_and_misspelt_words_are_answered() {
     check(
         &[PERMIT, &format!("@approver(\"ada\") {rest}")],
         &expect![[r#"
-        b.cedar:1: annotation "approver" is none of id, action, enforcement, category, approvers, description; is "approvers" meant?
+        b.cedar:1: annotation "approver" is none of id, action, enforcement, category, approvers, quorum, not_initiator, description; is "approvers" meant?
     "#]],
     );
     check(
@@ -167,9 +167,20 @@ fn annotations_are_checked_and_misspelt_words_are_answered() {
     check(
         &[PERMIT, &format!("@action(\"require_approval\") @approvers(\"ada,,bob\") {rest}")],
         &expect![[r#"
-            b.cedar:1: @approvers needs users or roles with commas between them
+            b.cedar:1: @approvers needs users or groups with commas between them
         "#]],
     );
+    for (annotation, why) in [
+        ("@quorum(\"2\")", "@quorum is for @action(\"require_approval\")"),
+        ("@not_initiator", "@not_initiator is for @action(\"require_approval\")"),
+        ("@action(\"require_approval\") @quorum(\"0\")", "@quorum needs a number from 1 to 100"),
+        ("@action(\"require_approval\") @quorum(\"two\")", "@quorum needs a number from 1 to"),
+        ("@action(\"require_approval\") @quorum", "@quorum needs a number from 1 to"),
+        ("@action(\"require_approval\") @not_initiator(\"no\")", "@not_initiator has no value"),
+    ] {
+        let errors = set(&[PERMIT, &format!("{annotation} {rest}")]).unwrap_err();
+        assert!(errors[0].message.contains(why), "{annotation}: {errors:?}");
+    }
     check(
         &[PERMIT, &format!("@id(\"\") {rest}")],
         &expect![[r#"
@@ -266,4 +277,16 @@ fn the_hash_is_of_names_and_texts_whatever_their_order() {
     assert_eq!(both, hash(&[other.clone(), one.clone()]));
     assert_ne!(both, hash(std::slice::from_ref(&one)));
     assert_ne!(both, hash(&[("c".to_owned(), one.1), other]));
+}
+
+#[test]
+fn a_policy_says_how_many_must_agree_and_whether_the_initiator_may() {
+    let rest = "@action(\"require_approval\") forbid (principal, action, resource);";
+    let terms = |annotations: &str| {
+        let set = set(&[PERMIT, &format!("{annotations} {rest}")]).unwrap();
+        (set.rules()[1].quorum, set.rules()[1].not_initiator)
+    };
+    assert_eq!(terms(""), (1, false));
+    assert_eq!(terms("@quorum(\"2\") @not_initiator"), (2, true));
+    assert_eq!(terms("@not_initiator(\"true\")"), (1, true));
 }

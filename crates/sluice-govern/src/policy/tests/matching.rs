@@ -299,3 +299,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn policies_see_whether_a_run_is_registered_and_its_definition() {
+    let policies = with_default(
+        r#"
+        @id("inline") forbid (principal, action, resource) unless { context.run.registered };
+        @id("pinned") forbid (principal, action, resource)
+            unless { context.run.definition_hash == "5e" };
+        "#,
+    );
+    let mut facts = facts();
+    (facts.run.registered, facts.run.definition) = (true, "5e".into());
+    assert!(names(&policies, &facts).is_empty());
+    facts.run.registered = false;
+    assert_eq!(names(&policies, &facts), ["inline"]);
+    facts.run.definition = "e5".into();
+    assert_eq!(names(&policies, &facts), ["inline", "pinned"]);
+    facts.run.registered = true;
+    assert_eq!(names(&policies, &facts), ["pinned"]);
+}

@@ -118,7 +118,9 @@ fn facts(asked: &Value) -> String {
         facts.row(["agreed".to_owned(), agreed.trim_end().to_owned()]);
     }
     if asked["not_initiator"] == true {
-        facts.row(["but not".to_owned(), word(asked, "initiator").to_owned()]);
+        let mut initiators = vec![word(asked, "initiator")];
+        initiators.extend(words(asked, "on_behalf_of"));
+        facts.row(["but not".to_owned(), initiators.join(", ")]);
     }
     facts.draw()
 }

@@ -208,9 +208,10 @@ fn error() -> BoxedStrategy<Option<(String, String)>> {
 fn run_started() -> BoxedStrategy<RunStarted> {
     let origin =
         (text(), run(), any::<u64>()).prop_map(|(kind, run, event)| Origin { kind, run, event });
-    let definition = (text(), option::of(any::<u64>()), text(), option::of(hash()));
+    let sources = select(DocumentSource::ALL.to_vec());
+    let definition = ((text(), sources), option::of(any::<u64>()), text(), option::of(hash()));
     let given = (btree_map(text(), hash(), 0..3), map(), btree_map(text(), text(), 0..3));
-    let about = (maybe(), text(), text(), (text(), text(), maybe()));
+    let about = (maybe(), text(), (text(), vec(text(), 0..3)), (text(), text(), maybe()));
     let above = (option::of((run(), text())), option::of(run()), any::<u32>(), option::of(origin));
     let postures = vec![Posture::BoundedAutonomous, Posture::ApprovalRequired, Posture::Advisory];
     let governed = (
@@ -224,14 +225,15 @@ fn run_started() -> BoxedStrategy<RunStarted> {
         .prop_map(|(definition, given, about, above, governed)| {
             let ((deployment, posture, trust_ceiling), asked, pins, caps, agreed) = governed;
             let (default_model, fallback_model, recursion_depth_max) = asked;
-            let (workflow, version, definition_hash, definition) = definition;
+            let ((workflow, source), version, definition_hash, definition) = definition;
             let (children, args, role_bindings) = given;
-            let (default_agent, gateway, initiator, traced) = about;
+            let (default_agent, gateway, (initiator, on_behalf_of), traced) = about;
             let (trace_id, root_span_id, parent_span_id) = traced;
             let (parent, root, depth, origin) = above;
             RunStarted {
                 workflow,
                 version,
+                source,
                 definition_hash,
                 definition,
                 children,
@@ -243,6 +245,7 @@ fn run_started() -> BoxedStrategy<RunStarted> {
                 recursion_depth_max,
                 gateway,
                 initiator,
+                on_behalf_of,
                 trace_id,
                 root_span_id,
                 parent_span_id,

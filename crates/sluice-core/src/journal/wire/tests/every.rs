@@ -88,6 +88,7 @@ fn run_started() -> RunStarted {
     RunStarted {
         workflow: text("w"),
         version: Some(3),
+        source: DocumentSource::Registered,
         definition_hash: text("ab"),
         definition: Some(hash),
         children: BTreeMap::from([(text("c"), hash), (text("c@2"), hash)]),
@@ -99,6 +100,7 @@ fn run_started() -> RunStarted {
         recursion_depth_max: Some(2),
         gateway: text("mock"),
         initiator: text("ada"),
+        on_behalf_of: vec![text("ben")],
         trace_id: text("t"),
         root_span_id: text("s"),
         parent_span_id: some("p"),
