@@ -22,7 +22,6 @@ use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::{Row, Token};
 use sluice_server::api;
-use sluice_server::api::gate::Peer;
 use sluice_server::api::router::Router;
 use sluice_server::app::{App, Settings};
 use sluice_server::auth::identities::{hash, row};
@@ -34,7 +33,6 @@ use sluice_server::service::registry::{self, Asked, Mode};
 use sluice_server::service::{RowOrigin, Service};
 use sluice_store::memory::MemoryStore;
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,8 +220,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut request = request.body(Body::from(body)).ok()?;
-        request.extensions_mut().insert(Peer(IpAddr::from([127, 0, 0, 1])));
+        let request = request.body(Body::from(body)).ok()?;
         let answered = async {
             let response = self.router.clone().answer(request).await;
             let status = response.status().as_u16();
