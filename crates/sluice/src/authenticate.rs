@@ -119,7 +119,7 @@ impl Authentication<'_> {
         let text = fs::read_to_string(self.dir.join(STORES)).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once(' '));
         let keys = lines.filter(|(backend, _)| *backend == self.backend.as_str());
-        keys.filter_map(|(_, key)| PublicKey::parse(key)).last()
+        keys.filter_map(|(_, key)| PublicKey::parse(key)).next_back()
     }
 
     /// Notes that the store has MACs.

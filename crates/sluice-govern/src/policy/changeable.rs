@@ -85,7 +85,7 @@ impl Policies {
         let mut users = vec![UNNAMED];
         users.extend(self.named.users.iter().map(String::as_str));
         let people: Vec<&str> = people.into_iter().take(POLICY_NAMES_MAX).collect();
-        users.extend(people.iter().map(|&one| -> &str { one }));
+        users.extend(people.iter().copied());
         let files = self.files.iter().map(|(name, _)| format!("policy/{name}"));
         let named = self.named.rows.iter().filter(|row| row.starts_with("policy/")).cloned();
         let rows: Vec<String> = files.take(POLICY_NAMES_MAX).chain(named).collect();

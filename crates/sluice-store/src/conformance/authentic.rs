@@ -73,7 +73,6 @@ pub fn check_authentic(mut fresh: impl FnMut() -> Exposed) {
         intact(&bench);
         perform(sql);
         perform(NEWER);
-        println!("{sql}");
         holds(&bench);
         // Of two runs the other is as it was.
         assert_eq!(bench.journal(run(2)), [(1, 1)]);
@@ -141,14 +140,14 @@ fn intact(bench: &Bench) {
     assert!(fed.len() == 4 && fed.iter().all(|one| one.is_authentic));
 }
 
-fn is_corrupt<T>(answer: Result<T, StoreError>) -> bool {
+fn is_corrupt<T>(answer: &Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Corrupt(_)))
 }
 
 /// The run is left alone; who looks for what was changed sees it.
 fn unreadable(bench: &Bench) {
     let store = &bench.store;
-    assert!(is_corrupt(super::wait(store.frames(run(1), 0, usize::MAX))));
+    assert!(is_corrupt(&super::wait(store.frames(run(1), 0, usize::MAX))));
     let examined = bench.told(store.examine(run(1), 0, usize::MAX));
     assert_eq!(examined.iter().filter(|one| !one.is_authentic).count(), 1);
     let fed = bench.told(store.feed(0, usize::MAX));
@@ -156,7 +155,7 @@ fn unreadable(bench: &Bench) {
     match super::wait(store.load(run(1))) {
         // What lies before a snapshot is not read, if the snapshot is of what is there.
         Ok(Some(loaded)) => assert_eq!(loaded.snapshot, Some((3, b"state".to_vec()))),
-        other => assert!(is_corrupt(other)),
+        other => assert!(is_corrupt(&other)),
     }
 }
 
@@ -183,14 +182,14 @@ fn without_key(bench: &Bench) {
         expires_at_ms: 1_000_000,
     };
     again.create.as_mut().expect("it is created").key = Some(name);
-    assert!(is_corrupt(super::wait(bench.store.append(Arc::new(again)))));
+    assert!(is_corrupt(&super::wait(bench.store.append(Arc::new(again)))));
     bench.done(first(run(3)));
 }
 
 fn without_slot(bench: &Bench) {
-    assert!(is_corrupt(super::wait(bench.store.slots("s".to_owned(), None, 9))));
+    assert!(is_corrupt(&super::wait(bench.store.slots("s".to_owned(), None, 9))));
     let from = ["started", "skipped"];
-    assert!(is_corrupt(super::wait(bench.store.mark(vec![mark("refused", &from)]))));
+    assert!(is_corrupt(&super::wait(bench.store.mark(vec![mark("refused", &from)]))));
 }
 
 fn without_memo(bench: &Bench) {
@@ -224,7 +223,7 @@ fn copied(exposed: Exposed) {
         ));
     }
     // Statements see their own changes in one dialect: the second may be as it was.
-    assert!(is_corrupt(super::wait(bench.store.load(run(1)))));
+    assert!(is_corrupt(&super::wait(bench.store.load(run(1)))));
 }
 
 /// Erasure replaces bodies, and their MACs with them.

@@ -44,7 +44,7 @@ pub(super) fn run(args: &Backup, out: &mut Out) -> anyhow::Result<Exit> {
         let (to, from) = (shown(&copy.to), copy.from.display());
         out.print(&format!("{to} holds all runs, rows and evidence of `{from}`\n"))?;
     }
-    let kept = copies.iter().flat_map(|copy| copy.keys()).map(|path| format!("  {}", shown(&path)));
+    let kept = copies.iter().flat_map(Copy::keys).map(|path| format!("  {}", shown(&path)));
     let kept: Vec<String> = kept.collect();
     out.note(&format!(
         "keep these keys too, apart from it: they are not in the copy, which cannot be opened or \

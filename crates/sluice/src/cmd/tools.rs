@@ -23,7 +23,8 @@ pub(super) fn run(command: &Tools, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn list(args: &ListTools, out: &mut Out) -> anyhow::Result<Exit> {
-    let pins = PinFile::new(&local::directory(&args.data)).read().map_err(unusable)?;
+    let pins =
+        PinFile::new(&local::directory(&args.data)).read().map_err(|error| unusable(&error))?;
     if args.json.reader() == Reader::Program {
         let data: Vec<Value> = pins.iter().map(|(name, pin)| shown(name, pin)).collect();
         out.json(Layout::Line, &json!({"data": data, "meta": {"next_cursor": null}}))?;
@@ -39,7 +40,8 @@ fn list(args: &ListTools, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 fn show(args: &ShowTool, out: &mut Out) -> anyhow::Result<Exit> {
-    let pins = PinFile::new(&local::directory(&args.data)).read().map_err(unusable)?;
+    let pins =
+        PinFile::new(&local::directory(&args.data)).read().map_err(|error| unusable(&error))?;
     let pin = pins.get(&args.tool).ok_or_else(|| unknown(&args.tool))?;
     if args.json.reader() == Reader::Program {
         out.json(Layout::Line, &shown(&args.tool, pin))?;
@@ -58,14 +60,15 @@ fn show(args: &ShowTool, out: &mut Out) -> anyhow::Result<Exit> {
 
 fn accept(args: &AcceptTools, out: &mut Out) -> anyhow::Result<Exit> {
     let file = PinFile::new(&local::directory(&args.data));
-    let pins = file.read().map_err(unusable)?;
+    let pins = file.read().map_err(|error| unusable(&error))?;
     for wanted in &args.tools {
         let one = std::slice::from_ref(wanted);
         if !pins.keys().any(|name| names(one, name)) {
             return Err(unknown(wanted).into());
         }
     }
-    let accepted = file.accept(&|name| names(&args.tools, name)).map_err(unusable)?;
+    let accepted =
+        file.accept(&|name| names(&args.tools, name)).map_err(|error| unusable(&error))?;
     for name in &accepted {
         out.print(&format!("{} is accepted as it is now\n", visible::brief(name)))?;
     }
@@ -88,7 +91,7 @@ fn unknown(tool: &str) -> Refused {
     Refused::new(ROW_UNKNOWN, message, "`sluice tools list` shows the tools that were")
 }
 
-fn unusable(error: io::Error) -> Refused {
+fn unusable(error: &io::Error) -> Refused {
     let message = format!("`{FILE}` in the data directory cannot be used: {error}");
     let remedy = "put it right; without the file every tool is accepted anew when it is seen";
     Refused::new(DATA_UNUSABLE, message, remedy)

@@ -1,7 +1,5 @@
 //! Floods: connections, streams and requests that are to stop the server for others.
 
-#![expect(clippy::print_stderr, reason = "the figures of the whole suite are looked at")]
-
 use super::full;
 use crate::server::Server;
 use crate::world::{World, shown};
