@@ -64,13 +64,24 @@ pub enum StartError {
     TooDeep(u32),
     /// There is no such run to start from.
     #[error(transparent)]
-    Load(#[from] LoadError),
+    Load(LoadError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The engine stops.
     #[error("the engine is stopping")]
     Stopping,
+}
+
+/// A store that fails while another run is read is a store that fails: the caller
+/// tries again.
+impl From<LoadError> for StartError {
+    fn from(error: LoadError) -> StartError {
+        match error {
+            LoadError::Store(error) => StartError::Store(error),
+            LoadError::NoRun(_) | LoadError::Poison { .. } => StartError::Load(error),
+        }
+    }
 }
 
 /// A run could not be loaded.

@@ -38,8 +38,9 @@ pub(crate) fn allowed() -> Result<AllowList, Refused> {
 /// The servers of tools, held to what was accepted of them by a file in this directory.
 pub(crate) fn tool_servers(dir: &Path) -> BTreeMap<String, Arc<dyn ToolServer>> {
     let pins = Arc::new(PinFile::new(dir));
+    let secrets = keyring::operator();
     let named = config::get().tool_servers().iter();
-    named.map(|server| (server.name.clone(), server.open(&pins))).collect()
+    named.map(|server| (server.name.clone(), server.open(&pins, &secrets))).collect()
 }
 
 /// Providers and tools are really asked, with the secrets of a place's organisation.

@@ -3,6 +3,7 @@ use super::tool_server::ToolServer;
 use super::value::{Secret, Value};
 use super::{Config, Source, Sources, file};
 use sluice_bridge::pinned::PinFile;
+use sluice_bridge::secret::keyring::Keyring;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -199,7 +200,8 @@ fn a_server_of_tools_is_a_command_or_an_address() {
     shown.sort_unstable();
     assert_eq!(shown, expected);
     let pins = Arc::new(PinFile::new(Path::new("nowhere")));
-    let opened = |server: &ToolServer| server.open(&pins).name() == server.name;
+    let secrets = Keyring::new("default", [], Vec::new());
+    let opened = |server: &ToolServer| server.open(&pins, &secrets).name() == server.name;
     assert!(config.tool_servers().iter().all(opened));
 }
 
@@ -221,7 +223,7 @@ fn everything_wrong_with_servers_of_tools_is_told_and_no_key_is_repeated() {
         ("url = 1", "has a `url` that is no text"),
         (
             "url = \"http://x/\"\nkey = \"hunter2\"",
-            "has a `key` that cannot be used: this is no ref",
+            "has a `key` that cannot be used: this is not a ref",
         ),
         ("url = \"http://x/\"\nkay = \"env:K\"", "has no field `kay`; did you mean `key`?"),
     ] {

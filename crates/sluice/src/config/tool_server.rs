@@ -3,11 +3,11 @@
 //! A server is a command that is run here, or an address. Both are the operator's
 //! alone: no document and no row can name another.
 
-use crate::keyring;
 use serde_json::{Value, json};
 use sluice_bridge::mcp::McpServer;
 use sluice_bridge::mcp::stdio::Command;
 use sluice_bridge::pinned::{PinFile, Pinned};
+use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::secret::SecretRef;
 use sluice_core::suggest::suggest;
 use sluice_core::visible;
@@ -47,11 +47,15 @@ type Notes = Vec<(usize, String)>;
 
 impl ToolServer {
     /// How it is asked for tools. Nothing is started yet.
-    pub(crate) fn open(&self, pins: &Arc<PinFile>) -> Arc<dyn sluice_bridge::tools::ToolServer> {
+    pub(crate) fn open(
+        &self,
+        pins: &Arc<PinFile>,
+        secrets: &Keyring,
+    ) -> Arc<dyn sluice_bridge::tools::ToolServer> {
         let server = match &self.way {
             Way::Command(command) => McpServer::process(&self.name, command.clone()),
             Way::Url { url, key } => {
-                let key = key.as_ref().map(|key| keyring::operator().of_setting(key));
+                let key = key.as_ref().map(|key| secrets.of_setting(key));
                 McpServer::elsewhere(&self.name, url, key)
                     .expect("the address was checked when it was read")
             }
