@@ -8,6 +8,7 @@ pub mod adapter;
 pub mod authority;
 pub mod deliveries;
 pub mod feed;
+pub mod inspect;
 pub mod ledger;
 pub mod lineage;
 pub mod memo;

@@ -15,6 +15,7 @@
 use super::Later;
 use super::deliveries::Deliveries;
 use super::feed::Feed;
+use super::inspect::Inspect;
 use super::ledger::{Entry, Ledger};
 use super::lineage::{Lineage, Taking};
 use super::memo::Memo;
@@ -44,7 +45,7 @@ pub enum StoreError {
 }
 
 /// The journal and everything that must change together with it.
-pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries {
+pub trait Store: Ledger + Slots + Lineage + Feed + Deliveries + Inspect {
     /// Appends one frame to a run's journal. Appends that wait together are
     /// committed together; each is answered by itself, after the commit. It is
     /// shared, since whoever appends keeps it until it is known to be durable.
