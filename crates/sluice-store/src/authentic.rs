@@ -185,6 +185,7 @@ pub(crate) struct AppendMacs {
     snapshot: Option<Mac>,
     key: Option<Mac>,
     letters: Vec<Mac>,
+    read: Vec<Mac>,
     memos: Vec<Mac>,
 }
 
@@ -200,6 +201,7 @@ impl AppendMacs {
             snapshot: key.snapshot_of(append),
             key: callers.map(|callers| key.key_of(append.run, callers)),
             letters: append.letters.iter().map(|letter| key.letter(letter)).collect(),
+            read: append.read.iter().map(|id| key.read_letter(append.run, *id)).collect(),
             memos: append.memos.iter().map(|memo| key.memo(memo)).collect(),
         })
     }
@@ -218,6 +220,11 @@ impl AppendMacs {
 
     pub(crate) fn letter(&self, at: usize) -> &[u8] {
         bytes(self.letters.get(at))
+    }
+
+    /// Of a letter that the append has read.
+    pub(crate) fn read(&self, at: usize) -> &[u8] {
+        bytes(self.read.get(at))
     }
 
     pub(crate) fn memo(&self, at: usize) -> &[u8] {
@@ -261,10 +268,12 @@ pub(crate) fn adopted(
             return (!is_in_doubt).then(whole);
         }
         Table::Letter => {
-            // One that was read is kept for its key alone.
-            let body = row.bytes("body")?.to_vec();
             let (run, name) = (RunId(row.id("run")?), row.text("key")?.to_owned());
-            key.letter(&Letter { run, key: name, body })
+            match row.bytes("body") {
+                Some(body) => key.letter(&Letter { run, key: name, body: body.to_vec() }),
+                // One that was read is kept for its key alone.
+                None => key.read_letter(run, row.number("id")?),
+            }
         }
         Table::Key => {
             let fingerprint = Hash(row.bytes("fingerprint")?.try_into().ok()?);
@@ -303,31 +312,31 @@ pub(crate) fn adopted(
 }
 
 /// A row whose cells are found by the names of their columns.
-struct NamedRow<'a> {
-    table: Table,
-    row: &'a [Cell],
+pub(crate) struct NamedRow<'a> {
+    pub(crate) table: Table,
+    pub(crate) row: &'a [Cell],
 }
 
 impl<'a> NamedRow<'a> {
-    fn cell(&self, name: &str) -> Option<&'a Cell> {
+    pub(crate) fn cell(&self, name: &str) -> Option<&'a Cell> {
         let at = self.table.columns().iter().position(|(column, _)| *column == name)?;
         self.row.get(at)
     }
 
-    fn id(&self, name: &str) -> Option<u128> {
+    pub(crate) fn id(&self, name: &str) -> Option<u128> {
         if let Some(Cell::Id(id)) = self.cell(name) { Some(*id) } else { None }
     }
 
-    fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let Some(Cell::Int(number)) = self.cell(name) else { return None };
         Some(u64::try_from(*number).unwrap_or(0))
     }
 
-    fn bytes(&self, name: &str) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&self, name: &str) -> Option<&'a [u8]> {
         if let Some(Cell::Bytes(bytes)) = self.cell(name) { Some(bytes) } else { None }
     }
 
-    fn text(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         if let Some(Cell::Text(text)) = self.cell(name) { Some(text) } else { None }
     }
 }

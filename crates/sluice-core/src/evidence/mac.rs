@@ -11,7 +11,7 @@
 
 use crate::port::memo::Memo;
 use crate::port::slots::Slot;
-use crate::port::store::{Append, Hash, Key, Letter, NodeId};
+use crate::port::store::{Append, Hash, Key, Letter, LetterId, NodeId};
 use crate::run::id::RunId;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -127,6 +127,12 @@ impl MacKey {
     pub fn letter(&self, letter: &Letter) -> Mac {
         let making = self.begin(b'l').id(letter.run.0).bytes(letter.key.as_bytes());
         making.bytes(&letter.body).end()
+    }
+
+    /// Of a message that was read: its body is gone, and only a process with the key
+    /// takes it away. The process that reads it knows it by its id.
+    pub fn read_letter(&self, run: RunId, id: LetterId) -> Mac {
+        self.begin(b'L').id(run.0).number(id).end()
     }
 
     /// Of a caller's idempotency key and the run it stands for.

@@ -166,9 +166,10 @@ fn write(
         let values = params![after.num, int(after.version), macs.snapshot(), state];
         work.connection.prepare_cached(sql)?.execute(values)?;
     }
-    for id in &append.read {
-        let sql = "UPDATE letter SET body = NULL WHERE id = ?1 AND run = ?2";
-        work.connection.prepare_cached(sql)?.execute([int(*id), after.num])?;
+    for (at, id) in append.read.iter().enumerate() {
+        let sql = "UPDATE letter SET body = NULL, mac = ?3 WHERE id = ?1 AND run = ?2";
+        let values = params![int(*id), after.num, macs.read(at)];
+        work.connection.prepare_cached(sql)?.execute(values)?;
     }
     if let Some(head) = &append.head {
         write_head(work, &mut after, head)?;

@@ -147,6 +147,7 @@ fn nothing_has_the_mac_of_something_else() {
     macs.extend(slots.iter().map(|slot| key.slot(slot)));
     macs.extend(memos.iter().map(|memo| key.memo(memo)));
     macs.extend(letters.iter().map(|letter| key.letter(letter)));
+    macs.extend([(1, 1), (1, 2), (2, 1)].map(|(run, id)| key.read_letter(RunId(run), id)));
     let all: BTreeSet<[u8; 16]> = macs.iter().map(|mac| mac.0).collect();
     assert_eq!(all.len(), macs.len());
 }

@@ -20,8 +20,8 @@ const SNAPSHOTS: &str = "INSERT INTO snapshot (run, version, body, mac)
 const BLOBS: &str = "INSERT INTO blob (hash, body)
     SELECT hash, body FROM unnest($1::bytea[], $2::bytea[]) AS new (hash, body)
     ON CONFLICT DO NOTHING";
-const READ_LETTERS: &str = "UPDATE letter SET body = NULL
-    FROM unnest($1::uuid[], $2::bigint[]) AS done (run, id)
+const READ_LETTERS: &str = "UPDATE letter SET body = NULL, mac = done.mac
+    FROM unnest($1::uuid[], $2::bigint[], $3::bytea[]) AS done (run, id, mac)
     WHERE letter.run = done.run AND letter.id = done.id AND letter.body IS NOT NULL";
 const TAKINGS: &str = "INSERT INTO taking (source, taker, count)
     SELECT source, taker, count FROM unnest($1::uuid[], $2::uuid[], $3::bigint[])
@@ -44,13 +44,7 @@ impl<'a> Decided<'a> {
     /// What belongs to a run and has no place in an order over all.
     pub(super) fn beside_runs(&self, pipeline: &mut Pipeline<'a>) {
         self.snapshots(pipeline);
-        let read =
-            self.done.iter().flat_map(|append| append.read.iter().map(|id| (append.run, *id)));
-        let (runs, ids): (Vec<Id>, Vec<i64>) =
-            read.map(|(run, id)| (Id::from(run), int(id))).unzip();
-        if !runs.is_empty() {
-            step!(pipeline, READ_LETTERS, runs, ids);
-        }
+        self.read_letters(pipeline);
         self.takings(pipeline);
         // By their hashes, so that two nodes that store the same wait in one order.
         let blobs = self.done.iter().flat_map(|append| &append.blobs);
@@ -62,6 +56,20 @@ impl<'a> Decided<'a> {
                 blobs.keys().map(|hash| hash.0.to_vec()).collect::<Vec<Vec<u8>>>(),
                 blobs.values().map(|blob| &blob.body[..]).collect::<Vec<&[u8]>>(),
             );
+        }
+    }
+
+    fn read_letters(&self, pipeline: &mut Pipeline<'a>) {
+        let (mut runs, mut ids, mut read) = (Vec::new(), Vec::new(), Vec::new());
+        for (append, macs) in self.done.iter().zip(&self.macs) {
+            for (at, id) in append.read.iter().enumerate() {
+                runs.push(Id::from(append.run));
+                ids.push(int(*id));
+                read.push(macs.read(at));
+            }
+        }
+        if !runs.is_empty() {
+            step!(pipeline, READ_LETTERS, runs, ids, read);
         }
     }
 
