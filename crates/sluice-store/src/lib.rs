@@ -10,6 +10,7 @@
 
 pub mod authentic;
 pub mod conformance;
+mod inspect;
 pub mod limits;
 pub mod memory;
 pub mod postgres;

@@ -81,6 +81,11 @@ pub const ADOPT_ROWS_MAX: usize = 4096;
 /// Such a transaction takes no further row once it has read so many bytes.
 pub const ADOPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Rows that a verification reads before it lets the writer of the same thread work.
+pub const INSPECT_ROWS_AT_ONCE: usize = 64;
+/// How long a verification may stand still between two statements, in milliseconds.
+pub const INSPECT_IDLE_MS: u64 = 600_000;
+
 /// Connections to a PostgreSQL database beside the writer's and the listener's.
 pub const POOL: usize = 4;
 /// How long a connection to a database may take, in milliseconds, where its URL

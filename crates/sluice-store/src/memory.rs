@@ -12,6 +12,7 @@ mod feed;
 mod ledger;
 mod read;
 mod seal;
+mod stored;
 mod trigger;
 
 use crate::window::Window;
@@ -27,7 +28,7 @@ use sluice_core::port::{Clock, Later};
 use sluice_core::run::id::RunId;
 use sluice_core::run::status::RunStatus;
 use sluice_govern::registry::Kind;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -76,7 +77,8 @@ struct State {
     /// Unread letters.
     letters: BTreeMap<LetterId, Letter>,
     letters_posted: u64,
-    letter_keys: BTreeSet<(RunId, String)>,
+    /// Every letter there was, by its key.
+    letter_keys: BTreeMap<(RunId, String), LetterId>,
     counters: BTreeMap<String, i64>,
     /// Counters over windows, by name and length.
     windows: BTreeMap<(String, u64), Window>,
@@ -95,8 +97,9 @@ struct State {
     webhooks: BTreeMap<String, deliver::Posted>,
     /// How many values a run took from another: by source, then taker.
     takings: BTreeMap<(RunId, RunId), u64>,
-    /// What agents answered, newest first.
-    memos: BTreeMap<String, VecDeque<Memo>>,
+    /// What agents answered, newest first, each with its place over all agents.
+    memos: BTreeMap<String, VecDeque<(u64, Memo)>>,
+    memos_kept: u64,
     /// When the lease of a node ends.
     leases: BTreeMap<NodeId, u64>,
 }

@@ -53,6 +53,7 @@ mod seal;
 pub mod server;
 mod session;
 mod slot;
+mod stored;
 pub(crate) mod target;
 mod thread;
 mod tls;

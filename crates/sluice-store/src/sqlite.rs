@@ -36,6 +36,7 @@ mod registry;
 mod seal;
 mod slot;
 pub(crate) mod source;
+mod stored;
 mod writer;
 
 pub use connect::OpenError;

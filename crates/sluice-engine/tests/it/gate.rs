@@ -4,6 +4,7 @@
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::feed::{Feed, Placed};
+use sluice_core::port::inspect::{Each, Inspect};
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
@@ -316,5 +317,11 @@ impl Feed for Gate {
 
     fn feed_end(&self) -> Answer<'_, u64> {
         self.pass(Way::Read, || self.store.feed_end())
+    }
+}
+
+impl Inspect for Gate {
+    fn inspect(&self, each: Each) -> Answer<'_, ()> {
+        self.pass(Way::Read, || self.store.inspect(each))
     }
 }

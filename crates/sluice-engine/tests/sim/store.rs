@@ -5,6 +5,7 @@ use crate::world::World;
 use sluice_core::port::Later;
 use sluice_core::port::deliveries::{Ahead, Deliveries, Delivering, Delivery};
 use sluice_core::port::feed::{Feed, Placed};
+use sluice_core::port::inspect::{Each, Inspect};
 use sluice_core::port::ledger::{
     Change, Changed, Count, Counter, Entry, Erased, Erasure, Ledger, Recorded, Rows, SealRow,
     Sealed, Sealing, Unsealed,
@@ -398,5 +399,11 @@ impl Feed for FaultyStore {
 
     fn feed_end(&self) -> Answer<'_, u64> {
         self.reading(self.inner.feed_end())
+    }
+}
+
+impl Inspect for FaultyStore {
+    fn inspect(&self, each: Each) -> Answer<'_, ()> {
+        self.reading(self.inner.inspect(each))
     }
 }

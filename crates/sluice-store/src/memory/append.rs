@@ -152,12 +152,13 @@ impl State {
         let Some(record) = self.runs.get_mut(&letter.run) else {
             return Posted::NoRun;
         };
-        let new = self.letter_keys.insert((letter.run, letter.key.clone()));
-        if checks.dedupe && !new {
+        let name = (letter.run, letter.key.clone());
+        if checks.dedupe && self.letter_keys.contains_key(&name) {
             return Posted::Duplicate;
         }
         record.wake(now_ms);
         self.letters_posted += 1;
+        self.letter_keys.insert(name, self.letters_posted);
         self.letters.insert(self.letters_posted, letter);
         Posted::Done
     }

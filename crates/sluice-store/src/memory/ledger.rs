@@ -63,14 +63,15 @@ impl Ledger for MemoryStore {
 impl State {
     /// Keeps an answer, and lets go of the oldest of the same agent.
     pub(super) fn keep(&mut self, memo: Memo) {
+        self.memos_kept += 1;
         let kept = self.memos.entry(memo.agent.clone()).or_default();
-        kept.push_front(memo);
+        kept.push_front((self.memos_kept, memo));
         kept.truncate(MEMOS_KEPT_MAX);
     }
 
     fn memos(&self, agents: &[String]) -> Vec<Memo> {
         let kept = agents.iter().filter_map(|agent| self.memos.get(agent));
-        kept.flatten().cloned().collect()
+        kept.flatten().map(|(_, memo)| memo.clone()).collect()
     }
 
     fn epoch(&self) -> u64 {

@@ -101,7 +101,7 @@ impl State {
         if crate::takes_out_payloads(&erasure) {
             record.snapshot = None;
             for kept in self.memos.values_mut() {
-                kept.retain(|memo| memo.run != erasure.run);
+                kept.retain(|(_, memo)| memo.run != erasure.run);
             }
         }
         for (place, (_, body)) in places.into_iter().zip(erasure.bodies) {

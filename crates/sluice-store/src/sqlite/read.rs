@@ -203,3 +203,39 @@ pub(super) fn place(connection: &Connection, num: i64, first: u64) -> Result<Opt
     }
     Ok(None)
 }
+
+/// A frame without its body.
+pub(super) struct NarrowFrame {
+    pub(super) first: u64,
+    pub(super) count: u32,
+    pub(super) chain: Vec<u8>,
+    pub(super) mac: Vec<u8>,
+}
+
+/// The frame that holds an event, or would end before it; none where the journal begins
+/// later.
+pub(super) fn frame_at(
+    connection: &Connection,
+    num: i64,
+    event: u64,
+) -> Result<Option<NarrowFrame>, Fault> {
+    let mut seq = entry(connection, num, event)?;
+    let sql = "SELECT prev, first, count, chain, mac FROM frame WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let (first, count) = (uint(row.get(1)?), row.get(2)?);
+        let frame = NarrowFrame { first, count, chain: row.get(3)?, mac: row.get(4)? };
+        Ok((row.get::<_, i64>(0)?, frame))
+    };
+    while seq > 0 {
+        let found = statement.query_row([seq], read).optional()?;
+        let Some((prev, frame)) = found.filter(|(prev, _)| *prev < seq) else {
+            return Err(Fault::Corrupt(format!("frame {seq} of a journal is missing")));
+        };
+        if frame.first <= event {
+            return Ok(Some(frame));
+        }
+        seq = prev;
+    }
+    Ok(None)
+}

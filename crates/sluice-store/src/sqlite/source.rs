@@ -145,6 +145,11 @@ impl Source {
     }
 }
 
+/// Rows of a table, in the order of its key: those after `after`.
+pub(super) fn rest(table: Table, after: Option<&[Cell]>) -> String {
+    select::sql(table, after)
+}
+
 /// Rows of a table, in the order of its key: those after `after`, at most so many.
 pub(super) fn page(table: Table, after: Option<&[Cell]>, limit: usize) -> String {
     format!("{} LIMIT {limit}", select::sql(table, after))

@@ -1,0 +1,114 @@
+//! Whether the tables that lead through the journals fit together: what only this store
+//! has, and no reader of rows sees.
+
+use super::fault;
+use crate::inspect::NO_RUN;
+use crate::sqlite::fault::Fault;
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use sluice_core::port::inspect::{Each, Stored};
+
+/// A part of the structure.
+struct Check {
+    table: &'static str,
+    /// The keys of the rows that do not fit. Linear in the rows, but for sorting them.
+    sql: &'static str,
+    detail: &'static str,
+}
+
+const CHECKS: &[Check] = &[
+    Check {
+        table: "memo",
+        sql: "SELECT place FROM memo LEFT JOIN run ON run.num = memo.run WHERE run.num IS NULL",
+        detail: NO_RUN,
+    },
+    Check {
+        table: "letter",
+        sql: "SELECT letter.id FROM letter LEFT JOIN run ON run.num = letter.run
+              WHERE run.num IS NULL",
+        detail: NO_RUN,
+    },
+    Check {
+        table: "snapshot",
+        sql: "SELECT snapshot.run FROM snapshot LEFT JOIN run ON run.num = snapshot.run
+              WHERE run.num IS NULL",
+        detail: NO_RUN,
+    },
+    Check {
+        table: "tip",
+        sql: "SELECT tip.run FROM tip LEFT JOIN run ON run.num = tip.run WHERE run.num IS NULL",
+        detail: NO_RUN,
+    },
+    Check {
+        table: "mark",
+        sql: "SELECT mark.run, first FROM mark LEFT JOIN run ON run.num = mark.run
+              WHERE run.num IS NULL",
+        detail: NO_RUN,
+    },
+    Check {
+        table: "beside",
+        sql: "SELECT beside.seq FROM beside LEFT JOIN frame ON frame.seq = beside.seq
+              WHERE frame.seq IS NULL",
+        detail: "its frame has no row",
+    },
+    // A walk along a journal goes from a frame to the one before it.
+    Check {
+        table: "frame",
+        sql: "SELECT seq FROM (SELECT seq, prev,
+                  lag(seq, 1, 0) OVER (PARTITION BY run ORDER BY first, seq) AS before FROM frame)
+              WHERE prev IS NOT before",
+        detail: "it does not lead to the frame before it in its run",
+    },
+    Check {
+        table: "tip",
+        sql: "SELECT lower(hex(run.id)) FROM run LEFT JOIN tip ON tip.run = run.num
+              LEFT JOIN (SELECT run, count(*) AS frames, max(first + count) - 1 AS version,
+                             max(seq) AS seq FROM frame GROUP BY run) AS held
+                  ON held.run = run.num
+              WHERE tip.version IS NOT coalesce(held.version, 0)
+                  OR tip.seq IS NOT coalesce(held.seq, 0)
+                  OR tip.frames IS NOT coalesce(held.frames, 0)",
+        detail: "the end of the journal is missing, or not where the frames of the run end",
+    },
+    Check {
+        table: "mark",
+        sql: "SELECT mark.run, mark.first FROM mark LEFT JOIN frame ON frame.seq = mark.seq
+              WHERE frame.run IS NOT mark.run OR frame.first IS NOT mark.first",
+        detail: "it does not lead to the frame of its run that begins with its event",
+    },
+];
+
+/// Reports every row that does not fit.
+pub(super) fn check(connection: &Connection, each: &mut Each) -> Result<(), Fault> {
+    for check in CHECKS {
+        match broken(connection, check, each) {
+            Err(Fault::Corrupt(why)) => {
+                let detail = format!("the table cannot be checked: {why}");
+                each(Stored::Damaged { table: check.table, key: String::new(), detail });
+            }
+            checked => checked?,
+        }
+    }
+    Ok(())
+}
+
+fn broken(connection: &Connection, check: &Check, each: &mut Each) -> Result<(), Fault> {
+    let mut statement = connection.prepare(check.sql).map_err(fault)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).map_err(fault)?;
+    while let Some(row) = rows.next().map_err(fault)? {
+        let key = (0..columns).map(|at| row.get_ref(at).map(shown)).collect::<Result<Vec<_>, _>>();
+        let (key, detail) = (key?.join(", "), check.detail.to_owned());
+        each(Stored::Damaged { table: check.table, key, detail });
+    }
+    Ok(())
+}
+
+fn shown(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "none".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned(),
+    }
+}
