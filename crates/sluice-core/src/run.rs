@@ -14,6 +14,7 @@ pub mod letter;
 pub mod moderate;
 pub mod projection;
 pub mod provenance;
+pub mod recount;
 pub mod seat;
 pub mod snapshot;
 pub mod start;

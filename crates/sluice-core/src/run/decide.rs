@@ -24,7 +24,7 @@ mod guards;
 mod halt;
 mod layer;
 mod moderate;
-mod money;
+pub(super) mod money;
 mod node;
 mod origins;
 mod outcome;

@@ -4,7 +4,7 @@
 use super::Turn;
 use super::govern::Ready;
 use super::money::signed;
-use crate::journal::event::{StepAt, Terms};
+use crate::journal::event::StepAt;
 use crate::layers;
 use crate::limits::TOOL_TURNS_RESERVED;
 use crate::money::Money;
@@ -23,7 +23,6 @@ use sluice_govern::facts::{
 use sluice_govern::registry::{Price, Role, TrustedContext};
 use sluice_govern::route::{DeployedOn, Features, Layer, Route, Sight, Want, route};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// What the gates look at, gathered.
 pub(super) struct Dossier {
@@ -320,6 +319,7 @@ impl Turn<'_> {
     /// crash holds its own part already.
     fn held_by_others(&self, at: StepAt, account: &str, held: i64) -> i64 {
         let own = self
+            .run
             .in_flight_terms(at)
             .filter(|terms| terms.accounts.iter().any(|one| *one.name == *account));
         held.saturating_sub(own.map_or(0, |terms| signed(terms.reserved)))
@@ -327,13 +327,8 @@ impl Turn<'_> {
 
     fn running_beside(&self, at: StepAt, agent: &str) -> u32 {
         let running = self.guards.count(self.given.authority, Name::busy(agent));
-        let own = self.in_flight_terms(at).is_some_and(|terms| terms.slot.is_some());
+        let own = self.run.in_flight_terms(at).is_some_and(|terms| terms.slot.is_some());
         clamped(running.saturating_sub(i64::from(own)))
-    }
-
-    pub(super) fn in_flight_terms(&self, at: StepAt) -> Option<&Arc<Terms>> {
-        self.run.index.in_flight.get(&at)?;
-        self.run.state(at).terms.as_ref()
     }
 
     /// What a person has agreed to, if it still counts.

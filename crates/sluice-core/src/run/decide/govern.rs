@@ -153,7 +153,7 @@ impl Turn<'_> {
         };
         let agent = self.run.agent_of(at.step).map(str::to_owned).filter(|_| !child);
         // Sent again after a crash, it takes what it now needs for what it had.
-        let had = self.in_flight_terms(at).cloned();
+        let had = self.run.in_flight_terms(at).cloned();
         let fresh = had.is_none();
         if let Some(had) = had {
             self.give_back(&had);
@@ -274,6 +274,7 @@ impl Turn<'_> {
         let number = self.run.state(at).dispatch_no;
         let unsure = !self.sent.contains(&(at, number))
             && self
+                .run
                 .in_flight_terms(at)
                 .is_some_and(|terms| !terms.accounts.is_empty() || self.may_cost(at));
         if unsure { Usage::unknown() } else { Usage::default() }

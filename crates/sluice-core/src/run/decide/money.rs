@@ -11,8 +11,9 @@ use crate::limits::{COST_MICRO_CENTS_MAX, TOKENS_MAX};
 use crate::money::Money;
 use crate::port::adapter::Usage;
 use crate::run::evolve::money::Landing;
+use crate::run::state::Run;
 use serde_json::{Map, Value, json};
-use sluice_govern::account::{self, Name, THRESHOLDS, Tokens};
+use sluice_govern::account::{self, CounterName, Name, Settlement, THRESHOLDS, Tokens};
 use sluice_govern::registry::Price;
 
 impl Turn<'_> {
@@ -63,35 +64,16 @@ impl Turn<'_> {
         self.book(at, &open.terms, usage);
     }
 
-    /// What it cost is counted for whoever asks what work costs. Most work costs
-    /// nothing, and nothing is counted.
+    /// What it cost is counted by hour, agent, workflow and model.
     fn book(&mut self, at: StepAt, terms: &Terms, usage: &Usage) {
-        let taken = taken(usage);
-        if taken == [0; 3] {
-            return;
-        }
-        let run = &*self.run;
-        // A registered agent is named with its slot; others by the step, which
-        // may be gone when the cost becomes known.
-        let doing = || run.get(at).and_then(|state| state.agent.as_deref());
-        let agent = terms.slot.as_deref().or_else(doing).or_else(|| run.agent_of(at.step));
-        let of = cost::Of {
-            agent: agent.unwrap_or_default(),
-            workflow: &run.started.workflow,
-            model: usage.model.as_deref().or(terms.model.as_deref()).unwrap_or_default(),
-        };
-        let names = cost::names(self.given.now_ms, of);
-        for (name, count) in names.into_iter().zip(taken.into_iter().chain([1])) {
-            if count != 0 {
-                self.guards.note(name, count);
-            }
+        for (name, count) in booked(self.run, at, terms, usage, self.given.now_ms) {
+            self.guards.note(name, count);
         }
     }
 
     /// What it cost takes the place of what was reserved.
     fn settle(&mut self, at: StepAt, dispatch_no: u32, terms: &Terms, cost: Money) {
-        let settled = account::settle(countable(terms.reserved), countable(cost));
-        let settled = settled.expect("what is countable is counted");
+        let settled = settlement(terms, cost);
         for one in &terms.accounts {
             let account = self.guards.account(self.given.authority, &one.name);
             account.held.add(settled.held_delta);
@@ -142,7 +124,7 @@ impl Turn<'_> {
 
     /// What tokens that the dispatch in flight took cost, by the price that was pinned.
     pub(super) fn priced(&self, at: StepAt, usage: Usage) -> Usage {
-        let terms = self.in_flight_terms(at);
+        let terms = self.run.in_flight_terms(at);
         charged(usage, terms.and_then(|terms| terms.price.as_ref()))
     }
 
@@ -159,6 +141,38 @@ impl Turn<'_> {
         }));
         Usage { model: usage.model, ..Usage::unknown() }
     }
+}
+
+/// What the end of a dispatch adds to each of its accounts.
+pub(in crate::run) fn settlement(terms: &Terms, cost: Money) -> Settlement {
+    let settled = account::settle(countable(terms.reserved), countable(cost));
+    settled.expect("what is countable is counted")
+}
+
+/// What a dispatch whose cost is known adds to the counters of costs. Most work costs
+/// nothing, and nothing is counted.
+pub(in crate::run) fn booked(
+    run: &Run,
+    at: StepAt,
+    terms: &Terms,
+    usage: &Usage,
+    now_ms: u64,
+) -> impl Iterator<Item = (CounterName, i64)> {
+    let taken = taken(usage);
+    let names = (taken != [0; 3]).then(|| {
+        // A registered agent is named with its slot; others by the step, which
+        // may be gone when the cost becomes known.
+        let doing = || run.get(at).and_then(|state| state.agent.as_deref());
+        let agent = terms.slot.as_deref().or_else(doing).or_else(|| run.agent_of(at.step));
+        let of = cost::Of {
+            agent: agent.unwrap_or_default(),
+            workflow: &run.started.workflow,
+            model: usage.model.as_deref().or(terms.model.as_deref()).unwrap_or_default(),
+        };
+        cost::names(now_ms, of)
+    });
+    let counts = taken.into_iter().chain([1]);
+    names.into_iter().flatten().zip(counts).filter(|(_, count)| *count != 0)
 }
 
 /// What is counted of a usage: money, and tokens in and out.
@@ -198,7 +212,7 @@ fn countable(money: Money) -> Money {
 }
 
 /// Micro-cents as counters have them.
-pub(super) fn signed(money: Money) -> i64 {
+pub(in crate::run) fn signed(money: Money) -> i64 {
     i64::try_from(money.micro_cents()).unwrap_or(i64::MAX)
 }
 

@@ -54,6 +54,12 @@ impl Run {
         self.landing(at, usage).into_iter().collect()
     }
 
+    /// What the dispatch of a step that is in flight has taken.
+    pub(crate) fn in_flight_terms(&self, at: StepAt) -> Option<&Arc<Terms>> {
+        self.index.in_flight.get(&at)?;
+        self.state(at).terms.as_ref()
+    }
+
     fn landing(&self, at: StepAt, usage: &Usage) -> Option<Landing> {
         let dispatch_no = *self.index.in_flight.get(&at)?;
         let terms = self.state(at).terms.clone()?;

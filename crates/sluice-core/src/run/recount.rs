@@ -1,0 +1,111 @@
+//! What the journals say each counter is.
+//!
+//! A turn changes counters in the append that makes its events durable. A
+//! verification folds the journals again and counts the same changes: what the
+//! store has counted must agree with it.
+//!
+//! INVARIANT: every change of a plain counter follows from an event and the run
+//! before it. Counters over a window are not recounted: they forget by themselves.
+
+use super::decide::money::{booked, settlement, signed};
+use super::evolve::money::Landing;
+use super::state::Run;
+use crate::journal::event::{Event, NodeEvent, StepAt, Terms};
+use crate::port::adapter::Usage;
+use serde_json::{Map, Value};
+use sluice_govern::account;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Counters as the journals that were folded have them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recount(BTreeMap<String, i64>);
+
+impl Recount {
+    /// Folds an event into a run, and counts what it changes.
+    pub fn fold(&mut self, run: &mut Run, event: &Event, at_ms: u64) {
+        match event {
+            Event::Node(at, NodeEvent::Started(dispatch)) => {
+                if let Some(had) = run.in_flight_terms(*at).cloned() {
+                    self.reserve(&had, -1);
+                }
+                self.reserve(&dispatch.terms, 1);
+                run.evolve(event, at_ms);
+            }
+            Event::Node(at, NodeEvent::Reconciled { dispatch_no, usage }) => {
+                let open = run.open.get(&(*at, *dispatch_no)).map(|open| Arc::clone(&open.terms));
+                run.evolve(event, at_ms);
+                if let Some(terms) = open {
+                    self.settle(run, *at, &terms, usage, at_ms);
+                }
+            }
+            Event::Node(at, node) => {
+                let landings = run.landings(*at, node);
+                run.evolve(event, at_ms);
+                for landing in landings {
+                    self.land(run, &landing, at_ms);
+                }
+            }
+            Event::BudgetAlert(figures) => {
+                self.alert(figures);
+                run.evolve(event, at_ms);
+            }
+            _ => run.evolve(event, at_ms),
+        }
+    }
+
+    /// Counters that are not zero, by name.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, i64)> {
+        let counts = self.0.iter().filter(|(_, count)| **count != 0);
+        counts.map(|(name, count)| (name.as_str(), *count))
+    }
+
+    fn add(&mut self, name: String, delta: i64) {
+        let count = self.0.entry(name).or_default();
+        *count = count.saturating_add(delta);
+    }
+
+    /// A dispatch takes a slot and money, or gives both back.
+    fn reserve(&mut self, terms: &Terms, times: i64) {
+        for one in &terms.accounts {
+            self.add(account::held(&one.name), times * signed(terms.reserved));
+        }
+        if let Some(agent) = &terms.slot {
+            self.add(account::busy(agent), times);
+        }
+    }
+
+    fn land(&mut self, run: &Run, landing: &Landing, at_ms: u64) {
+        let Landing { at, terms, usage, .. } = landing;
+        if let Some(agent) = &terms.slot {
+            self.add(account::busy(agent), -1);
+        }
+        if let Some(usage) = usage {
+            self.settle(run, *at, terms, usage, at_ms);
+        }
+    }
+
+    fn settle(&mut self, run: &Run, at: StepAt, terms: &Terms, usage: &Usage, at_ms: u64) {
+        let settled = settlement(terms, usage.cost);
+        for one in &terms.accounts {
+            self.add(account::held(&one.name), settled.held_delta);
+            self.add(account::spent(&one.name), settled.spent_delta);
+            self.add(account::over(&one.name), settled.over_delta);
+        }
+        for (name, count) in booked(run, at, terms, usage, at_ms) {
+            self.add(name.to_string(), count);
+        }
+    }
+
+    /// A threshold of a budget is reported once.
+    fn alert(&mut self, figures: &Map<String, Value>) {
+        let text = |name: &str| figures.get(name).and_then(Value::as_str);
+        let percent = figures.get("percent").and_then(Value::as_u64);
+        let percent = percent.and_then(|percent| u8::try_from(percent).ok());
+        if let (Some("threshold"), Some(account), Some(percent)) =
+            (text("kind"), text("account"), percent)
+        {
+            self.add(account::told(account, percent), 1);
+        }
+    }
+}
