@@ -9,6 +9,7 @@ use sluice_core::journal::wire::{self, Decoded, WireError};
 use sluice_core::port::store::{Frame, Hash, Loaded, Store, StoreError};
 use sluice_core::run::definition::Definition;
 use sluice_core::run::id::RunId;
+use sluice_core::run::recount::Recount;
 use sluice_core::run::snapshot;
 use sluice_core::run::state::Run;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(crate) struct Folded {
     pub(crate) tail_events: u64,
     pub(crate) tail_bytes: usize,
     pub(crate) snapshot_bytes: usize,
+    /// What the events change in counters, where that is counted.
+    pub(crate) counts: Option<Recount>,
 }
 
 /// Loads a run: its newest snapshot and what came after.
@@ -43,14 +46,15 @@ pub(crate) async fn load(
                 && run.version == version
             {
                 let snapshot_bytes = bytes.len();
-                let folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes };
+                let folded =
+                    Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes, counts: None };
                 return fold(store, folded, &frames, u64::MAX).await;
             }
         }
         // A snapshot of another version is no loss: the journal has it all.
         return replay(store, definitions, id, u64::MAX).await;
     }
-    begin(store, definitions, id, &frames, u64::MAX).await
+    begin(store, definitions, id, &frames, u64::MAX, None).await
 }
 
 /// The run as it was after the event `upto`, from its whole journal.
@@ -60,12 +64,23 @@ pub(crate) async fn replay(
     id: RunId,
     upto: u64,
 ) -> Result<Folded, LoadError> {
+    replay_counting(store, definitions, id, upto, None).await
+}
+
+/// The same; what the events change in counters is added to `counts`.
+pub(crate) async fn replay_counting(
+    store: &dyn Store,
+    definitions: &Definitions,
+    id: RunId,
+    upto: u64,
+    counts: Option<Recount>,
+) -> Result<Folded, LoadError> {
     const PAGE_BYTES: usize = 4 * 1024 * 1024;
     let first = readable(id, store.frames(id, 0, PAGE_BYTES).await)?;
     if first.is_empty() {
         return Err(LoadError::NoRun(id));
     }
-    let mut folded = begin(store, definitions, id, &until(first, upto), upto).await?;
+    let mut folded = begin(store, definitions, id, &until(first, upto), upto, counts).await?;
     while folded.run.version < upto {
         let page = readable(id, store.frames(id, folded.run.version, PAGE_BYTES).await)?;
         if page.is_empty() {
@@ -91,6 +106,7 @@ async fn begin(
     id: RunId,
     frames: &[Frame],
     upto: u64,
+    counts: Option<Recount>,
 ) -> Result<Folded, LoadError> {
     let poison = |reason: String| LoadError::Poison { run: id, reason };
     let first = frames.first().ok_or_else(|| poison("its journal is empty".to_owned()))?;
@@ -99,7 +115,7 @@ async fn begin(
     let started = opened.started(&blobs).map_err(|error| poison(error.to_string()))?;
     let stored = definition(store, definitions, id, &started).await?;
     let run = Run::new(id, Arc::clone(&stored.definition), Arc::new(started));
-    let mut folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0 };
+    let mut folded = Folded { run, tail_events: 0, tail_bytes: 0, snapshot_bytes: 0, counts };
     let decoded = opened.decode(Some(&stored.definition.plan), &blobs);
     folded.add(first, &decoded.map_err(|error| poison(error.to_string()))?, upto)?;
     fold(store, folded, &frames[1..], upto).await
@@ -138,7 +154,10 @@ impl Folded {
         }
         let wanted = usize::try_from(upto.saturating_sub(frame.first - 1)).unwrap_or(usize::MAX);
         for event in decoded.events.iter().take(wanted) {
-            self.run.evolve(event, decoded.at_ms);
+            match &mut self.counts {
+                Some(counts) => counts.fold(&mut self.run, event, decoded.at_ms),
+                None => self.run.evolve(event, decoded.at_ms),
+            }
         }
         let held = wanted.min(count) * HASH_BYTES;
         if let Some(tip) = event::tip(frame.chain.get(..held).unwrap_or_default()) {

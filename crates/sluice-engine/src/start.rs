@@ -219,7 +219,13 @@ impl Inner {
         for run in addressees {
             self.deliver(run);
         }
-        let folded = Folded { run, tail_events: u64::from(count), tail_bytes, snapshot_bytes: 0 };
+        let folded = Folded {
+            run,
+            tail_events: u64::from(count),
+            tail_bytes,
+            snapshot_bytes: 0,
+            counts: None,
+        };
         let (sender, mailbox) = place;
         let dispatching = Dispatching::Allowed;
         let seat = Seat { epoch: 1, sender, mailbox, permit, dispatching };

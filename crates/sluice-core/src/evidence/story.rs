@@ -11,7 +11,7 @@ use super::verify::{Report, Verifier, needs};
 use crate::journal::wire;
 use crate::port::Entropy;
 use crate::port::ledger::{Entry, Recorded, SealMark, SealRow, Unsealed};
-use crate::port::store::{Frame, Hash, NodeId};
+use crate::port::store::{Examined, Frame, Hash, NodeId};
 use crate::run::id::RunId;
 use crate::run::projection::script::Script;
 use crate::run::projection::script::documents::{ASKS, CHAIN};
@@ -194,7 +194,8 @@ impl Story {
                 let found = needs
                     .into_iter()
                     .filter_map(|hash| Some((hash, self.blobs.get(&hash)?.clone())));
-                verifier.frame(*run, frame, &found.collect());
+                let examined = Examined { frame: frame.clone(), is_authentic: true };
+                verifier.frame(*run, &examined, &found.collect());
             }
         }
         verifier.finish()

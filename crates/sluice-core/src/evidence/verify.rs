@@ -1,15 +1,19 @@
-//! Checks everything a store holds against its hashes and seals.
+//! Checks everything a store holds against its hashes, MACs and seals.
 //!
-//! Pure, and fed piece by piece, in this order: seals kept elsewhere, the
-//! store's seals from the first on, its entries in their order, the frames of
-//! each run from the first on, then [`Verifier::finish`]. Memory grows with the
-//! heads under the seals, not with the journals.
+//! Pure, and fed piece by piece, in this order: seals kept on another machine,
+//! the rows of the store as [`Inspect`](crate::port::inspect::Inspect) shows them
+//! ([`Verifier::row`]), the frames of each run from the first on
+//! ([`Verifier::frame`]) and what they fold to ([`Verifier::folded`]), the counters
+//! that the journals come to ([`Verifier::counted`]), then [`Verifier::finish`].
+//! Memory grows with the runs and the heads under the seals, not with the journals.
 //!
 //! What is found is named by its place. Of one run, one writer and the seals
 //! only the first thing wrong is named: what comes after it follows from it.
 
 mod chain;
+mod folded;
 mod journal;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +24,7 @@ use super::leaf::{self, Leaf, Whose};
 use super::merkle;
 use super::seal::Seal;
 use crate::limits::FINDINGS_MAX;
+use crate::port::inspect::Stored;
 use crate::port::ledger::SealRow;
 use crate::port::store::{Hash, NodeId};
 use crate::run::id::RunId;
@@ -41,7 +46,7 @@ pub struct Finding {
 }
 
 /// Where something was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// A seal, by its number.
     Seal(u64),
@@ -49,6 +54,13 @@ pub enum Place {
     Entry(NodeId, u64),
     /// An event, by run and id.
     Event(RunId, u64),
+    /// Any other row of the store.
+    Row {
+        /// Its table.
+        table: &'static str,
+        /// Its key.
+        key: String,
+    },
 }
 
 /// What is wrong.
@@ -64,6 +76,12 @@ pub enum Trouble {
     Erased,
     /// No key that is believed signed it.
     Unsigned,
+    /// It has no MAC that a process with the key of the store made.
+    Forged,
+    /// Nothing says who wrote it.
+    Inserted,
+    /// It cannot be read, or the store's own structure is not whole.
+    Damaged,
 }
 
 impl Trouble {
@@ -75,6 +93,9 @@ impl Trouble {
             Trouble::Reordered => "reordered",
             Trouble::Erased => "erased",
             Trouble::Unsigned => "unsigned",
+            Trouble::Forged => "forged",
+            Trouble::Inserted => "inserted",
+            Trouble::Damaged => "damaged",
         }
     }
 }
@@ -85,6 +106,7 @@ impl fmt::Display for Place {
             Place::Seal(number) => write!(f, "seal {number}"),
             Place::Entry(writer, seq) => write!(f, "entry {seq} of {writer}"),
             Place::Event(run, event) => write!(f, "event {event} of {run}"),
+            Place::Row { table, key } => write!(f, "row {key} of {table}"),
         }
     }
 }
@@ -104,6 +126,8 @@ pub struct Report {
     pub entries: u64,
     /// Runs.
     pub runs: u64,
+    /// Runs of them in which nothing is wrong.
+    pub whole: u64,
     /// Events.
     pub events: u64,
     /// Events older than hashes: nothing can be said of them.
@@ -112,6 +136,8 @@ pub struct Report {
     pub erased: u64,
     /// Parts of answers that were elided, as the audit says.
     pub elided: u64,
+    /// Whether counters were left out, since a run cannot be folded.
+    pub uncounted: bool,
     /// What is wrong, in the order it was found.
     pub findings: Vec<Finding>,
     /// Findings beyond the bound.
@@ -124,11 +150,41 @@ impl Report {
         self.findings.is_empty()
     }
 
+    /// How many things are wrong.
+    fn count(&self) -> u64 {
+        self.findings.len() as u64 + self.more
+    }
+
     fn add(&mut self, place: Place, trouble: Trouble, detail: impl Into<String>) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { place, trouble, detail: detail.into() });
         } else {
             self.more += 1;
+        }
+    }
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Everything,
+    /// Seals, audit entries and journals.
+    Evidence,
+    /// One run.
+    Run(RunId),
+}
+
+impl Scope {
+    fn has_run(self, run: RunId) -> bool {
+        !matches!(self, Scope::Run(only) if only != run)
+    }
+
+    fn has(self, row: &Stored) -> bool {
+        match (self, row) {
+            (Scope::Everything, _) | (_, Stored::Seal { .. } | Stored::Entry(_)) => true,
+            (_, Stored::Run(row)) => self.has_run(row.run),
+            (_, Stored::Frame(frame)) => self.has_run(frame.run),
+            _ => false,
         }
     }
 }
@@ -147,8 +203,11 @@ pub struct Verifier {
     /// Where the chain of seals has come to.
     seal: (u64, Hash),
     seals_broken: bool,
-    /// Only this run is looked at.
-    only: Option<RunId>,
+    /// Whether every entry was shown, and whether one of them is wrong or missing.
+    entries_ended: bool,
+    entries_broken: bool,
+    scope: Scope,
+    rows: rows::Rows,
     heads: BTreeMap<RunId, Vec<Head>>,
     writers: BTreeMap<NodeId, chain::Writer>,
     /// What entries say was erased, with the hashes of what is left.
@@ -170,7 +229,10 @@ impl Verifier {
             kept: BTreeMap::new(),
             seal: (0, START),
             seals_broken: false,
-            only: None,
+            entries_ended: false,
+            entries_broken: false,
+            scope: Scope::Everything,
+            rows: rows::Rows::default(),
             heads: BTreeMap::new(),
             writers: BTreeMap::new(),
             erased: BTreeMap::new(),
@@ -183,7 +245,14 @@ impl Verifier {
     /// Looks at one run only. Its frames alone need to be fed.
     #[must_use]
     pub fn only(mut self, run: RunId) -> Verifier {
-        self.only = Some(run);
+        self.scope = Scope::Run(run);
+        self
+    }
+
+    /// Looks at seals, audit entries and journals only.
+    #[must_use]
+    pub fn evidence(mut self) -> Verifier {
+        self.scope = Scope::Evidence;
         self
     }
 
@@ -253,8 +322,9 @@ impl Verifier {
     fn remember(&mut self, leaves: &[Leaf], seal: u64) {
         for Leaf { of, number, hash } in leaves {
             let head = (*number, *hash, seal);
+            self.note_head(*of, *number);
             match of {
-                Whose::Run(run) if self.only.is_none_or(|only| only == *run) => {
+                Whose::Run(run) if self.scope.has_run(*run) => {
                     self.heads.entry(*run).or_default().push(head);
                 }
                 Whose::Run(_) => {}
@@ -268,10 +338,10 @@ impl Verifier {
     /// Everything was fed. What never came is missing.
     pub fn finish(mut self) -> Report {
         self.end_run();
-        for (writer, chain) in std::mem::take(&mut self.writers) {
-            if let Some((seq, trouble, detail)) = chain.end() {
-                self.report.add(Place::Entry(writer, seq), trouble, detail);
-            }
+        self.end_entries();
+        if self.scope == Scope::Everything {
+            self.end_rows();
+            self.end_folded();
         }
         for (run, heads) in std::mem::take(&mut self.heads) {
             let seal = heads.first().map_or(0, |head| head.2);

@@ -204,8 +204,8 @@ async fn report(
         verifier = verifier.only(run);
     }
     kept.into_iter().for_each(|seal| verifier.kept(seal));
-    verify::read(&*service.store, only, &mut verifier).await?;
-    Ok(Reply::ok(AuditReport(verify::object(&verifier.finish()))))
+    let report = verify::read(&*service.store, verifier).await?;
+    Ok(Reply::ok(AuditReport(verify::object(&report))))
 }
 
 /// A seal.

@@ -1,5 +1,6 @@
 //! One writer's audit entries.
 
+use super::rows::FORGED;
 use super::{Head, Place, START, Trouble, Verifier};
 use crate::evidence::{elision, entry, erasure};
 use crate::port::ledger::Recorded;
@@ -71,11 +72,16 @@ impl Writer {
                 return changed(next, &format!("seal {seal} covers another hash"));
             }
         }
-        None
+        (!row.is_authentic).then(|| (next, Trouble::Forged, FORGED.to_owned()))
+    }
+
+    /// The number and the hash of the last entry.
+    pub(super) fn last(&self) -> (u64, Hash) {
+        self.last
     }
 
     /// Everything of the writer was seen.
-    pub(super) fn end(self) -> Option<Wrong> {
+    fn end(&self) -> Option<Wrong> {
         if self.broken {
             return None;
         }
@@ -88,6 +94,19 @@ impl Writer {
 }
 
 impl Verifier {
+    /// Every entry was shown.
+    pub(super) fn end_entries(&mut self) {
+        if std::mem::replace(&mut self.entries_ended, true) {
+            return;
+        }
+        let ends = self.writers.iter().filter_map(|(writer, chain)| Some((*writer, chain.end()?)));
+        let ends: Vec<(NodeId, Wrong)> = ends.collect();
+        for (writer, (seq, trouble, detail)) in ends {
+            self.report.add(Place::Entry(writer, seq), trouble, detail);
+            self.entries_broken = true;
+        }
+    }
+
     /// The store's next entry.
     pub fn entry(&mut self, row: &Recorded) {
         self.report.entries += 1;
@@ -97,6 +116,7 @@ impl Verifier {
             self.writers.entry(writer).or_default().add(row, text.as_ref())
         {
             self.report.add(Place::Entry(writer, seq), trouble, detail);
+            self.entries_broken = true;
         }
         let Some(text) = text else { return };
         for (run, event, left) in erasure::read(&text) {
@@ -114,7 +134,7 @@ impl Verifier {
         let (Some(run), Some(number), Some(hash)) = (run, event["event"].as_u64(), hash) else {
             return;
         };
-        if self.only.is_none_or(|only| only == run) {
+        if self.scope.has_run(run) {
             self.referred.entry(run).or_default().push((number, hash, place));
         }
     }

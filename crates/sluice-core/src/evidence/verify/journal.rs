@@ -1,10 +1,11 @@
 //! One run's events.
 
+use super::rows::FORGED;
 use super::{Head, Place, Trouble, Verifier};
 use crate::evidence::elision::{Elision, Left};
 use crate::evidence::event::{Chain, HASH_BYTES, Link, START, residue};
 use crate::journal::wire::{self, Bond, RawEvent, RawFrame, WireError};
-use crate::port::store::{Frame, Hash};
+use crate::port::store::{Examined, Frame, Hash};
 use crate::run::id::RunId;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -63,19 +64,37 @@ pub(in crate::evidence) fn pinned(event: &RawEvent<'_>) -> Vec<Hash> {
 impl Verifier {
     /// A run's next frame, with at least what [`needs`] lists of it, as far as
     /// the store has it.
-    pub fn frame(&mut self, run: RunId, frame: &Frame, blobs: &BTreeMap<Hash, Vec<u8>>) {
+    pub fn frame(&mut self, run: RunId, examined: &Examined, blobs: &BTreeMap<Hash, Vec<u8>>) {
+        let Examined { frame, is_authentic } = examined;
         if self.journal.as_ref().is_none_or(|journal| journal.link.run != run) {
             self.end_run();
             self.begin_run(run);
         }
         let Some(mut journal) = self.journal.take() else { return };
+        let forged = || (frame.first, Trouble::Forged, FORGED.to_owned());
         if !journal.broken
-            && let Err((event, trouble, detail)) = self.check_frame(&mut journal, frame, blobs)
+            && let Err((event, trouble, detail)) = self
+                .check_frame(&mut journal, frame, blobs)
+                .and_then(|()| if *is_authentic { Ok(()) } else { Err(forged()) })
         {
             journal.broken = true;
             self.report.add(Place::Event(run, event), trouble, detail);
         }
         self.journal = Some(journal);
+    }
+
+    /// The frames of a run after an event cannot be read.
+    pub fn unreadable(&mut self, run: RunId, reason: &str) {
+        if self.journal.as_ref().is_none_or(|journal| journal.link.run != run) {
+            self.end_run();
+            self.begin_run(run);
+        }
+        let Some(journal) = &mut self.journal else { return };
+        if !journal.broken {
+            journal.broken = true;
+            let place = Place::Event(run, journal.link.next);
+            self.report.add(place, Trouble::Damaged, reason);
+        }
     }
 
     fn begin_run(&mut self, run: RunId) {
@@ -97,6 +116,15 @@ impl Verifier {
         if journal.broken {
             return;
         }
+        self.report.whole += 1;
+        let found = self.report.count();
+        self.check_end(journal);
+        if self.report.count() > found {
+            self.report.whole -= 1;
+        }
+    }
+
+    fn check_end(&mut self, journal: Journal) {
         let Link { run, next, .. } = journal.link;
         if let Some((_, _, seal)) = journal.heads.front() {
             let detail = format!("seal {seal} covers it");

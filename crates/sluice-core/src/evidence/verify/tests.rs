@@ -1,11 +1,13 @@
 //! A good store is found good, and every change of it is found.
 
 mod elided;
+mod rows;
 
 use super::*;
 use crate::evidence::story::{RUN, Story, WRITER, lines, signer, stranger};
 use crate::evidence::{entry, event, seal};
 use crate::port::ledger::Unsealed;
+use crate::port::store::Examined;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -380,7 +382,8 @@ fn an_old_journal_is_counted_and_not_blamed() {
         chain: Vec::new(),
     };
     let mut verifier = Verifier::new([]);
-    verifier.frame(RUN, &frame(body), &BTreeMap::new());
+    let examined = Examined { frame: frame(body), is_authentic: true };
+    verifier.frame(RUN, &examined, &BTreeMap::new());
     let report = verifier.finish();
     assert_eq!((report.events, report.unhashed, report.is_clean()), (1, 1, true));
     assert_eq!(seal::next(&Unsealed::default(), 5, &signer()), None);

@@ -242,7 +242,11 @@ impl Ledger {
             self.add(account::held(&one.name), actual - reserved);
             self.add(account::spent(&one.name), actual);
             self.add(account::over(&one.name), (actual - reserved).max(0));
-            self.settled.push(one.clone());
+            // What costs nothing reaches no threshold: a process that has not heard yet
+            // of what others spent need not look.
+            if actual > 0 {
+                self.settled.push(one.clone());
+            }
         }
     }
 

@@ -6,13 +6,17 @@ use crate::world::Rule;
 use sluice_core::cost::{self, Part, Spend};
 use sluice_core::evidence::key::Signer;
 use sluice_core::evidence::verify::{Verifier, needs};
+use sluice_core::port::inspect::Inspect as _;
 use sluice_core::port::ledger::{Counter, Ledger as _};
 use sluice_core::port::store::{Filter, Inbox, RunRow, Store as _};
 use sluice_core::run::id::RunId;
 use sluice_core::run::projection::project;
+use sluice_core::run::recount::Recount;
 use sluice_core::run::state::Run;
 use sluice_core::run::status::RunStatus;
+use sluice_engine::examine::Examiner;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -148,28 +152,36 @@ impl Scene {
         self.evidence().await;
     }
 
-    /// Every hash and every seal holds, whatever crashed, and everything is sealed.
+    /// Every hash and every seal holds, whatever crashed, every row follows from the
+    /// journals, and everything is sealed.
     async fn evidence(&self) {
-        let mut verifier = Verifier::new([Signer::new(&SEAL_KEY).public()]);
-        let seals = self.store.seals(1, usize::MAX).await.expect("memory answers");
-        for seal in &seals {
-            verifier.seal(seal);
-        }
-        for entry in self.store.entries(0, usize::MAX).await.expect("memory answers") {
-            verifier.entry(&entry);
-        }
-        let runs: Vec<RunId> = self.world.journal().tracks.keys().copied().collect();
-        for run in runs {
-            let frames = self.store.frames(run, 0, usize::MAX).await.expect("memory answers");
-            for frame in frames {
+        let verifier = Verifier::new([Signer::new(&SEAL_KEY).public()]);
+        let verifier = Arc::new(Mutex::new(Some(verifier)));
+        let shown = Arc::clone(&verifier);
+        let each = move |row| {
+            if let Some(verifier) = shown.lock().expect("rows are shown in turn").as_mut() {
+                verifier.row(row);
+            }
+        };
+        self.store.inspect(Box::new(each)).await.expect("memory answers");
+        let verifier = verifier.lock().expect("rows are shown in turn").take();
+        let mut verifier = verifier.expect("it is taken once");
+        let (examiner, mut counts) = (Examiner::default(), Recount::default());
+        for row in verifier.runs() {
+            let frames = self.store.examine(row.run, 0, usize::MAX).await.expect("memory answers");
+            for examined in frames {
                 let mut blobs = BTreeMap::new();
-                for hash in needs(&frame).unwrap_or_default() {
+                for hash in needs(&examined.frame).unwrap_or_default() {
                     let blob = self.store.blob(hash).await.expect("memory answers");
                     blobs.extend(blob.map(|body| (hash, body)));
                 }
-                verifier.frame(run, &frame, &blobs);
+                verifier.frame(row.run, &examined, &blobs);
             }
+            let folded = examiner.fold(&self.store, row.run, row.version, &mut counts).await;
+            let folded = folded.map_err(|error| error.to_string());
+            verifier.folded(&row, folded.as_ref().map_err(String::as_str));
         }
+        verifier.counted(&counts);
         let report = verifier.finish();
         if let Some(finding) = report.findings.first() {
             self.world.fails(format!("the evidence holds: {finding}"));

@@ -1,4 +1,4 @@
-//! Whoever changes the registry while runs are under way.
+//! An operator who changes the registry while runs are under way.
 
 use super::Scene;
 use crate::fault::Fault;
@@ -6,6 +6,8 @@ use crate::registry::{Edit, Registry};
 use crate::world::Rule;
 use sluice_core::port::ledger::{Change, Ledger as _};
 use sluice_core::port::store::NodeId;
+use sluice_core::rows;
+use sluice_govern::registry::Kind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,11 +62,22 @@ impl Scene {
 
     /// The store answers at once, so that the checkers always know the rows in force.
     async fn change(&self, (put, remove): Edit) {
-        if put.is_empty() && remove.is_empty() {
+        let before = self.store.registry(None).await.expect("memory answers").rows;
+        let after = rows::with(&before, &put, &remove);
+        let differences = rows::diff(&before, &after);
+        if differences.is_empty() {
             return;
         }
-        let (expect, node, entries) = (None, NodeId(1), Vec::new());
-        let change = Change { expect, put, remove, node, entries };
+        let differs = |kind: Kind, name: &str| {
+            differences.iter().any(|one| one.kind == kind && one.name == name)
+        };
+        let change = Change {
+            expect: None,
+            put: put.into_iter().filter(|row| differs(row.kind, &row.name)).collect(),
+            remove: remove.into_iter().filter(|(kind, name)| differs(*kind, name)).collect(),
+            node: NodeId(1),
+            entries: rows::entries(&differences, "operator", 0),
+        };
         self.store.change(change).await.expect("memory answers");
         let rows = self.store.registry(None).await.expect("memory answers");
         self.world.journal().ledger.set(&rows);

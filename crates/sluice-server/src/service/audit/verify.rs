@@ -1,72 +1,88 @@
-//! Everything that is stored, held against its hashes, chains and seals.
+//! Everything that is stored, held against its hashes, MACs, chains and seals.
 
-use crate::refused::Done;
+use crate::refused::{Done, Failure};
 use serde_json::{Value, json};
 use sluice_core::evidence::verify::{Finding, Place, Report, Verifier, needs};
-use sluice_core::port::store::{Filter, Frame, Store};
+use sluice_core::port::inspect::StoredRun;
+use sluice_core::port::store::{Store, StoreError};
 use sluice_core::run::id::RunId;
+use sluice_core::run::recount::Recount;
+use sluice_engine::error::LoadError;
+use sluice_engine::examine::Examiner;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows read at once.
-const PAGE: usize = 1000;
 /// Bytes of frames read at once.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Shows a verifier everything: of one run, or of all.
-pub async fn read(store: &dyn Store, only: Option<RunId>, verifier: &mut Verifier) -> Done<()> {
-    ledger(store, verifier).await?;
-    match only {
-        Some(run) => journal(store, run, verifier).await,
-        None => journals(store, verifier).await,
+/// Shows a verifier everything that a store holds. What cannot be read is a finding, and
+/// the rest is read all the same.
+pub async fn read(store: &dyn Store, verifier: Verifier) -> Done<Report> {
+    let mut verifier = rows(store, verifier).await?;
+    let (examiner, mut counts) = (Examiner::default(), Recount::default());
+    for row in verifier.runs() {
+        journal(store, row.run, &mut verifier).await?;
+        fold(store, &row, &examiner, &mut counts, &mut verifier).await?;
     }
+    verifier.counted(&counts);
+    Ok(verifier.finish())
 }
 
-pub(super) async fn ledger(store: &dyn Store, verifier: &mut Verifier) -> Done<()> {
-    let mut from = 1;
-    loop {
-        let page = store.seals(from, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        from = last.number + 1;
-        page.iter().for_each(|row| verifier.seal(row));
-    }
-    let mut after = 0;
-    loop {
-        let page = store.entries(after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after = last.place;
-        page.iter().for_each(|row| verifier.entry(row));
-    }
-}
-
-async fn journals(store: &dyn Store, verifier: &mut Verifier) -> Done<()> {
-    let mut filter = Filter { limit: PAGE, ..Filter::default() };
-    loop {
-        let rows = store.list(filter.clone()).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        filter.before = Some(last.run);
-        for row in &rows {
-            journal(store, row.run, verifier).await?;
+/// The rows of one moment.
+async fn rows(store: &dyn Store, verifier: Verifier) -> Done<Verifier> {
+    let shared = Arc::new(Mutex::new(Some(verifier)));
+    let shown = Arc::clone(&shared);
+    let each = move |row| {
+        let mut verifier = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verifier) = verifier.as_mut() {
+            verifier.row(row);
         }
-    }
+    };
+    store.inspect(Box::new(each)).await?;
+    let verifier = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(verifier.expect("it is taken once, here"))
 }
 
-pub(super) async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> Done<()> {
+async fn journal(store: &dyn Store, run: RunId, verifier: &mut Verifier) -> Done<()> {
     let mut after = 0;
     loop {
-        let frames = store.examine(run, after, PAGE_BYTES).await?;
-        let frames: Vec<Frame> = frames.into_iter().map(|one| one.frame).collect();
-        let Some(last) = frames.last() else { return Ok(()) };
-        // One that claims to end before it began must not be read for ever.
-        after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
-        for frame in &frames {
-            let mut blobs = BTreeMap::new();
-            for hash in needs(frame).unwrap_or_default() {
-                let blob = store.blob(hash).await?;
-                blobs.extend(blob.map(|body| (hash, body)));
+        let frames = match store.examine(run, after, PAGE_BYTES).await {
+            Err(StoreError::Corrupt(reason)) => {
+                verifier.unreadable(run, &reason);
+                return Ok(());
             }
-            verifier.frame(run, frame, &blobs);
+            read => read?,
+        };
+        let Some(last) = frames.last().map(|one| &one.frame) else { return Ok(()) };
+        // A frame that claims to end before it began must not be read for ever.
+        after = (last.first + u64::from(last.count)).saturating_sub(1).max(after + 1);
+        for examined in &frames {
+            let mut blobs = BTreeMap::new();
+            for hash in needs(&examined.frame).unwrap_or_default() {
+                match store.blob(hash).await {
+                    // The verifier reports what is not there.
+                    Err(StoreError::Corrupt(_)) => {}
+                    blob => blobs.extend(blob?.map(|body| (hash, body))),
+                }
+            }
+            verifier.frame(run, examined, &blobs);
         }
     }
+}
+
+async fn fold(
+    store: &dyn Store,
+    row: &StoredRun,
+    examiner: &Examiner,
+    counts: &mut Recount,
+    verifier: &mut Verifier,
+) -> Done<()> {
+    match examiner.fold(store, row.run, row.version, counts).await {
+        Ok(run) => verifier.folded(row, Ok(&run)),
+        Err(LoadError::Store(error)) => return Err(Failure::Store(error)),
+        Err(error) => verifier.folded(row, Err(&error.to_string())),
+    }
+    Ok(())
 }
 
 /// What was found, for programs.
@@ -77,20 +93,23 @@ pub fn object(report: &Report) -> Value {
         "seals": report.seals,
         "entries": report.entries,
         "runs": report.runs,
+        "runs_whole": report.whole,
         "events": report.events,
         "unhashed": report.unhashed,
         "erased": report.erased,
         "elided": report.elided,
+        "counters_compared": !report.uncounted,
         "findings": findings,
         "more": report.more,
     })
 }
 
 fn finding(finding: &Finding) -> Value {
-    let place = match finding.place {
+    let place = match &finding.place {
         Place::Seal(number) => json!({"seal": number}),
         Place::Entry(writer, seq) => json!({"writer": writer.to_string(), "seq": seq}),
         Place::Event(run, event) => json!({"run_id": run.to_string(), "event_id": event}),
+        Place::Row { table, key } => json!({"table": table, "key": key}),
     };
     json!({"place": place, "trouble": finding.trouble.as_str(), "detail": finding.detail})
 }

@@ -47,8 +47,8 @@ pub(super) async fn run(args: &Verify, out: &mut Out) -> anyhow::Result<Exit> {
         verifier = verifier.only(run);
     }
     kept.into_iter().for_each(|seal| verifier.kept(seal));
-    verify::read(&*store, only, &mut verifier).await?;
-    tell(&verify::object(&verifier.finish()), args.json.reader(), out)
+    let report = verify::read(&*store, verifier).await?;
+    tell(&verify::object(&report), args.json.reader(), out)
 }
 
 /// A server verifies by the keys of its own directory, unless others are named.
@@ -143,6 +143,7 @@ fn tell(report: &Value, reader: Reader, out: &mut Out) -> anyhow::Result<Exit> {
 fn place(place: &Value) -> String {
     let word = |name: &str| place[name].as_str().unwrap_or_default();
     match (&place["seal"], &place["seq"], &place["event_id"]) {
+        _ if place["table"].is_string() => format!("row {} of {}", word("key"), word("table")),
         (Value::Number(seal), ..) => format!("seal {seal}"),
         (_, Value::Number(seq), _) => format!("entry {seq} of {}", word("writer")),
         (.., event) => format!("event {event} of {}", word("run_id")),
@@ -176,6 +177,15 @@ fn text(report: &Value) -> String {
             text.push_str(&format!(", {count} of them {how}"));
         }
     }
-    text.push_str(if report["ok"] == true { ": nothing is wrong\n" } else { "\n" });
+    if report["ok"] == true {
+        text.push_str(": nothing is wrong\n");
+        return text;
+    }
+    text.push_str(&format!("; {} of the runs are whole\n", number("runs_whole")));
+    if report["counters_compared"] == false {
+        text.push_str(
+            "counters were not compared: a run that cannot be read may be part of them\n",
+        );
+    }
     text
 }

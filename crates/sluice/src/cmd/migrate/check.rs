@@ -54,9 +54,7 @@ pub(super) async fn check(place: &Place, transfer: &Transfer) -> anyhow::Result<
     let here = SqliteStore::open(dir, Arc::new(SystemClock));
     let here = here.map_err(|error| by_store(dir, &error))?;
     let there = transfer.target(Time::Database).map_err(|error| by_database(&error))?;
-    let mut verifier = Verifier::new(key::public(dir));
-    verify::read(&there, None, &mut verifier).await?;
-    let report = verifier.finish();
+    let report = verify::read(&there, Verifier::new(key::public(dir))).await?;
     if !report.is_clean() {
         let findings = report.findings.len() as u64 + report.more;
         let message = format!("the audit does not verify: {findings} findings");

@@ -1,0 +1,165 @@
+//! What follows from the journals: the rows of runs, what runs took from each other,
+//! and counters.
+
+use super::{Scope, Trouble, Verifier};
+use crate::port::inspect::StoredRun;
+use crate::run::id::RunId;
+use crate::run::recount::Recount;
+use crate::run::state::Run;
+use sluice_govern::account::REGISTRY;
+
+impl Verifier {
+    /// The runs to be read, once every row was shown.
+    pub fn runs(&mut self) -> Vec<StoredRun> {
+        std::mem::take(&mut self.rows.runs)
+    }
+
+    /// What the journal of a run comes to, up to the event that its row names; why it
+    /// cannot be folded, else.
+    pub fn folded(&mut self, row: &StoredRun, folded: Result<&Run, &str>) {
+        let run = match folded {
+            Ok(run) => run,
+            Err(reason) => {
+                self.rows.unfolded += 1;
+                self.unreadable(row.run, reason);
+                self.rows.forget(row.run);
+                return;
+            }
+        };
+        let wrong = |(column, expected): (&str, String)| {
+            format!("`{column}` is not what the journal says: {expected}")
+        };
+        for detail in differences(row, run).into_iter().map(wrong) {
+            self.wrong_row("run", &row.run, Trouble::Changed, &detail);
+        }
+        let key = self.rows.keys.remove(&row.run);
+        if key.is_some() && key != row.fingerprint {
+            let detail = "`fingerprint` is not that of its idempotency key";
+            self.wrong_row("run", &row.run, Trouble::Changed, detail);
+        }
+        self.rows.slots.remove(&row.run);
+        self.check_frames(row);
+        if self.scope == Scope::Everything {
+            self.check_takings(run);
+        }
+    }
+
+    /// The row names the last event that the frames hold.
+    fn check_frames(&mut self, row: &StoredRun) {
+        let events = self.rows.frames.remove(&row.run).unwrap_or(0);
+        if events != row.version {
+            let detail = format!("it ends at event {}, and its frames at {events}", row.version);
+            self.wrong_row("run", &row.run, Trouble::Changed, &detail);
+        }
+    }
+
+    fn check_takings(&mut self, run: &Run) {
+        let mut stored = self.rows.takings.remove(&run.id).unwrap_or_default();
+        for (source, values) in run.taken.iter().filter(|(_, values)| **values > 0) {
+            let count = stored.remove(source).unwrap_or(0);
+            if count != *values {
+                let detail = format!("it is {count}, and the journal says {values}");
+                self.wrong_row("taking", &pair(*source, run.id), Trouble::Changed, &detail);
+            }
+        }
+        for source in stored.into_keys() {
+            let detail = "the journal says nothing of it";
+            self.wrong_row("taking", &pair(source, run.id), Trouble::Inserted, detail);
+        }
+    }
+
+    /// What the counters come to, once every run was folded. Where one could not be, its
+    /// part is unknown, and nothing is compared.
+    pub fn counted(&mut self, recount: &Recount) {
+        if self.scope != Scope::Everything || self.rows.unfolded > 0 {
+            self.report.uncounted = true;
+            return;
+        }
+        for (name, expected) in recount.counts() {
+            let count = self.rows.counts.remove(name).unwrap_or(0);
+            if count != expected {
+                let detail = format!("it is {count}, and the journals say {expected}");
+                self.wrong_row("counter", &name, Trouble::Changed, &detail);
+            }
+        }
+        for (name, count) in std::mem::take(&mut self.rows.counts) {
+            if count != 0 && name != REGISTRY {
+                let detail = format!("it is {count}, and the journals say 0");
+                self.wrong_row("counter", &name, Trouble::Changed, &detail);
+            } else {
+                self.rows.counts.insert(name, count);
+            }
+        }
+    }
+
+    /// Every run was read: rows that name others name runs that do not exist.
+    pub(super) fn end_folded(&mut self) {
+        for run in std::mem::take(&mut self.rows.keys).into_keys() {
+            self.wrong_row("key", &run, Trouble::Missing, "there is no such run");
+        }
+        for (run, slot) in std::mem::take(&mut self.rows.slots) {
+            let detail = format!("it started {run}, and there is no such run");
+            self.wrong_row("slot", &slot, Trouble::Missing, &detail);
+        }
+        for run in std::mem::take(&mut self.rows.takings).into_keys() {
+            self.wrong_row("taking", &run, Trouble::Missing, "there is no such run");
+        }
+        for run in std::mem::take(&mut self.rows.frames).into_keys() {
+            let detail = "it has frames, and there is no such run";
+            self.wrong_row("run", &run, Trouble::Missing, detail);
+        }
+    }
+}
+
+fn pair(source: RunId, taker: RunId) -> String {
+    format!("{source} {taker}")
+}
+
+/// The columns of a run's row that the journal says otherwise.
+fn differences(row: &StoredRun, run: &Run) -> Vec<(&'static str, String)> {
+    let started = &run.started;
+    let asks = run.approvals.values().any(|approval| approval.resolution.is_none());
+    let mut found = Vec::new();
+    let mut check = |column, is_right: bool, expected: String| {
+        if !is_right {
+            found.push((column, expected));
+        }
+    };
+    check("workflow", row.workflow == started.workflow, started.workflow.clone());
+    check("version", row.workflow_version == started.version, shown(started.version));
+    let is_kept = !row.initiator.is_empty();
+    // An erasure takes it out of the journal.
+    let is_known = is_kept && !started.initiator.is_empty();
+    let is_initiator = row.initiator == started.initiator;
+    check("initiator", !is_known || is_initiator, started.initiator.clone());
+    check("status", row.status == run.status.as_str(), run.status.as_str().to_owned());
+    check("started_at", row.started_at_ms == run.started_at_ms, run.started_at_ms.to_string());
+    check("ended_at", row.ended_at_ms == run.ended_at_ms, shown(run.ended_at_ms));
+    let parent = started.parent.as_ref().map(|(parent, _)| *parent);
+    check("parent", row.parent == parent, shown(parent));
+    // Lists show runs that may wait for an approval: one too many is looked at again.
+    check("asks", row.asks || !asks, asks.to_string());
+    let due = due_by(run);
+    let is_due = match (due, row.due_at_ms) {
+        (None, _) => true,
+        (Some(due), Some(noted)) => noted <= due,
+        (Some(_), None) => false,
+    };
+    check("due_at", row.is_owned || is_due, shown(due));
+    found
+}
+
+/// The latest time at which a run that no node owns must be claimed.
+fn due_by(run: &Run) -> Option<u64> {
+    let waits = run.status.is_terminal() || run.is_parked();
+    // What is left with work to do, or waits at a gate, is looked at again soon: when
+    // exactly is the node's choice.
+    if !waits || (run.gated().next().is_some() && !run.status.is_terminal()) {
+        return Some(u64::MAX);
+    }
+    run.next_due_ms()
+}
+
+fn shown<T: std::fmt::Display>(value: Option<T>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}

@@ -1,0 +1,337 @@
+//! The rows around the journals.
+//!
+//! Each is held against what proves it: a MAC of the store's key, the audit entries
+//! that chain the versions of registry rows, the seals, or the places of the frames.
+//! What follows from the journals themselves is compared in `folded`.
+
+use super::{Place, Trouble, Verifier};
+use crate::evidence::entry::START;
+use crate::port::inspect::{FrameAt, RowVersion, Stored, StoredRun};
+use crate::port::ledger::{Recorded, SealMark};
+use crate::port::store::{Hash, NodeId};
+use crate::rows::{self, AFTER_DIGEST};
+use crate::run::id::RunId;
+use serde_json::Value;
+use sluice_govern::account::REGISTRY;
+use std::collections::BTreeMap;
+
+/// Why a row without the right MAC is not used.
+pub(super) const FORGED: &str = "no process with the key of this store wrote it there";
+
+/// A kind and a name of a registry row.
+type Named = (String, String);
+
+/// What the rows of a store have shown so far.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// How far the newest seal says everything is sealed, and its number.
+    sealed: (u64, SealMark),
+    /// Heads under seals, the newest of each.
+    run_heads: BTreeMap<RunId, u64>,
+    writer_heads: BTreeMap<NodeId, u64>,
+    /// The versions of each registry row, as audit entries have them, not found yet.
+    recorded: BTreeMap<Named, Vec<Change>>,
+    /// The versions of the row that is being read.
+    versions: Option<(Named, Vec<Version>)>,
+    /// The newest change of the registry.
+    epoch: u64,
+    /// The last place of each table that has places, and how many messages there are.
+    places: Places,
+    messages: u64,
+    /// Idempotency keys, by run.
+    pub(super) keys: BTreeMap<RunId, Hash>,
+    /// Runs that slots say they started.
+    pub(super) slots: BTreeMap<RunId, String>,
+    /// Plain counters.
+    pub(super) counts: BTreeMap<String, i64>,
+    /// What runs took from others: by taker, then source.
+    pub(super) takings: BTreeMap<RunId, BTreeMap<RunId, u64>>,
+    /// Events in the frames of each run.
+    pub(super) frames: BTreeMap<RunId, u64>,
+    /// Runs whose journals could not be folded.
+    pub(super) unfolded: u64,
+    /// The runs there are.
+    pub(super) runs: Vec<StoredRun>,
+}
+
+/// A change of a registry row, as an audit entry has it.
+#[derive(Debug)]
+struct Change {
+    entry: Place,
+    /// The digest of the row afterwards; none where the row was removed. Entries of an
+    /// earlier version of Sluice have no digests.
+    after: Option<Option<String>>,
+}
+
+#[derive(Debug)]
+struct Version {
+    epoch: u64,
+    digest: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    frames: u64,
+    entries: u64,
+    messages: u64,
+    memos: u64,
+}
+
+impl Rows {
+    /// A run cannot be read: nothing that names it is held against it.
+    pub(super) fn forget(&mut self, run: RunId) {
+        self.keys.remove(&run);
+        self.slots.remove(&run);
+        self.takings.remove(&run);
+        self.frames.remove(&run);
+    }
+}
+
+impl Verifier {
+    /// The store's next row.
+    pub fn row(&mut self, row: Stored) {
+        if !self.scope.has(&row) {
+            return;
+        }
+        match row {
+            Stored::Seal { row, hash, upto } => {
+                self.seal(&row);
+                self.check_mark(
+                    row.number,
+                    (Hash::of(row.text.as_bytes()) == hash).then_some(upto),
+                );
+            }
+            Stored::Entry(entry) => {
+                self.entry(&entry);
+                self.note_change(&entry);
+                self.check_sealed_entry(&entry);
+            }
+            Stored::Version(version) => self.version(version),
+            Stored::ChainEnd { writer, seq, hash } => self.check_chain_end(writer, seq, hash),
+            Stored::Key { key, run, fingerprint, is_authentic } => {
+                self.check_mac("key", &key, is_authentic);
+                self.rows.keys.insert(run, fingerprint);
+            }
+            Stored::Slot { slot, is_authentic } => {
+                let key = format!("{} {}", slot.schedule, slot.slot_ms);
+                self.check_mac("slot", &key, is_authentic);
+                let run = slot.run.filter(|_| slot.fate == "started");
+                self.rows.slots.extend(run.map(|run| (run, key)));
+            }
+            Stored::Memo { agent, place, is_authentic, .. } => {
+                self.rows.places.memos = self.rows.places.memos.max(place);
+                self.check_mac("memo", &format!("{agent} {place}"), is_authentic);
+            }
+            Stored::Message { run, key, id, is_authentic, .. } => {
+                self.rows.places.messages = self.rows.places.messages.max(id);
+                self.rows.messages += 1;
+                self.check_mac("letter", &format!("{run} {key}"), is_authentic);
+            }
+            Stored::Count { name, count } => _ = self.rows.counts.insert(name, count),
+            Stored::Taking { source, taker, count } => {
+                self.rows.takings.entry(taker).or_default().insert(source, count);
+            }
+            Stored::ForeignBlob(hash) => {
+                self.wrong_row("blob", &hash, Trouble::Changed, "its body does not have its hash");
+            }
+            Stored::ForeignSnapshot(run) => {
+                self.wrong_row("snapshot", &run, Trouble::Forged, FORGED);
+            }
+            Stored::Frame(frame) => self.check_place(frame),
+            Stored::Positions { frames, entries, messages, memos } => {
+                self.check_positions(&Places { frames, entries, messages, memos });
+            }
+            Stored::Run(run) => self.rows.runs.push(run),
+            Stored::Damaged { table, key, detail } => {
+                self.wrong_row(table, &key, Trouble::Damaged, &detail);
+            }
+        }
+    }
+
+    /// Every row was shown: what is missing is known.
+    pub(super) fn end_rows(&mut self) {
+        self.end_versions();
+        for ((kind, name), changes) in std::mem::take(&mut self.rows.recorded) {
+            let Some(last) = changes.last().filter(|_| !self.entries_broken) else { continue };
+            let detail = format!("{} changed it, and no version of it is there", last.entry);
+            self.wrong_row("registry", &format!("{kind}/{name}"), Trouble::Missing, &detail);
+        }
+        let epoch = self.rows.counts.remove(REGISTRY).unwrap_or(0);
+        if u64::try_from(epoch) != Ok(self.rows.epoch) {
+            let detail = format!("it is {epoch}, and the newest change is {}", self.rows.epoch);
+            self.wrong_row("counter", &REGISTRY, Trouble::Changed, &detail);
+        }
+        if self.rows.messages < self.rows.places.messages {
+            let gone = self.rows.places.messages - self.rows.messages;
+            let detail = format!("{gone} of {} are gone", self.rows.places.messages);
+            self.wrong_row("letter", &"messages", Trouble::Missing, &detail);
+        }
+    }
+
+    pub(super) fn wrong_row(
+        &mut self,
+        table: &'static str,
+        key: &dyn std::fmt::Display,
+        trouble: Trouble,
+        detail: &str,
+    ) {
+        self.report.add(Place::Row { table, key: key.to_string() }, trouble, detail);
+    }
+
+    fn check_mac(&mut self, table: &'static str, key: &str, is_authentic: bool) {
+        if !is_authentic {
+            self.wrong_row(table, &key, Trouble::Forged, FORGED);
+        }
+    }
+
+    /// Where a seal says that the next one goes on: never before where it went on itself.
+    fn check_mark(&mut self, number: u64, upto: Option<SealMark>) {
+        let Some(upto) = upto else {
+            self.wrong_row("seal", &number, Trouble::Changed, "its text does not have its hash");
+            return;
+        };
+        let before = self.rows.sealed.1;
+        if upto.frames < before.frames || upto.entries < before.entries {
+            let detail = "it goes on before where the seal before it ended";
+            self.wrong_row("seal", &number, Trouble::Changed, detail);
+        }
+        self.rows.sealed = (number, upto);
+    }
+
+    /// A head under a seal.
+    pub(super) fn note_head(&mut self, of: super::Whose, number: u64) {
+        let newest = match of {
+            super::Whose::Run(run) => self.rows.run_heads.entry(run).or_default(),
+            super::Whose::Writer(writer) => self.rows.writer_heads.entry(writer).or_default(),
+        };
+        *newest = number.max(*newest);
+    }
+
+    /// An entry that the seals have passed must be under one of them.
+    fn check_sealed_entry(&mut self, entry: &Recorded) {
+        self.rows.places.entries = self.rows.places.entries.max(entry.place);
+        let (seal, upto) = self.rows.sealed;
+        let head = self.rows.writer_heads.get(&entry.writer).copied().unwrap_or(0);
+        let is_passed = entry.is_authentic && entry.place <= upto.entries;
+        if is_passed && entry.seq > head && !self.seals_broken {
+            let detail = format!("it says that entry {} of {} is sealed", entry.seq, entry.writer);
+            self.wrong_row("seal", &seal, Trouble::Changed, &detail);
+        }
+    }
+
+    /// What an entry says of a row of the registry.
+    fn note_change(&mut self, entry: &Recorded) {
+        let text = serde_json::from_str::<Value>(&entry.text);
+        let Some(text) = text.ok().filter(|_| entry.is_authentic) else { return };
+        let word = |name: &str| text[name].as_str().unwrap_or_default().to_owned();
+        let named = (word("resource_type"), word("resource_id"));
+        let after = text["detail"].get(AFTER_DIGEST);
+        if after.is_none() && text["type"] != format!("{}_changed", named.0) {
+            return;
+        }
+        let after = after.map(|after| after.as_str().map(str::to_owned));
+        let entry = Place::Entry(entry.writer, entry.seq);
+        self.rows.recorded.entry(named).or_default().push(Change { entry, after });
+    }
+
+    fn version(&mut self, version: RowVersion) {
+        let RowVersion { kind, name, epoch, body, is_authentic } = version;
+        self.check_mac("registry", &format!("{kind}/{name}@{epoch}"), is_authentic);
+        self.rows.epoch = self.rows.epoch.max(epoch);
+        let digest = |body: &String| {
+            let body: Option<Value> = serde_json::from_str(body).ok();
+            body.map_or_else(|| "not JSON".to_owned(), |body| rows::digest(&body))
+        };
+        let version = Version { epoch, digest: body.as_ref().map(digest) };
+        let named = (kind, name);
+        match &mut self.rows.versions {
+            Some((current, versions)) if *current == named => versions.push(version),
+            _ => {
+                self.end_versions();
+                self.rows.versions = Some((named, vec![version]));
+            }
+        }
+    }
+
+    /// All versions of a row are known: each must be what an entry says.
+    fn end_versions(&mut self) {
+        self.end_entries();
+        let Some((named, versions)) = self.rows.versions.take() else { return };
+        // Entries that are wrong themselves say nothing of rows.
+        if self.entries_broken {
+            return;
+        }
+        let changes = self.rows.recorded.remove(&named).unwrap_or_default();
+        let row = format!("{}/{}", named.0, named.1);
+        // The newest first: that is the one in force.
+        let mut expected = changes.iter().rev();
+        for version in versions.iter().rev() {
+            let key = format!("{row}@{}", version.epoch);
+            let Some(change) = expected.next() else {
+                let detail = "no audit entry says who wrote it";
+                self.wrong_row("registry", &key, Trouble::Inserted, detail);
+                return;
+            };
+            if change.after.as_ref().is_some_and(|after| *after != version.digest) {
+                let detail = format!("{} says that the row is another one", change.entry);
+                self.wrong_row("registry", &key, Trouble::Changed, &detail);
+                return;
+            }
+        }
+        if let Some(change) = expected.next() {
+            let detail = format!("{} wrote a version that is not there", change.entry);
+            self.wrong_row("registry", &row, Trouble::Missing, &detail);
+        }
+    }
+
+    fn check_chain_end(&mut self, writer: NodeId, seq: u64, hash: Hash) {
+        let last = self.writers.get(&writer).map_or((0, START), super::chain::Writer::last);
+        if last != (seq, hash) {
+            let detail = format!("it ends at entry {seq}, and the entries end at {}", last.0);
+            self.wrong_row("chain", &writer, Trouble::Changed, &detail);
+        }
+    }
+
+    /// Frames of one run are in the order of their events, whole and once each.
+    fn check_place(&mut self, frame: FrameAt) {
+        let FrameAt { place, run, first, count } = frame;
+        self.rows.places.frames = self.rows.places.frames.max(place);
+        let events = self.rows.frames.entry(run).or_default();
+        let next = *events + 1;
+        *events = (first + u64::from(count)).saturating_sub(1).max(*events);
+        let last = *events;
+        if first != next {
+            let detail = format!("event {first} of {run} stands where event {next} belongs");
+            self.wrong_row("frame", &place, Trouble::Reordered, &detail);
+        }
+        let (seal, upto) = self.rows.sealed;
+        let head = self.rows.run_heads.get(&run).copied().unwrap_or(0);
+        if place <= upto.frames && last > head && !self.is_hashless(run) && !self.seals_broken {
+            let detail = format!("it says that event {last} of {run} is sealed");
+            self.wrong_row("seal", &seal, Trouble::Changed, &detail);
+        }
+    }
+
+    /// Whether no seal knows a run: its events are older than hashes, or were never
+    /// authentic. Both are found where its journal is read.
+    fn is_hashless(&self, run: RunId) -> bool {
+        !self.rows.run_heads.contains_key(&run)
+    }
+
+    fn check_positions(&mut self, noted: &Places) {
+        let Places { frames, entries, messages, memos } = &self.rows.places;
+        let places = [
+            ("frames", *frames, noted.frames),
+            ("entries", *entries, noted.entries),
+            ("letters", *messages, noted.messages),
+            // Remembered outputs of an erased run are gone, the newest too.
+            ("memos", *memos, noted.memos.min(*memos)),
+        ];
+        for (name, last, noted) in places {
+            if last != noted {
+                let detail = format!("it is {noted}, and the last one is {last}");
+                self.wrong_row("position", &name, Trouble::Changed, &detail);
+            }
+        }
+    }
+}
