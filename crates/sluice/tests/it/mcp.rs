@@ -258,6 +258,42 @@ fn a_long_output_is_shortened_and_says_where() {
     }
 }
 
+#[test]
+fn an_agent_names_the_model_and_how_deep_runs_may_start_runs() {
+    let leaf = "name: leaf\nsteps: [{id: send, command: Send it.}]\n";
+    let outer = "name: outer\nsteps: [{id: send, command: Send it.}, \
+                 {id: below, workflow_ref: leaf, depends_on: [send]}]\n";
+    let world = world().file("leaf.lobsterx.yaml", leaf).file("outer.lobsterx.yaml", outer);
+    world.printed(&["workflows", "put", "leaf.lobsterx.yaml"]);
+    world.printed(&["workflows", "put", "outer.lobsterx.yaml"]);
+    let server = Serving::start(&world);
+    let mut client = Client::http(Era::Legacy, &server, &token(&world, "operator"));
+    let named = |what: &Value, model: &str, depth: u32| {
+        let mut args = json!({"default_agent": "mock", "default_model": model,
+            "max_recursion_depth": depth});
+        args.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+        args
+    };
+    for what in [json!({"workflow": "outer"}), json!({"document": outer})] {
+        for (model, depth, status) in
+            [("vendor/small", 1, "completed"), ("vendor/large", 0, "failed")]
+        {
+            let begun = client.data("start_run", &named(&what, model, depth));
+            let run = json!({"run_id": begun["run_id"]});
+            let end = json!({"run_id": begun["run_id"], "until": "end", "wait_seconds": 20});
+            let seen = client.data("watch_run", &end);
+            assert_eq!(seen["status"], status, "{what}: {seen}");
+            let state = client.data("get_run", &run);
+            let code = if depth == 0 { json!("recursion_too_deep") } else { Value::Null };
+            assert_eq!(state["error_code"], code, "{what}: {state}");
+            let route = &state["node_results"][0]["provider_route"];
+            assert_eq!(route["model"], model, "{what}: {state}");
+        }
+        let odd = client.refusal("start_run", &named(&what, " ", 1));
+        assert_eq!(odd["code"], "bad_request", "{what}: {odd}");
+    }
+}
+
 /// Sends a request as it is, and answers the status line.
 fn raw(server: &Serving, request: &str) -> String {
     let mut stream = TcpStream::connect(server.authority()).unwrap();
