@@ -5,6 +5,9 @@ use serde_json::json;
 use sluice_core::run::command::Decision;
 use sluice_core::run::status::RunStatus;
 use sluice_engine::Engine;
+use sluice_engine::agents::Agents;
+use sluice_engine::engine::Ground;
+use sluice_engine::error::StartError;
 
 const CHAIN: &str = "
 name: chain
@@ -50,4 +53,20 @@ steps:
     let run = ended(&engine, id).await;
     assert_eq!(run.status, RunStatus::Completed);
     assert_eq!(outputs(&run), json!({"amount": 12, "paid": "ok"}));
+}
+
+#[tokio::test]
+async fn a_start_is_told_which_agents_there_are_or_that_there_are_none() {
+    const FLOW: &str = "name: f\nsteps: [{id: a, agent: gpt, command: go}]";
+    let world = World::new(MOCK);
+    let all = "there is away, deaf, mock, shell";
+    for (agents, known) in [(Agents::new(), "no agent is set up"), (world.agents(), all)] {
+        let ground = Ground { agents, ..ground(memory(), &world) };
+        let engine = Engine::open(ground, config()).await.unwrap();
+        let refused = engine.start(start(FLOW)).await;
+        let Err(StartError::Agent(message)) = refused else { panic!("{refused:?}") };
+        let expected = format!("step `a` names the agent `gpt`, which is not here; {known}");
+        assert_eq!(message, expected);
+        engine.shutdown().await;
+    }
 }

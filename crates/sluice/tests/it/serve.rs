@@ -1,5 +1,6 @@
 //! `sluice serve` from its first start to its end.
 
+use crate::server::Server;
 use crate::session::root;
 use crate::world::{PATIENCE, Running, World, shown};
 use rustix::process::Signal;
@@ -227,4 +228,26 @@ fn steps_that_name_nobody_are_done_by_the_script_of_the_server() {
         open.contains("apr_").then_some(())
     });
     assert_eq!(stop(server).status.code(), Some(0));
+}
+
+#[test]
+fn a_bare_server_says_which_agents_there_are() {
+    let flow = |name: &str, agent: &str| {
+        format!("name: {name}\nsteps: [{{id: a, {agent}command: Go.}}]\n")
+    };
+    let world = World::new()
+        .file("named.lobsterx.yaml", &flow("named", "agent: gpt, "))
+        .file("unnamed.lobsterx.yaml", &flow("unnamed", ""));
+    let server = Server::with(&world, &["--listen", "127.0.0.1:0"]);
+    let told = |name: &str| {
+        server.printed(&world, &["workflows", "put", &format!("{name}.lobsterx.yaml")]);
+        server.told(&world, &["workflows", "start", name])
+    };
+    let named = told("named");
+    let expected = "error[unknown_agent]: step `a` names the agent `gpt`, which is not here; \
+                    there is http\n";
+    assert!(named.contains(expected) && named.ends_with("exit 2\n"), "{named}");
+    let unnamed = told("unnamed");
+    let expected = "error[unknown_agent]: step `a` names no agent; name one in the document, ";
+    assert!(unnamed.contains(expected) && unnamed.ends_with("exit 2\n"), "{unnamed}");
 }
