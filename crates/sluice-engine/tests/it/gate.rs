@@ -19,6 +19,7 @@ use sluice_core::port::store::{
 use sluice_core::run::id::RunId;
 use sluice_govern::account;
 use std::future::ready;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Passes on what it is not closed for.
@@ -28,6 +29,8 @@ pub(crate) struct Gate {
     trap: Mutex<Option<Trap>>,
     /// A counter, and the most it was after any append.
     watched: Mutex<Option<(String, i64)>>,
+    /// Whether a sweep has come to its claims.
+    swept: AtomicBool,
 }
 
 /// What happens at the next append of a kind.
@@ -61,7 +64,18 @@ pub(crate) fn settles(append: &Append) -> bool {
 
 impl Gate {
     pub(crate) fn new(store: Arc<dyn Store>) -> Gate {
-        Gate { store, closed: Mutex::default(), trap: Mutex::default(), watched: Mutex::default() }
+        Gate {
+            store,
+            closed: Mutex::default(),
+            trap: Mutex::default(),
+            watched: Mutex::default(),
+            swept: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a sweep has read the registry: that comes before its claims.
+    pub(crate) fn is_swept(&self) -> bool {
+        self.swept.load(Ordering::Relaxed)
     }
 
     /// The next append that is one of these is written, and never answered.
@@ -186,6 +200,7 @@ impl Store for Gate {
     }
 
     fn claim(&self, node: NodeId, due_by_ms: u64, limit: usize) -> Answer<'_, Vec<Claim>> {
+        self.swept.store(true, Ordering::Relaxed);
         self.pass(Way::Write, || self.store.claim(node, due_by_ms, limit))
     }
 

@@ -1,11 +1,12 @@
 //! Rows that change just before a run is started: the run is decided under the new ones.
 //!
-//! The sweep is as good as off here, so that nothing but the start itself can find out.
+//! The sweep looks once when the engine opens, and then no more, so that nothing but
+//! the start itself can find out.
 
 use super::ONE;
 use crate::gate::Gate;
 use crate::office::{CENT, Meter, answer, events, metered, policy, put, puts, question, remove};
-use crate::world::{config, ended, memory, start, step, until};
+use crate::world::{config, ended, happens, memory, start, step, until};
 use serde_json::json;
 use sluice_core::journal::event::Path;
 use sluice_core::port::ledger::{Ledger as _, Rows};
@@ -30,10 +31,14 @@ const ASKS: &str =
 const FORBID_START: &str =
     "@id(\"no\") forbid (principal, action == Action::\"start_run\", resource);";
 
+/// An engine whose first sweep is over.
 async fn engine(store: Arc<dyn Store>) -> (Engine, Arc<Meter>) {
     let meter = Meter::new(CENT, CENT, |_| Duration::ZERO);
     let config = Config { sweep_ms: 3_600_000, ..config() };
-    (metered(store, &meter, config).await, meter)
+    let gate = Arc::new(Gate::new(store));
+    let engine = metered(Arc::clone(&gate) as _, &meter, config).await;
+    happens("the first sweep", || gate.is_swept()).await;
+    (engine, meter)
 }
 
 fn deployed(posture: &str) -> serde_json::Value {
@@ -164,7 +169,7 @@ async fn a_child_begins_under_the_rows_that_are_in_force_then() {
     gate.change_before(begins_child, change);
     let id = engine.start(request).await.unwrap().run;
     let asks = |run: &Run| step(run, "ask").status == StepStatus::AwaitingApproval;
-    crate::world::happens("the change", || gate.is_sprung()).await;
+    happens("the change", || gate.is_sprung()).await;
     let run = engine.load(id).await.unwrap();
     let Some(Path::Child(child)) = step(&run, "sub").path else { panic!("{run:?}") };
     let child = until(&engine, child, asks).await;
