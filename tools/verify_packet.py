@@ -244,10 +244,14 @@ def check_packet(text, believed):
 
 
 def check_seals(text, believed):
-    """Lines of seals; those that follow each other are chained."""
-    lines, before, count = text.splitlines(), None, 0
+    """Lines of seals; those that follow each other are chained, and each number has one seal."""
+    lines, before, count, seen = text.splitlines(), None, 0, {}
     for line in lines:
         seal = check_seal(line, believed)
+        need(
+            seen.setdefault(seal["number"], line) == line,
+            f"seal {seal['number']} is forked: two different seals of this number were kept",
+        )
         if before and seal["number"] == before["number"] + 1:
             digest = sha256(canonical(before).encode()).hex()
             need(seal["prev"] == digest, f"seal {seal['number']} does not follow the one before")

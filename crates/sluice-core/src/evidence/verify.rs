@@ -82,6 +82,8 @@ pub enum Trouble {
     Inserted,
     /// It cannot be read, or the store's own structure is not whole.
     Damaged,
+    /// Two different ones of its number were signed.
+    Forked,
 }
 
 impl Trouble {
@@ -96,6 +98,7 @@ impl Trouble {
             Trouble::Forged => "forged",
             Trouble::Inserted => "inserted",
             Trouble::Damaged => "damaged",
+            Trouble::Forked => "forked",
         }
     }
 }
@@ -198,8 +201,10 @@ pub struct Verifier {
     report: Report,
     /// Keys that are believed; if none were given, those that seals name.
     keys: BTreeSet<PublicKey>,
-    /// Seals kept elsewhere that the store has not shown yet.
-    kept: BTreeMap<u64, Seal>,
+    /// Kept seals that the store has not shown yet, by their number.
+    kept: BTreeMap<u64, Vec<Seal>>,
+    /// Numbers of which two different seals were kept.
+    forked: BTreeSet<u64>,
     /// Where the chain of seals has come to.
     seal: (u64, Hash),
     seals_broken: bool,
@@ -227,6 +232,7 @@ impl Verifier {
             report: Report::default(),
             keys: keys.into_iter().collect(),
             kept: BTreeMap::new(),
+            forked: BTreeSet::new(),
             seal: (0, START),
             seals_broken: false,
             entries_ended: false,
@@ -256,7 +262,9 @@ impl Verifier {
         self
     }
 
-    /// A seal that was kept elsewhere: the store must have it.
+    /// A seal that was kept outside the store: the store must have it. The same seal
+    /// may come again; another one of its number shows that the store was rolled back
+    /// and written to from there.
     pub fn kept(&mut self, seal: Seal) {
         if !self.trusts(&seal) {
             self.report.add(
@@ -266,7 +274,30 @@ impl Verifier {
             );
             return;
         }
-        self.kept.insert(seal.number, seal);
+        let kept = self.kept.entry(seal.number).or_default();
+        if kept.contains(&seal) {
+            return;
+        }
+        if !kept.is_empty() {
+            self.forked.insert(seal.number);
+        }
+        kept.push(seal);
+    }
+
+    /// Reports the first number of which two different seals were kept: later ones follow
+    /// from it.
+    fn report_fork(&mut self) {
+        let forked = std::mem::take(&mut self.forked);
+        let Some(first) = forked.first() else { return };
+        let more = match forked.len() - 1 {
+            0 => String::new(),
+            more => format!(", and of {more} later numbers"),
+        };
+        let detail = format!(
+            "two different seals of this number were kept{more}: the store was rolled back and \
+             written to from there"
+        );
+        self.report.add(Place::Seal(*first), Trouble::Forked, detail);
     }
 
     fn trusts(&self, seal: &Seal) -> bool {
@@ -275,6 +306,7 @@ impl Verifier {
 
     /// The store's next seal.
     pub fn seal(&mut self, row: &SealRow) {
+        self.report_fork();
         self.report.seals += 1;
         let next = self.seal.0 + 1;
         if let Err((number, trouble, detail)) = self.check_seal(row, next) {
@@ -302,7 +334,7 @@ impl Verifier {
             return Err((next, Trouble::Reordered, "its text is that of another seal"));
         }
         let kept = self.kept.remove(&next);
-        if kept.is_some_and(|kept| kept != seal) {
+        if kept.is_some_and(|kept| !kept.contains(&seal)) {
             return changed("it is not the one that was kept elsewhere");
         }
         if seal.prev != self.seal.1 {
@@ -337,6 +369,7 @@ impl Verifier {
 
     /// Everything was fed. What never came is missing.
     pub fn finish(mut self) -> Report {
+        self.report_fork();
         self.end_run();
         self.end_entries();
         if self.scope == Scope::Everything {

@@ -326,6 +326,58 @@ fn a_store_that_was_rolled_back_lacks_the_seal_that_was_kept() {
 }
 
 #[test]
+fn two_different_seals_of_one_number_are_a_finding_whichever_the_store_has() {
+    let whole = Story::new();
+    let mut fork = whole.clone();
+    fork.seals.truncate(1);
+    fork.record(WRITER, "agent_changed");
+    fork.seal();
+    let seal = |story: &Story, at: usize| Seal::parse(&story.seals[at].text).unwrap();
+    let with = |story: &Story, kept: &[Seal]| {
+        let mut verifier = Verifier::new([signer().public()]);
+        kept.iter().cloned().for_each(|seal| verifier.kept(seal));
+        lines(&story.verify_with(verifier))
+    };
+    let (old, new) = (seal(&whole, 1), seal(&fork, 1));
+    let found = expect![[r#"
+        seal 2 is forked: two different seals of this number were kept: the store was rolled back and written to from there
+    "#]];
+    // Whichever came first, and whichever the store has.
+    for kept in [[seal(&whole, 0), old.clone(), new.clone()], [seal(&whole, 0), new, old.clone()]] {
+        found.assert_eq(&with(&whole, &kept));
+        found.assert_eq(&with(&fork, &kept));
+    }
+    // The same seal twice is no fork.
+    assert_eq!(with(&whole, &[old.clone(), seal(&whole, 0), old]), "");
+}
+
+#[test]
+fn of_a_long_fork_the_first_number_is_named() {
+    let mut whole = Story::new();
+    let mut fork = whole.clone();
+    for story in [&mut whole, &mut fork] {
+        story.record(WRITER, "agent_changed");
+        story.seal();
+    }
+    // The same up to here: what differs comes now.
+    whole.record(WRITER, "policy_changed");
+    fork.record(WRITER, "token_changed");
+    for story in [&mut whole, &mut fork] {
+        story.seal();
+        story.record(WRITER, "agent_changed");
+        story.seal();
+    }
+    let mut verifier = Verifier::new([signer().public()]);
+    for row in whole.seals.iter().chain(&fork.seals) {
+        verifier.kept(Seal::parse(&row.text).unwrap());
+    }
+    expect![[r#"
+        seal 4 is forked: two different seals of this number were kept, and of 1 later numbers: the store was rolled back and written to from there
+    "#]]
+    .assert_eq(&lines(&fork.verify_with(verifier)));
+}
+
+#[test]
 fn an_entry_that_refers_to_an_event_refers_to_its_hash() {
     let mut story = Story::new();
     let chain = &story.runs[&RUN][0].chain;
