@@ -78,6 +78,8 @@ pub enum Claims {
     Own,
     /// None: it notes commands down and leaves the work to others.
     None,
+    /// None, and the store is only read: the engine holds no lease and seals nothing.
+    ReadOnly,
 }
 
 impl Default for Config {

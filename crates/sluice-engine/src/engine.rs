@@ -132,7 +132,9 @@ impl Engine {
         let patience = config.patience.clone();
         let implied = ground.agents.implied_gateway();
         let trust = Trust::open(&*ground.store, ground.policies, implied, patience).await??;
-        ground.store.renew(node, config.lease_ms).await?;
+        if config.claims != Claims::ReadOnly {
+            ground.store.renew(node, config.lease_ms).await?;
+        }
         let judge = Judge::new(ground.moderator, config.moderation.clone());
         #[cfg(feature = "sabotage")]
         let judge = judge.sabotaged(config.sabotage);
@@ -162,11 +164,8 @@ impl Engine {
             trouble: watch::channel(None).0,
             config,
         });
-        inner.spawn(Arc::clone(&inner).renew());
-        inner.spawn(Arc::clone(&inner).sweep());
-        inner.spawn(Arc::clone(&inner).take_pulses());
-        if inner.sealer.is_some() {
-            inner.spawn(Arc::clone(&inner).keep_sealing());
+        if inner.config.claims != Claims::ReadOnly {
+            inner.keep_working();
         }
         Ok(Engine { inner })
     }
@@ -356,6 +355,9 @@ impl Inner {
         for sender in senders {
             sender.closed().await;
         }
+        if self.config.claims == Claims::ReadOnly {
+            return;
+        }
         if let Err(error) = self.seal().await {
             tracing::warn!(%error, "what was written last is left for others to seal");
         }
@@ -374,7 +376,7 @@ impl Inner {
         match self.config.claims {
             Claims::All => true,
             Claims::Own => self.family().contains(&run),
-            Claims::None => false,
+            Claims::None | Claims::ReadOnly => false,
         }
     }
 
@@ -456,7 +458,8 @@ impl Inner {
                 }
             });
         }
-        if ours || (letters && self.config.claims != Claims::None) {
+        let claims = matches!(self.config.claims, Claims::All | Claims::Own);
+        if ours || (letters && claims) {
             // Unless another process has it, nobody else would look after it.
             self.insist(run);
         }
@@ -466,7 +469,7 @@ impl Inner {
     pub(crate) fn dispatching(&self) -> Dispatching {
         match self.config.claims {
             Claims::All | Claims::Own => Dispatching::Allowed,
-            Claims::None => Dispatching::Deferred,
+            Claims::None | Claims::ReadOnly => Dispatching::Deferred,
         }
     }
 
@@ -511,7 +514,8 @@ impl Inner {
                 return;
             }
         }
-        if self.config.claims == Claims::None || self.stop.is_cancelled() {
+        let claims = matches!(self.config.claims, Claims::All | Claims::Own);
+        if !claims || self.stop.is_cancelled() {
             return;
         }
         let engine = Arc::clone(self);

@@ -20,8 +20,18 @@ const CLAIM_MAX: usize = 512;
 const WATCH_MAX: usize = 1000;
 
 impl Inner {
+    /// Starts what an engine does by itself.
+    pub(crate) fn keep_working(self: &Arc<Self>) {
+        self.spawn(Arc::clone(self).renew());
+        self.spawn(Arc::clone(self).sweep());
+        self.spawn(Arc::clone(self).take_pulses());
+        if self.sealer.is_some() {
+            self.spawn(Arc::clone(self).keep_sealing());
+        }
+    }
+
     /// Says again and again that this process lives.
-    pub(crate) async fn renew(self: Arc<Self>) {
+    async fn renew(self: Arc<Self>) {
         let pause = Duration::from_millis(self.config.lease_ms / 3);
         let mut renewed = Instant::now();
         loop {
@@ -73,7 +83,7 @@ impl Inner {
     }
 
     /// Looks after runs until the engine stops.
-    pub(crate) async fn sweep(self: Arc<Self>) {
+    async fn sweep(self: Arc<Self>) {
         let mut watched_at_ms = self.clock.now_ms();
         while !self.stop.is_cancelled() {
             if let Err(error) = self.look(&mut watched_at_ms).await {
@@ -102,7 +112,7 @@ impl Inner {
         match self.config.claims {
             Claims::All => {}
             Claims::Own => return self.wake_family().await,
-            Claims::None => return Ok(()),
+            Claims::None | Claims::ReadOnly => return Ok(()),
         }
         if self.missed.load(Ordering::Relaxed) {
             self.find_own().await?;

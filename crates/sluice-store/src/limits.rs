@@ -55,6 +55,9 @@ pub const IDLE_MS: u64 = 200;
 pub const LOG_PAGES_MAX: i64 = 4_096;
 /// A log that a slow reader made larger than this is cut back to it, in bytes.
 pub const LOG_BYTES_KEPT: u64 = 64 * 1024 * 1024;
+/// How often a database on a read-only file system is copied anew because another
+/// process wrote to it meanwhile.
+pub const COPY_TRIES_MAX: usize = 3;
 /// Every so many frames of a run, one is put into the index.
 pub const FRAMES_PER_MARK: u64 = 64;
 

@@ -31,6 +31,7 @@ mod memory;
 mod migrate;
 mod node;
 mod read;
+mod read_only;
 mod reader;
 mod registry;
 mod seal;
@@ -46,6 +47,7 @@ use crate::authentic::{self, AppendMacs, Keys};
 use fresh::Fresh;
 use home::Home;
 use node::Locks;
+use read_only::ReadSource;
 use reader::{Desk, Readers};
 use sluice_core::port::store::{
     Answer, Append, Appended, BATCH_SIZES, Claim, Examined, Filter, Frame, Gauges, Hash, Inbox,
@@ -102,9 +104,36 @@ impl SqliteStore {
         let connection = connect::writer(&file).map_err(|error| error.of(&file))?;
         let home = Home::new(&file);
         let home = home.map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Shared::new(clock, Locks::open(dir.join("nodes"))));
+        shared.keys.found(adopt::find(&connection)?);
+        let source = ReadSource::Shared(file.clone());
+        let readers = Readers::start(source, &shared).map_err(|error| error.of(&file))?;
+        let writer = Writer::start(connection, home, &shared)?;
+        Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
+    }
+
+    /// Opens `sluice.db` in `dir` only to read it, also on a read-only file system.
+    /// Nothing is made or brought up to date, and every write is refused.
+    pub fn open_read_only(dir: &Path, clock: Arc<dyn Clock>) -> Result<SqliteStore, OpenError> {
+        let file = dir.join(FILE);
+        let open = || -> Result<SqliteStore, OpenError> {
+            let source = ReadSource::find(&file)?;
+            let connection = source.connect()?;
+            migrate::check(&connection)?;
+            let shared = Arc::new(Shared::new(clock, Locks::unused(dir.join("nodes"))));
+            shared.keys.found(adopt::find(&connection)?);
+            let readers = Readers::start(source, &shared)?;
+            Ok(SqliteStore { readers, writer: Writer::refusing(), shared, told: AtomicU64::new(0) })
+        };
+        open().map_err(|error| error.of(&file))
+    }
+}
+
+impl Shared {
+    fn new(clock: Arc<dyn Clock>, locks: Locks) -> Shared {
+        Shared {
             clock,
-            locks: Locks::open(dir.join("nodes")),
+            locks,
             commits: AtomicU64::new(0),
             appends: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -113,11 +142,7 @@ impl SqliteStore {
             waiting: AtomicUsize::new(0),
             fresh: Mutex::default(),
             keys: Keys::default(),
-        });
-        shared.keys.found(adopt::find(&connection)?);
-        let readers = Readers::start(&file, &shared).map_err(|error| error.of(&file))?;
-        let writer = Writer::start(connection, home, &shared)?;
-        Ok(SqliteStore { readers, writer, shared, told: AtomicU64::new(0) })
+        }
     }
 }
 

@@ -60,6 +60,10 @@ pub(crate) fn by_store(dir: &Path, error: &OpenError) -> Refused {
         OpenError::Newer { .. } => {
             "use the newer Sluice, or another directory with `--data DIR`".to_owned()
         }
+        OpenError::Older { .. } => {
+            "copy the directory to where it can be written, and name the copy with `--data DIR`"
+                .to_owned()
+        }
         OpenError::Altered { .. } => "use the Sluice that made it".to_owned(),
         OpenError::Damaged { .. } => {
             "put a backup in its place, or use another directory with `--data DIR`".to_owned()

@@ -2,6 +2,7 @@
 
 use super::fault::describe;
 use super::migrate::migrate;
+use super::read_only::immutable_uri;
 use crate::limits::{BUSY_MS, LOG_BYTES_KEPT};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -36,6 +37,14 @@ pub enum OpenError {
         /// The file's schema.
         found: usize,
         /// The newest schema known here.
+        known: usize,
+    },
+    /// An earlier version made it, and it is opened only to be read.
+    #[error("the schema of the database is {found}; this Sluice reads {known}")]
+    Older {
+        /// The file's schema.
+        found: usize,
+        /// The schema that is read here.
         known: usize,
     },
     /// A migration that was applied is not the one this program has.
@@ -140,7 +149,18 @@ pub(super) fn writer(file: &Path) -> Result<Connection, OpenError> {
 /// A connection that cannot write.
 pub(super) fn reader(file: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
+    set_up_reader(Connection::open_with_flags(file, flags)?)
+}
+
+/// The same for a file that no process writes to: neither its log nor locks are used.
+pub(super) fn immutable_reader(file: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    set_up_reader(Connection::open_with_flags(immutable_uri(file), flags)?)
+}
+
+fn set_up_reader(connection: Connection) -> Result<Connection, OpenError> {
     connection.busy_timeout(Duration::from_millis(BUSY_MS))?;
     connection.pragma_update(None, "cache_size", -1024)?;
     settled_plans(&connection)?;

@@ -1,6 +1,7 @@
 //! A look at a database from outside, and copies of it. Neither changes it.
 
-use super::connect::{self, OpenError};
+use super::connect::OpenError;
+use super::read_only::ReadSource;
 use super::{FILE, migrate};
 use rusqlite::params;
 use std::path::Path;
@@ -24,7 +25,8 @@ pub struct Inspection {
 pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
     let file = dir.join(FILE);
     let look = || -> Result<Inspection, OpenError> {
-        let connection = connect::reader(&file)?;
+        let source = ReadSource::find(&file)?;
+        let connection = source.connect()?;
         let schema = migrate::version(&connection)?;
         let mut check = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
         let lines = check.query_map([], |row| row.get::<_, String>(0))?;
@@ -47,7 +49,9 @@ pub fn copy(dir: &Path, to: &Path) -> Result<(), OpenError> {
     let copy = || -> Result<(), OpenError> {
         let to = to.to_str();
         let to = to.ok_or_else(|| OpenError::Failed("the copy's path is not UTF-8".to_owned()))?;
-        connect::reader(&file)?.execute("VACUUM INTO ?1", params![to])?;
+        let source = ReadSource::find(&file)?;
+        source.connect()?.execute("VACUUM INTO ?1", params![to])?;
+        source.check().map_err(|fault| OpenError::Failed(fault.rolled_back().to_string()))?;
         Ok(())
     };
     copy().map_err(|error| error.of(&file))
@@ -55,6 +59,7 @@ pub fn copy(dir: &Path, to: &Path) -> Result<(), OpenError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::connect;
     use super::*;
 
     #[test]

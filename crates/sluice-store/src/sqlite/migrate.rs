@@ -7,6 +7,7 @@
 use super::connect::OpenError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sluice_core::port::store::Hash;
+use std::cmp::Ordering;
 
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_journal.sql"),
@@ -49,6 +50,16 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), OpenError> {
     }
     connection.execute_batch("COMMIT")?;
     Ok(())
+}
+
+/// Refuses a database that is not of the schema this program knows.
+pub(super) fn check(connection: &Connection) -> Result<(), OpenError> {
+    let (found, known) = (version(connection)?, MIGRATIONS.len());
+    match found.cmp(&known) {
+        Ordering::Greater => Err(OpenError::Newer { found, known }),
+        Ordering::Less => Err(OpenError::Older { found, known }),
+        Ordering::Equal => verify(connection, found),
+    }
 }
 
 pub(super) fn version(connection: &Connection) -> Result<usize, OpenError> {

@@ -30,6 +30,11 @@ impl Locks {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             abandoned(&entry.path());
         }
+        Locks::unused(dir)
+    }
+
+    /// Uses `dir` and leaves what is there, for a store that is only read.
+    pub(super) fn unused(dir: PathBuf) -> Locks {
         Locks { dir, held: Mutex::default() }
     }
 

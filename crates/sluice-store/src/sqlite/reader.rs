@@ -1,12 +1,12 @@
 //! Threads that read, each with a connection of its own.
 
 use super::Shared;
-use super::connect::{self, OpenError};
+use super::connect::OpenError;
 use super::fault::Fault;
+use super::read_only::ReadSource;
 use crate::limits::{READERS, READS_WAITING_MAX};
 use rusqlite::Connection;
 use sluice_core::port::store::StoreError;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -26,21 +26,24 @@ pub(super) struct Readers {
     jobs: Option<Sender<Job>>,
     places: Semaphore,
     threads: Vec<JoinHandle<()>>,
+    // Dropped after the threads have ended: a private copy is removed then.
+    source: Arc<ReadSource>,
 }
 
 impl Readers {
-    pub(super) fn start(file: &Path, shared: &Arc<Shared>) -> Result<Readers, OpenError> {
+    pub(super) fn start(source: ReadSource, shared: &Arc<Shared>) -> Result<Readers, OpenError> {
         let (jobs, queue) = channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
         let mut threads = Vec::new();
         for _ in 0..READERS {
-            let desk = Desk { connection: connect::reader(file)?, shared: Arc::clone(shared) };
+            let desk = Desk { connection: source.connect()?, shared: Arc::clone(shared) };
             let queue = Arc::clone(&queue);
             let thread = std::thread::Builder::new().name("store-reader".to_owned());
             let thread = thread.spawn(move || serve(&desk, &queue));
             threads.push(thread.map_err(OpenError::NoThread)?);
         }
-        Ok(Readers { jobs: Some(jobs), places: Semaphore::new(READS_WAITING_MAX), threads })
+        let (places, source) = (Semaphore::new(READS_WAITING_MAX), Arc::new(source));
+        Ok(Readers { jobs: Some(jobs), places, threads, source })
     }
 
     /// Reads on one of the threads.
@@ -51,8 +54,10 @@ impl Readers {
         let stopped = || StoreError::Unavailable("the store has stopped".to_owned());
         let _place = self.places.acquire().await.map_err(|_| stopped())?;
         let (answer, answered) = oneshot::channel();
+        let source = Arc::clone(&self.source);
         let job = Box::new(move |desk: &Desk| {
-            let result = read(desk).map_err(|fault| fault.rolled_back());
+            let result = read(desk).and_then(|read| source.check().map(|()| read));
+            let result = result.map_err(|fault| fault.rolled_back());
             // A caller that has gone wants no answer.
             let _ = answer.send(result);
         });

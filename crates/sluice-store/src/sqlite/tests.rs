@@ -379,3 +379,39 @@ fn two_processes_do_not_use_one_node_id() {
     assert!(error.contains("another process uses the same node id"), "{error}");
     wait(other.renew(node(2), 1000)).unwrap();
 }
+
+#[test]
+fn a_store_that_is_opened_to_be_read_refuses_writes_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let read_only = || SqliteStore::open_read_only(dir.path(), Arc::new(SetClock::default()));
+    assert!(read_only().is_err() && !dir.path().join(FILE).exists(), "nothing is made");
+    let store = opened(&dir);
+    assert_eq!(append(&store, first(run(1))), DONE);
+    drop(store);
+    let names = || {
+        let files = std::fs::read_dir(dir.path()).unwrap();
+        files.map(|file| file.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    let store = read_only().unwrap();
+    assert_eq!(wait(store.list(Filter::default())).unwrap().len(), 1);
+    let refused = wait(store.renew(node(2), 1000)).unwrap_err();
+    assert_eq!(refused.to_string(), "the store is unavailable: the database is read-only");
+    // A process that writes meanwhile is seen.
+    let other = opened(&dir);
+    assert_eq!(append(&other, first(run(2))), DONE);
+    assert_eq!(wait(store.list(Filter::default())).unwrap().len(), 2);
+    drop(store);
+    drop(other);
+    assert_eq!(names(), before);
+}
+
+#[test]
+fn an_older_database_is_not_brought_up_to_date_by_reading() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(opened(&dir));
+    let connection = rusqlite::Connection::open(dir.path().join(FILE)).unwrap();
+    connection.pragma_update(None, "user_version", 8).unwrap();
+    let opened = SqliteStore::open_read_only(dir.path(), Arc::new(SetClock::default()));
+    assert!(matches!(opened, Err(OpenError::Older { found: 8, .. })));
+}

@@ -32,6 +32,8 @@ pub(super) struct Writer {
     messages: Option<Sender<Message>>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
+    /// Why nothing is written where there is no thread.
+    stopped: &'static str,
 }
 
 /// What a write works with, inside a transaction.
@@ -107,7 +109,14 @@ impl Writer {
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || turns.serve());
         let thread = thread.map_err(OpenError::NoThread)?;
-        Ok(Writer { messages: Some(messages), places, thread: Some(thread) })
+        let stopped = "the store has stopped";
+        Ok(Writer { messages: Some(messages), places, thread: Some(thread), stopped })
+    }
+
+    /// The writer of a store that is only read: every write is refused.
+    pub(super) fn refusing() -> Writer {
+        let places = Arc::new(Semaphore::new(WRITES_WAITING_MAX));
+        Writer { messages: None, places, thread: None, stopped: "the database is read-only" }
     }
 
     /// Performs a write on the thread. Waits for a place in the queue first. Once it
@@ -117,7 +126,10 @@ impl Writer {
         bytes: usize,
         perform: impl FnMut(&mut Work<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let stopped = || StoreError::Unavailable("the store has stopped".to_owned());
+        let stopped = || StoreError::Unavailable(self.stopped.to_owned());
+        if self.messages.is_none() {
+            return Err(stopped());
+        }
         if bytes > WRITE_BYTES_MAX {
             let why = format!("{bytes} bytes at once are more than {WRITE_BYTES_MAX}");
             return Err(StoreError::Unavailable(why));
