@@ -14,6 +14,7 @@ pub mod entry;
 pub mod erasure;
 pub mod event;
 pub mod hex;
+pub mod kept;
 pub mod key;
 pub mod leaf;
 pub mod mac;

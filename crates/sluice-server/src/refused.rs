@@ -40,6 +40,8 @@ pub const RUN_UNREADABLE: &str = "run_unreadable";
 pub const SEAL_UNUSABLE: &str = "seal_unusable";
 /// What a store holds is not what a process with its key wrote.
 pub const STORE_NOT_AUTHENTIC: &str = "store_not_authentic";
+/// The store lacks the newest seal of its seal file, or has another one in its place.
+pub const STORE_ROLLED_BACK: &str = "store_rolled_back";
 /// A file that should hold seals does not.
 pub const SEAL_UNREADABLE: &str = "seal_unreadable";
 /// Nothing of a run is under a seal, or nothing is sealed at all.

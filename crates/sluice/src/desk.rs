@@ -17,9 +17,17 @@ pub(crate) enum Desk {
 }
 
 impl Desk {
-    /// The server, if one is named; else a data directory that is there.
-    pub(crate) async fn look(data: &Data) -> anyhow::Result<Desk> {
+    /// The server, if one is named; else a data directory that is there, only to look.
+    pub(crate) async fn read(data: &Data) -> anyhow::Result<Desk> {
         match server()? {
+            Some(client) => Ok(Desk::There(client)),
+            None => Ok(Desk::Here(Local::read(data).await?)),
+        }
+    }
+
+    /// The same for a command that writes.
+    pub(crate) async fn write(data: &Data) -> anyhow::Result<Desk> {
+        match server_for(data)? {
             Some(client) => Ok(Desk::There(client)),
             None => Ok(Desk::Here(Local::look(data).await?)),
         }
@@ -35,6 +43,14 @@ impl Desk {
 /// The server that commands talk to, if one is named.
 pub(crate) fn server() -> Result<Option<Client>, Refused> {
     config::get().server().map(Client::new).transpose()
+}
+
+/// The same for a command that writes: a server compares its own store with its seals.
+pub(crate) fn server_for(data: &Data) -> Result<Option<Client>, Refused> {
+    match server()? {
+        Some(_) if data.accept_rollback.is_some() => Err(only_here("`--accept-rollback`")),
+        found => Ok(found),
+    }
 }
 
 /// Refuses what is about a data directory while a server is named: whoever named it

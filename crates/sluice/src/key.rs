@@ -4,19 +4,19 @@
 //! owner can read; its public half stands in every seal, and in a file of its
 //! own that may be given to anybody.
 
+use crate::seal_file::SealFile;
 use sluice_bridge::gitignore;
 use sluice_core::evidence::hex;
 use sluice_core::evidence::key::{PublicKey, Signer};
 use sluice_core::port::Entropy as _;
 use sluice_core::port::store::Hash;
-use sluice_engine::sealer::{Sealer, Witness};
+use sluice_engine::sealer::Sealer;
 use sluice_engine::world::SystemEntropy;
 use sluice_server::refused::{Refused, SEAL_UNUSABLE};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The secret half.
 pub(crate) const SECRET: &str = "seal.key";
@@ -30,7 +30,7 @@ pub(crate) type Secret = [u8; 32];
 
 /// What a directory's seals are made with. Each is copied to `copy`, if that
 /// is named.
-pub(crate) fn sealer(dir: &Path, copy: Option<&Path>) -> Result<Sealer, Refused> {
+pub(crate) fn sealer(dir: &Path, copy: Option<&SealFile>) -> Result<Sealer, Refused> {
     sealer_with(&secret(dir, SECRET)?, dir, copy)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn sealer(dir: &Path, copy: Option<&Path>) -> Result<Sealer, Refused>
 pub(crate) fn sealer_with(
     secret: &Secret,
     dir: &Path,
-    copy: Option<&Path>,
+    copy: Option<&SealFile>,
 ) -> Result<Sealer, Refused> {
     let signer = Signer::new(secret);
     if !public(dir).contains(&signer.public()) {
@@ -48,7 +48,7 @@ pub(crate) fn sealer_with(
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .map_err(|error| unusable(&dir.join(PUBLIC), &error))?;
     }
-    let witness = copy.map(witness).transpose()?;
+    let witness = copy.map(SealFile::witness).transpose()?;
     Ok(Sealer { signer, witness })
 }
 
@@ -121,19 +121,4 @@ fn make(path: &Path) -> io::Result<()> {
 pub(crate) fn public(dir: &Path) -> Vec<PublicKey> {
     let text = fs::read_to_string(dir.join(PUBLIC)).unwrap_or_default();
     text.lines().filter_map(PublicKey::parse).collect()
-}
-
-/// Appends each seal to a file, a line each.
-fn witness(path: &Path) -> Result<Witness, Refused> {
-    let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-    let file = opened.map_err(|error| {
-        let message = format!("seals cannot be copied to `{}`: {error}", path.display());
-        let remedy = "name a file that can be written with `--seal-file FILE` or SLUICE_SEAL_FILE";
-        Refused::new(SEAL_UNUSABLE, message, remedy)
-    })?;
-    Ok(Arc::new(move |text: &str| {
-        // A seal whose copy fails is in the store all the same, and the next
-        // copy proves it: seals are chained.
-        let _ = (&file).write_all(format!("{text}\n").as_bytes());
-    }))
 }

@@ -6,6 +6,7 @@ use crate::environment;
 use crate::keyring;
 use crate::organisation;
 use crate::place::{Opened, Place};
+use crate::refused;
 use anyhow::Context as _;
 use sluice_bridge::secret::keyring::Keyring;
 use sluice_core::port::authority::Patience;
@@ -21,7 +22,7 @@ use sluice_engine::observe::Observer;
 use sluice_engine::trust::PolicySource;
 use sluice_engine::world::{SystemClock, SystemEntropy};
 use sluice_govern::registry::Row;
-use sluice_server::refused::Refused;
+use sluice_server::refused::{Refused, STORE_ROLLED_BACK};
 use sluice_server::service::{RowOrigin, Service};
 use sluice_store::memory::MemoryStore;
 use std::ffi::{OsStr, OsString};
@@ -133,10 +134,15 @@ impl Local {
     ) -> anyhow::Result<Local> {
         let opened = Place::of(data)?.open().await?;
         let local = Local::on(opened, agents, claims, policies, (moderator, None)).await?;
+        Ok(local.of_owner(data))
+    }
+
+    /// The same, for the owner of the directory.
+    fn of_owner(self, data: &Data) -> Local {
         // Commands on the first organisation's directory are the operator's.
         let first = organisation::of(data) == organisation::DEFAULT;
         let origin = if first { RowOrigin::Operator } else { RowOrigin::Client };
-        Ok(local.by(origin, keyring::of(data)))
+        self.by(origin, keyring::of(data))
     }
 
     /// The same for a server: every run is looked after, and somebody is told of it.
@@ -153,7 +159,7 @@ impl Local {
     /// A data directory that is made up: only these rows are in it, and nothing stays.
     pub(crate) async fn imagined(rows: Vec<Row>, origin: RowOrigin) -> anyhow::Result<Local> {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
-        let opened = Opened { store, sealer: None, workspaces: None };
+        let opened = Opened { store, sealer: None, workspaces: None, accepted: None };
         let policies = PolicySource::default();
         let local = Local::on(opened, Agents::new(), Claims::None, policies, (None, None)).await?;
         if !rows.is_empty() {
@@ -166,7 +172,7 @@ impl Local {
     }
 
     async fn on(
-        Opened { store, sealer, workspaces }: Opened,
+        Opened { store, sealer, workspaces, accepted }: Opened,
         agents: Agents,
         claims: Claims,
         policies: PolicySource,
@@ -195,7 +201,13 @@ impl Local {
             patience: patience(),
             ..Config::default()
         };
-        let engine = Engine::open(ground, config).await.map_err(crate::refused::open)?;
+        let engine = Engine::open(ground, config).await.map_err(refused::open)?;
+        if let Some(accepted) = accepted {
+            let actor = who(&Name { who: None });
+            store.record(engine.node(), vec![accepted.entry(actor)]).await?;
+            // From here on the seal file ends with a seal of this store.
+            engine.seal().await?;
+        }
         let (origin, secrets) = (RowOrigin::Client, Keyring::default());
         let engine = Arc::new(engine);
         Ok(Local(Service { store, engine, workspaces, origin, secrets }))
@@ -210,6 +222,22 @@ impl Local {
     pub(crate) async fn look(data: &Data) -> anyhow::Result<Local> {
         existing(data)?;
         Local::open(data, Agents::new(), Claims::None).await
+    }
+
+    /// Opens a data directory that is there, only to look. Nothing is written where the
+    /// directory cannot be written, or where its store was rolled back.
+    pub(crate) async fn read(data: &Data) -> anyhow::Result<Local> {
+        existing(data)?;
+        let place = Place::of(data)?;
+        if place.is_writable() {
+            match Local::look(data).await {
+                Err(error) if refused::is(&error, STORE_ROLLED_BACK) => {}
+                opened => return opened,
+            }
+        }
+        let (opened, policies) = (place.open_read_only()?, PolicySource::default());
+        let local = Local::on(opened, Agents::new(), Claims::ReadOnly, policies, (None, None));
+        Ok(local.await?.of_owner(data))
     }
 
     /// Hands what is in flight over and releases the directory, within

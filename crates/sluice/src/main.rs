@@ -29,6 +29,7 @@ mod problem;
 mod reach;
 mod refused;
 mod registry;
+mod seal_file;
 mod stop;
 mod table;
 mod values;

@@ -59,7 +59,9 @@ pub(crate) fn other(dir: &Path, name: &str) -> PathBuf {
 pub(crate) fn data(data: &Data, name: &str) -> Data {
     let organisation = (name != DEFAULT).then(|| name.to_owned());
     let (seal_file, database_url) = (data.seal_file.clone(), data.database_url.clone());
-    Data { dir: Some(directory(data, name)), seal_file, database_url, organisation }
+    let accept_rollback = data.accept_rollback.clone();
+    let dir = Some(directory(data, name));
+    Data { dir, seal_file, database_url, organisation, accept_rollback }
 }
 
 /// The organisation whose runs are in a place, by its directory where nothing else says it.
@@ -104,6 +106,15 @@ pub(crate) fn beside(dir: &Path) -> Vec<String> {
 
 /// An organisation that is there, opened to look and to change rows.
 pub(crate) async fn open(base: &Data, name: &str) -> anyhow::Result<Local> {
+    Local::open(&known(base, name).await?, Agents::new(), Claims::None).await
+}
+
+/// The same, only to look.
+pub(crate) async fn read(base: &Data, name: &str) -> anyhow::Result<Local> {
+    Local::read(&known(base, name).await?).await
+}
+
+async fn known(base: &Data, name: &str) -> anyhow::Result<Data> {
     let there = name == DEFAULT || all(base).await?.iter().any(|one| one == name);
     if !fits(name) || !there {
         let shown = sluice_core::visible::brief(name);
@@ -111,7 +122,7 @@ pub(crate) async fn open(base: &Data, name: &str) -> anyhow::Result<Local> {
         let remedy = "`sluice organisations list` shows those there are";
         return Err(Refused::new(ORGANISATION_UNKNOWN, message, remedy).into());
     }
-    Local::open(&data(base, name), Agents::new(), Claims::None).await
+    Ok(data(base, name))
 }
 
 /// Makes a token of somebody.

@@ -14,6 +14,8 @@ use crate::config::{self, setting};
 use crate::key::{self, Secret};
 use crate::organisation;
 use crate::refused::{by_database, by_store};
+use crate::seal_file::{AcceptedRollback, SealFile};
+use rustix::fs::{Access, access};
 use sluice_bridge::gitignore;
 use sluice_bridge::token::DispatchKey;
 use sluice_core::evidence::key::Signer;
@@ -40,6 +42,10 @@ pub(crate) struct Place {
     organisation: Option<String>,
     /// The URL of the database, if it is in one.
     database: Option<String>,
+    /// Where every seal is copied to.
+    seal_file: Option<SealFile>,
+    /// Why a store that was rolled back is opened for writing.
+    accept_rollback: Option<String>,
 }
 
 /// A place, opened.
@@ -49,6 +55,8 @@ pub(crate) struct Opened {
     pub(crate) sealer: Option<Sealer>,
     /// Where commands of runs work.
     pub(crate) workspaces: Option<Workspaces>,
+    /// A rollback that the audit must say is accepted.
+    pub(crate) accepted: Option<AcceptedRollback>,
 }
 
 /// A place, opened by a node that serves it.
@@ -62,12 +70,19 @@ impl Place {
     pub(crate) fn of(data: &Data) -> Result<Place, Refused> {
         let dir = data.dir.clone().unwrap_or_else(|| config::get().data());
         let organisation = data.organisation.clone();
-        Ok(Place { dir, organisation, database: config::get().database()? })
+        let database = config::get().database()?;
+        let seal_file = config::get().path(setting::Name::SealFile).map(|file| {
+            let name = organisation::of(data);
+            SealFile::of(file, (name != organisation::DEFAULT).then_some(name.as_str()))
+        });
+        let accept_rollback = data.accept_rollback.clone();
+        Ok(Place { dir, organisation, database, seal_file, accept_rollback })
     }
 
     /// Where an organisation is once it was moved: in a database, with its directory.
     pub(crate) fn moved(dir: PathBuf, organisation: Option<String>, url: &str) -> Place {
-        Place { dir, organisation, database: Some(url.to_owned()) }
+        let database = Some(url.to_owned());
+        Place { dir, organisation, database, seal_file: None, accept_rollback: None }
     }
 
     /// Has the database know the keys of the directory, so that no node has others.
@@ -80,6 +95,17 @@ impl Place {
     /// The directory that belongs to it.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Where every seal is copied to.
+    pub(crate) fn seal_file(&self) -> Option<&SealFile> {
+        self.seal_file.as_ref()
+    }
+
+    /// Whether this process may write to the store; a database says so itself.
+    pub(crate) fn is_writable(&self) -> bool {
+        let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+        self.database.is_some() || may_write(&self.dir) && may_write(&self.dir.join("sluice.db"))
     }
 
     fn workspaces(&self) -> Option<Workspaces> {
@@ -123,7 +149,7 @@ impl Place {
         let secret = self.kept(key::SECRET).ok().flatten();
         Ok(match &self.database {
             None => {
-                let store = self.sqlite()?;
+                let store = self.sqlite_to_read()?;
                 if let Some(secret) = &secret {
                     self.authentication(&store, secret).for_reading()?;
                 }
@@ -160,6 +186,16 @@ impl Place {
         Ok(store)
     }
 
+    /// A directory that can be written is opened for writing: a store of an older version
+    /// is brought up to date, and no file of a write-ahead log is left behind.
+    fn sqlite_to_read(&self) -> Result<SqliteStore, Refused> {
+        if self.is_writable() {
+            return self.sqlite();
+        }
+        let opened = SqliteStore::open_read_only(&self.dir, Arc::new(SystemClock));
+        opened.map_err(|error| by_store(&self.dir, &error))
+    }
+
     fn postgres(&self, url: &str) -> Result<PostgresStore, Refused> {
         let opened = PostgresStore::open_in(url, self.schema().as_deref(), Time::Database);
         opened.map_err(|error| by_database(&error))
@@ -188,19 +224,56 @@ impl Place {
                 return Err(missing_key(&self.dir).into());
             }
             let secret = key::secret(&self.dir, key::SECRET)?;
+            let accepted = self.compare_seals(&*store, &secret).await?;
             self.authentication(&*store, &secret).for_writing().await?;
-            let sealer = Some(key::sealer_with(&secret, &self.dir, copy())?);
-            return Ok(Opened { store, sealer, workspaces: self.workspaces() });
+            let sealer = Some(self.sealer(&secret)?);
+            return Ok(Opened { store, sealer, workspaces: self.workspaces(), accepted });
         };
         let store = self.postgres(url)?;
-        let sealer = match self.kept(key::SECRET)? {
+        let (sealer, accepted) = match self.kept(key::SECRET)? {
             Some(secret) if store.agreed(SEAL).await? == Some(told_seal(&secret)) => {
+                let accepted = self.compare_seals(&store, &secret).await?;
                 self.authentication(&store, &secret).for_writing().await?;
-                Some(key::sealer_with(&secret, &self.dir, copy())?)
+                (Some(self.sealer(&secret)?), accepted)
             }
-            _ => None,
+            _ => (None, None),
         };
-        Ok(Opened { store: Arc::new(store), sealer, workspaces: self.workspaces() })
+        Ok(Opened { store: Arc::new(store), sealer, workspaces: self.workspaces(), accepted })
+    }
+
+    /// Opens it only to read: also where nothing can be written, or where the store was
+    /// rolled back.
+    pub(crate) fn open_read_only(&self) -> Result<Opened, Refused> {
+        let (store, workspaces) = (self.store()?, self.workspaces());
+        Ok(Opened { store, sealer: None, workspaces, accepted: None })
+    }
+
+    /// Refuses a store that was rolled back, by the file that its seals are copied to,
+    /// unless the operator accepts that.
+    async fn compare_seals(
+        &self,
+        store: &dyn Store,
+        secret: &Secret,
+    ) -> anyhow::Result<Option<AcceptedRollback>> {
+        let Some(file) = &self.seal_file else { return Ok(None) };
+        let mut keys = key::public(&self.dir);
+        keys.push(Signer::new(secret).public());
+        match file.compare(store, &keys, &self.dir).await? {
+            None => Ok(None),
+            Some(found) => Ok(Some(found.accept(self.accept_rollback.as_deref())?)),
+        }
+    }
+
+    /// Refuses a store that was rolled back, where there is a key to tell that by.
+    pub(crate) async fn refuse_rollback(&self, store: &dyn Store) -> anyhow::Result<()> {
+        match self.kept(key::SECRET)? {
+            Some(secret) => self.compare_seals(store, &secret).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn sealer(&self, secret: &Secret) -> Result<Sealer, Refused> {
+        key::sealer_with(secret, &self.dir, self.seal_file.as_ref())
     }
 
     /// Opens it for a node. Its keys are made where there are none yet.
@@ -214,10 +287,11 @@ impl Place {
         key::directory(&self.dir)?;
         let seal = self.agree(&store, key::SECRET, SEAL, told_seal).await?;
         let dispatch = self.agree(&store, key::DISPATCH, DISPATCH, told_dispatch).await?;
+        let accepted = self.compare_seals(&store, &seal).await?;
         self.authentication(&store, &seal).for_writing().await?;
-        let sealer = Some(key::sealer_with(&seal, &self.dir, copy())?);
+        let sealer = Some(self.sealer(&seal)?);
         let workspaces = self.workspaces();
-        let opened = Opened { store: Arc::new(store), sealer, workspaces };
+        let opened = Opened { store: Arc::new(store), sealer, workspaces, accepted };
         Ok(Node { opened, dispatch: DispatchKey::new(dispatch) })
     }
 
@@ -269,11 +343,6 @@ pub(crate) fn workspaces(dir: &Path) -> PathBuf {
 pub(crate) fn others(url: &str) -> Result<Vec<String>, Refused> {
     let schemas = outside::schemas(url, SCHEMA).map_err(|error| by_database(&error))?;
     Ok(schemas.iter().filter_map(|name| name.strip_prefix(SCHEMA)).map(str::to_owned).collect())
-}
-
-/// Where every seal is copied to.
-fn copy() -> Option<&'static Path> {
-    config::get().path(setting::Name::SealFile)
 }
 
 /// What is agreed on about the key that seals are signed with: its public half.

@@ -25,6 +25,11 @@ pub(crate) fn in_error(error: &anyhow::Error) -> Option<&Refused> {
     }
 }
 
+/// Whether an error is a refusal with this code.
+pub(crate) fn is(error: &anyhow::Error, code: &str) -> bool {
+    in_error(error).is_some_and(|refused| refused.code == code)
+}
+
 /// Wrong usage, as the parser of arguments describes it: what is wrong in the first
 /// paragraph, tips and the usage in the others.
 pub(crate) fn usage(error: &clap::Error) -> Refused {

@@ -1,7 +1,7 @@
 //! The words of `approvals`.
 
 use super::Json;
-use super::run::{Data, Name, pair};
+use super::run::{Data, Name, WriteData, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -93,7 +93,7 @@ pub(crate) struct By {
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Vec<String>,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
 }
 
 /// One question.

@@ -1,7 +1,7 @@
 //! The words of `audit`.
 
 use super::Json;
-use super::run::{Data, Name};
+use super::run::{Data, Name, WriteData};
 use clap::{Args, Subcommand};
 use sluice_core::evidence::audit::CATEGORIES;
 use sluice_core::evidence::key::PublicKey;
@@ -13,7 +13,7 @@ pub(crate) enum Audit {
     #[command(
         after_help = "Nothing is written, and nothing is asked of anybody. With `--packet`, the \
         packets alone are checked.\n\nExit code: 0 when nothing is wrong, 1 when something is.\n\n\
-        Example:\n  sluice audit verify --seal /mnt/elsewhere/seals.txt"
+        Example:\n  sluice audit verify --seal /mnt/witness/seals.txt"
     )]
     Verify(Verify),
     /// Write a run's packet: its events and what proves them, for somebody who has nothing else
@@ -23,7 +23,7 @@ pub(crate) enum Audit {
     #[command(after_help = "Example:\n  sluice audit tail --follow --category governance")]
     Tail(Tail),
     /// Seal what is not sealed yet, and show the newest seal, to be kept elsewhere
-    #[command(after_help = "Example:\n  sluice audit seal --out /mnt/elsewhere/seals.txt")]
+    #[command(after_help = "Example:\n  sluice audit seal --out /mnt/witness/seals.txt")]
     Seal(Seal),
     /// Authenticate a store with the key there is, where the `seal.key` it had is lost
     #[command(
@@ -37,7 +37,7 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// A file with seals that were kept elsewhere: the store must have them
+    /// A file with seals that were kept: the store must have them, and only one of each number. The seal file of another organisation NAME is FILE.NAME
     #[arg(long, value_name = "FILE")]
     pub(crate) seal: Vec<PathBuf>,
     /// A public key to believe; without one, those of kept seals, else the directory's own
@@ -91,13 +91,13 @@ pub(crate) struct Seal {
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Adopt {
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) name: Name,
 }

@@ -1,6 +1,6 @@
 //! The words of `mcp`.
 
-use super::run::{Data, Name};
+use super::run::{Name, WriteData};
 use clap::Args;
 use std::ffi::OsString;
 
@@ -21,5 +21,5 @@ pub(crate) struct Mcp {
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
 }

@@ -1,7 +1,7 @@
 //! The words that all rows of the registry share.
 
 use super::Json;
-use super::run::{Data, Name, pair};
+use super::run::{Data, Name, WriteData, pair};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -78,7 +78,7 @@ pub(crate) struct By {
     #[command(flatten)]
     pub(crate) glass: BreakGlass,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) json: Json,
 }

@@ -1,9 +1,11 @@
 //! The words of `run` and `resume`, and what they share with their kin.
 
 use super::{Reader, Registry};
-use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgMatches, Args, FromArgMatches};
 use serde_json::{Map, Value};
 use std::ffi::OsString;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -90,7 +92,7 @@ pub(crate) struct Here {
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) moderation: Option<OsString>,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) view: View,
     /// Approve whatever is asked; what needs values or a choice is left to people
@@ -130,7 +132,7 @@ pub(crate) struct Data {
     /// Where runs are kept; by default what SLUICE_DATA says, else `.sluice`
     #[arg(id = "data", long = "data", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Copy every seal made here to this file; by default what SLUICE_SEAL_FILE says
+    /// Copy every seal made here to this file, those of another organisation NAME to FILE.NAME; by default what SLUICE_SEAL_FILE says
     #[arg(long, value_name = "FILE")]
     pub(crate) seal_file: Option<PathBuf>,
     /// Keep runs in this PostgreSQL database, which nodes share: a URL, or `env:NAME` or `file:PATH` where it is; by default what SLUICE_DATABASE_URL says
@@ -139,6 +141,50 @@ pub(crate) struct Data {
     /// Whose they are; none for the first organisation
     #[arg(skip)]
     pub(crate) organisation: Option<String>,
+    /// Why a store that was rolled back is opened; set by commands that write
+    #[arg(skip)]
+    pub(crate) accept_rollback: Option<String>,
+}
+
+/// [`Data`] of a command that writes.
+#[derive(Debug)]
+pub(crate) struct WriteData(Data);
+
+#[derive(Debug, Args)]
+struct AcceptRollback {
+    /// Start although the store is older than its seal file, for this reason, which is recorded in the audit
+    #[arg(long = "accept-rollback", value_name = "REASON", value_parser = NonEmptyStringValueParser::new())]
+    accept_rollback: Option<String>,
+}
+
+impl Deref for WriteData {
+    type Target = Data;
+
+    fn deref(&self) -> &Data {
+        &self.0
+    }
+}
+
+impl FromArgMatches for WriteData {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<WriteData, clap::Error> {
+        let AcceptRollback { accept_rollback } = AcceptRollback::from_arg_matches(matches)?;
+        Ok(WriteData(Data { accept_rollback, ..Data::from_arg_matches(matches)? }))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = WriteData::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for WriteData {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        AcceptRollback::augment_args(Data::augment_args(command))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        WriteData::augment_args(command)
+    }
 }
 
 /// A JSON object.

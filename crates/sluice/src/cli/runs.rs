@@ -1,7 +1,7 @@
 //! The words of `runs`.
 
 use super::Json;
-use super::run::{Data, Given, Here, Name, View, pair};
+use super::run::{Data, Given, Here, Name, View, WriteData, pair};
 use clap::{Args, Subcommand, ValueEnum};
 use sluice_core::choice::{Choice, find};
 use sluice_core::run::status::RunStatus;
@@ -183,7 +183,7 @@ pub(crate) struct Elide {
     #[arg(long, value_name = "TEXT", default_value = "elided at the command line")]
     pub(crate) reason: String,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) name: Name,
 }
@@ -194,7 +194,7 @@ pub(crate) struct Told {
     #[command(flatten)]
     pub(crate) run: Named,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) name: Name,
 }

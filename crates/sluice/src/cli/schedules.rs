@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::rows::{List, Named, One, Remove, Set, Show};
-use super::run::{Data, Name};
+use super::run::{Data, Name, WriteData};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
@@ -71,7 +71,7 @@ pub(crate) struct Tick {
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) json: Json,
 }

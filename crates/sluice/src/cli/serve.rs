@@ -2,7 +2,7 @@
 
 use super::Json;
 use super::rows::BreakGlass;
-use super::run::{Data, Name};
+use super::run::{Data, Name, WriteData};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 
@@ -30,7 +30,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) secure_cookies: bool,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,6 +54,16 @@ pub(crate) struct Of {
     pub(crate) organisation: String,
     #[command(flatten)]
     pub(crate) data: Data,
+}
+
+/// The same for a command that writes.
+#[derive(Debug, Args)]
+pub(crate) struct WriteOf {
+    /// Of this organisation
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) organisation: String,
+    #[command(flatten)]
+    pub(crate) data: WriteData,
 }
 
 #[derive(Debug, Args)]
@@ -82,7 +92,7 @@ pub(crate) struct CreateToken {
     #[arg(long, value_name = "DURATION", value_parser = super::registry::duration)]
     pub(crate) expires_in: Option<u64>,
     #[command(flatten)]
-    pub(crate) of: Of,
+    pub(crate) of: WriteOf,
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]
@@ -97,7 +107,7 @@ pub(crate) struct RevokeToken {
     #[arg(value_name = "TOKEN")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) of: Of,
+    pub(crate) of: WriteOf,
     #[command(flatten)]
     pub(crate) name: Name,
     #[command(flatten)]
@@ -129,7 +139,7 @@ pub(crate) struct AddOrganisation {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) data: Data,
+    pub(crate) data: WriteData,
     #[command(flatten)]
     pub(crate) json: Json,
 }

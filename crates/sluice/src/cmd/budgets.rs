@@ -27,7 +27,7 @@ pub(super) async fn run(command: &Budgets, out: &mut Out) -> anyhow::Result<Exit
 }
 
 async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let found: Vec<Value> = match &desk {
         Desk::Here(local) => here(local).await?,
         Desk::There(client) => client.list(&["budgets"], ROWS_MAX).await?,
@@ -85,7 +85,7 @@ fn table(budgets: &[Value]) -> String {
 /// Accepts the overruns that are booked, so that they close the budget no more.
 async fn reopen(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     let (name, reader) = (args.row.name.as_str(), args.by.json.reader());
-    match Desk::look(&args.by.data).await? {
+    match Desk::write(&args.by.data).await? {
         Desk::Here(local) => {
             let who = local::who(&args.by.name);
             let author = Author { name: &who, break_glass: args.by.glass.reason.as_deref() };

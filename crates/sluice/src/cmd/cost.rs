@@ -18,7 +18,7 @@ use sluice_server::service::registry::now_ms;
 pub(super) async fn run(args: &Cost, out: &mut Out) -> anyhow::Result<Exit> {
     let until_ms = now_ms().saturating_add(1);
     let since_ms = until_ms.saturating_sub(args.since);
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let rows: Vec<CostShown> = match &desk {
         Desk::Here(local) => {
             let asked = Asked { bucket: args.bucket, by: args.by.clone(), since_ms, until_ms };

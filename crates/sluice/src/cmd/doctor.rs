@@ -83,6 +83,7 @@ pub(super) async fn run(args: &Doctor, out: &mut Out) -> anyhow::Result<Exit> {
     if let Some(store) = data::readable(&place) {
         checks.extend(rules::checks(&*store, &keyring).await);
         checks.push(data::clock(&*store).await);
+        checks.extend(data::seal_file(&place, &*store).await);
     }
     tell(&checks, args.json.reader(), out)
 }

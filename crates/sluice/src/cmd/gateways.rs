@@ -60,7 +60,7 @@ async fn turn(args: &Which, state: State, out: &mut Out) -> anyhow::Result<Exit>
 /// Makes a token, keeps its hash and shows it this once.
 async fn token(args: &One, out: &mut Out) -> anyhow::Result<Exit> {
     let name = args.row.name.as_str();
-    if let Some(client) = desk::server()? {
+    if let Some(client) = desk::server_for(&args.by.data)? {
         desk::by_token(&args.by.name)?;
         desk::without_glass(&args.by.glass)?;
         let made = client.post(&["gateways", name, "token"], &json!({})).await?.data;

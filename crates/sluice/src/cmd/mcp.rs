@@ -34,7 +34,7 @@ use sluice_server::service::Service;
 use std::sync::Arc;
 
 pub(super) async fn run(args: &Mcp, out: &mut Out) -> anyhow::Result<Exit> {
-    let Some(client) = desk::server()? else { return here(args, out).await };
+    let Some(client) = desk::server_for(&args.data)? else { return here(args, out).await };
     desk::by_token(&args.name)?;
     if args.work {
         return Err(only_here("`--work`").into());

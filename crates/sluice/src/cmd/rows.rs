@@ -41,7 +41,7 @@ pub(super) async fn all(data: &Data) -> anyhow::Result<Vec<Row>> {
     if let Some(client) = desk::server()? {
         return crate::registry::there(&client).await;
     }
-    let local = Local::look(data).await?;
+    let local = Local::read(data).await?;
     let rows = local.store.registry(None).await?.rows;
     local.close().await;
     Ok(rows)
@@ -60,7 +60,7 @@ pub(super) async fn change_in(
     wish: &impl Wish,
     out: &mut Out,
 ) -> anyhow::Result<Exit> {
-    if let Some(client) = desk::server()? {
+    if let Some(client) = desk::server_for(&by.data)? {
         desk::by_token(&by.name)?;
         desk::without_glass(&by.glass)?;
         return crate::registry::change_there(&client, mode, wish, by.json.reader(), out).await;

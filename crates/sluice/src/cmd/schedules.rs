@@ -104,7 +104,7 @@ async fn list(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
 async fn show(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
     let rows = all(&args.data).await?;
     let row = registry::row(&rows, Kind::Schedule, &args.row.name)?;
-    let slots: Vec<Value> = match Desk::look(&args.data).await? {
+    let slots: Vec<Value> = match Desk::read(&args.data).await? {
         Desk::Here(local) => {
             let slots = local.store.slots(row.name.clone(), None, SHOWN).await?;
             local.close().await;

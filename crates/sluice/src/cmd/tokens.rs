@@ -39,7 +39,7 @@ pub(super) async fn run(command: &Tokens, out: &mut Out) -> anyhow::Result<Exit>
 async fn list(args: &ListTokens, out: &mut Out) -> anyhow::Result<Exit> {
     let tokens: Vec<Value> = match desk::server()? {
         Some(client) => {
-            of_the_token(&args.of)?;
+            of_the_token(&args.of.organisation)?;
             client.list(&["tokens"], TOKENS_MAX).await?
         }
         None => here(&args.of).await?,
@@ -68,16 +68,12 @@ async fn list(args: &ListTokens, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 /// A server knows the organisation by the token that asks.
-fn of_the_token(of: &Of) -> Result<(), Refused> {
-    if of.organisation == organisation::DEFAULT {
-        Ok(())
-    } else {
-        Err(only_here("`--organisation`"))
-    }
+fn of_the_token(organisation: &str) -> Result<(), Refused> {
+    if organisation == organisation::DEFAULT { Ok(()) } else { Err(only_here("`--organisation`")) }
 }
 
 async fn here(of: &Of) -> anyhow::Result<Vec<Value>> {
-    let local = organisation::open(&of.data, &of.organisation).await?;
+    let local = organisation::read(&of.data, &of.organisation).await?;
     let rows = local.store.registry(None).await?;
     local.close().await;
     let all = Identities::read(rows.epoch, &rows.rows);
@@ -120,7 +116,7 @@ async fn create(args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
         created_at_ms: now_ms,
         expires_at_ms: args.expires_in.map(|ms| now_ms.saturating_add(ms)),
     };
-    if let Some(client) = desk::server()? {
+    if let Some(client) = desk::server_for(&args.of.data)? {
         return create_there(&client, args, out).await;
     }
     let local = organisation::open(&args.of.data, &args.of.organisation).await?;
@@ -135,7 +131,7 @@ async fn create(args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
 }
 
 async fn create_there(client: &Client, args: &CreateToken, out: &mut Out) -> anyhow::Result<Exit> {
-    of_the_token(&args.of)?;
+    of_the_token(&args.of.organisation)?;
     desk::by_token(&args.name)?;
     desk::without_glass(&args.glass)?;
     let scopes = (!args.scope.is_empty()).then_some(&args.scope);
@@ -175,8 +171,8 @@ fn known(what: &str, said: &[String], there: &[&str]) -> Result<(), Refused> {
 }
 
 async fn revoke(args: &RevokeToken, out: &mut Out) -> anyhow::Result<Exit> {
-    if let Some(client) = desk::server()? {
-        of_the_token(&args.of)?;
+    if let Some(client) = desk::server_for(&args.of.data)? {
+        of_the_token(&args.of.organisation)?;
         desk::by_token(&args.name)?;
         let gone = client.send(Method::DELETE, &["tokens", &args.id], &json!({})).await?.data;
         if args.json.reader() == Reader::Program {

@@ -119,7 +119,7 @@ settings! {
     ModerationToken "moderation_token", Kind::Secret, None, None,
         "what a moderator at an address knows the caller by; a reference, never the token itself";
     SealFile "seal_file", Kind::Path, None, Some("seal-file"),
-        "where every seal is copied to";
+        "where every seal is copied to; those of another organisation NAME to FILE.NAME";
     Listen "listen", Kind::Address, Some("127.0.0.1:7400"), Some("listen"),
         "where `sluice serve` listens";
     PublicUrl "public_url", Kind::Url, None, None,

@@ -5,6 +5,7 @@ mod authority;
 mod faults;
 mod flood;
 mod forgery;
+mod rollback;
 mod secrets;
 mod tampering;
 

@@ -23,7 +23,7 @@ const WITHOUT_BLOCKS: [Code; 8] = [
 /// Pages of codes that the command line answers with by itself.
 const OF_THE_COMMAND_LINE: [&str; 1] = ["document_unreadable"];
 /// What the command line refuses by itself.
-const REFUSED_BY_THE_COMMAND_LINE: [&str; 41] = [
+const REFUSED_BY_THE_COMMAND_LINE: [&str; 42] = [
     "run_unknown",
     "id_ambiguous",
     "run_owned",
@@ -42,6 +42,7 @@ const REFUSED_BY_THE_COMMAND_LINE: [&str; 41] = [
     "document_changed",
     "seal_unusable",
     "store_not_authentic",
+    "store_rolled_back",
     "seal_unreadable",
     "not_sealed",
     "event_unknown",

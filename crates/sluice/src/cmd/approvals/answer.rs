@@ -30,7 +30,7 @@ pub(super) async fn choose(
 
 /// Gives an answer and says how the run goes on.
 pub(super) async fn give(id: &str, answer: Answer, by: &By, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = match Desk::look(&by.data).await? {
+    let local = match Desk::write(&by.data).await? {
         Desk::Here(local) => local,
         Desk::There(client) => return there(&client, id, answer, by, out).await,
     };

@@ -14,7 +14,7 @@ use sluice_server::service::approvals;
 const ROWS_MAX: usize = 10_000;
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let open: Vec<Value> = match &desk {
         Desk::Here(local) => {
             let (open, unreadable) = approvals::open(local).await?;

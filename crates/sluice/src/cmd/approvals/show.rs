@@ -14,7 +14,7 @@ use sluice_server::service::{approvals, find};
 use std::fmt::Write as _;
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let asked = match &desk {
         Desk::Here(local) => {
             let (run, id) = find::approval(local, &args.approval.id).await?;

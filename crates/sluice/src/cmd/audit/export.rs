@@ -11,7 +11,7 @@ use sluice_server::service::find;
 use std::path::PathBuf;
 
 pub(super) async fn run(args: &Export, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let (packet, lacking) = match &desk {
         Desk::Here(local) => {
             let run = find::run(local, &args.run).await?.run;

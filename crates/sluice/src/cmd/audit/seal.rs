@@ -13,7 +13,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 pub(super) async fn run(args: &Seal, out: &mut Out) -> anyhow::Result<Exit> {
-    let (number, text) = match desk::server()? {
+    let (number, text) = match desk::server_for(&args.data)? {
         Some(client) => {
             let made = client.post(&["audit", "seal"], &json!({})).await?.data;
             let text = made["seal"].as_str().unwrap_or_default().to_owned();

@@ -22,7 +22,7 @@ use std::time::Duration;
 const LOOK_MS: u64 = 300;
 
 pub(super) async fn run(args: &Tail, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let (facts, after) = match &desk {
         Desk::Here(local) => {
             let (facts, next) = audit::newest(local, &wanted(args), args.limit.into()).await?;

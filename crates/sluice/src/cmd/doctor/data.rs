@@ -1,16 +1,16 @@
 //! The data directory: can it be used, is there room, is the store whole.
 
 use super::Check;
-use crate::config::{self, setting::Name};
 use crate::place::Place;
 use crate::{key, refused};
-use rustix::fs::statvfs;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use sluice_core::port::Clock as _;
 use sluice_core::port::store::{Filter, Store};
 use sluice_engine::world::SystemClock;
 use sluice_store::postgres::outside::{self, Found};
 use sluice_store::sqlite;
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) fn checks(place: &Place) -> Vec<Check> {
         checks.push(database(url, place));
     } else if has_store(dir) {
         checks.push(store(dir));
-        checks.push(seals(dir));
+        checks.push(seals(place));
     }
     checks
 }
@@ -85,6 +85,11 @@ fn directory(dir: &Path) -> Check {
     let gone = made.and_then(|_| std::fs::remove_file(&probe));
     match gone {
         Ok(()) => Check::ok(NAME, format!("`{shown}` can be written")),
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => {
+            let message = format!("`{shown}` is on a read-only file system");
+            let remedy = "look and verify; to run something, name another directory with `--data`";
+            Check::warn(NAME, message, remedy)
+        }
         Err(error) => Check::fail(NAME, format!("`{shown}` cannot be written: {error}"), remedy),
     }
 }
@@ -102,6 +107,9 @@ fn room(dir: &Path) -> Check {
     let remedy = "make room: `sluice runs elide --older-than 30d` drops what steps said on the way";
     match statvfs(&place) {
         Err(error) => Check::warn(NAME, format!("cannot be told: {error}"), "look with `df`"),
+        Ok(found) if found.f_flag.contains(StatVfsMountFlags::RDONLY) => {
+            Check::ok(NAME, "none is needed: the file system is read-only")
+        }
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
             judge(NAME, free, remedy)
@@ -144,16 +152,29 @@ fn judge_schema(name: &'static str, schema: usize, known: usize) -> Check {
     Check::ok(name, format!("whole, with schema {schema}"))
 }
 
-fn seals(dir: &Path) -> Check {
+fn seals(place: &Place) -> Check {
     const NAME: &str = "seals";
+    let dir = place.dir();
     if !dir.join(key::SECRET).exists() {
         let remedy = "the next run makes one; if there was one before, put it back";
         return Check::warn(NAME, "there is no key to sign seals with", remedy);
     }
-    match key::sealer(dir, config::get().path(Name::SealFile)) {
+    match key::sealer(dir, place.seal_file()) {
         Ok(_) => Check::ok(NAME, "the key can be used"),
         Err(refused) => Check::refused(NAME, &refused),
     }
+}
+
+/// Whether the store is as new as the file that its seals are copied to, if there is one.
+pub(super) async fn seal_file(place: &Place, store: &dyn Store) -> Option<Check> {
+    const NAME: &str = "seal file";
+    place.seal_file()?;
+    let compared = place.refuse_rollback(store).await;
+    Some(match compared.as_ref().map_err(|error| (refused::in_error(error), error)) {
+        Ok(()) => Check::ok(NAME, "the store has the newest seal of the file"),
+        Err((Some(refused), _)) => Check::refused(NAME, refused),
+        Err((None, error)) => Check::fail(NAME, error.to_string(), "check the store"),
+    })
 }
 
 /// Whether time has gone back: schedules and waits would stand still.

@@ -21,7 +21,7 @@ pub(super) async fn run(args: &Diff, out: &mut Out) -> anyhow::Result<Exit> {
     let new = files(slice::from_ref(&args.after), &there)?;
     let (before, after) = (policies::load(&old)?, policies::load(&new)?);
     let changes = changes(&before, &after);
-    let compared = match Desk::look(&args.data).await {
+    let compared = match Desk::read(&args.data).await {
         _ if !args.decisions => None,
         Ok(Desk::There(client)) => Some(told::ask(&client, &new, Some(&old), &args.past).await?),
         Ok(Desk::Here(local)) => {

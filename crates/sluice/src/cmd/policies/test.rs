@@ -17,7 +17,7 @@ pub(super) async fn run(args: &Test, out: &mut Out) -> anyhow::Result<Exit> {
         told::tell(&compared, args.json.reader(), out)?;
         return Ok(Exit::Done);
     }
-    let local = Local::look(&args.data).await?;
+    let local = Local::read(&args.data).await?;
     let there = local.store.registry(None).await?.rows;
     let after = policies::load(&files(&args.with, &there)?)?;
     let compared = compare(&local, &args.past.wanted(), With::Then, &after).await?;

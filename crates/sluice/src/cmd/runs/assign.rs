@@ -14,7 +14,7 @@ use sluice_server::service::{course, find};
 
 pub(super) async fn run(args: &Assign, out: &mut Out) -> anyhow::Result<Exit> {
     let told = &args.told;
-    let local = match Desk::look(&told.data).await? {
+    let local = match Desk::write(&told.data).await? {
         Desk::Here(local) => local,
         Desk::There(client) => {
             desk::by_token(&told.name)?;

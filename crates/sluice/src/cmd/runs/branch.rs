@@ -13,7 +13,7 @@ use sluice_server::service::course::{self, Renewal};
 use sluice_server::service::{checkpoint, find};
 
 pub(super) async fn run(args: &Branch, out: &mut Out) -> anyhow::Result<Exit> {
-    if let Some(client) = desk::server()? {
+    if let Some(client) = desk::server_for(&args.place.here.data)? {
         return there(&client, args, out).await;
     }
     let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };

@@ -13,7 +13,7 @@ use sluice_core::visible;
 use sluice_server::service::find;
 
 pub(super) async fn run(args: &Cancel, out: &mut Out) -> anyhow::Result<Exit> {
-    let local = match Desk::look(&args.told.data).await? {
+    let local = match Desk::write(&args.told.data).await? {
         Desk::Here(local) => local,
         Desk::There(client) => {
             desk::by_token(&args.told.name)?;

@@ -10,7 +10,7 @@ use serde_json::json;
 use sluice_server::service::elide::{self, Gone, Wish};
 
 pub(super) async fn run(args: &Elide, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::write(&args.data).await?;
     let gone = match &desk {
         Desk::Here(local) => {
             let wish = Wish {

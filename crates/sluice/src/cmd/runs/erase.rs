@@ -12,7 +12,7 @@ use sluice_server::service::{erase, find};
 
 pub(super) async fn run(args: &Erase, out: &mut Out) -> anyhow::Result<Exit> {
     let (id, name) = (&args.told.run.id, &args.told.name);
-    let desk = Desk::look(&args.told.data).await?;
+    let desk = Desk::write(&args.told.data).await?;
     let (run, count) = match &desk {
         Desk::Here(local) => {
             let row = find::run(local, id).await?;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use sluice_server::service::{course, export};
 
 pub(super) async fn run(args: &Export, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let exported: Box<RawValue> = match &desk {
         Desk::Here(local) => {
             let run = course::load(local, &args.run.id).await?;

@@ -19,7 +19,7 @@ use sluice_server::service::runs::{self, RunShown};
 type Page = (Vec<RunShown>, Option<String>);
 
 pub(super) async fn run(args: &List, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let (rows, next) = match &desk {
         Desk::Here(local) => here(local, args).await?,
         Desk::There(client) => there(client, args).await?,

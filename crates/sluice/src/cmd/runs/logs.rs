@@ -21,7 +21,7 @@ const LOOK_MS: u64 = 500;
 const GAP_MS: u64 = 250;
 
 pub(super) async fn run(args: &Logs, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let mut printer = Printer { args, out, printed: false };
     match &desk {
         Desk::Here(local) => here(local, &mut printer).await?,

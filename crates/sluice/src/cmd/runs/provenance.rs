@@ -19,7 +19,7 @@ use sluice_server::refused;
 use sluice_server::service::find;
 
 pub(super) async fn run(args: &Provenance, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     let (id, trace) = match &desk {
         Desk::Here(local) => here(local, args).await?,
         Desk::There(client) => there(client, args).await?,

@@ -17,7 +17,7 @@ use sluice_server::service::course::Renewal;
 use sluice_server::service::find;
 
 pub(super) async fn run(args: &Restart, out: &mut Out) -> anyhow::Result<Exit> {
-    if let Some(client) = desk::server()? {
+    if let Some(client) = desk::server_for(&args.place.here.data)? {
         return there(&client, args, out).await;
     }
     let Some(bench) = Bench::at(&args.place, out).await? else { return Ok(Exit::Refused) };

@@ -30,7 +30,7 @@ struct Shown {
 }
 
 pub(super) async fn run(args: &Show, out: &mut Out) -> anyhow::Result<Exit> {
-    let desk = Desk::look(&args.data).await?;
+    let desk = Desk::read(&args.data).await?;
     if let Some(step) = &args.step {
         return one_step(desk, args, step, out).await;
     }

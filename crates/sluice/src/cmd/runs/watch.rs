@@ -10,7 +10,7 @@ use sluice_server::service::find;
 
 pub(super) async fn run(args: &Watch, out: &mut Out) -> anyhow::Result<Exit> {
     let again = Again::of(&args.data, None);
-    let local = match Desk::look(&args.data).await? {
+    let local = match Desk::write(&args.data).await? {
         Desk::Here(local) => local,
         Desk::There(client) => {
             let run = super::id(&client, &args.run.id).await?;

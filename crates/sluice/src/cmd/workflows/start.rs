@@ -16,7 +16,7 @@ use sluice_govern::registry::WorkflowVersion;
 use sluice_server::refused::Refused;
 
 pub(super) async fn run(args: &Start, out: &mut Out) -> anyhow::Result<Exit> {
-    match desk::server()? {
+    match desk::server_for(&args.run.here.data)? {
         Some(client) => there(&client, args, out).await,
         None if args.detach => {
             let message = "nobody would do the work: there is no server";

@@ -1,0 +1,106 @@
+//! Seals that were kept outside the store, compared with it when a process starts.
+//!
+//! A process appends each seal that it makes to a file. The store must have the last of
+//! them: else an older copy of the store was put in its place. Only the end of the file
+//! counts, so that a rollback that was accepted is not found again at each start;
+//! [`Verifier::kept`](super::verify::Verifier::kept) compares all of it.
+
+use super::key::PublicKey;
+use super::seal::Seal;
+use crate::port::ledger::SealRow;
+
+/// The store is not the one whose seals were kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rollback {
+    /// It ends before the seal that was kept.
+    Older,
+    /// It has another seal of that number.
+    Other,
+}
+
+/// A line that is a seal by one of these keys.
+pub fn read(line: &str, keys: &[PublicKey]) -> Option<Seal> {
+    Seal::parse(line).filter(|seal| keys.contains(&seal.key) && seal.is_signed())
+}
+
+/// The newest of some seals, in the order they were kept: the last one, or what follows
+/// it in its chain. Of two processes that seal one after the other, the later may be the
+/// first to append its line.
+pub fn newest(kept: &[Seal]) -> Option<&Seal> {
+    let mut newest = kept.last()?;
+    for _ in kept {
+        let hash = newest.hash();
+        match kept.iter().find(|seal| seal.prev == hash) {
+            Some(next) => newest = next,
+            None => break,
+        }
+    }
+    Some(newest)
+}
+
+/// Compares a seal that was kept with the store's first seal from that number on.
+pub fn compare(kept: &Seal, found: Option<&SealRow>) -> Result<(), Rollback> {
+    match found {
+        Some(row) if row.number == kept.number && row.text == kept.text() => Ok(()),
+        Some(_) => Err(Rollback::Other),
+        None => Err(Rollback::Older),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{Story, WRITER, signer, stranger};
+    use super::*;
+
+    /// Seals 1 to 4 of one history, and 3 to 4 of another that begins like it.
+    fn forked() -> (Story, Story) {
+        let mut one = Story::new();
+        let mut other = one.clone();
+        for (story, what) in [(&mut one, "agent_changed"), (&mut other, "token_changed")] {
+            for _ in 0..2 {
+                story.record(WRITER, what);
+                story.seal();
+            }
+        }
+        (one, other)
+    }
+
+    fn seals(story: &Story) -> Vec<Seal> {
+        story.seals.iter().map(|row| Seal::parse(&row.text).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_last_line_counts_and_what_follows_it_in_its_chain() {
+        let (one, other) = forked();
+        let (one, other) = (seals(&one), seals(&other));
+        assert_eq!(newest(&[]), None);
+        assert_eq!(newest(&one), one.last());
+        // Two processes appended their lines in the other order.
+        let swapped = [one[0].clone(), one[1].clone(), one[3].clone(), one[2].clone()];
+        assert_eq!(newest(&swapped), Some(&one[3]));
+        // After a rollback to seal 2 that was accepted, the store goes on from there.
+        let accepted = [one.clone(), vec![other[2].clone()]].concat();
+        assert_eq!(newest(&accepted), Some(&other[2]));
+    }
+
+    #[test]
+    fn a_store_that_is_older_or_another_is_told_apart_from_its_own() {
+        let (one, other) = forked();
+        let kept = seals(&one);
+        let found = |story: &Story| story.seals.iter().find(|row| row.number >= 3).cloned();
+        assert_eq!(compare(&kept[2], found(&one).as_ref()), Ok(()));
+        assert_eq!(compare(&kept[2], found(&other).as_ref()), Err(Rollback::Other));
+        assert_eq!(compare(&kept[2], None), Err(Rollback::Older));
+        assert_eq!(compare(&kept[2], one.seals.last()), Err(Rollback::Other), "3 is missing");
+    }
+
+    #[test]
+    fn lines_by_another_key_or_without_a_signature_do_not_count() {
+        let line = Story::new().seals[0].text.clone();
+        let keys = [signer().public()];
+        assert!(read(&line, &keys).is_some());
+        assert!(read(&line, &[stranger()]).is_none());
+        assert!(read(&line.replacen("\"leaves\":", "\"leaves\":1", 1), &keys).is_none());
+        assert!(read("rubbish", &keys).is_none());
+    }
+}

@@ -1,0 +1,232 @@
+//! The file that every seal is copied to, and the comparison of it with the store.
+//!
+//! Each organisation has a file of its own. Before a process writes to a store, the
+//! newest seal in the file must be in the store: else an older copy of the store was put
+//! in its place, and new seals would make two histories.
+
+use serde_json::json;
+use sluice_core::evidence::kept::{self, Rollback};
+use sluice_core::evidence::key::PublicKey;
+use sluice_core::evidence::seal::Seal;
+use sluice_core::port::ledger::Entry;
+use sluice_core::port::store::Store;
+use sluice_engine::sealer::Witness;
+use sluice_server::refused::{Refused, SEAL_UNUSABLE, STORE_ROLLED_BACK};
+use sluice_server::service::audit::packet;
+use sluice_server::service::registry::now_ms;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that are read at once, from the end of the file on. No seal is as long.
+const BLOCK_BYTES: u64 = 64 * 1024;
+/// Seals at the end of the file that are looked at.
+const SEALS_MAX: usize = 16;
+
+/// Where the seals of one organisation are copied to.
+#[derive(Debug, Clone)]
+pub(crate) struct SealFile(PathBuf);
+
+/// A store that is not the one whose seals the file holds.
+#[derive(Debug)]
+pub(crate) struct RolledBack {
+    how: Rollback,
+    /// Number of the seal that the file ends with.
+    kept: u64,
+    /// Number of the store's newest seal; 0 means none.
+    newest: u64,
+    file: PathBuf,
+    /// Data directory of the store.
+    dir: PathBuf,
+}
+
+/// A rollback that the operator accepts, and why.
+#[derive(Debug)]
+pub(crate) struct AcceptedRollback {
+    rolled_back: RolledBack,
+    reason: String,
+}
+
+impl SealFile {
+    /// The file itself for the first organisation, `FILE.NAME` for another.
+    pub(crate) fn of(file: &Path, other: Option<&str>) -> SealFile {
+        let mut path = file.as_os_str().to_owned();
+        if let Some(name) = other {
+            path.push(".");
+            path.push(name);
+        }
+        SealFile(path.into())
+    }
+
+    /// Appends each seal to the file, a line each.
+    pub(crate) fn witness(&self) -> Result<Witness, Refused> {
+        let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.0);
+        let file = opened.map_err(|error| self.unusable("cannot be copied to", &error))?;
+        Ok(Arc::new(move |text: &str| {
+            // A seal whose copy fails is in the store all the same, and the next
+            // copy proves it: seals are chained.
+            let _ = (&file).write_all(format!("{text}\n").as_bytes());
+        }))
+    }
+
+    fn unusable(&self, what: &str, error: &io::Error) -> Refused {
+        let message = format!("seals {what} `{}`: {error}", self.0.display());
+        let remedy =
+            "name a file that can be read and written with `--seal-file FILE` or SLUICE_SEAL_FILE";
+        Refused::new(SEAL_UNUSABLE, message, remedy)
+    }
+
+    /// Compares the newest seal in the file by one of `keys` with the store of `dir`.
+    /// The file is read first: a process that seals meanwhile writes to the store first.
+    pub(crate) async fn compare(
+        &self,
+        store: &dyn Store,
+        keys: &[PublicKey],
+        dir: &Path,
+    ) -> anyhow::Result<Option<RolledBack>> {
+        let tail = tail(&self.0, keys);
+        let tail = tail.map_err(|error| self.unusable("cannot be read from", &error))?;
+        let Some(newest) = kept::newest(&tail) else { return Ok(None) };
+        let found = store.seals(newest.number, 1).await?;
+        let Err(how) = kept::compare(newest, found.first()) else { return Ok(None) };
+        let kept = newest.number;
+        let newest = packet::newest(store).await?.map_or(0, |row| row.number);
+        let (file, dir) = (self.0.clone(), dir.to_owned());
+        Ok(Some(RolledBack { how, kept, newest, file, dir }))
+    }
+}
+
+impl RolledBack {
+    /// Opens the store all the same where the operator says why; else refuses.
+    pub(crate) fn accept(self, reason: Option<&str>) -> Result<AcceptedRollback, Refused> {
+        match reason {
+            Some(reason) => Ok(AcceptedRollback { reason: reason.to_owned(), rolled_back: self }),
+            None => Err(self.refused()),
+        }
+    }
+
+    fn refused(&self) -> Refused {
+        let (dir, file) = (self.dir.display(), self.file.display());
+        let (kept, newest) = (self.kept, self.newest);
+        let message = match self.how {
+            Rollback::Older => format!(
+                "the store of `{dir}` was rolled back: its newest seal is {newest}, and `{file}` \
+                 has seal {kept}"
+            ),
+            Rollback::Other => format!(
+                "the store of `{dir}` was rolled back: its seal {kept} is not the one that \
+                 `{file}` has"
+            ),
+        };
+        let remedy = "put the newest copy of the store back; to go on from this one, start with \
+                      `--accept-rollback REASON`, which is recorded in the audit";
+        Refused::new(STORE_ROLLED_BACK, message, remedy)
+    }
+}
+
+impl AcceptedRollback {
+    /// The audit entry about it.
+    pub(crate) fn entry(&self, actor: String) -> Entry {
+        let RolledBack { kept, newest, file, dir, .. } = &self.rolled_back;
+        Entry {
+            at_ms: now_ms(),
+            category: "security",
+            what: "rollback_accepted".to_owned(),
+            actor,
+            resource_type: "store".to_owned(),
+            resource_id: dir.display().to_string(),
+            event: None,
+            detail: json!({
+                "reason": self.reason,
+                "kept_seal": kept,
+                "store_seal": newest,
+                "seal_file": file.display().to_string(),
+            }),
+        }
+    }
+}
+
+/// The last seals in a file that are signed by one of `keys`, in their order. Other
+/// lines are passed over. What is not a regular file, such as a pipe, has none.
+fn tail(path: &Path, keys: &[PublicKey]) -> io::Result<Vec<Seal>> {
+    // Opening a pipe would wait for its writer.
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    }
+    let mut file = File::open(path)?;
+    let mut found = Vec::new();
+    let mut end = file.metadata()?.len();
+    // The beginning of a line whose end was in the block after this one.
+    let mut rest = Vec::new();
+    while end > 0 && found.len() < SEALS_MAX {
+        let start = end.saturating_sub(BLOCK_BYTES);
+        file.seek(SeekFrom::Start(start))?;
+        let mut block = Vec::new();
+        (&file).take(end - start).read_to_end(&mut block)?;
+        block.append(&mut rest);
+        let mut lines: Vec<&[u8]> = block.split(|byte| *byte == b'\n').collect();
+        let first = if start == 0 { None } else { Some(lines.remove(0)) };
+        let seals = lines.iter().rev().filter_map(|line| std::str::from_utf8(line).ok());
+        found.extend(seals.filter_map(|line| kept::read(line, keys)).take(SEALS_MAX));
+        rest = first.filter(|line| line.len() as u64 <= BLOCK_BYTES).unwrap_or_default().to_vec();
+        end = start;
+    }
+    found.truncate(SEALS_MAX);
+    found.reverse();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_core::evidence::key::Signer;
+    use sluice_core::port::store::Hash;
+
+    fn seal(signer: &Signer, number: u64) -> Seal {
+        Seal::new(number, number, Hash([0; 32]), &[], signer)
+    }
+
+    fn numbers(path: &Path, keys: &[PublicKey]) -> Vec<u64> {
+        tail(path, keys).unwrap().iter().map(|seal| seal.number).collect()
+    }
+
+    #[test]
+    fn the_last_seals_of_a_key_are_found_whatever_is_around_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("seals");
+        let (own, other) = (Signer::new(&[1; 32]), Signer::new(&[2; 32]));
+        let keys = [own.public()];
+        assert_eq!(numbers(&path, &keys), Vec::<u64>::new(), "there is no file");
+        // Many blocks of lines by another key come after a few of ours.
+        let mut text = String::new();
+        for number in 1..=3 {
+            text.push_str(&format!("{}\n", seal(&own, number).text()));
+        }
+        text.push_str(&format!("{}\n", "x".repeat(200_000)));
+        let line = seal(&other, 9).text();
+        for _ in 0..600 {
+            text.push_str(&format!("{line}\n"));
+        }
+        text.push_str("half a li");
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(numbers(&path, &keys), [1, 2, 3]);
+        assert_eq!(numbers(&path, &[other.public()]), [9; SEALS_MAX]);
+        let long: String =
+            (1..=40).map(|number| format!("{}\n", seal(&own, number).text())).collect();
+        std::fs::write(&path, long).unwrap();
+        let last: Vec<u64> = (25..=40).collect();
+        assert_eq!(numbers(&path, &keys), last);
+    }
+
+    #[test]
+    fn another_organisation_has_a_file_of_its_own() {
+        let of = |other| SealFile::of(Path::new("/mnt/seals.txt"), other).0;
+        assert_eq!(of(None), Path::new("/mnt/seals.txt"));
+        assert_eq!(of(Some("acme")), Path::new("/mnt/seals.txt.acme"));
+    }
+}
