@@ -11,4 +11,6 @@ mod http;
 #[cfg(target_os = "linux")]
 mod memory;
 mod ports;
+#[cfg(target_os = "linux")]
+mod read_only;
 mod tools;
