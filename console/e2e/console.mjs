@@ -4,8 +4,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { awayForAWhile, branching, packet, provenance } from "./course.mjs";
-import { looks } from "./looks.mjs";
 import { hostile } from "./hostile.mjs";
+import { looks } from "./looks.mjs";
 import * as rooms from "./rooms.mjs";
 import { failing, media, waiting } from "./shown.mjs";
 import { dryRun, editing, keyboard } from "./workflows.mjs";
@@ -29,10 +29,15 @@ async function signingIn(world) {
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Approvals" }).waitFor();
   must((await page.evaluate(() => document.cookie)) === "", "a script can read the cookie");
-  must((await page.evaluate(() => JSON.stringify(localStorage))).includes("slk_") === false, "the token is kept");
+  must(
+    (await page.evaluate(() => JSON.stringify(localStorage))).includes("slk_") === false,
+    "the token is kept",
+  );
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("Token").waitFor();
-  const { status } = await page.request.get(`${world.origin}/api/v1/session`).then((answer) => ({ status: answer.status() }));
+  const { status } = await page.request
+    .get(`${world.origin}/api/v1/session`)
+    .then((answer) => ({ status: answer.status() }));
   must(status === 401, `signed out, and yet ${status}`);
   await context.close();
 }
@@ -56,13 +61,19 @@ async function launch(world, page, vendor) {
 async function approving(world) {
   const page = await world.page();
   const run = await launch(world, page, "Northwind Paper");
-  must((await world.api(`/api/v1/runs/${run}`)).args.annual_spend_usd === 900, "the number was sent as one");
+  must(
+    (await world.api(`/api/v1/runs/${run}`)).args.annual_spend_usd === 900,
+    "the number was sent as one",
+  );
   await page.getByRole("link", { name: "Decide" }).click();
   const asked = (await world.api(`/api/v1/runs/${run}`)).approvals[0];
   await page.getByText(asked.digest, { exact: true }).waitFor();
   await page.getByText("approver, admin").waitFor();
   const action = await page.getByLabel("The exact action").innerText();
-  must(JSON.stringify(JSON.parse(action)) === JSON.stringify(asked.action), "the action is shown as it is");
+  must(
+    JSON.stringify(JSON.parse(action)) === JSON.stringify(asked.action),
+    "the action is shown as it is",
+  );
   // Another page of the same run is looked at meanwhile.
   const other = await page.context().newPage();
   await other.goto(`${world.origin}/runs/${run}`);
@@ -91,12 +102,18 @@ async function rejecting(world) {
   const question = page.getByRole("article").filter({ hasText: "Blue Freight" });
   await question.getByRole("button", { name: "Reject" }).click();
   await question.getByRole("alert").waitFor();
-  must((await world.api(`/api/v1/runs/${run}`)).approvals[0].status === "pending", "rejected without a reason");
+  must(
+    (await world.api(`/api/v1/runs/${run}`)).approvals[0].status === "pending",
+    "rejected without a reason",
+  );
   await question.getByLabel(/Comment/).fill("They were late twice.");
   await question.getByRole("button", { name: "Reject" }).click();
   await question.waitFor({ state: "detached" });
   const { approvals } = await world.api(`/api/v1/runs/${run}`);
-  must(approvals[0].status === "rejected" && approvals[0].comment === "They were late twice.", "the reason is kept");
+  must(
+    approvals[0].status === "rejected" && approvals[0].comment === "They were late twice.",
+    "the reason is kept",
+  );
   await page.context().close();
 }
 
@@ -111,7 +128,8 @@ async function listed(page) {
       return box.scrollHeight;
     }, top);
     await page.waitForTimeout(40);
-    for (const text of await region.locator("li .event > :first-child").allInnerTexts()) ids.add(Number(text));
+    for (const text of await region.locator("li .event > :first-child").allInnerTexts())
+      ids.add(Number(text));
   }
   const count = await region.locator("li").first().getAttribute("aria-setsize");
   return { ids: [...ids].sort((one, other) => one - other), count: Number(count) };
@@ -154,17 +172,26 @@ async function changingTheCourse(world) {
   await world.status(run, "failed");
   await page.goto(`${world.origin}/runs/${run}`);
   await page.getByText("the disk is full").first().waitFor();
-  must((await page.getByRole("button", { name: "Pause" }).count()) === 0, "what ended cannot be paused");
+  must(
+    (await page.getByRole("button", { name: "Pause" }).count()) === 0,
+    "what ended cannot be paused",
+  );
   await page.getByRole("button", { name: "Restart…" }).click();
   await page.getByText("Done a second time: breaks").waitFor();
   await page.getByRole("button", { name: "Start the new run" }).click();
-  await until("the page is at the new run", () => !page.url().includes(run) && page.url().includes("/runs/run_"));
+  await until(
+    "the page is at the new run",
+    () => !page.url().includes(run) && page.url().includes("/runs/run_"),
+  );
   await page.getByText("restart of").waitFor();
   // What was done is not done again.
   const again = page.url().match(/run_\w+/)[0];
   await world.status(again, "failed");
   const { node_results: nodes } = await world.api(`/api/v1/runs/${again}/state`);
-  must(nodes[0].status === "completed" && nodes[0].dispatches === 0, "the first step was done again");
+  must(
+    nodes[0].status === "completed" && nodes[0].dispatches === 0,
+    "the first step was done again",
+  );
   await page.locator(".run-head .badge", { hasText: "failed" }).waitFor();
   await page.getByRole("button", { name: "Go back…" }).click();
   await page.getByLabel("The beginning").check();
@@ -178,9 +205,14 @@ async function changingTheCourse(world) {
   });
   await page.locator(".run-head .badge", { hasText: "failed" }).waitFor();
   await page.getByRole("button", { name: "Retry", exact: true }).click();
-  await until("it is tried again", async () => (await world.api(`/api/v1/runs/${again}/state`)).node_results[1].generation > 1);
+  await until(
+    "it is tried again",
+    async () => (await world.api(`/api/v1/runs/${again}/state`)).node_results[1].generation > 1,
+  );
 
-  const held = await world.start("name: held\nsteps:\n  - {id: ask, approval: required}\n  - {id: after, depends_on: [ask], command: Go.}\n");
+  const held = await world.start(
+    "name: held\nsteps:\n  - {id: ask, approval: required}\n  - {id: after, depends_on: [ask], command: Go.}\n",
+  );
   await world.status(held, "paused");
   await page.goto(`${world.origin}/runs/${held}`);
   await page.getByRole("button", { name: "Cancel…" }).click();
@@ -202,7 +234,10 @@ async function roles(world) {
   const run = await world.start("name: roles\nsteps:\n  - {id: ask, approval: required}\n");
   await world.status(run, "paused");
   const viewer = await world.page({ token: await token("viewer") });
-  must((await viewer.getByRole("link", { name: "Start a workflow" }).count()) === 0, "a viewer is offered to start");
+  must(
+    (await viewer.getByRole("link", { name: "Start a workflow" }).count()) === 0,
+    "a viewer is offered to start",
+  );
   await viewer.goto(`${world.origin}/runs/${run}`);
   await viewer.locator(".run-head .badge", { hasText: "paused" }).waitFor();
   for (const name of ["Pause", "Cancel…", "Go back…", "Restart…"]) {
@@ -218,7 +253,10 @@ async function roles(world) {
   await approver.getByRole("button", { name: "Approve" }).first().waitFor();
   await approver.goto(`${world.origin}/runs/${run}`);
   await approver.locator(".run-head .badge", { hasText: "paused" }).waitFor();
-  must((await approver.getByRole("button", { name: "Cancel…" }).count()) === 0, "an approver is offered to cancel");
+  must(
+    (await approver.getByRole("button", { name: "Cancel…" }).count()) === 0,
+    "an approver is offered to cancel",
+  );
   await approver.context().close();
 }
 

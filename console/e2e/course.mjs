@@ -22,23 +22,41 @@ export async function branching(world) {
   await page.getByLabel("Argument").selectOption("who");
   await page.getByLabel(/^who/).fill("Blue Freight");
   await page.getByText("This is no JSON").waitFor();
-  must(await page.getByRole("button", { name: "Start the new run" }).isDisabled(), "what cannot be read could be sent");
+  must(
+    await page.getByRole("button", { name: "Start the new run" }).isDisabled(),
+    "what cannot be read could be sent",
+  );
   await page.getByLabel(/^who/).fill('"Blue Freight"');
   await page.getByLabel("Step whose output is another").selectOption("gather");
   await page.getByLabel("Output", { exact: true }).selectOption("items");
   await page.getByLabel(/^gather\.items/).fill('["nothing at all"]');
   await page.getByText("Done a second time: tell").waitFor();
   await page.getByRole("button", { name: "Start the new run" }).click();
-  await until("the page is at the new run", () => !page.url().includes(run) && page.url().includes("/runs/run_"));
+  await until(
+    "the page is at the new run",
+    () => !page.url().includes(run) && page.url().includes("/runs/run_"),
+  );
   const made = page.url().match(/run_\w+/)[0];
   await world.status(made, "completed");
   const shown = await world.api(`/api/v1/runs/${made}`);
-  must(shown.origin.kind === "branch" && shown.args.who === "Blue Freight", "the argument is another");
+  must(
+    shown.origin.kind === "branch" && shown.args.who === "Blue Freight",
+    "the argument is another",
+  );
   const { node_results: nodes } = await world.api(`/api/v1/runs/${made}/state`);
-  must(nodes[0].dispatches === 0 && nodes[0].outputs.items[0] === "nothing at all", "the output is taken to have been another");
-  must(nodes[1].prompt.includes("Blue Freight") && nodes[1].prompt.includes("nothing at all"), "and is used");
+  must(
+    nodes[0].dispatches === 0 && nodes[0].outputs.items[0] === "nothing at all",
+    "the output is taken to have been another",
+  );
+  must(
+    nodes[1].prompt.includes("Blue Freight") && nodes[1].prompt.includes("nothing at all"),
+    "and is used",
+  );
   const before = await world.api(`/api/v1/runs/${run}`);
-  must(before.status === "completed" && before.args.who === "Northwind", "the old run is as it was");
+  must(
+    before.status === "completed" && before.args.who === "Northwind",
+    "the old run is as it was",
+  );
   await page.context().close();
 }
 
@@ -52,7 +70,10 @@ export async function provenance(world) {
   await step.getByText("Where values came from and went").waitFor();
   await page.locator(".value-edge").waitFor();
   await step.getByRole("button", { name: "gather" }).click();
-  await page.getByRole("complementary", { name: "Step gather" }).getByRole("button", { name: "tell" }).waitFor();
+  await page
+    .getByRole("complementary", { name: "Step gather" })
+    .getByRole("button", { name: "tell" })
+    .waitFor();
   await page.context().close();
 }
 
@@ -74,9 +95,14 @@ export async function packet(world) {
   const operator = await world.page({ token });
   await operator.goto(`${world.origin}/runs/${run}?view=result`);
   await operator.getByRole("heading", { name: "Definition" }).waitFor();
-  const { permissions } = await operator.evaluate(async () => (await (await fetch("/api/v1/session")).json()).data);
+  const { permissions } = await operator.evaluate(
+    async () => (await (await fetch("/api/v1/session")).json()).data,
+  );
   const offered = (await operator.getByRole("button", { name: "Download the packet" }).count()) > 0;
-  must(offered === permissions.includes("audit:read"), "the packet is offered to those who may have it");
+  must(
+    offered === permissions.includes("audit:read"),
+    "the packet is offered to those who may have it",
+  );
   await operator.context().close();
   await page.context().close();
 }
@@ -104,7 +130,10 @@ export async function awayForAWhile(world, listed) {
   await again.locator(".run-head .badge", { hasText: "completed" }).waitFor();
   const { last_event_id: last } = await world.api(`/api/v1/runs/${run}`);
   const { ids, count } = await listed(again);
-  must(count === last && ids.length === last && ids.every((id, at) => id === at + 1), `${last} events, and the page lists ${ids}`);
+  must(
+    count === last && ids.length === last && ids.every((id, at) => id === at + 1),
+    `${last} events, and the page lists ${ids}`,
+  );
   const other = await context.newPage();
   await other.goto(`${world.origin}/runs/${run}`);
   await other.locator(".run-head .badge", { hasText: "completed" }).waitFor();

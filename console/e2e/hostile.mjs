@@ -11,11 +11,20 @@ export async function hostile(world) {
     args: { who: { type: "string", description: MARK, default: MARK } },
     steps: [
       { id: "probe", command: `Say \${args.who} ${MARK}`, outputs: {} },
-      { id: "ask", depends_on: ["probe"], approval: { required: true, summary: `${MARK} \u202e\${probe.stdout}` } },
+      {
+        id: "ask",
+        depends_on: ["probe"],
+        approval: { required: true, summary: `${MARK} \u202e\${probe.stdout}` },
+      },
     ],
   });
-  await world.api("/api/v1/workflows", { document: document.replace('"name":"hostile"', '"name":"hostile","version":1') });
-  const { run_id: run } = await world.api("/api/v1/workflows/hostile/runs", { args: { who: MARK }, default_agent: "mock" });
+  await world.api("/api/v1/workflows", {
+    document: document.replace('"name":"hostile"', '"name":"hostile","version":1'),
+  });
+  const { run_id: run } = await world.api("/api/v1/workflows/hostile/runs", {
+    args: { who: MARK },
+    default_agent: "mock",
+  });
   await world.status(run, "paused");
   const page = await world.page();
   const safe = async (where) => {
@@ -29,13 +38,19 @@ export async function hostile(world) {
     for (const step of ["probe", "ask"]) {
       await page.goto(`${world.origin}/runs/${run}?view=${view}&step=${step}`);
       await page.locator(".inspector details").first().waitFor();
-      await page.locator(".inspector details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+      await page
+        .locator(".inspector details")
+        .evaluateAll((all) => all.forEach((one) => (one.open = true)));
       await safe(`${view} of ${step}`);
     }
   }
   await page.getByText(MARK).first().waitFor();
   await page.goto(`${world.origin}/approvals`);
-  const summary = await page.getByRole("article").filter({ hasText: "hostile" }).locator("h2").innerText();
+  const summary = await page
+    .getByRole("article")
+    .filter({ hasText: "hostile" })
+    .locator("h2")
+    .innerText();
   must(summary.includes(MARK), "the summary is shown as text");
   must(!/[\u202a-\u202e]/.test(summary), "what turns text round is made visible");
   await safe("approvals");
@@ -45,12 +60,16 @@ export async function hostile(world) {
   await safe("the workflow");
   await page.getByRole("button", { name: "Dry run" }).click();
   await page.getByRole("region", { name: "Dry run" }).waitFor();
-  await page.locator(".foreseen details").evaluateAll((all) => all.forEach((one) => (one.open = true)));
+  await page
+    .locator(".foreseen details")
+    .evaluateAll((all) => all.forEach((one) => (one.open = true)));
   await safe("a dry run");
   await page.goto(`${world.origin}/workflows/hostile?edit=yes`);
   const text = page.getByRole("textbox", { name: "The document" });
   must((await text.inputValue()).includes(MARK), "the document is text");
-  await text.fill(`name: "${MARK}"\n${MARK}: 1\nsteps:\n  - {id: "${MARK}", command: "${MARK}", depends_on: ["${MARK}x"]}\n`);
+  await text.fill(
+    `name: "${MARK}"\n${MARK}: 1\nsteps:\n  - {id: "${MARK}", command: "${MARK}", depends_on: ["${MARK}x"]}\n`,
+  );
   await page.getByRole("button", { name: /line/ }).first().waitFor();
   await safe("the editor");
   await page.goto(`${world.origin}/runs/${run}`);
@@ -60,7 +79,9 @@ export async function hostile(world) {
   await page.getByLabel("Argument").selectOption("who");
   must((await page.getByLabel(/^who/).inputValue()).includes(MARK), "the argument is text");
   await safe("a branch");
-  await page.goto(`${world.origin}/runs?text=${encodeURIComponent(MARK)}&workflow=${encodeURIComponent(MARK)}`);
+  await page.goto(
+    `${world.origin}/runs?text=${encodeURIComponent(MARK)}&workflow=${encodeURIComponent(MARK)}`,
+  );
   await page.getByText("No run matches").waitFor();
   await safe("the list");
   await page.goto(`${world.origin}/runs/${encodeURIComponent(MARK)}`);

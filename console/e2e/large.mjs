@@ -20,7 +20,10 @@ function lanes(name, steps) {
   const id = (row, lane) => `s${row}_${lane}`;
   const lines = Array.from({ length: steps }, (_, n) => {
     const [row, lane] = [Math.floor(n / LANES), n % LANES];
-    const before = row === 0 ? [] : [id(row - 1, lane), ...(lane % 3 === 0 ? [id(row - 1, (lane + 1) % LANES)] : [])];
+    const before =
+      row === 0
+        ? []
+        : [id(row - 1, lane), ...(lane % 3 === 0 ? [id(row - 1, (lane + 1) % LANES)] : [])];
     return `- {id: ${id(row, lane)}, command: "Go.", depends_on: [${before}]}`;
   });
   return `name: ${name}\nmax_parallel: ${LANES}\nsteps:\n${lines.join("\n")}\n`;
@@ -30,7 +33,8 @@ function lanes(name, steps) {
 const NOTE = () => {
   window.long = [];
   new PerformanceObserver((list) => {
-    for (const task of list.getEntries()) window.long.push([Math.round(task.startTime), Math.round(task.duration)]);
+    for (const task of list.getEntries())
+      window.long.push([Math.round(task.startTime), Math.round(task.duration)]);
   }).observe({ type: "longtask", buffered: true });
 };
 
@@ -41,7 +45,9 @@ async function longest(page) {
 
 /** How long the worker took to find the places of a graph, in milliseconds. */
 const layoutOf = (page) =>
-  until("the layout is measured", () => page.evaluate(() => performance.getEntriesByName("layout").at(-1)?.duration));
+  until("the layout is measured", () =>
+    page.evaluate(() => performance.getEntriesByName("layout").at(-1)?.duration),
+  );
 
 const told = [];
 function tell(what, worst, limit, more = "") {
@@ -59,7 +65,12 @@ async function watching(world, steps, seconds, picture) {
   await page.locator(".step").first().waitFor();
   await page.waitForTimeout(1_500);
   const opened = await longest(page);
-  tell(`${steps} steps, opening: longest task in ms`, opened.worst, LONG_MS, ` of ${opened.tasks.length}`);
+  tell(
+    `${steps} steps, opening: longest task in ms`,
+    opened.worst,
+    LONG_MS,
+    ` of ${opened.tasks.length}`,
+  );
   await picture(page, "large-graph");
   const begun = await world.api(`/api/v1/runs/${run}/state`);
   const from = Date.now();
@@ -68,7 +79,12 @@ async function watching(world, steps, seconds, picture) {
   const centre = [box.x + box.width / 2, box.y + box.height / 2];
   await page.waitForTimeout(share);
   const still = await longest(page);
-  tell(`${steps} steps, graph while it goes: longest task in ms`, still.worst, LONG_MS, ` of ${still.tasks.length}`);
+  tell(
+    `${steps} steps, graph while it goes: longest task in ms`,
+    still.worst,
+    LONG_MS,
+    ` of ${still.tasks.length}`,
+  );
   await page.mouse.move(...centre);
   for (let turn = 0; turn < 10; turn += 1) {
     await page.mouse.wheel(0, turn < 5 ? 400 : -300);
@@ -84,41 +100,67 @@ async function watching(world, steps, seconds, picture) {
   await page.waitForTimeout(600);
   await picture(page, "large-whole");
   const moved = await longest(page);
-  tell(`${steps} steps, moving and zooming: longest task in ms`, moved.worst, LONG_MS, ` of ${moved.tasks.length}`);
-  for (const [tab, region] of [["Timeline", "Steps over time"], ["Events", "Events"]]) {
+  tell(
+    `${steps} steps, moving and zooming: longest task in ms`,
+    moved.worst,
+    LONG_MS,
+    ` of ${moved.tasks.length}`,
+  );
+  for (const [tab, region] of [
+    ["Timeline", "Steps over time"],
+    ["Events", "Events"],
+  ]) {
     await page.getByRole("tab", { name: tab }).click();
     const list = page.getByRole("region", { name: region });
     await list.waitFor();
     for (let turn = 0; turn < 10; turn += 1) {
-      await list.evaluate((element, part) => (element.scrollTop = (element.scrollHeight * part) / 10), turn);
+      await list.evaluate(
+        (element, part) => (element.scrollTop = (element.scrollHeight * part) / 10),
+        turn,
+      );
       await page.waitForTimeout(share / 10);
     }
     if (tab === "Timeline") {
       await page.getByLabel("Which steps").selectOption("in_flight_count");
-      await page.waitForFunction(() => Number(document.querySelector(".rows li")?.ariaSetSize ?? 0) <= 400);
+      await page.waitForFunction(
+        () => Number(document.querySelector(".rows li")?.ariaSetSize ?? 0) <= 400,
+      );
     }
     await picture(page, `large-${tab.toLowerCase()}`);
     const seen = await longest(page);
-    tell(`${steps} steps, ${tab.toLowerCase()}: longest task in ms`, seen.worst, LONG_MS, ` of ${seen.tasks.length}`);
+    tell(
+      `${steps} steps, ${tab.toLowerCase()}: longest task in ms`,
+      seen.worst,
+      LONG_MS,
+      ` of ${seen.tasks.length}`,
+    );
   }
   await page.getByRole("tab", { name: "Graph" }).click();
   await page.locator(".step").first().waitFor();
   await page.locator(".react-flow__node").evaluateAll((all) => {
-    const inside = ({ left, top, right, bottom }) => left > 80 && top > 240 && right < innerWidth - 80 && bottom < innerHeight - 80;
+    const inside = ({ left, top, right, bottom }) =>
+      left > 80 && top > 240 && right < innerWidth - 80 && bottom < innerHeight - 80;
     all.find((one) => inside(one.getBoundingClientRect()))?.click();
   });
   await page.getByRole("complementary").waitFor();
   await page.waitForTimeout(1_000);
   await picture(page, "large-step");
   const chosen = await longest(page);
-  tell(`${steps} steps, choosing a step: longest task in ms`, chosen.worst, LONG_MS, ` of ${chosen.tasks.length}`);
+  tell(
+    `${steps} steps, choosing a step: longest task in ms`,
+    chosen.worst,
+    LONG_MS,
+    ` of ${chosen.tasks.length}`,
+  );
   const now = await world.api(`/api/v1/runs/${run}/state`);
   const rate = ((now.executed_count - begun.executed_count) * 1_000) / (Date.now() - from);
   console.log(`${steps} steps: ${rate.toFixed(0)} completed each second meanwhile`);
   must(rate > 25, `the run was too slow to show anything: ${rate.toFixed(0)} steps a second`);
   // What the page shows is what is: also after all this.
   await until("the page has caught up", async () => {
-    const shown = Number((await page.locator(".figures").innerText()).match(/(\d+) of \d+\s+steps done/)?.[1]);
+    const shown = Number(
+      (await page.locator(".figures").innerText()).match(/(\d+) of \d+\s+steps done/)?.[1],
+    );
     return Math.abs(shown - (await world.api(`/api/v1/runs/${run}/state`)).executed_count) < 100;
   });
   const elements = await page.locator(".step").count();
@@ -127,7 +169,12 @@ async function watching(world, steps, seconds, picture) {
   await world.status(run, "cancelled");
   await page.locator(".run-head .badge", { hasText: "cancelled" }).waitFor();
   const ending = await longest(page);
-  tell(`${steps} steps, cancelling: longest task in ms`, ending.worst, LONG_MS, ` of ${ending.tasks.length}`);
+  tell(
+    `${steps} steps, cancelling: longest task in ms`,
+    ending.worst,
+    LONG_MS,
+    ` of ${ending.tasks.length}`,
+  );
   await page.context().close();
   return run;
 }
@@ -149,7 +196,8 @@ async function placing(world, steps) {
 /** All of it; what is past a limit is thrown at the end. */
 export async function large(world, steps = 5_000, seconds = 20, pictures = null) {
   if (pictures) mkdirSync(pictures, { recursive: true });
-  const picture = async (page, name) => pictures && page.screenshot({ path: join(pictures, `${name}.png`) });
+  const picture = async (page, name) =>
+    pictures && page.screenshot({ path: join(pictures, `${name}.png`) });
   await watching(world, steps, seconds, picture);
   const [some, many] = [await placing(world, 1_000), await placing(world, 5_000)];
   console.log(`layout: ${some.toFixed(1)} ms for 1,000 steps, ${many.toFixed(1)} ms for 5,000`);

@@ -5,11 +5,15 @@ import { furnish, ROOMS } from "./rooms.mjs";
 import { must } from "./world.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const VIEWPORTS = { wide: { width: 1360, height: 860 }, narrow: { width: 390, height: 844 } };
+export const VIEWPORTS = {
+  wide: { width: 1360, height: 860 },
+  narrow: { width: 390, height: 844 },
+};
 
 /** Pages of every sort, and something to see in each. */
 export async function places(world) {
-  const start = async (name, args) => (await world.api(`/api/v1/workflows/${name}/runs`, { args })).run_id;
+  const start = async (name, args) =>
+    (await world.api(`/api/v1/workflows/${name}/runs`, { args })).run_id;
   const review = await start("vendor-review", { vendor: "Northwind Paper" });
   const brief = await start("daily-brief", {});
   const failed = await world.start(
@@ -44,7 +48,10 @@ export async function places(world) {
 
 /** A run of more steps than are drawn one by one. */
 async function large(world) {
-  const steps = Array.from({ length: 400 }, (_, n) => `  - {id: s${n}, command: Go., depends_on: [${n < 20 ? "" : `s${n - 20}`}]}`);
+  const steps = Array.from(
+    { length: 400 },
+    (_, n) => `  - {id: s${n}, command: Go., depends_on: [${n < 20 ? "" : `s${n - 20}`}]}`,
+  );
   const run = await world.start(`name: large\nsteps:\n${steps.join("\n")}\n`);
   await world.status(run, "completed");
   return run;
@@ -61,7 +68,9 @@ const STATES = {
   },
   write: {
     problems: async (page) => {
-      await page.getByRole("textbox", { name: "The document" }).fill("name: x\nsteps:\n  - {id: a, comand: Go.}\n  - {id: a}\n");
+      await page
+        .getByRole("textbox", { name: "The document" })
+        .fill("name: x\nsteps:\n  - {id: a, comand: Go.}\n  - {id: a}\n");
       await page.getByRole("button", { name: /line/ }).first().waitFor();
     },
   },
@@ -87,17 +96,28 @@ const STATES = {
 export async function settled(page, address) {
   await page.goto(address);
   await page.locator("main h1, main [role=alert]").first().waitFor();
-  await page.locator("main [role=status]", { hasText: "Loading" }).first().waitFor({ state: "detached" });
+  await page
+    .locator("main [role=status]", { hasText: "Loading" })
+    .first()
+    .waitFor({ state: "detached" });
   await page.waitForTimeout(450);
 }
 
 /** What axe finds that keeps people out. */
 async function findings(page) {
   await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { resultTypes: ["violations"] }),
+  );
   return violations
     .filter((one) => one.impact === "serious" || one.impact === "critical")
-    .map((one) => `${one.id}: ${one.help}\n    ${one.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join("\n    ")}`);
+    .map(
+      (one) =>
+        `${one.id}: ${one.help}\n    ${one.nodes
+          .slice(0, 3)
+          .map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`)
+          .join("\n    ")}`,
+    );
 }
 
 export async function looks(world) {
@@ -109,7 +129,9 @@ export async function looks(world) {
       const judge = async (name) => {
         const picture = world.picture(`${name}-${colorScheme}-${width}`);
         if (picture) await page.screenshot({ path: picture });
-        found.push(...(await findings(page)).map((one) => `${name} ${colorScheme} ${width}: ${one}`));
+        found.push(
+          ...(await findings(page)).map((one) => `${name} ${colorScheme} ${width}: ${one}`),
+        );
         const wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
         if (wider) found.push(`${name} ${width}: the page is wider than the screen`);
       };

@@ -33,10 +33,16 @@ const SET = async ({ label, value, cell, fits }) => {
   }
   const began = performance.now();
   own.set.call(field, value);
-  field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+  field.dispatchEvent(
+    new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }),
+  );
   const right = () => {
     const lines = [...document.querySelectorAll(".table tbody tr")];
-    if (fits === null) return lines.length === 0 && document.querySelector(".table .state strong")?.textContent === "No run matches";
+    if (fits === null)
+      return (
+        lines.length === 0 &&
+        document.querySelector(".table .state strong")?.textContent === "No run matches"
+      );
     return lines.length > 0 && lines.every((line) => line.cells[cell].textContent.includes(fits));
   };
   while (!right()) {
@@ -63,7 +69,9 @@ try {
   ];
   for (const step of steps) {
     const took = await page.evaluate(SET, step);
-    console.log(`100,000 runs, ${step.label} ${JSON.stringify(step.value)}: ${took.toFixed(0)} ms (at most ${LIMIT_MS})`);
+    console.log(
+      `100,000 runs, ${step.label} ${JSON.stringify(step.value)}: ${took.toFixed(0)} ms (at most ${LIMIT_MS})`,
+    );
     if (took > LIMIT_MS) slow.push(`${step.label} ${step.value}: ${took.toFixed(0)} ms`);
   }
   must(slow.length === 0, slow.join("\n"));

@@ -22,10 +22,14 @@ mkdirSync(folder, { recursive: true });
 const world = await World.open(binary, chromium);
 try {
   await world.put("budgets/briefs", BRIEFS);
-  const { run_id: brief } = await world.api("/api/v1/workflows/daily-brief/runs", { args: { topic: "our roads" } });
+  const { run_id: brief } = await world.api("/api/v1/workflows/daily-brief/runs", {
+    args: { topic: "our roads" },
+  });
   await world.status(brief, "completed");
   for (const vendor of ["Blue Freight", "Harbour Print"]) {
-    const { run_id: run } = await world.api("/api/v1/workflows/vendor-review/runs", { args: { vendor } });
+    const { run_id: run } = await world.api("/api/v1/workflows/vendor-review/runs", {
+      args: { vendor },
+    });
     await world.status(run, "paused");
     const [asked] = (await world.api(`/api/v1/runs/${run}`)).approvals;
     await world.api(`/api/v1/approvals/${asked.approval_id}/resolve`, { decision: "approve" });

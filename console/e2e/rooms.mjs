@@ -12,8 +12,9 @@ export const ROOMS = {
   settings: "/settings",
 };
 
-const PERMITS = 'permit (principal, action, resource);\n';
-const ASK = '@id("ask-counsel")\n@action("require_approval")\n@category("guardrail")\n@description("Counsel costs more.")\nforbid (principal == Agent::"counsel", action == Action::"dispatch_step", resource);\n';
+const PERMITS = "permit (principal, action, resource);\n";
+const ASK =
+  '@id("ask-counsel")\n@action("require_approval")\n@category("guardrail")\n@description("Counsel costs more.")\nforbid (principal == Agent::"counsel", action == Action::"dispatch_step", resource);\n';
 
 /** A budget that a few briefs use up. */
 export const BRIEFS = { scope: "workflow", of: "daily-brief", period: "daily", amount_cents: 1.2 };
@@ -22,11 +23,32 @@ export const BRIEFS = { scope: "workflow", of: "daily-brief", period: "daily", a
 export async function furnish(world) {
   await world.put("policies/default.cedar", { text: PERMITS });
   await world.put("policies/counsel.cedar", { text: ASK });
-  await world.put("policies/shadow%2Fstrict.cedar", { set: "shadow", text: `${PERMITS}${ASK.replace("require_approval", "block")}` });
+  await world.put("policies/shadow%2Fstrict.cedar", {
+    set: "shadow",
+    text: `${PERMITS}${ASK.replace("require_approval", "block")}`,
+  });
   await world.put("budgets/briefs", BRIEFS);
-  await world.put("budgets/counsel", { scope: "agent", of: "counsel", period: "weekly", amount_cents: 500 });
-  await world.put("gateways/away", { provider: "http", environment: "production", url: "https://gateway.example.invalid", capabilities: ["text"], min_trust_level: 6 });
-  await world.put("agents/intern", { name: "The intern", trust_level: 2, phase: "poc", capabilities: ["text"], budget_monthly_cents: 200, rate: { limit: 5, window_s: 60 } });
+  await world.put("budgets/counsel", {
+    scope: "agent",
+    of: "counsel",
+    period: "weekly",
+    amount_cents: 500,
+  });
+  await world.put("gateways/away", {
+    provider: "http",
+    environment: "production",
+    url: "https://gateway.example.invalid",
+    capabilities: ["text"],
+    min_trust_level: 6,
+  });
+  await world.put("agents/intern", {
+    name: "The intern",
+    trust_level: 2,
+    phase: "poc",
+    capabilities: ["text"],
+    budget_monthly_cents: 200,
+    rate: { limit: 5, window_s: 60 },
+  });
   const { run_id: run } = await world.api("/api/v1/workflows/daily-brief/runs", { args: {} });
   await world.status(run, "paused");
   // The server makes decisions by the first set again, so that other tests are not held.
@@ -55,29 +77,53 @@ async function policies(world) {
   await trial.getByText(/\d+ of \d+ decisions would differ/).waitFor();
   const row = trial.locator("tr", { hasText: run.slice(0, 16) }).first();
   await row.getByText("+counsel.cedar/ask-counsel").waitFor();
-  must((await row.locator(".badge").allInnerTexts()).join() === "allow,hold", "what it was and would be");
+  must(
+    (await row.locator(".badge").allInnerTexts()).join() === "allow,hold",
+    "what it was and would be",
+  );
   // Nothing changed by looking, and what was not tried is not stored.
-  must((await world.api("/api/v1/policy-sets")).active.origin === "shipped", "a trial stored something");
+  must(
+    (await world.api("/api/v1/policy-sets")).active.origin === "shipped",
+    "a trial stored something",
+  );
   await trial.getByLabel("Text of counsel.cedar").press("End");
   await trial.getByLabel("Text of counsel.cedar").fill(`${ASK}\n// more\n`);
   await trial.getByText("try again").waitFor();
-  must((await trial.getByRole("button", { name: "Put in shadow…" }).count()) === 0, "what was not tried can be stored");
+  must(
+    (await trial.getByRole("button", { name: "Put in shadow…" }).count()) === 0,
+    "what was not tried can be stored",
+  );
   await trial.getByRole("button", { name: "Try it on the past" }).click();
   await trial.getByRole("button", { name: "Put in shadow…" }).click();
   await page.getByRole("button", { name: "Put in shadow", exact: true }).click();
-  await page.getByRole("region", { name: "Policies in shadow" }).getByText("counsel.cedar/ask-counsel").waitFor();
+  await page
+    .getByRole("region", { name: "Policies in shadow" })
+    .getByText("counsel.cedar/ask-counsel")
+    .waitFor();
   const { active, shadow } = await world.api("/api/v1/policy-sets");
-  must(active.origin === "shipped" && shadow.files.length === 2, "the set in force is another, or the shadow is not whole");
+  must(
+    active.origin === "shipped" && shadow.files.length === 2,
+    "the set in force is another, or the shadow is not whole",
+  );
   await page.goto(`${world.origin}/governance/policies`);
   await trial.getByRole("button", { name: "Take the shadow set" }).click();
   await trial.getByRole("button", { name: "Try it on the past" }).click();
-  await trial.locator("tr", { hasText: run.slice(0, 16) }).first().getByRole("link").click();
+  await trial
+    .locator("tr", { hasText: run.slice(0, 16) })
+    .first()
+    .getByRole("link")
+    .click();
   await page.waitForURL(new RegExp(run));
   await page.context().close();
 }
 
 async function budgets(world) {
-  await world.put("budgets/small", { scope: "workflow", of: "daily-brief", period: "daily", amount_cents: 2 });
+  await world.put("budgets/small", {
+    scope: "workflow",
+    of: "daily-brief",
+    period: "daily",
+    amount_cents: 2,
+  });
   const page = await world.page();
   await page.goto(`${world.origin}/governance/budgets`);
   const card = page.getByRole("article", { name: "Budget small" });
@@ -97,7 +143,12 @@ async function budgets(world) {
   await page.getByRole("button", { name: "Set the cap" }).click();
   await card.getByText("over 80 %").waitFor();
   must((await world.api("/api/v1/budgets/small")).amount_cents === 0.4, "the cap is another");
-  await world.put("budgets/small", { scope: "workflow", of: "daily-brief", period: "daily", amount_cents: 500 });
+  await world.put("budgets/small", {
+    scope: "workflow",
+    of: "daily-brief",
+    period: "daily",
+    amount_cents: 500,
+  });
   await page.context().close();
 }
 
@@ -146,12 +197,16 @@ async function auditing(world) {
   await chain.getByRole("button", { name: "Take the newest seal" }).click();
   await chain.getByText(/^seal \d+$/).waitFor();
   // Newest first, over pages.
-  const times = async () => page.locator(".fact time").evaluateAll((all) => all.map((one) => one.dateTime));
+  const times = async () =>
+    page.locator(".fact time").evaluateAll((all) => all.map((one) => one.dateTime));
   const before = await times();
   await page.getByRole("button", { name: "Older" }).click();
   await until("an older page is there", async () => (await times()).length > before.length);
   const all = await times();
-  must(all.every((at, place) => place === 0 || all[place - 1] >= at), "the newest come first");
+  must(
+    all.every((at, place) => place === 0 || all[place - 1] >= at),
+    "the newest come first",
+  );
   // What happens shows as a sign, and moves nothing.
   const run = await world.start("name: audited\nsteps:\n  - {id: one, command: Go.}\n");
   await world.status(run, "completed");
@@ -161,7 +216,10 @@ async function auditing(world) {
   await page.locator(".fact", { hasText: "run completed" }).first().click();
   await page.getByRole("link", { name: "only this run" }).first().click();
   const others = page.locator(".fact").filter({ hasNotText: run.slice(0, 16) });
-  await until("only that run", async () => page.url().includes(run) && (await others.count()) === 0);
+  await until(
+    "only that run",
+    async () => page.url().includes(run) && (await others.count()) === 0,
+  );
   await page.locator(".fact", { hasText: "run started" }).waitFor();
   const download = page.waitForEvent("download");
   await page.getByRole("link", { name: "Download the packet of this run" }).click();
@@ -170,8 +228,14 @@ async function auditing(world) {
   await chain.getByText(/of 1 run,/).waitFor();
   await page.goto(`${world.origin}/audit?category=configuration`);
   await page.locator(".fact").first().click();
-  await page.getByText(/^Detail|"/).first().waitFor();
-  must((await page.locator(".category").allInnerTexts()).every((one) => one === "configuration"), "the filter lets others through");
+  await page
+    .getByText(/^Detail|"/)
+    .first()
+    .waitFor();
+  must(
+    (await page.locator(".category").allInnerTexts()).every((one) => one === "configuration"),
+    "the filter lets others through",
+  );
   await page.goto(`${world.origin}/audit?type=nothing_like_it`);
   await page.getByText("Nothing matches").waitFor();
   await page.context().close();
@@ -187,18 +251,30 @@ async function costs(world) {
   await page.getByRole("cell", { name: "demo-large" }).waitFor();
   await page.getByLabel("Time", { exact: true }).selectOption("day");
   await page.getByRole("img", { name: /by hour and model/ }).waitFor();
-  must(page.url().includes("by=model") && page.url().includes("span=day"), "the address does not say it");
+  must(
+    page.url().includes("by=model") && page.url().includes("span=day"),
+    "the address does not say it",
+  );
   await page.context().close();
 }
 
 async function settings(world) {
   const page = await world.page();
   await page.goto(`${world.origin}/settings`);
-  await page.getByRole("region", { name: "The server" }).getByText("ready", { exact: true }).waitFor();
+  await page
+    .getByRole("region", { name: "The server" })
+    .getByText("ready", { exact: true })
+    .waitFor();
   await page.getByLabel("Dark").check();
-  must((await page.evaluate(() => document.documentElement.dataset.theme)) === "dark", "it is not dark");
+  must(
+    (await page.evaluate(() => document.documentElement.dataset.theme)) === "dark",
+    "it is not dark",
+  );
   await page.getByLabel("As the system").check();
-  must((await page.evaluate(() => document.documentElement.dataset.theme)) === "light", "it is not as the system");
+  must(
+    (await page.evaluate(() => document.documentElement.dataset.theme)) === "light",
+    "it is not as the system",
+  );
   await page.getByRole("button", { name: "Make a token…" }).click();
   await page.getByLabel("In whose name it acts").fill("grace");
   await page.getByRole("button", { name: "Make it" }).click();
@@ -211,7 +287,9 @@ async function settings(world) {
   await row.getByRole("button", { name: /^Revoke/ }).click();
   await page.getByRole("button", { name: "Revoke it" }).click();
   await row.waitFor({ state: "detached" });
-  const { status } = await fetch(`${world.origin}/api/v1/runs`, { headers: { authorization: `Bearer ${secret}` } });
+  const { status } = await fetch(`${world.origin}/api/v1/runs`, {
+    headers: { authorization: `Bearer ${secret}` },
+  });
   must(status === 401, `revoked, and yet ${status}`);
   await page.context().close();
 }
@@ -224,7 +302,10 @@ async function tightening(world) {
   await page.getByLabel(/Most it may cost/).fill("5");
   await page.getByRole("button", { name: "Approve" }).click();
   await page.getByText("only less can be agreed to").waitFor();
-  must((await world.api(`/api/v1/approvals/${approval}`)).status === "pending", "something wider was sent");
+  must(
+    (await world.api(`/api/v1/approvals/${approval}`)).status === "pending",
+    "something wider was sent",
+  );
   await page.getByLabel(/Most it may cost/).fill("0.0031");
   await page.getByLabel(/Further tools/).fill("mail, web");
   await page.getByRole("button", { name: "Approve" }).click();
@@ -233,7 +314,10 @@ async function tightening(world) {
   await world.status(run, "completed");
   const journal = await world.api(`/api/v1/runs/${run}/export`);
   const started = journal.events.findLast((one) => one.type === "node.started");
-  must(started.payload.constraints.tools_deny.join() === "mail,web", "the bounds do not go with the step");
+  must(
+    started.payload.constraints.tools_deny.join() === "mail,web",
+    "the bounds do not go with the step",
+  );
   must(started.payload.constraints.max_cost === 310_000, "the cost is not bounded");
   await page.context().close();
 }
@@ -242,8 +326,14 @@ async function tightening(world) {
 async function limits(world) {
   const { token } = await world.api("/api/v1/tokens", { principal: "vera", roles: ["viewer"] });
   const page = await world.page({ token });
-  must((await page.getByRole("link", { name: "Cost", exact: true }).count()) === 1, "a viewer is not offered costs");
-  must((await page.getByRole("link", { name: "Audit", exact: true }).count()) === 0, "a viewer is offered the audit");
+  must(
+    (await page.getByRole("link", { name: "Cost", exact: true }).count()) === 1,
+    "a viewer is not offered costs",
+  );
+  must(
+    (await page.getByRole("link", { name: "Audit", exact: true }).count()) === 0,
+    "a viewer is offered the audit",
+  );
   await page.goto(`${world.origin}/audit`);
   await page.getByText("Your role does not read the audit").waitFor();
   const offered = {
@@ -256,7 +346,11 @@ async function limits(world) {
   for (const [path, names] of Object.entries(offered)) {
     await page.goto(world.origin + path);
     await page.locator("main .card").first().waitFor();
-    for (const name of names) must((await page.getByRole("button", { name }).count()) === 0, `a viewer is offered ${name} at ${path}`);
+    for (const name of names)
+      must(
+        (await page.getByRole("button", { name }).count()) === 0,
+        `a viewer is offered ${name} at ${path}`,
+      );
   }
   // Looking at what a set would do is for everybody who may read it.
   await page.goto(`${world.origin}/governance/policies`);
@@ -277,15 +371,35 @@ async function troubles(world) {
     "/cost": "**/api/v1/cost?*",
     "/settings": "**/api/v1/tokens",
   };
-  const empty = { "/governance/budgets": "No budgets", "/governance/agents": "No agents yet", "/governance/gateways": "No gateways yet", "/audit": "Nothing has happened yet", "/cost": "Nothing was spent in this time", "/settings": "No tokens" };
-  const refusal = { title: "the store is on fire", code: "store_unavailable", detail: "call somebody", status: 400 };
+  const empty = {
+    "/governance/budgets": "No budgets",
+    "/governance/agents": "No agents yet",
+    "/governance/gateways": "No gateways yet",
+    "/audit": "Nothing has happened yet",
+    "/cost": "Nothing was spent in this time",
+    "/settings": "No tokens",
+  };
+  const refusal = {
+    title: "the store is on fire",
+    code: "store_unavailable",
+    detail: "call somebody",
+    status: 400,
+  };
   for (const [path, url] of Object.entries(asked)) {
-    await page.route(url, (route) => route.fulfill({ status: 400, contentType: "application/problem+json", body: JSON.stringify(refusal) }));
+    await page.route(url, (route) =>
+      route.fulfill({
+        status: 400,
+        contentType: "application/problem+json",
+        body: JSON.stringify(refusal),
+      }),
+    );
     await page.goto(world.origin + path);
     await page.getByRole("alert").getByText("the store is on fire").waitFor();
     await page.unroute(url);
     if (!empty[path]) continue;
-    await page.route(url, (route) => route.fulfill({ json: { data: [], meta: { request_id: "req_0" } } }));
+    await page.route(url, (route) =>
+      route.fulfill({ json: { data: [], meta: { request_id: "req_0" } } }),
+    );
     await page.goto(world.origin + path);
     await page.getByText(empty[path]).waitFor();
     await page.unroute(url);
@@ -299,22 +413,53 @@ const MARK = "<img src=x onerror='window.pwned=1'>";
 async function hostileRooms(world) {
   const dark = `${MARK}\u202edetsurt`;
   const odd = JSON.stringify(MARK.replaceAll("'", "`"));
-  await world.put("policies/odd.cedar", { text: `// ${dark}\n@id(${odd})\n@description(${odd})\n@action("log")\nforbid (principal, action == Action::"deploy_agent", resource);\n` });
-  await world.put("agents/odd", { name: dark, model: dark, capabilities: [dark], tools: { allow: [dark], deny: [dark] } });
-  await world.put("gateways/odd", { name: dark, provider: "http", environment: dark, url: "https://odd.invalid/%3Cimg%20src=x%3E", capabilities: [dark], agents: ["odd"] });
+  await world.put("policies/odd.cedar", {
+    text: `// ${dark}\n@id(${odd})\n@description(${odd})\n@action("log")\nforbid (principal, action == Action::"deploy_agent", resource);\n`,
+  });
+  await world.put("agents/odd", {
+    name: dark,
+    model: dark,
+    capabilities: [dark],
+    tools: { allow: [dark], deny: [dark] },
+  });
+  await world.put("gateways/odd", {
+    name: dark,
+    provider: "http",
+    environment: dark,
+    url: "https://odd.invalid/%3Cimg%20src=x%3E",
+    capabilities: [dark],
+    agents: ["odd"],
+  });
   await world.put("notes/odd", { text: dark });
   await world.put("budgets/odd", { scope: "workflow", of: dark, period: "total", amount_cents: 5 });
-  const { token } = await world.api("/api/v1/tokens", { principal: MARK, roles: ["admin"], groups: [MARK] });
+  const { token } = await world.api("/api/v1/tokens", {
+    principal: MARK,
+    roles: ["admin"],
+    groups: [MARK],
+  });
   const page = await world.page({ token });
-  const places = [...Object.values(ROOMS), `/audit?actor=${encodeURIComponent(MARK)}&run=${encodeURIComponent(MARK)}`, `/cost?by=${encodeURIComponent(MARK)}`, `/governance/${encodeURIComponent(MARK)}`];
+  const places = [
+    ...Object.values(ROOMS),
+    `/audit?actor=${encodeURIComponent(MARK)}&run=${encodeURIComponent(MARK)}`,
+    `/cost?by=${encodeURIComponent(MARK)}`,
+    `/governance/${encodeURIComponent(MARK)}`,
+  ];
   for (const path of places) {
     await page.goto(world.origin + path);
     await page.locator("main .card, main [role=alert], main .state").first().waitFor();
-    await page.locator("main [role=status]", { hasText: "Loading" }).first().waitFor({ state: "detached" });
-    await page.locator("main summary").evaluateAll((all) => all.slice(0, 40).forEach((one) => one.click()));
+    await page
+      .locator("main [role=status]", { hasText: "Loading" })
+      .first()
+      .waitFor({ state: "detached" });
+    await page
+      .locator("main summary")
+      .evaluateAll((all) => all.slice(0, 40).forEach((one) => one.click()));
     await page.waitForTimeout(200);
     must((await page.evaluate(() => window.pwned)) === undefined, `a script ran at ${path}`);
-    must((await page.locator("img[src=x], main script").count()) === 0, `an element was made at ${path}`);
+    must(
+      (await page.locator("img[src=x], main script").count()) === 0,
+      `an element was made at ${path}`,
+    );
     const text = await page.locator("main").innerText();
     must(!/[\u202a-\u202e]/.test(text), `what turns text round is not made visible at ${path}`);
   }
@@ -323,4 +468,15 @@ async function hostileRooms(world) {
   await page.context().close();
 }
 
-export const TESTS = { policies, budgets, agentsAndGateways, auditing, costs, settings, tightening, limits, troubles, hostileRooms };
+export const TESTS = {
+  policies,
+  budgets,
+  agentsAndGateways,
+  auditing,
+  costs,
+  settings,
+  tightening,
+  limits,
+  troubles,
+  hostileRooms,
+};

@@ -20,7 +20,10 @@ export async function failing(world) {
   await phases.getByText("0 of 2").waitFor();
   const stopped = page.getByRole("region", { name: "Where it stopped" });
   await stopped.getByText("The run stopped at").waitFor();
-  must((await stopped.getByLabel("Variables").innerText()).includes("Blue Freight was late twice"), "variables are shown");
+  must(
+    (await stopped.getByLabel("Variables").innerText()).includes("Blue Freight was late twice"),
+    "variables are shown",
+  );
   const picture = world.picture("failed-run");
   if (picture) await page.screenshot({ path: picture });
   await stopped.getByRole("button", { name: "breaks" }).first().click();
@@ -31,8 +34,15 @@ export async function failing(world) {
 /** A step that waits at a gate says so, why, and what would let it go on. */
 export async function waiting(world) {
   const page = await world.page();
-  await world.put("agents/sleeper", { name: "The sleeper", trust_level: 5, capabilities: ["text"], status: "paused" });
-  const run = await world.start("name: waits\nsteps:\n  - {id: sleeps, agent: sleeper, command: Go.}\n");
+  await world.put("agents/sleeper", {
+    name: "The sleeper",
+    trust_level: 5,
+    capabilities: ["text"],
+    status: "paused",
+  });
+  const run = await world.start(
+    "name: waits\nsteps:\n  - {id: sleeps, agent: sleeper, command: Go.}\n",
+  );
   await until("it waits at a gate", async () => {
     const { node_results: nodes } = await world.api(`/api/v1/runs/${run}/state`);
     return nodes[0].waiting_reason === "gate";
@@ -48,7 +58,10 @@ export async function waiting(world) {
   if (picture) await page.screenshot({ path: picture });
   await world.api(`/api/v1/runs/${run}/cancel`, {});
   await head.locator(".badge", { hasText: "cancelled" }).waitFor();
-  must((await head.getByText("waits at a gate").count()) === 0, "what waits no more is still said to");
+  must(
+    (await head.getByText("waits at a gate").count()) === 0,
+    "what waits no more is still said to",
+  );
   await page.context().close();
 }
 
@@ -63,14 +76,21 @@ nodes:
 /** What a step made is shown as what it is, if it cannot do any harm; else as text. */
 export async function media(world) {
   const page = await world.page();
-  const document = { document: DRAWS, format: "lens", args: { what: "a lamp" }, default_agent: "mock" };
+  const document = {
+    document: DRAWS,
+    format: "lens",
+    args: { what: "a lamp" },
+    default_agent: "mock",
+  };
   const { run_id: run } = await world.api("/api/v1/runs", document);
   await world.status(run, "completed");
   await page.goto(`${world.origin}/runs/${run}?step=picture`);
   const picture = page.getByRole("complementary", { name: "Step picture" });
   const image = picture.getByRole("img", { name: "Media 1, image/png" });
   await image.waitFor();
-  await until("the picture is drawn", () => image.evaluate((one) => one.complete && one.naturalWidth === 2));
+  await until("the picture is drawn", () =>
+    image.evaluate((one) => one.complete && one.naturalWidth === 2),
+  );
   await picture.getByText("Metadata").click();
   await picture.getByText("seed").waitFor();
   const path = world.picture("media");
@@ -78,7 +98,10 @@ export async function media(world) {
   await page.goto(`${world.origin}/runs/${run}?step=script`);
   const script = page.getByRole("complementary", { name: "Step script" });
   await script.getByLabel("Media 1").waitFor();
-  must((await script.locator(".media img, .media audio, .media video, .media iframe").count()) === 0, "it is not text");
+  must(
+    (await script.locator(".media img, .media audio, .media video, .media iframe").count()) === 0,
+    "it is not text",
+  );
   must((await page.evaluate(() => window.pwned)) === undefined, "something ran");
   await page.context().close();
 }

@@ -4,7 +4,8 @@ import { must, until } from "./world.mjs";
 /** What the gates would say, before anything is started. */
 export async function dryRun(world) {
   const page = await world.page();
-  const count = async () => (await world.api("/api/v1/runs?workflow=vendor-review&limit=500")).length;
+  const count = async () =>
+    (await world.api("/api/v1/runs?workflow=vendor-review&limit=500")).length;
   const before = await count();
   await page.goto(`${world.origin}/workflows/vendor-review`);
   await page.locator("form", { hasText: "Goes to demo" }).getByText("healthy").waitFor();
@@ -13,8 +14,14 @@ export async function dryRun(world) {
   await page.getByLabel(/^vendor/).fill("Northwind Paper");
   await page.getByRole("button", { name: "Dry run" }).click();
   const card = page.getByRole("region", { name: "Dry run" });
-  await card.getByText(/would be sent/).first().waitFor();
-  await card.getByText(/would ask a person/).first().waitFor();
+  await card
+    .getByText(/would be sent/)
+    .first()
+    .waitFor();
+  await card
+    .getByText(/would ask a person/)
+    .first()
+    .waitFor();
   await card.getByText("healthy", { exact: true }).waitFor();
   await page.locator(".step", { hasText: "would be sent" }).first().waitFor();
   await card.getByText("classify").first().click();
@@ -44,20 +51,34 @@ export async function editing(world) {
   const save = page.getByRole("button", { name: "Save as a version" });
   await text.fill(DOCUMENT.replace("[first]", "[frist]"));
   const problems = page.getByRole("region", { name: "Problems" });
-  await problems.getByText(/did you mean|frist/).first().waitFor();
+  await problems
+    .getByText(/did you mean|frist/)
+    .first()
+    .waitFor();
   must(await save.isDisabled(), "what has problems could be saved");
-  await problems.getByRole("button", { name: /line 6/ }).first().click();
-  const caret = await text.evaluate((box) => [box === document.activeElement, box.value.slice(0, box.selectionStart).split("\n").length]);
+  await problems
+    .getByRole("button", { name: /line 6/ })
+    .first()
+    .click();
+  const caret = await text.evaluate((box) => [
+    box === document.activeElement,
+    box.value.slice(0, box.selectionStart).split("\n").length,
+  ]);
   must(caret[0] && caret[1] === 6, `the caret is at ${caret}`);
   // Typed by hand, key by key, as people do.
   await text.fill(DOCUMENT.replace("{id: second", "{id: "));
-  await text.evaluate((box) => box.setSelectionRange(box.value.indexOf("{id: ,") + 5, box.value.indexOf("{id: ,") + 5));
+  await text.evaluate((box) =>
+    box.setSelectionRange(box.value.indexOf("{id: ,") + 5, box.value.indexOf("{id: ,") + 5),
+  );
   await page.keyboard.type("second");
   await page.getByText("It can be run.").waitFor();
   await page.locator(".step", { hasText: "second" }).waitFor();
   await save.click();
   await page.getByRole("heading", { name: "written" }).waitFor();
-  must((await world.api("/api/v1/workflows/written")).document === DOCUMENT, "the document is kept as it was written");
+  must(
+    (await world.api("/api/v1/workflows/written")).document === DOCUMENT,
+    "the document is kept as it was written",
+  );
   // A version never changes: the same number with other text is refused, and the text stays.
   await page.getByRole("link", { name: "Edit the document" }).click();
   await text.fill(DOCUMENT.replace("in the console", "again"));
@@ -73,10 +94,16 @@ export async function editing(world) {
   const viewer = await world.page({ token });
   await viewer.goto(`${world.origin}/workflows/written?edit=yes`);
   await viewer.getByText("Your role does not save workflows.").waitFor();
-  must((await viewer.getByRole("button", { name: /Save/ }).count()) === 0, "a viewer is offered to save");
+  must(
+    (await viewer.getByRole("button", { name: /Save/ }).count()) === 0,
+    "a viewer is offered to save",
+  );
   await viewer.goto(`${world.origin}/workflows`);
   await viewer.getByRole("heading", { name: "Workflows" }).waitFor();
-  must((await viewer.getByRole("link", { name: "New workflow" }).count()) === 0, "a viewer is offered to write one");
+  must(
+    (await viewer.getByRole("link", { name: "New workflow" }).count()) === 0,
+    "a viewer is offered to write one",
+  );
   await viewer.context().close();
   await page.context().close();
 }

@@ -64,7 +64,10 @@ export class World {
     this.server = spawn(this.binary, args, { stdio: "ignore" });
     await until("the server is ready", async () => {
       must(this.server.exitCode === null, "the server ended");
-      return fetch(`${this.origin}/readyz`).then((answer) => answer.ok, () => false);
+      return fetch(`${this.origin}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
     });
   }
 
@@ -76,7 +79,8 @@ export class World {
 
   async api(path, body, token = this.admin) {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const request = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
+    const request =
+      body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
     const answer = await fetch(this.origin + path, request);
     must(answer.ok, `${path}: ${answer.status} ${await answer.clone().text()}`);
     return (await answer.json()).data;
@@ -85,7 +89,11 @@ export class World {
   /** Writes a row of the registry. */
   async put(path, body) {
     const headers = { authorization: `Bearer ${this.admin}`, "content-type": "application/json" };
-    const answer = await fetch(`${this.origin}/api/v1/${path}`, { method: "PUT", headers, body: JSON.stringify(body) });
+    const answer = await fetch(`${this.origin}/api/v1/${path}`, {
+      method: "PUT",
+      headers,
+      body: JSON.stringify(body),
+    });
     must(answer.ok, `${path}: ${answer.status} ${await answer.clone().text()}`);
   }
 
@@ -96,11 +104,18 @@ export class World {
   }
 
   async status(run, wanted) {
-    await until(`${run} is ${wanted}`, async () => (await this.api(`/api/v1/runs/${run}`)).status === wanted);
+    await until(
+      `${run} is ${wanted}`,
+      async () => (await this.api(`/api/v1/runs/${run}`)).status === wanted,
+    );
   }
 
   /** A page of somebody who is signed in. */
-  async page({ token = this.admin, colorScheme = "light", viewport = { width: 1360, height: 860 } } = {}) {
+  async page({
+    token = this.admin,
+    colorScheme = "light",
+    viewport = { width: 1360, height: 860 },
+  } = {}) {
     const context = await this.browser.newContext({ colorScheme, viewport });
     const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE_MS);
@@ -121,7 +136,8 @@ export class World {
 
   async close() {
     await this.browser?.close();
-    if (this.server && this.server.exitCode === null && this.server.signalCode === null) await this.kill("SIGTERM");
+    if (this.server && this.server.exitCode === null && this.server.signalCode === null)
+      await this.kill("SIGTERM");
     rmSync(this.dir, { recursive: true, force: true });
   }
 }

@@ -57,9 +57,13 @@ function Navigation() {
   const rooms = useRef<HTMLElement>(null);
   // On a phone not all of them fit; where one is should be seen, also when the count comes.
   useEffect(() => {
-    if (here && open >= 0) rooms.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    if (here && open >= 0)
+      rooms.current
+        ?.querySelector("[aria-current]")
+        ?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [here, open]);
-  const current = (...names: string[]) => (names.includes(here) ? { "aria-current": "page" as const } : {});
+  const current = (...names: string[]) =>
+    names.includes(here) ? { "aria-current": "page" as const } : {};
   return (
     <nav aria-label="Rooms" ref={rooms}>
       <Link href="/runs" {...current("runs", "run")}>
@@ -130,7 +134,9 @@ export function App() {
         </Suspense>
       </main>
       <div className="gone" role="status">
-        {link === "gone" && <p>The server does not answer. The page goes on by itself when it is back.</p>}
+        {link === "gone" && (
+          <p>The server does not answer. The page goes on by itself when it is back.</p>
+        )}
       </div>
     </div>
   );

@@ -23,7 +23,11 @@ export const useLink = (): Link => useSyncExternalStore(subscribe, () => current
 const BEAT_MS = 1_000;
 
 /** Calls `look` when something happened in any run that `matters`, at most once a beat. */
-export function useWhatHappens(matters: (event: Event) => boolean, look: () => void, beatMs = BEAT_MS): void {
+export function useWhatHappens(
+  matters: (event: Event) => boolean,
+  look: () => void,
+  beatMs = BEAT_MS,
+): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     const soon = () => {

@@ -18,7 +18,8 @@ const queries = new QueryClient({
   defaultOptions: {
     queries: {
       // What was refused is refused again; a server that is gone comes back.
-      retry: (failures, error) => unreachable(error) || (!(error instanceof Problem) && failures < 2),
+      retry: (failures, error) =>
+        unreachable(error) || (!(error instanceof Problem) && failures < 2),
       retryDelay: (failures) => Math.min(5_000, 400 * 2 ** failures),
       refetchOnWindowFocus: false,
       staleTime: 5_000,

@@ -1,6 +1,13 @@
 // Who is signed in, and what they may do.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useState } from "react";
+import {
+  createContext,
+  type FormEvent,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useState,
+} from "react";
 import { ask, onSignedOut, Problem, type Schemas, setCsrf } from "./api/client";
 import { Refusal } from "./parts/states";
 
@@ -112,8 +119,8 @@ function SignIn({ onDone }: { onDone: () => void }) {
           onChange={(event) => setToken(event.target.value)}
         />
         <p className="muted small">
-          The first start wrote an admin's to <code>admin.token</code> in the data directory. Others come from{" "}
-          <code>sluice tokens create</code>.
+          The first start wrote an admin's to <code>admin.token</code> in the data directory. Others
+          come from <code>sluice tokens create</code>.
         </p>
         {refused !== null && <Refusal error={refused} />}
         <button type="submit" className="primary" disabled={busy || token.trim() === ""}>

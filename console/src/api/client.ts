@@ -37,11 +37,16 @@ export class Problem extends Error {
 }
 
 /** Whether the server was not reached at all. */
-export const unreachable = (error: unknown): boolean => error instanceof Problem && error.status === 0;
+export const unreachable = (error: unknown): boolean =>
+  error instanceof Problem && error.status === 0;
 
 /** What stands for an answer of a server that does not give one. */
 export const unreached = (): Problem =>
-  new Problem(0, { title: "the server cannot be reached", code: "unreachable", detail: "it is tried again by itself" });
+  new Problem(0, {
+    title: "the server cannot be reached",
+    code: "unreachable",
+    detail: "it is tried again by itself",
+  });
 
 let csrf: string | null = null;
 const strangers = new Set<() => void>();
@@ -75,7 +80,9 @@ export interface Wish {
 
 /** A path of the API with its names filled in. */
 export function place(template: string, wish: Pick<Wish, "path" | "query">): string {
-  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(wish.path?.[name] ?? ""));
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(wish.path?.[name] ?? ""),
+  );
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(wish.query ?? {})) {
     if (value !== null && value !== undefined && value !== "") query.set(name, String(value));
@@ -90,17 +97,20 @@ export async function problem(answer: Response): Promise<Problem> {
 }
 
 /** Asks the API, and answers with data and what is said of it. */
-export async function ask<P extends keyof paths & string, M extends Method & keyof paths[P] & string>(
-  method: M,
-  template: P,
-  wish: Wish = {},
-): Promise<{ data: Data<P, M>; meta: Meta }> {
+export async function ask<
+  P extends keyof paths & string,
+  M extends Method & keyof paths[P] & string,
+>(method: M, template: P, wish: Wish = {}): Promise<{ data: Data<P, M>; meta: Meta }> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (wish.body !== undefined) headers["content-type"] = "application/json";
   if (wish.token) headers.authorization = `Bearer ${wish.token}`;
   if (wish.key) headers["idempotency-key"] = wish.key;
   if (method !== "get" && csrf && !wish.token) headers["x-csrf-token"] = csrf;
-  const request: RequestInit = { method: method.toUpperCase(), headers, credentials: "same-origin" };
+  const request: RequestInit = {
+    method: method.toUpperCase(),
+    headers,
+    credentials: "same-origin",
+  };
   if (wish.body !== undefined) request.body = JSON.stringify(wish.body);
   if (wish.signal) request.signal = wish.signal;
   let answer: Response;

@@ -3,8 +3,10 @@ import { type Event, follow } from "./follow";
 
 afterEach(() => vi.unstubAllGlobals());
 
-const BEAT = 'event: heartbeat\ndata: {"type":"heartbeat","runId":"run_1","timestamp":"2026-01-01T00:00:00.000Z"}\n\n';
-const frame = (id: number, type: string) => `id: ${id}\nevent: ${type}\ndata: {"eventId":${id},"type":"${type}"}\n\n`;
+const BEAT =
+  'event: heartbeat\ndata: {"type":"heartbeat","runId":"run_1","timestamp":"2026-01-01T00:00:00.000Z"}\n\n';
+const frame = (id: number, type: string) =>
+  `id: ${id}\nevent: ${type}\ndata: {"eventId":${id},"type":"${type}"}\n\n`;
 
 test("a heartbeat is no event, and moves no cursor", async () => {
   const asked: (string | null)[] = [];

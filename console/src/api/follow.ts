@@ -2,8 +2,9 @@
 //
 // What must hold: no event is told twice, none is left out: each connection begins after the last id
 // that was told. A stream that says nothing for longer than its heartbeats is taken to be dead.
-import { Problem, problem, signedOut } from "./client";
+
 import type { Schemas } from "./client";
+import { Problem, problem, signedOut } from "./client";
 import { Frames } from "./sse";
 
 /** An event of a journal; what its payload holds depends on its type. */
@@ -65,7 +66,12 @@ async function once(
   try {
     const headers: Record<string, string> = { accept: "text/event-stream" };
     if (seen.after !== null) headers["last-event-id"] = seen.after;
-    const answer = await fetch(wish.url, { headers, credentials: "same-origin", cache: "no-store", signal });
+    const answer = await fetch(wish.url, {
+      headers,
+      credentials: "same-origin",
+      cache: "no-store",
+      signal,
+    });
     if (!answer.ok || !answer.body) return await refusal(answer);
     wish.onLink("live");
     const frames = new Frames();

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { Frames } from "./sse";
 
-const TEXT = 'id: 7\nevent: node.log\ndata: {"a":1}\n\n: heartbeat\n\nid: 8\nevent: x\ndata: one\ndata: two\n\n';
+const TEXT =
+  'id: 7\nevent: node.log\ndata: {"a":1}\n\n: heartbeat\n\nid: 8\nevent: x\ndata: one\ndata: two\n\n';
 
 test("frames are whole however the text is cut", () => {
   const whole = new Frames().push(TEXT);
@@ -12,7 +13,8 @@ test("frames are whole however the text is cut", () => {
   for (let size = 1; size < TEXT.length; size += 1) {
     const frames = new Frames();
     const seen = [];
-    for (let at = 0; at < TEXT.length; at += size) seen.push(...frames.push(TEXT.slice(at, at + size)));
+    for (let at = 0; at < TEXT.length; at += size)
+      seen.push(...frames.push(TEXT.slice(at, at + size)));
     expect(seen).toEqual(whole);
   }
 });

@@ -56,8 +56,16 @@ export function Decide({ asked }: { asked: Approval }) {
       return;
     }
     const given = decision === "approve" ? read(wanted, values) : { values: {}, wrong: {} };
-    const bound = decision === "approve" && bounds ? tighten(bounds, tools, tighter) : { constraints: {}, wrong: {} };
-    const faults = { ...given.wrong, ...Object.fromEntries(Object.entries(bound.wrong).map(([name, why]) => [`bound ${name}`, why])) };
+    const bound =
+      decision === "approve" && bounds
+        ? tighten(bounds, tools, tighter)
+        : { constraints: {}, wrong: {} };
+    const faults = {
+      ...given.wrong,
+      ...Object.fromEntries(
+        Object.entries(bound.wrong).map(([name, why]) => [`bound ${name}`, why]),
+      ),
+    };
     setWrong(faults);
     if (Object.keys(faults).length > 0) return;
     setBusy(true);
@@ -68,7 +76,10 @@ export function Decide({ asked }: { asked: Approval }) {
         ...(reason === "" ? {} : { comment: reason }),
         ...(Object.keys(bound.constraints).length === 0 ? {} : { constraints: bound.constraints }),
       };
-      await ask("post", "/api/v1/approvals/{approval}/resolve", { path: { approval: asked.approval_id }, body });
+      await ask("post", "/api/v1/approvals/{approval}/resolve", {
+        path: { approval: asked.approval_id },
+        body,
+      });
     } catch (error) {
       setRefused(error);
     } finally {
@@ -77,7 +88,8 @@ export function Decide({ asked }: { asked: Approval }) {
       void queries.invalidateQueries({ queryKey: ["approval"] });
     }
   };
-  const answers: Answer[] = asked.source === "escalation" ? ["retry", "skip", "abort"] : ["approve", "reject"];
+  const answers: Answer[] =
+    asked.source === "escalation" ? ["retry", "skip", "abort"] : ["approve", "reject"];
   return (
     <div className="decide">
       {Object.entries(wanted).map(([name, field]) => (
@@ -91,10 +103,19 @@ export function Decide({ asked }: { asked: Approval }) {
         />
       ))}
       {bounds && answers.includes("approve") && (
-        <Tighter bounds={bounds} tools={tools} draft={tighter} wrong={boundFaults(wrong)} onChange={setTighter} />
+        <Tighter
+          bounds={bounds}
+          tools={tools}
+          draft={tighter}
+          wrong={boundFaults(wrong)}
+          onChange={setTighter}
+        />
       )}
       <div className="field">
-        <label htmlFor={id}>Comment{answers.includes("reject") && <span className="muted"> (a rejection needs one)</span>}</label>
+        <label htmlFor={id}>
+          Comment
+          {answers.includes("reject") && <span className="muted"> (a rejection needs one)</span>}
+        </label>
         <textarea
           id={id}
           rows={2}

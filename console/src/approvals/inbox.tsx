@@ -3,15 +3,16 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { ask } from "../api/client";
 import type { Event } from "../api/follow";
-import { useApprovals } from "./open";
 import { useWhatHappens } from "../link";
 import { useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { Link } from "../route";
 import { useMay } from "../session";
+import { useApprovals } from "./open";
 import { Question } from "./question";
 
-const matters = (event: Event) => event.type.startsWith("approval.") || /^run\.(cancelled|timed_out|failed)$/.test(event.type);
+const matters = (event: Event) =>
+  event.type.startsWith("approval.") || /^run\.(cancelled|timed_out|failed)$/.test(event.type);
 
 export function Inbox({ only }: { only: string | null }) {
   const may = useMay("governance:read");

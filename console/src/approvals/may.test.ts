@@ -4,8 +4,19 @@ import { whyNot } from "./may";
 type Asked = Parameters<typeof whyNot>[0];
 
 const asked = (more: Partial<Asked> = {}) =>
-  ({ status: "pending", approvers: [], votes: [], not_initiator: false, initiator: "ian", ...more }) as Asked;
-const ada = { principal: "ada", roles: ["approver", "finance"], permissions: ["governance:approve"] };
+  ({
+    status: "pending",
+    approvers: [],
+    votes: [],
+    not_initiator: false,
+    initiator: "ian",
+    ...more,
+  }) as Asked;
+const ada = {
+  principal: "ada",
+  roles: ["approver", "finance"],
+  permissions: ["governance:approve"],
+};
 
 test("who may is asked nothing more", () => {
   expect(whyNot(asked(), ada)).toBeNull();

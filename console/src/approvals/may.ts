@@ -13,7 +13,8 @@ export interface Somebody {
 /** Why they may not answer; null if they may. */
 export function whyNot(asked: Approval, who: Somebody): string | null {
   if (asked.status !== "pending") return `It is ${asked.status}.`;
-  if (!who.permissions.includes("governance:approve")) return "Your role does not answer approvals.";
+  if (!who.permissions.includes("governance:approve"))
+    return "Your role does not answer approvals.";
   const initiators = [asked.initiator, ...(asked.on_behalf_of ?? [])];
   if (asked.not_initiator && initiators.includes(who.principal)) {
     return "You started this run, or made what started it: another person decides.";

@@ -1,6 +1,6 @@
 // One question: the exact action, what changed since it was asked, who may decide and until when.
 import type { Schemas } from "../api/client";
-import { Copyable, money, Moment } from "../parts/figures";
+import { Copyable, Moment, money } from "../parts/figures";
 import { Badge } from "../parts/status";
 import { isNothing, Value, visible, written } from "../parts/value";
 import { Link, runPath } from "../route";
@@ -63,7 +63,9 @@ function Facts({ asked }: { asked: Approval }) {
       )}
       <dt>May decide</dt>
       <dd>
-        {asked.approvers.length > 0 ? asked.approvers.join(", ") : "anybody who may answer approvals"}
+        {asked.approvers.length > 0
+          ? asked.approvers.join(", ")
+          : "anybody who may answer approvals"}
         {asked.not_initiator && ", but not who started the run"}
         {asked.quorum > 1 && ` · ${asked.votes.length} of ${asked.quorum} have approved`}
         {asked.votes.length > 0 && ` (${asked.votes.join(", ")})`}

@@ -8,7 +8,13 @@ test("nothing is sent where nothing was tightened", () => {
 });
 
 test("what is tightened is sent, in what the server counts in", () => {
-  const by = { cost: "0.001", tokens: "100", without: ["mail", "staging"], deny: " web , ", readOnly: true };
+  const by = {
+    cost: "0.001",
+    tokens: "100",
+    without: ["mail", "staging"],
+    deny: " web , ",
+    readOnly: true,
+  };
   expect(tighten(bounds, ["mail", "read"], by).constraints).toEqual({
     max_cost: 100_000,
     max_output_tokens: 100,
@@ -20,7 +26,14 @@ test("what is tightened is sent, in what the server counts in", () => {
 });
 
 test("what would widen is refused before it is sent", () => {
-  for (const by of [{ cost: "1" }, { cost: "-1" }, { cost: "much" }, { tokens: "501" }, { tokens: "1.5" }, { without: ["dev", "staging"] }]) {
+  for (const by of [
+    { cost: "1" },
+    { cost: "-1" },
+    { cost: "much" },
+    { tokens: "501" },
+    { tokens: "1.5" },
+    { without: ["dev", "staging"] },
+  ]) {
     const { constraints, wrong } = tighten(bounds, [], { ...AS_ASKED, ...by });
     expect(Object.keys(wrong)).toHaveLength(1);
     expect(constraints).toEqual({});
@@ -35,5 +48,7 @@ test("only work has bounds", () => {
   expect(ceilingOf({ action: { cost_ceiling: 5 } })).toBe(5);
   expect(ceilingOf({ action: { question: "?" } })).toBeNull();
   expect(toolsOf({ action: { tools: ["mail", 3] } })).toEqual(["mail"]);
-  expect(toolsOf({ action: { tools: ["mail", "web"], constraints: { tools_allow: ["mail"] } } })).toEqual(["mail"]);
+  expect(
+    toolsOf({ action: { tools: ["mail", "web"], constraints: { tools_allow: ["mail"] } } }),
+  ).toEqual(["mail"]);
 });

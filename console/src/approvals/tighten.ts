@@ -29,7 +29,9 @@ export const AS_ASKED: Tighter = { cost: "", tokens: "", without: [], deny: "", 
 export const MICRO_CENTS = 100_000_000;
 
 /** The bounds of an action that can be tightened; null where there are none to tighten. */
-export function boundsOf(asked: Pick<Schemas["Approval"], "source" | "action">): Constraints | null {
+export function boundsOf(
+  asked: Pick<Schemas["Approval"], "source" | "action">,
+): Constraints | null {
   if (asked.source === "tool" || asked.source === "escalation") return null;
   const action = asked.action as { constraints?: Constraints } | null | undefined;
   return action?.constraints ?? null;
@@ -46,33 +48,45 @@ export function toolsOf(asked: Pick<Schemas["Approval"], "action">): string[] {
   const action = asked.action as { constraints?: Constraints; tools?: unknown } | null | undefined;
   const own = action?.constraints?.tools_allow;
   if (own) return own;
-  return Array.isArray(action?.tools) ? action.tools.filter((one): one is string => typeof one === "string") : [];
+  return Array.isArray(action?.tools)
+    ? action.tools.filter((one): one is string => typeof one === "string")
+    : [];
 }
 
 /** What is sent, and what is wrong with it. Nothing is sent where nothing was tightened. */
-export function tighten(bounds: Constraints, tools: readonly string[], by: Tighter): { constraints: Constraints; wrong: Record<string, string> } {
+export function tighten(
+  bounds: Constraints,
+  tools: readonly string[],
+  by: Tighter,
+): { constraints: Constraints; wrong: Record<string, string> } {
   const constraints: Constraints = {};
   const wrong: Record<string, string> = {};
   if (by.cost.trim() !== "") {
     const cost = Math.floor(Number(by.cost) * MICRO_CENTS);
     if (!Number.isFinite(cost) || cost < 0) wrong.cost = "A sum in dollars, as 0.05.";
-    else if (bounds.max_cost !== undefined && cost > bounds.max_cost) wrong.cost = "It asks for less than that: only less can be agreed to.";
+    else if (bounds.max_cost !== undefined && cost > bounds.max_cost)
+      wrong.cost = "It asks for less than that: only less can be agreed to.";
     else constraints.max_cost = cost;
   }
   if (by.tokens.trim() !== "") {
     const tokens = Number(by.tokens);
     if (!Number.isSafeInteger(tokens) || tokens < 1) wrong.tokens = "A whole number.";
-    else if (bounds.max_output_tokens !== undefined && tokens > bounds.max_output_tokens) wrong.tokens = "It asks for less than that: only less can be agreed to.";
+    else if (bounds.max_output_tokens !== undefined && tokens > bounds.max_output_tokens)
+      wrong.tokens = "It asks for less than that: only less can be agreed to.";
     else constraints.max_output_tokens = tokens;
   }
-  if (tools.some((one) => by.without.includes(one))) constraints.tools_allow = tools.filter((one) => !by.without.includes(one));
+  if (tools.some((one) => by.without.includes(one)))
+    constraints.tools_allow = tools.filter((one) => !by.without.includes(one));
   const places = bounds.environments ?? [];
   if (places.some((one) => by.without.includes(one))) {
     const left = places.filter((one) => !by.without.includes(one));
     if (left.length === 0) wrong.environments = "One must be left; reject it instead.";
     else constraints.environments = left;
   }
-  const deny = by.deny.split(",").map((one) => one.trim()).filter(Boolean);
+  const deny = by.deny
+    .split(",")
+    .map((one) => one.trim())
+    .filter(Boolean);
   if (deny.length > 0) constraints.tools_deny = deny;
   if (by.readOnly) constraints.data_access = "read_only";
   return { constraints, wrong };

@@ -2,7 +2,7 @@
 import { useId } from "react";
 import { money } from "../parts/figures";
 import { visible } from "../parts/value";
-import { type Constraints, MICRO_CENTS, type Tighter as Draft } from "./tighten";
+import { type Constraints, type Tighter as Draft, MICRO_CENTS } from "./tighten";
 
 interface Wish {
   bounds: Constraints;
@@ -15,25 +15,75 @@ interface Wish {
 export function Tighter({ bounds, tools, draft, wrong, onChange }: Wish) {
   const places = bounds.environments ?? [];
   const toggle = (name: string, kept: boolean) =>
-    onChange({ ...draft, without: kept ? draft.without.filter((one) => one !== name) : [...draft.without, name] });
-  const most = bounds.max_cost === undefined ? "no bound is set" : `at most ${money(bounds.max_cost / MICRO_CENTS)}`;
-  const longest = bounds.max_output_tokens === undefined ? "no bound is set" : `at most ${bounds.max_output_tokens}`;
+    onChange({
+      ...draft,
+      without: kept ? draft.without.filter((one) => one !== name) : [...draft.without, name],
+    });
+  const most =
+    bounds.max_cost === undefined
+      ? "no bound is set"
+      : `at most ${money(bounds.max_cost / MICRO_CENTS)}`;
+  const longest =
+    bounds.max_output_tokens === undefined
+      ? "no bound is set"
+      : `at most ${bounds.max_output_tokens}`;
   return (
     <details className="tighter">
       <summary>Tighten what it may do</summary>
       <div>
-        <p className="muted small">Bounds can become narrower, never wider. What you agree to is the action with these bounds.</p>
+        <p className="muted small">
+          Bounds can become narrower, never wider. What you agree to is the action with these
+          bounds.
+        </p>
         <div className="pair-of-fields">
-          <Typed name="Most it may cost, in dollars" about={most} value={draft.cost} wrong={wrong.cost} onChange={(cost) => onChange({ ...draft, cost })} />
-          <Typed name="Longest answer, in tokens" about={longest} value={draft.tokens} wrong={wrong.tokens} onChange={(tokens) => onChange({ ...draft, tokens })} />
+          <Typed
+            name="Most it may cost, in dollars"
+            about={most}
+            value={draft.cost}
+            wrong={wrong.cost}
+            onChange={(cost) => onChange({ ...draft, cost })}
+          />
+          <Typed
+            name="Longest answer, in tokens"
+            about={longest}
+            value={draft.tokens}
+            wrong={wrong.tokens}
+            onChange={(tokens) => onChange({ ...draft, tokens })}
+          />
         </div>
-        {tools.length > 0 && <Kept title="Tools it may use" names={tools} without={draft.without} wrong={undefined} onToggle={toggle} />}
-        {places.length > 0 && <Kept title="Environments it may touch" names={places} without={draft.without} wrong={wrong.environments} onToggle={toggle} />}
-        <Typed name="Further tools it may not use" about="by commas" value={draft.deny} wrong={undefined} onChange={(deny) => onChange({ ...draft, deny })} />
+        {tools.length > 0 && (
+          <Kept
+            title="Tools it may use"
+            names={tools}
+            without={draft.without}
+            wrong={undefined}
+            onToggle={toggle}
+          />
+        )}
+        {places.length > 0 && (
+          <Kept
+            title="Environments it may touch"
+            names={places}
+            without={draft.without}
+            wrong={wrong.environments}
+            onToggle={toggle}
+          />
+        )}
+        <Typed
+          name="Further tools it may not use"
+          about="by commas"
+          value={draft.deny}
+          wrong={undefined}
+          onChange={(deny) => onChange({ ...draft, deny })}
+        />
         {bounds.data_access !== "read_only" && (
           <label className="choice">
-            <input type="checkbox" checked={draft.readOnly} onChange={(event) => onChange({ ...draft, readOnly: event.target.checked })} /> It may
-            only read data
+            <input
+              type="checkbox"
+              checked={draft.readOnly}
+              onChange={(event) => onChange({ ...draft, readOnly: event.target.checked })}
+            />{" "}
+            It may only read data
           </label>
         )}
       </div>
@@ -86,7 +136,11 @@ function Kept({ title, names, without, wrong, onToggle }: KeptWish) {
       <legend>{title}</legend>
       {names.map((one) => (
         <label key={one}>
-          <input type="checkbox" checked={!without.includes(one)} onChange={(event) => onToggle(one, event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={!without.includes(one)}
+            onChange={(event) => onToggle(one, event.target.checked)}
+          />
           {visible(one)}
         </label>
       ))}

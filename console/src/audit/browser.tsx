@@ -4,10 +4,10 @@ import { useCallback, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../link";
-import { useTyped } from "../parts/typed";
-import { clock, Copyable, useTitle } from "../parts/figures";
+import { Copyable, clock, useTitle } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { words } from "../parts/status";
+import { useTyped } from "../parts/typed";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link, runPath, useWord } from "../route";
 import { useMay } from "../session";
@@ -15,7 +15,15 @@ import { Chain } from "./chain";
 
 type Fact = Schemas["AuditFact"];
 
-const CATEGORIES = ["governance", "execution", "lifecycle", "security", "configuration", "deploy", "routing"];
+const CATEGORIES = [
+  "governance",
+  "execution",
+  "lifecycle",
+  "security",
+  "configuration",
+  "deploy",
+  "routing",
+];
 const SPANS: readonly [string, string, number][] = [
   ["hour", "Last hour", 3_600_000],
   ["day", "Last 24 hours", 86_400_000],
@@ -38,10 +46,15 @@ function useFacts(filter: Filter) {
     queryKey: ["audit", filter],
     queryFn: async ({ pageParam, signal }) => {
       const { span, ...typed } = filter;
-      const rest = Object.fromEntries(Object.entries(typed).map(([name, word]) => [name, word.trim()]));
+      const rest = Object.fromEntries(
+        Object.entries(typed).map(([name, word]) => [name, word.trim()]),
+      );
       const wide = SPANS.find(([word]) => word === span)?.[2];
       const since_ms = wide === undefined ? null : Date.now() - wide;
-      return ask("get", "/api/v1/audit", { query: { ...rest, since_ms, before: pageParam, limit: 100 }, signal });
+      return ask("get", "/api/v1/audit", {
+        query: { ...rest, since_ms, before: pageParam, limit: 100 },
+        signal,
+      });
     },
     initialPageParam: "now",
     getNextPageParam: (last) => last.meta.next_cursor,
@@ -101,7 +114,11 @@ function Facts() {
       <Filters />
       {run !== "" && !facts.error && (
         <div className="bar">
-          <a className="button" href={`/api/v1/runs/${encodeURIComponent(run)}/audit`} download={`${run}.packet`}>
+          <a
+            className="button"
+            href={`/api/v1/runs/${encodeURIComponent(run)}/audit`}
+            download={`${run}.packet`}
+          >
             Download the packet of this run
           </a>
           <span className="muted small">everything a stranger needs to check it offline</span>
@@ -113,12 +130,18 @@ function Facts() {
         {facts.data && rows.length === 0 && !facts.hasNextPage && (
           <Empty title={filtered ? "Nothing matches" : "Nothing has happened yet"} />
         )}
-        {facts.data && rows.length === 0 && facts.hasNextPage && <Empty title="Nothing among the newest matches; look further back" />}
+        {facts.data && rows.length === 0 && facts.hasNextPage && (
+          <Empty title="Nothing among the newest matches; look further back" />
+        )}
         {rows.length > 0 && <List rows={rows} />}
       </div>
       {facts.hasNextPage && (
         <div className="bar">
-          <button type="button" onClick={() => facts.fetchNextPage()} disabled={facts.isFetchingNextPage}>
+          <button
+            type="button"
+            onClick={() => facts.fetchNextPage()}
+            disabled={facts.isFetchingNextPage}
+          >
             {facts.isFetchingNextPage ? "Looking…" : "Older"}
           </button>
         </div>
@@ -131,7 +154,15 @@ function Facts() {
 function Typed({ word, label, hint }: { word: string; label: string; hint: string }) {
   const [value, setValue] = useWord(word);
   const [typed, setTyped] = useTyped(value, setValue);
-  return <input type="search" aria-label={label} placeholder={hint} value={typed} onChange={(event) => setTyped(event.target.value)} />;
+  return (
+    <input
+      type="search"
+      aria-label={label}
+      placeholder={hint}
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+    />
+  );
 }
 
 function Filters() {
@@ -139,7 +170,11 @@ function Filters() {
   const [span, setSpan] = useWord("since");
   return (
     <search className="filters audit-filters">
-      <select aria-label="Category" value={category} onChange={(event) => setCategory(event.target.value)}>
+      <select
+        aria-label="Category"
+        value={category}
+        onChange={(event) => setCategory(event.target.value)}
+      >
         <option value="">All categories</option>
         {CATEGORIES.map((one) => (
           <option key={one}>{one}</option>
@@ -164,7 +199,8 @@ function Filters() {
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "full" });
 
 /** Two facts can be told by where they stand alone. */
-const key = (fact: Fact, at: number) => fact.hash ?? `${fact.at} ${fact.type} ${fact.resource_id} ${at}`;
+const key = (fact: Fact, at: number) =>
+  fact.hash ?? `${fact.at} ${fact.type} ${fact.resource_id} ${at}`;
 
 function List({ rows }: { rows: readonly Fact[] }) {
   return (
@@ -174,7 +210,9 @@ function List({ rows }: { rows: readonly Fact[] }) {
         const before = rows[at - 1];
         return (
           <li key={key(fact, at)}>
-            {(before === undefined || DAY.format(new Date(before.at)) !== day) && <h2 className="day">{day}</h2>}
+            {(before === undefined || DAY.format(new Date(before.at)) !== day) && (
+              <h2 className="day">{day}</h2>
+            )}
             <Line fact={fact} />
           </li>
         );
@@ -185,7 +223,10 @@ function List({ rows }: { rows: readonly Fact[] }) {
 
 function Line({ fact }: { fact: Fact }) {
   const [open, setOpen] = useState(false);
-  const what = fact.resource_type === "run" ? (fact.step ?? "the run") : `${fact.resource_type} ${fact.resource_id}`;
+  const what =
+    fact.resource_type === "run"
+      ? (fact.step ?? "the run")
+      : `${fact.resource_type} ${fact.resource_id}`;
   return (
     <details className="fact" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
@@ -196,7 +237,9 @@ function Line({ fact }: { fact: Fact }) {
         <strong>{words(visible(fact.type))}</strong>
         <span className="cut">
           {visible(what)}
-          {fact.resource_type === "run" && <span className="muted mono"> {fact.resource_id.slice(0, 16)}…</span>}
+          {fact.resource_type === "run" && (
+            <span className="muted mono"> {fact.resource_id.slice(0, 16)}…</span>
+          )}
         </span>
         <span className="muted cut who">{fact.actor ? `by ${visible(fact.actor)}` : ""}</span>
       </summary>
@@ -216,8 +259,11 @@ function Detail({ fact }: { fact: Fact }) {
         <dd>
           {fact.resource_type === "run" ? (
             <>
-              <Link href={`${runPath(fact.resource_id)}?view=events${step}`}>{fact.resource_id}</Link>
-              {fact.event_id != null && `, event ${fact.event_id}`} · <Link href={`/audit?run=${encodeURIComponent(fact.resource_id)}`}>only this run</Link>
+              <Link href={`${runPath(fact.resource_id)}?view=events${step}`}>
+                {fact.resource_id}
+              </Link>
+              {fact.event_id != null && `, event ${fact.event_id}`} ·{" "}
+              <Link href={`/audit?run=${encodeURIComponent(fact.resource_id)}`}>only this run</Link>
             </>
           ) : (
             visible(`${fact.resource_type} ${fact.resource_id}`)

@@ -92,7 +92,11 @@ export function Chain() {
 function State({ checked, busy }: { checked: Checked | null; busy: boolean }) {
   if (busy) return <Badge status="running" />;
   if (!checked) return <Badge status="not verified yet" />;
-  return checked.report.ok ? <Badge status="verified" as="good" /> : <Badge status="broken" as="bad" />;
+  return checked.report.ok ? (
+    <Badge status="verified" as="good" />
+  ) : (
+    <Badge status="broken" as="bad" />
+  );
 }
 
 function Told({ checked }: { checked: Checked }) {
@@ -102,9 +106,15 @@ function Told({ checked }: { checked: Checked }) {
   return (
     <>
       <p>
-        {report.ok ? "Every hash, chain and signature holds" : `${findings.length + report.more} places do not hold`}
-        {checked.run === "" ? "" : ` for ${visible(checked.run)}`}, up to seal {checked.upto}: {report.events} events of {report.runs} {report.runs === 1 ? "run" : "runs"},{" "}
-        {report.entries} entries, {report.seals} seals. <span className="muted">Verified <Moment at={checked.at} />.</span>
+        {report.ok
+          ? "Every hash, chain and signature holds"
+          : `${findings.length + report.more} places do not hold`}
+        {checked.run === "" ? "" : ` for ${visible(checked.run)}`}, up to seal {checked.upto}:{" "}
+        {report.events} events of {report.runs} {report.runs === 1 ? "run" : "runs"},{" "}
+        {report.entries} entries, {report.seals} seals.{" "}
+        <span className="muted">
+          Verified <Moment at={checked.at} />.
+        </span>
       </p>
       {findings.length > 0 && (
         <table className="findings">
@@ -123,7 +133,11 @@ function Told({ checked }: { checked: Checked }) {
                 </td>
                 <td>
                   {one.place.run_id === undefined ? (
-                    written(Object.entries(one.place).map(([name, value]) => `${name} ${value}`).join(", "))
+                    written(
+                      Object.entries(one.place)
+                        .map(([name, value]) => `${name} ${value}`)
+                        .join(", "),
+                    )
                   ) : (
                     <Link href={`${runPath(one.place.run_id)}?view=events`}>
                       {one.place.run_id}, event {one.place.event_id}

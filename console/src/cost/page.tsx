@@ -10,7 +10,16 @@ import { Empty, Loading, Refusal } from "../parts/states";
 import { visible } from "../parts/value";
 import { Link, useWord } from "../route";
 import { useMay } from "../session";
-import { type Bucket, type By, type Cost, seriesOf, starts, type Total, totals, values } from "./series";
+import {
+  type Bucket,
+  type By,
+  type Cost,
+  seriesOf,
+  starts,
+  type Total,
+  totals,
+  values,
+} from "./series";
 
 const DAY_MS = 86_400_000;
 const SPANS: readonly [string, string, number, Bucket][] = [
@@ -25,8 +34,16 @@ const BYS: readonly By[] = ["workflow", "agent", "model"];
 const matters = (event: Event) => event.type === "node.completed";
 /** How often costs are looked up while much happens. */
 const BEAT_MS = 5_000;
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", hourCycle: "h23", timeZone: "UTC" });
-const MONTH = new Intl.DateTimeFormat(undefined, { month: "short", year: "2-digit", timeZone: "UTC" });
+const HOUR = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  hourCycle: "h23",
+  timeZone: "UTC",
+});
+const MONTH = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  year: "2-digit",
+  timeZone: "UTC",
+});
 
 /** A bucket in few letters. */
 function short(bucket: Bucket, at: number): string {
@@ -46,12 +63,14 @@ function Costs() {
   const [word, setWord] = useWord("span");
   const [byWord, setBy] = useWord("by");
   const by = BYS.find((one) => one === byWord) ?? "workflow";
-  const [span, , wide, bucket] = SPANS.find(([one]) => one === word) ?? (SPANS[1] as (typeof SPANS)[number]);
+  const [span, , wide, bucket] =
+    SPANS.find(([one]) => one === word) ?? (SPANS[1] as (typeof SPANS)[number]);
   const now = useNow(60_000);
   const [from] = starts(bucket, now - wide, now);
   const costs = useQuery({
     queryKey: ["cost", by, bucket, from],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: from }, signal })).data,
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: from }, signal })).data,
     placeholderData: keepPreviousData,
   });
   useWhatHappens(
@@ -63,14 +82,24 @@ function Costs() {
     <div className="page">
       <div className="bar">
         <h1 className="grow">Cost</h1>
-        <select className="fit" aria-label="By" value={by} onChange={(event) => setBy(event.target.value === "workflow" ? "" : event.target.value)}>
+        <select
+          className="fit"
+          aria-label="By"
+          value={by}
+          onChange={(event) => setBy(event.target.value === "workflow" ? "" : event.target.value)}
+        >
           {BYS.map((one) => (
             <option key={one} value={one}>
               By {one}
             </option>
           ))}
         </select>
-        <select className="fit" aria-label="Time" value={span} onChange={(event) => setWord(event.target.value === "week" ? "" : event.target.value)}>
+        <select
+          className="fit"
+          aria-label="Time"
+          value={span}
+          onChange={(event) => setWord(event.target.value === "week" ? "" : event.target.value)}
+        >
           {SPANS.map(([one, label]) => (
             <option key={one} value={one}>
               {label}
@@ -84,7 +113,14 @@ function Costs() {
           <Loading what="costs" />
         </div>
       )}
-      {costs.data && <Drawn rows={costs.data} by={by} bucket={bucket} buckets={starts(bucket, now - wide, now)} />}
+      {costs.data && (
+        <Drawn
+          rows={costs.data}
+          by={by}
+          bucket={bucket}
+          buckets={starts(bucket, now - wide, now)}
+        />
+      )}
     </div>
   );
 }
@@ -110,14 +146,23 @@ function Drawn({ rows, by, bucket, buckets }: DrawnWish) {
       </div>
     );
   }
-  const bars = buckets.map((at, place) => ({ label: short(bucket, at), values: table[place] ?? [] }));
+  const bars = buckets.map((at, place) => ({
+    label: short(bucket, at),
+    values: table[place] ?? [],
+  }));
   return (
     <div className="costs">
       <section className="card cost-chart" aria-label="Over time">
         <p>
-          <strong className="sum">{money(all)}</strong> <span className="muted">in all, by {bucket} (UTC)</span>
+          <strong className="sum">{money(all)}</strong>{" "}
+          <span className="muted">in all, by {bucket} (UTC)</span>
         </p>
-        <Bars label={`Cost by ${bucket} and ${by}, ${money(all)} in all`} bars={bars} names={names} write={money} />
+        <Bars
+          label={`Cost by ${bucket} and ${by}, ${money(all)} in all`}
+          bars={bars}
+          names={names}
+          write={money}
+        />
         <ul className="legend">
           {names.map((name, at) => (
             <li key={name}>
@@ -135,7 +180,17 @@ function Drawn({ rows, by, bucket, buckets }: DrawnWish) {
 
 const COUNT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 
-function Sums({ sums, all, by, names }: { sums: readonly Total[]; all: number; by: By; names: readonly string[] }) {
+function Sums({
+  sums,
+  all,
+  by,
+  names,
+}: {
+  sums: readonly Total[];
+  all: number;
+  by: By;
+  names: readonly string[];
+}) {
   return (
     <table className="sums-table">
       <thead>
@@ -154,7 +209,13 @@ function Sums({ sums, all, by, names }: { sums: readonly Total[]; all: number; b
             <tr key={one.name}>
               <td className="wraps">
                 <i className={`dot ${ink(at < 0 ? SERIES - 1 : at)}`} />{" "}
-                {by === "workflow" ? <Link href={`/runs?workflow=${encodeURIComponent(one.name)}`}>{visible(one.name)}</Link> : visible(one.name)}
+                {by === "workflow" ? (
+                  <Link href={`/runs?workflow=${encodeURIComponent(one.name)}`}>
+                    {visible(one.name)}
+                  </Link>
+                ) : (
+                  visible(one.name)
+                )}
               </td>
               <td className="right">{money(one.cost)}</td>
               <td className="right">{all > 0 ? `${((100 * one.cost) / all).toFixed(0)} %` : ""}</td>

@@ -9,7 +9,13 @@ const row = (day: number, agent: string, cost: number): Cost => ({
   output_tokens: 1,
   steps: 1,
 });
-const ROWS = [row(1, "ada", 3), row(1, "bob", 1), row(2, "ada", 2), row(3, "cy", 0.5), row(3, "", 0.25)];
+const ROWS = [
+  row(1, "ada", 3),
+  row(1, "bob", 1),
+  row(2, "ada", 2),
+  row(3, "cy", 0.5),
+  row(3, "", 0.25),
+];
 
 test("names are summed, the dearest first", () => {
   expect(totals(ROWS, "agent").map((one) => [one.name, one.cost, one.steps])).toEqual([
@@ -23,7 +29,11 @@ test("names are summed, the dearest first", () => {
 test("what has no series of its own is counted with all others, and nothing is lost", () => {
   const names = seriesOf(totals(ROWS, "agent"), 3);
   expect(names).toEqual(["ada", "bob", OTHERS]);
-  const buckets = starts("day", Date.parse("2026-11-01T09:00:00Z"), Date.parse("2026-11-03T10:00:00Z"));
+  const buckets = starts(
+    "day",
+    Date.parse("2026-11-01T09:00:00Z"),
+    Date.parse("2026-11-03T10:00:00Z"),
+  );
   const table = values(ROWS, "agent", names, buckets);
   expect(table).toEqual([
     [3, 1, 0],
@@ -35,10 +45,13 @@ test("what has no series of its own is counted with all others, and nothing is l
 
 test("buckets begin on the hour, at midnight, on Sunday, on the first", () => {
   const at = Date.parse("2026-11-18T12:34:56Z");
-  const first = (bucket: "hour" | "day" | "week" | "month") => new Date(starts(bucket, at, at)[0] ?? 0).toISOString();
+  const first = (bucket: "hour" | "day" | "week" | "month") =>
+    new Date(starts(bucket, at, at)[0] ?? 0).toISOString();
   expect(first("hour")).toBe("2026-11-18T12:00:00.000Z");
   expect(first("day")).toBe("2026-11-18T00:00:00.000Z");
   expect(first("week")).toBe("2026-11-15T00:00:00.000Z");
   expect(first("month")).toBe("2026-11-01T00:00:00.000Z");
-  expect(starts("month", Date.parse("2026-01-31T00:00:00Z"), Date.parse("2026-04-02T00:00:00Z"))).toHaveLength(4);
+  expect(
+    starts("month", Date.parse("2026-01-31T00:00:00Z"), Date.parse("2026-04-02T00:00:00Z")),
+  ).toHaveLength(4);
 });

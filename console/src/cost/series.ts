@@ -31,7 +31,9 @@ export function totals(rows: readonly Cost[], by: By): Total[] {
     total.steps += row.steps;
     all.set(name, total);
   }
-  return [...all.values()].sort((one, other) => other.cost - one.cost || one.name.localeCompare(other.name));
+  return [...all.values()].sort(
+    (one, other) => other.cost - one.cost || one.name.localeCompare(other.name),
+  );
 }
 
 /** The names that have a series, the last for all others where there are more. */
@@ -63,7 +65,12 @@ export function starts(bucket: Bucket, fromMs: number, toMs: number): number[] {
 }
 
 /** One row of values a bucket, in the order of the series. */
-export function values(rows: readonly Cost[], by: By, names: readonly string[], buckets: readonly number[]): number[][] {
+export function values(
+  rows: readonly Cost[],
+  by: By,
+  names: readonly string[],
+  buckets: readonly number[],
+): number[][] {
   const table = buckets.map(() => names.map(() => 0));
   const placeOf = new Map(buckets.map((at, place) => [at, place]));
   for (const row of rows) {

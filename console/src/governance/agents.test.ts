@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import { reachable } from "./agents";
 import type { Agent, Gateway } from "./rows";
 
-const agent = (more: Partial<Agent> = {}): Agent => ({ id: "ada", status: "idle", phase: "production", trust_level: 5, ...more });
+const agent = (more: Partial<Agent> = {}): Agent => ({
+  id: "ada",
+  status: "idle",
+  phase: "production",
+  trust_level: 5,
+  ...more,
+});
 const gateway = (id: string, more: Partial<Gateway> = {}): Gateway => ({
   id,
   provider: "mock",

@@ -16,7 +16,13 @@ export function Agents() {
   const monthMs = span("monthly", useNow(600_000)).fromMs;
   const month = useQuery({
     queryKey: ["month", monthMs],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/cost", { query: { bucket: "month", by: "agent", since_ms: monthMs }, signal })).data,
+    queryFn: async ({ signal }) =>
+      (
+        await ask("get", "/api/v1/cost", {
+          query: { bucket: "month", by: "agent", since_ms: monthMs },
+          signal,
+        })
+      ).data,
   });
   if (agents.error && !agents.data) return <Refusal error={agents.error} />;
   if (!agents.data) return <Loading what="agents" />;
@@ -51,7 +57,9 @@ export function Agents() {
               key={one.id}
               agent={one}
               gateways={gateways.data ?? []}
-              spent={month.data ? (month.data.find((row) => row.agent === one.id)?.cost ?? 0) : null}
+              spent={
+                month.data ? (month.data.find((row) => row.agent === one.id)?.cost ?? 0) : null
+              }
             />
           ))}
         </tbody>
@@ -63,22 +71,36 @@ export function Agents() {
 /** The gateways that an agent can be sent through. */
 export function reachable(agent: Agent, gateways: readonly Gateway[]): string[] {
   if (agent.gateway !== undefined) return [agent.gateway];
-  const offers = (one: Gateway) => (agent.capabilities ?? []).every((wanted) => (one.capabilities ?? []).includes(wanted));
-  const takes = (one: Gateway) => (one.agents ?? []).length === 0 || (one.agents ?? []).includes(agent.id);
-  return gateways.filter((one) => takes(one) && offers(one) && agent.trust_level >= one.min_trust_level).map((one) => one.id);
+  const offers = (one: Gateway) =>
+    (agent.capabilities ?? []).every((wanted) => (one.capabilities ?? []).includes(wanted));
+  const takes = (one: Gateway) =>
+    (one.agents ?? []).length === 0 || (one.agents ?? []).includes(agent.id);
+  return gateways
+    .filter((one) => takes(one) && offers(one) && agent.trust_level >= one.min_trust_level)
+    .map((one) => one.id);
 }
 
 function bounds(agent: Agent): string[] {
   const all = [];
   if (agent.max_concurrent_steps !== undefined) all.push(`${agent.max_concurrent_steps} at once`);
   if (agent.rate) all.push(`${agent.rate.limit} in ${agent.rate.window_s} s`);
-  if (agent.budget_monthly_cents !== undefined) all.push(`${money(agent.budget_monthly_cents / 100)} a month`);
+  if (agent.budget_monthly_cents !== undefined)
+    all.push(`${money(agent.budget_monthly_cents / 100)} a month`);
   if (agent.tools?.allow) all.push(`tools ${agent.tools.allow.join(", ") || "none"}`);
-  if (agent.tools?.deny && agent.tools.deny.length > 0) all.push(`never ${agent.tools.deny.join(", ")}`);
+  if (agent.tools?.deny && agent.tools.deny.length > 0)
+    all.push(`never ${agent.tools.deny.join(", ")}`);
   return all;
 }
 
-function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gateway[]; spent: number | null }) {
+function Line({
+  agent,
+  gateways,
+  spent,
+}: {
+  agent: Agent;
+  gateways: readonly Gateway[];
+  spent: number | null;
+}) {
   const through = reachable(agent, gateways);
   const trust = `trust ${agent.trust_level} of 10`;
   return (
@@ -90,7 +112,10 @@ function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gat
         </span>
       </td>
       <td>
-        <Badge status={agent.status} as={agent.status === "idle" ? "good" : agent.status === "paused" ? "wait" : undefined} />
+        <Badge
+          status={agent.status}
+          as={agent.status === "idle" ? "good" : agent.status === "paused" ? "wait" : undefined}
+        />
         <span className="about">
           {words(agent.phase)}
           {agent.phase === "poc" && ", budgets and trust are only observed"}
@@ -102,8 +127,12 @@ function Line({ agent, gateways, spent }: { agent: Agent; gateways: readonly Gat
         </span>{" "}
         <span className="small">{agent.trust_level}</span>
       </td>
-      <td className="wraps" data-label="Through">{visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}</td>
-      <td className="wraps" data-label="Bounds">{visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}</td>
+      <td className="wraps" data-label="Through">
+        {visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}
+      </td>
+      <td className="wraps" data-label="Bounds">
+        {visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}
+      </td>
       <td className="right" data-label="This month">
         {spent === null ? "–" : money(spent)}
       </td>
@@ -125,7 +154,10 @@ function Course({ agent }: { agent: Agent }) {
     setBusy(true);
     setRefused(null);
     try {
-      await ask("patch", "/api/v1/agents/{name}", { path: { name: agent.id }, body: { status: paused ? "idle" : "paused" } });
+      await ask("patch", "/api/v1/agents/{name}", {
+        path: { name: agent.id },
+        body: { status: paused ? "idle" : "paused" },
+      });
       await queries.invalidateQueries({ queryKey: ["agents"] });
     } catch (error) {
       setRefused(error);
@@ -135,7 +167,12 @@ function Course({ agent }: { agent: Agent }) {
   };
   return (
     <>
-      <button type="button" disabled={busy} onClick={turn} aria-label={`${paused ? "Resume" : "Pause"} ${agent.id}`}>
+      <button
+        type="button"
+        disabled={busy}
+        onClick={turn}
+        aria-label={`${paused ? "Resume" : "Pause"} ${agent.id}`}
+      >
         {paused ? "Resume" : "Pause"}
       </button>
       {refused !== null && <Refusal error={refused} />}

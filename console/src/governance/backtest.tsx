@@ -74,12 +74,24 @@ export function BackTest({ active, shadow, onReset }: Wish) {
     <section className="card" aria-label="Back-test">
       <div className="bar card-head">
         <h2>Try a change on the past</h2>
-        <span className="muted small">every recorded decision is made again with these policies; nothing is enforced</span>
+        <span className="muted small">
+          every recorded decision is made again with these policies; nothing is enforced
+        </span>
       </div>
       <div className="backtest">
-        <Editor files={files} differing={differing} active={active} shadow={shadow} onChange={setFiles} />
+        <Editor
+          files={files}
+          differing={differing}
+          active={active}
+          shadow={shadow}
+          onChange={setFiles}
+        />
         <div className="bar">
-          <select aria-label="Decisions of" value={span} onChange={(event) => setSpan(event.target.value)}>
+          <select
+            aria-label="Decisions of"
+            value={span}
+            onChange={(event) => setSpan(event.target.value)}
+          >
             {SPANS.map(([word, label]) => (
               <option key={word} value={word}>
                 {label}
@@ -89,7 +101,9 @@ export function BackTest({ active, shadow, onReset }: Wish) {
           <button type="button" className="primary" disabled={busy} onClick={test}>
             {busy ? "Trying…" : "Try it on the past"}
           </button>
-          {fresh && differing.length > 0 && <Store files={files} active={active} shadow={shadow} onDone={onReset} />}
+          {fresh && differing.length > 0 && (
+            <Store files={files} active={active} shadow={shadow} onDone={onReset} />
+          )}
         </div>
         {refused !== null && <Refusal error={refused} />}
         <div aria-live="polite">{tried && <Found found={tried.found} stale={!fresh} />}</div>
@@ -119,7 +133,11 @@ function Editor({ files, differing, active, shadow, onChange }: EditorWish) {
   return (
     <>
       <div className="bar">
-        <select aria-label="File" value={chosen} onChange={(event) => setWanted(event.target.value)}>
+        <select
+          aria-label="File"
+          value={chosen}
+          onChange={(event) => setWanted(event.target.value)}
+        >
           {names.map((name) => (
             <option key={name} value={name}>
               {differing.includes(name) ? `${name} (changed)` : name}
@@ -167,7 +185,12 @@ function Add({ names, onAdd }: { names: readonly string[]; onAdd: (name: string)
         setName("");
       }}
     >
-      <input aria-label="Name of a new file" placeholder="new-file.cedar" value={name} onChange={(event) => setName(event.target.value)} />
+      <input
+        aria-label="Name of a new file"
+        placeholder="new-file.cedar"
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
       <button type="submit" disabled={!fits}>
         Add a file
       </button>
@@ -191,7 +214,11 @@ function Store({ files, active, shadow, onDone }: StoreWish) {
   if (!may || active.origin === "files") return null;
   const store = async () => {
     const row = (name: string) => (where === "shadow" ? `shadow/${name}` : name);
-    const rows = Object.entries(files).map(([name, text]) => ({ kind: "policy", name: row(name), body: { text, set: where } }));
+    const rows = Object.entries(files).map(([name, text]) => ({
+      kind: "policy",
+      name: row(name),
+      body: { text, set: where },
+    }));
     const there = where === "shadow" ? shadow : active.origin === "stored" ? active : null;
     const gone = (there?.files ?? []).filter((file) => files[file.name] === undefined);
     const remove = gone.map((file) => ({ kind: "policy", name: row(file.name) }));
@@ -209,7 +236,9 @@ function Store({ files, active, shadow, onDone }: StoreWish) {
       </button>
       {where && (
         <Confirm
-          title={where === "shadow" ? "Put these policies in shadow?" : "Put these policies in force?"}
+          title={
+            where === "shadow" ? "Put these policies in shadow?" : "Put these policies in force?"
+          }
           act={where === "shadow" ? "Put in shadow" : "Put in force"}
           danger={where === "active"}
           onClose={() => setWhere(null)}
@@ -236,7 +265,13 @@ function Found({ found, stale }: { found: Compared; stale: boolean }) {
             ? `None of ${found.decisions} decisions would differ.`
             : `${found.differ} of ${found.decisions} decisions would differ.`}
         </strong>
-        {found.unknown > 0 && <span className="muted"> {found.unknown} could not be judged: what was seen then is erased, or the set is not known any more.</span>}
+        {found.unknown > 0 && (
+          <span className="muted">
+            {" "}
+            {found.unknown} could not be judged: what was seen then is erased, or the set is not
+            known any more.
+          </span>
+        )}
         {stale && <span className="ink-wait"> The policies were changed since; try again.</span>}
       </p>
       {found.decisions === 0 && <Empty title="Nothing was decided in that time" />}
@@ -262,7 +297,9 @@ function Found({ found, stale }: { found: Compared; stale: boolean }) {
                     <Badge status={one.would_be} />
                   </td>
                   <td>
-                    <Link href={`${runPath(one.run_id)}?step=${encodeURIComponent(one.node_id)}`}>{visible(one.node_id)}</Link>{" "}
+                    <Link href={`${runPath(one.run_id)}?step=${encodeURIComponent(one.node_id)}`}>
+                      {visible(one.node_id)}
+                    </Link>{" "}
                     <span className="muted mono small" title={one.run_id}>
                       {one.run_id.slice(0, 16)}…
                     </span>
@@ -277,7 +314,9 @@ function Found({ found, stale }: { found: Compared; stale: boolean }) {
           </table>
         </div>
       )}
-      {found.differ > found.data.length && <p className="muted small">The first {found.data.length} are shown.</p>}
+      {found.differ > found.data.length && (
+        <p className="muted small">The first {found.data.length} are shown.</p>
+      )}
     </div>
   );
 }

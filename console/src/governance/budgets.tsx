@@ -4,7 +4,7 @@ import { useId, useState } from "react";
 import { ask } from "../api/client";
 import { Chart, Heights } from "../parts/chart";
 import { Confirm } from "../parts/confirm";
-import { clock, dayOf, money, Moment, useNow } from "../parts/figures";
+import { clock, dayOf, Moment, money, useNow } from "../parts/figures";
 import { Empty, Loading, Refusal } from "../parts/states";
 import { Badge, type Tone } from "../parts/status";
 import { visible } from "../parts/value";
@@ -59,9 +59,14 @@ function state(budget: Budget): [string, Tone] {
 
 function One({ budget }: { budget: Budget }) {
   const cap = budget.amount_cents / 100;
-  const [spent, reserved, overrun] = [Number(budget.spent), Number(budget.reserved), Number(budget.overrun)];
+  const [spent, reserved, overrun] = [
+    Number(budget.spent),
+    Number(budget.reserved),
+    Number(budget.overrun),
+  ];
   const [word, tone] = state(budget);
-  const whose = budget.scope === "global" ? "everything" : `${budget.scope} ${budget.of ?? "of any name"}`;
+  const whose =
+    budget.scope === "global" ? "everything" : `${budget.scope} ${budget.of ?? "of any name"}`;
   return (
     <article className="card budget" aria-label={`Budget ${budget.id}`}>
       <div className="bar">
@@ -111,7 +116,10 @@ function Meter({ cap, spent, reserved }: { cap: number; spent: number; reserved:
   return (
     <div className="meter" role="img" aria-label={label} title={label}>
       <i className={spent >= cap ? "full" : "spent"} style={{ width: part(spent) }} />
-      <i className="reserved" style={{ left: part(spent), width: part(Math.max(0, Math.min(reserved, cap - spent))) }} />
+      <i
+        className="reserved"
+        style={{ left: part(spent), width: part(Math.max(0, Math.min(reserved, cap - spent))) }}
+      />
       <b style={{ left: "50%" }} />
       <b style={{ left: "80%" }} />
     </div>
@@ -126,20 +134,33 @@ function Burn({ budget }: { budget: Budget }) {
   const { fromMs, toMs } = span(budget.period, now);
   const costs = useQuery({
     queryKey: ["burn", by, bucket, fromMs],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: fromMs }, signal })).data,
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: fromMs }, signal })).data,
     enabled: by !== null,
   });
-  if (by === null) return <p className="muted small">Costs are not kept by {budget.scope}, so how it went down cannot be drawn.</p>;
+  if (by === null)
+    return (
+      <p className="muted small">
+        Costs are not kept by {budget.scope}, so how it went down cannot be drawn.
+      </p>
+    );
   if (costs.error && !costs.data) return <Refusal error={costs.error} />;
   const line = points(budget, costs.data ?? [], bucket === "hour" ? HOUR_MS : 24 * HOUR_MS, now);
   const cap = budget.amount_cents / 100;
   const end = usedUpMs(budget, now);
   return (
     <>
-      <Chart height={150} label={`What was left of ${budget.id}: from ${money(line[0]?.left ?? cap)} to ${money(line.at(-1)?.left ?? cap)}`}>
+      <Chart
+        height={150}
+        label={`What was left of ${budget.id}: from ${money(line[0]?.left ?? cap)} to ${money(line.at(-1)?.left ?? cap)}`}
+      >
         {(frame) => {
-          const x = (atMs: number) => frame.left + ((atMs - fromMs) / Math.max(1, toMs - fromMs)) * (frame.right - frame.left);
-          const y = (left: number) => frame.bottom - Math.max(0, Math.min(1, cap > 0 ? left / cap : 0)) * (frame.bottom - frame.top);
+          const x = (atMs: number) =>
+            frame.left +
+            ((atMs - fromMs) / Math.max(1, toMs - fromMs)) * (frame.right - frame.left);
+          const y = (left: number) =>
+            frame.bottom -
+            Math.max(0, Math.min(1, cap > 0 ? left / cap : 0)) * (frame.bottom - frame.top);
           let path = "";
           for (const [at, one] of line.entries()) {
             path += `${at === 0 ? "M" : "L"}${x(one.atMs)} ${y(one.left)}`;
@@ -148,7 +169,15 @@ function Burn({ budget }: { budget: Budget }) {
             <>
               <Heights frame={frame} top={cap} write={money} />
               <path className="burnt" d={`${path}V${frame.bottom}H${frame.left}Z`} />
-              {budget.period !== "total" && <line className="even" x1={frame.left} y1={frame.top} x2={frame.right} y2={frame.bottom} />}
+              {budget.period !== "total" && (
+                <line
+                  className="even"
+                  x1={frame.left}
+                  y1={frame.top}
+                  x2={frame.right}
+                  y2={frame.bottom}
+                />
+              )}
               <path className="burn" d={path} />
               <line className="now" x1={x(now)} x2={x(now)} y1={frame.top} y2={frame.bottom} />
               <text className="tick" x={frame.left} y={frame.bottom + 16}>
@@ -185,8 +214,12 @@ function Course({ budget }: { budget: Budget }) {
     if (asked === "reopen") await ask("post", "/api/v1/budgets/{name}/reopen", { path });
     else {
       const dollars = Number(draft);
-      if (draft.trim() === "" || !Number.isFinite(dollars) || dollars < 0) throw new Error("a cap is a sum in dollars, as 150 or 12.50");
-      await ask("patch", "/api/v1/budgets/{name}", { path, body: { amount_cents: Number((dollars * 100).toFixed(6)) } });
+      if (draft.trim() === "" || !Number.isFinite(dollars) || dollars < 0)
+        throw new Error("a cap is a sum in dollars, as 150 or 12.50");
+      await ask("patch", "/api/v1/budgets/{name}", {
+        path,
+        body: { amount_cents: Number((dollars * 100).toFixed(6)) },
+      });
     }
     await queries.invalidateQueries({ queryKey: ["budgets"] });
   };
@@ -208,7 +241,11 @@ function Course({ budget }: { budget: Budget }) {
       </button>
       {asked && (
         <Confirm
-          title={asked === "cap" ? `The cap of ${budget.id}` : `Accept what was spent beyond ${budget.id}?`}
+          title={
+            asked === "cap"
+              ? `The cap of ${budget.id}`
+              : `Accept what was spent beyond ${budget.id}?`
+          }
           act={asked === "cap" ? "Set the cap" : "Accept it"}
           onClose={() => setAsked(null)}
           onAct={act}
@@ -216,11 +253,19 @@ function Course({ budget }: { budget: Budget }) {
           {asked === "cap" ? (
             <div className="field">
               <label htmlFor={id}>Dollars, {PERIODS[budget.period]}</label>
-              <input id={id} inputMode="decimal" value={draft} onChange={(event) => setDraft(event.target.value)} />
+              <input
+                id={id}
+                inputMode="decimal"
+                value={draft}
+                onChange={(event) => setDraft(event.target.value)}
+              />
               <span className="muted small">Steps that wait for money are decided anew.</span>
             </div>
           ) : (
-            <p>{money(Number(budget.overrun))} went beyond the cap. Accepted, it closes the budget no more.</p>
+            <p>
+              {money(Number(budget.overrun))} went beyond the cap. Accepted, it closes the budget no
+              more.
+            </p>
           )}
         </Confirm>
       )}

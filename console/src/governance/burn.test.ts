@@ -16,10 +16,15 @@ const budget = (more: Partial<Budget> = {}): Budget => ({
   closed: false,
   ...more,
 });
-const day = (at: string, cost: number, agent?: string) => ({ start: `2026-11-${at}T00:00:00Z`, cost, ...(agent ? { agent } : {}) });
+const day = (at: string, cost: number, agent?: string) => ({
+  start: `2026-11-${at}T00:00:00Z`,
+  cost,
+  ...(agent ? { agent } : {}),
+});
 
 test("periods begin at midnight, on Sunday and on the first, in UTC", () => {
-  const begin = (period: Budget["period"]) => new Date(span(period, NOW).fromMs).toISOString().slice(0, 10);
+  const begin = (period: Budget["period"]) =>
+    new Date(span(period, NOW).fromMs).toISOString().slice(0, 10);
   expect(begin("daily")).toBe("2026-11-18");
   expect(begin("weekly")).toBe("2026-11-15");
   expect(begin("monthly")).toBe("2026-11-01");
@@ -49,7 +54,9 @@ test("a budget that is younger than its period counts only what came after it", 
 
 test("a budget of an agent counts what that agent cost", () => {
   const own = budget({ scope: "agent", of: "ada", spent: "10", left: "90" });
-  expect(points(own, [day("02", 10, "ada"), day("03", 99, "bob")], DAY, NOW).map((one) => one.left)).toEqual([100, 100, 90, 90]);
+  expect(
+    points(own, [day("02", 10, "ada"), day("03", 99, "bob")], DAY, NOW).map((one) => one.left),
+  ).toEqual([100, 100, 90, 90]);
   expect(toldBy(own)).toBe("agent");
   expect(toldBy(budget({ scope: "gateway", of: "eu" }))).toBeNull();
   expect(toldBy(budget({ scope: "run", of: "run_1" }))).toBeNull();

@@ -37,7 +37,8 @@ export function span(period: Budget["period"], nowMs: number): Span {
 
 /** By what the costs of a budget are told apart; null where costs do not tell. */
 export function toldBy(budget: Pick<Budget, "scope" | "of">): "" | "agent" | "workflow" | null {
-  if (budget.scope === "global" || budget.of === undefined) return budget.scope === "run" ? null : "";
+  if (budget.scope === "global" || budget.of === undefined)
+    return budget.scope === "run" ? null : "";
   return budget.scope === "agent" || budget.scope === "workflow" ? budget.scope : null;
 }
 
@@ -47,7 +48,12 @@ export interface Point {
 }
 
 /** What was left at each moment, ending with what is left now. */
-export function points(budget: Budget, costs: readonly Cost[], bucketMs: number, nowMs: number): Point[] {
+export function points(
+  budget: Budget,
+  costs: readonly Cost[],
+  bucketMs: number,
+  nowMs: number,
+): Point[] {
   const { fromMs } = span(budget.period, nowMs);
   const cap = budget.amount_cents / 100;
   const spent = Number(budget.spent);

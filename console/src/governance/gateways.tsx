@@ -24,7 +24,8 @@ export function Gateways() {
     queries: shown.map((one) => ({
       queryKey: ["health", one.id],
       queryFn: async ({ signal }: { signal: AbortSignal }) =>
-        (await ask("get", "/api/v1/gateways/{name}/health", { path: { name: one.id }, signal })).data,
+        (await ask("get", "/api/v1/gateways/{name}/health", { path: { name: one.id }, signal }))
+          .data,
       refetchInterval: LOOK_MS,
     })),
   });
@@ -46,17 +47,31 @@ export function Gateways() {
           <One gateway={one} health={health[at]?.data ?? null} error={health[at]?.error ?? null} />
         </li>
       ))}
-      {gateways.data.length > SHOWN_MAX && <li className="muted">{gateways.data.length - SHOWN_MAX} more are not shown.</li>}
+      {gateways.data.length > SHOWN_MAX && (
+        <li className="muted">{gateways.data.length - SHOWN_MAX} more are not shown.</li>
+      )}
     </ul>
   );
 }
 
-function One({ gateway, health, error }: { gateway: Gateway; health: Health | null; error: unknown }) {
+function One({
+  gateway,
+  health,
+  error,
+}: {
+  gateway: Gateway;
+  health: Health | null;
+  error: unknown;
+}) {
   return (
     <article className="card gateway" aria-label={`Gateway ${gateway.id}`}>
       <div className="bar">
         <h2>{visible(gateway.id)}</h2>
-        {health ? <Badge status={health.health} /> : <Badge status={error ? "unknown" : "looking"} />}
+        {health ? (
+          <Badge status={health.health} />
+        ) : (
+          <Badge status={error ? "unknown" : "looking"} />
+        )}
         {gateway.paused && <Badge status="paused" />}
         {gateway.default && <span className="muted small">the default</span>}
         <span className="grow" />
@@ -65,7 +80,8 @@ function One({ gateway, health, error }: { gateway: Gateway; health: Health | nu
       <dl className="facts">
         <dt>Provider</dt>
         <dd>
-          {visible(gateway.provider || "as the agent")} in {visible(gateway.environment || "no environment")}
+          {visible(gateway.provider || "as the agent")} in{" "}
+          {visible(gateway.environment || "no environment")}
         </dd>
         <dt>Where</dt>
         <dd>{gateway.url ? visible(gateway.url) : "in the server's process"}</dd>
@@ -73,7 +89,8 @@ function One({ gateway, health, error }: { gateway: Gateway; health: Health | nu
         <dd>{visible((gateway.capabilities ?? []).join(", ")) || "nothing in particular"}</dd>
         <dt>Takes</dt>
         <dd>
-          {visible((gateway.agents ?? []).join(", ")) || "any agent"} of trust {gateway.min_trust_level} or more
+          {visible((gateway.agents ?? []).join(", ")) || "any agent"} of trust{" "}
+          {gateway.min_trust_level} or more
         </dd>
       </dl>
       <History health={health} />
@@ -88,7 +105,11 @@ interface Stretch {
 }
 
 /** How a gateway was over a time: stretches of the same health, from when on it is known. */
-export function stretches(health: Pick<Health, "health" | "history">, fromMs: number, nowMs: number): Stretch[] {
+export function stretches(
+  health: Pick<Health, "health" | "history">,
+  fromMs: number,
+  nowMs: number,
+): Stretch[] {
   const changes = health.history.map((one) => ({ atMs: Date.parse(one.at), health: one.health }));
   // Without a change it was as it is, as far as anybody can tell.
   if (changes.length === 0) return [{ health: health.health, fromMs, toMs: nowMs }];
@@ -123,7 +144,8 @@ function History({ health }: { health: Health | null }) {
       {health && health.history.length > 0 ? (
         <details>
           <summary>
-            {health.history.length} {health.history.length === 1 ? "change" : "changes"} of health <span className="muted small">above, the last 24 hours</span>
+            {health.history.length} {health.history.length === 1 ? "change" : "changes"} of health{" "}
+            <span className="muted small">above, the last 24 hours</span>
           </summary>
           <ol className="changes">
             {health.history.toReversed().map((one) => (
@@ -134,7 +156,9 @@ function History({ health }: { health: Health | null }) {
           </ol>
         </details>
       ) : (
-        <p className="muted small">{health ? "The last 24 hours: no change since the server began." : "\u00a0"}</p>
+        <p className="muted small">
+          {health ? "The last 24 hours: no change since the server began." : "\u00a0"}
+        </p>
       )}
     </div>
   );
@@ -150,7 +174,10 @@ function Course({ gateway }: { gateway: Gateway }) {
     setBusy(true);
     setRefused(null);
     try {
-      await ask("patch", "/api/v1/gateways/{name}", { path: { name: gateway.id }, body: { paused: !gateway.paused } });
+      await ask("patch", "/api/v1/gateways/{name}", {
+        path: { name: gateway.id },
+        body: { paused: !gateway.paused },
+      });
       await queries.invalidateQueries({ queryKey: ["gateways"] });
     } catch (error) {
       setRefused(error);
@@ -161,7 +188,12 @@ function Course({ gateway }: { gateway: Gateway }) {
   return (
     <>
       {refused !== null && <Refusal error={refused} />}
-      <button type="button" disabled={busy} onClick={turn} aria-label={`${gateway.paused ? "Resume" : "Pause"} ${gateway.id}`}>
+      <button
+        type="button"
+        disabled={busy}
+        onClick={turn}
+        aria-label={`${gateway.paused ? "Resume" : "Pause"} ${gateway.id}`}
+      >
         {gateway.paused ? "Resume" : "Pause"}
       </button>
     </>

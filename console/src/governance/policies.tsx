@@ -29,8 +29,19 @@ export function Policies() {
   return (
     <>
       <SetCard set={active} title="In force" about={ORIGINS[active.origin]} />
-      {shadow && <SetCard set={shadow} title="In shadow" about="evaluated and recorded beside the other, never enforced" />}
-      <BackTest key={`${active.hash} ${shadow?.hash} ${trying}`} active={active} shadow={shadow ?? null} onReset={() => setTrying(trying + 1)} />
+      {shadow && (
+        <SetCard
+          set={shadow}
+          title="In shadow"
+          about="evaluated and recorded beside the other, never enforced"
+        />
+      )}
+      <BackTest
+        key={`${active.hash} ${shadow?.hash} ${trying}`}
+        active={active}
+        shadow={shadow ?? null}
+        onReset={() => setTrying(trying + 1)}
+      />
     </>
   );
 }
@@ -70,7 +81,9 @@ function SetCard({ set, title, about }: { set: Set; title: string; about: string
 }
 
 /** What a forbid comes to, in words. */
-export function meaning(policy: Pick<Policy, "effect" | "action" | "enforcement" | "category" | "approvers">): string {
+export function meaning(
+  policy: Pick<Policy, "effect" | "action" | "enforcement" | "category" | "approvers">,
+): string {
   if (policy.effect === "permit") return "allows";
   if (policy.enforcement === "audit") return "is only recorded";
   if (policy.enforcement === "soft") return "warns";
@@ -101,11 +114,14 @@ function Line({ policy }: { policy: Policy }) {
     <li className="policy">
       <Badge status={policy.effect} as={toneOf(policy)} />
       <span className="grow">
-        <strong>{visible(policy.name)}</strong> <span className="muted">{visible(meaning(policy))}</span>
+        <strong>{visible(policy.name)}</strong>{" "}
+        <span className="muted">{visible(meaning(policy))}</span>
         {policy.description && <span className="about">{visible(policy.description)}</span>}
       </span>
       <span className="muted small policy-facts">
-        {[policy.category && words(policy.category), policy.enforcement, `line ${policy.line}`].filter(Boolean).join(" · ")}
+        {[policy.category && words(policy.category), policy.enforcement, `line ${policy.line}`]
+          .filter(Boolean)
+          .join(" · ")}
       </span>
     </li>
   );

@@ -22,7 +22,8 @@ const WORDS: Readonly<Record<GovernancePart, string>> = {
 };
 
 /** What changes what is counted. */
-const matters = (event: Event) => /^(node\.(started|completed|failed|timed_out)|budget\.|run\.(completed|failed))/.test(event.type);
+const matters = (event: Event) =>
+  /^(node\.(started|completed|failed|timed_out)|budget\.|run\.(completed|failed))/.test(event.type);
 /** How often figures are looked up while much happens. */
 const BEAT_MS = 4_000;
 
@@ -33,7 +34,8 @@ export default function Governance({ part }: { part: GovernancePart }) {
   useWhatHappens(
     matters,
     useCallback(() => {
-      for (const key of ["budgets", "burn", "month", "health", "agents", "gateways", "switches"]) void queries.invalidateQueries({ queryKey: [key] });
+      for (const key of ["budgets", "burn", "month", "health", "agents", "gateways", "switches"])
+        void queries.invalidateQueries({ queryKey: [key] });
     }, [queries]),
     BEAT_MS,
   );
@@ -46,7 +48,11 @@ export default function Governance({ part }: { part: GovernancePart }) {
       </div>
       <nav className="parts" aria-label="Governance">
         {GOVERNANCE.map((one) => (
-          <Link key={one} href={`/governance/${one}`} {...(one === part ? { "aria-current": "page" as const } : {})}>
+          <Link
+            key={one}
+            href={`/governance/${one}`}
+            {...(one === part ? { "aria-current": "page" as const } : {})}
+          >
             {WORDS[one]}
           </Link>
         ))}
@@ -66,7 +72,11 @@ function Everything() {
   const [asked, setAsked] = useState(false);
   const switches = useQuery({
     queryKey: ["switches"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/switches", { signal })).data as unknown as { id: string; held: boolean }[],
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/switches", { signal })).data as unknown as {
+        id: string;
+        held: boolean;
+      }[],
   });
   if (!switches.data) return null;
   const held = switches.data.some((one) => one.id === "all" && one.held);

@@ -49,19 +49,22 @@ export interface Budget {
 export const useAgents = () =>
   useQuery({
     queryKey: ["agents"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/agents", { signal })).data as unknown as Agent[],
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/agents", { signal })).data as unknown as Agent[],
   });
 
 /** The gateways. */
 export const useGateways = () =>
   useQuery({
     queryKey: ["gateways"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/gateways", { signal })).data as unknown as Gateway[],
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/gateways", { signal })).data as unknown as Gateway[],
   });
 
 /** The budgets, with what was counted in them. */
 export const useBudgets = () =>
   useQuery({
     queryKey: ["budgets"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/budgets", { signal })).data as unknown as Budget[],
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/budgets", { signal })).data as unknown as Budget[],
   });

@@ -49,7 +49,13 @@ export function Chart({ label, height = CHART_PX, children }: Wish) {
     resized.observe(element);
     return () => resized.disconnect();
   }, []);
-  const frame = { width, left: SIDE.left, right: width - SIDE.right, top: SIDE.top, bottom: height - SIDE.bottom };
+  const frame = {
+    width,
+    left: SIDE.left,
+    right: width - SIDE.right,
+    top: SIDE.top,
+    bottom: height - SIDE.bottom,
+  };
   return (
     <div className="chart" ref={box} style={{ height }}>
       {width > 120 && (
@@ -62,7 +68,15 @@ export function Chart({ label, height = CHART_PX, children }: Wish) {
 }
 
 /** Lines across, with what they stand for. */
-export function Heights({ frame, top, write }: { frame: Frame; top: number; write: (value: number) => string }) {
+export function Heights({
+  frame,
+  top,
+  write,
+}: {
+  frame: Frame;
+  top: number;
+  write: (value: number) => string;
+}) {
   return [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const y = frame.bottom - part * (frame.bottom - frame.top);
     return (
@@ -143,7 +157,14 @@ function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileWish) {
         below += value;
         if (value <= 0) return null;
         return (
-          <rect key={names[at]} className={ink(at)} x={x} width={wide} y={y} height={Math.max(1, value * scale)}>
+          <rect
+            key={names[at]}
+            className={ink(at)}
+            x={x}
+            width={wide}
+            y={y}
+            height={Math.max(1, value * scale)}
+          >
             <title>{`${bar.label}, ${names[at]}: ${write(value)}`}</title>
           </rect>
         );

@@ -33,7 +33,12 @@ export function Confirm({ title, act, danger = false, onClose, onAct, children }
       {children}
       {refused !== null && <Refusal error={refused} />}
       <div className="bar">
-        <button type="button" className={danger ? "danger" : "primary"} disabled={busy} onClick={go}>
+        <button
+          type="button"
+          className={danger ? "danger" : "primary"}
+          disabled={busy}
+          onClick={go}
+        >
           {act}
         </button>
         <button type="button" onClick={onClose}>

@@ -2,7 +2,15 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
 
 /** A dialog that is open as long as it is drawn. Escape closes it. */
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ReactNode;
+}) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {

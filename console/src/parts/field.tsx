@@ -12,12 +12,20 @@ interface Wish {
 
 export function Field({ name, field, draft, wrong, onChange }: Wish) {
   const id = useId();
-  const about = [field.description ? `${id}-about` : null, wrong ? `${id}-wrong` : null].filter(Boolean).join(" ");
-  const shared = { id, value: draft, "aria-invalid": wrong !== undefined, "aria-describedby": about || undefined };
+  const about = [field.description ? `${id}-about` : null, wrong ? `${id}-wrong` : null]
+    .filter(Boolean)
+    .join(" ");
+  const shared = {
+    id,
+    value: draft,
+    "aria-invalid": wrong !== undefined,
+    "aria-describedby": about || undefined,
+  };
   return (
     <div className="field">
       <label htmlFor={id}>
-        {name} <span className="muted small">{field.required ? "needed" : (field.type ?? "any")}</span>
+        {name}{" "}
+        <span className="muted small">{field.required ? "needed" : (field.type ?? "any")}</span>
       </label>
       <Control field={field} shared={shared} onChange={onChange} />
       {field.description && (
@@ -36,14 +44,20 @@ export function Field({ name, field, draft, wrong, onChange }: Wish) {
 
 interface ControlWish {
   field: Declared;
-  shared: { id: string; value: string; "aria-invalid": boolean; "aria-describedby": string | undefined };
+  shared: {
+    id: string;
+    value: string;
+    "aria-invalid": boolean;
+    "aria-describedby": string | undefined;
+  };
   onChange: (draft: Draft) => void;
 }
 
 function Control({ field, shared, onChange }: ControlWish) {
   const choices = field.enum ?? (field.type === "boolean" ? [true, false] : []);
   if (choices.length > 0) {
-    const word = (choice: unknown) => (choice === true ? "yes" : choice === false ? "no" : typed(choice));
+    const word = (choice: unknown) =>
+      choice === true ? "yes" : choice === false ? "no" : typed(choice);
     return (
       <select {...shared} onChange={(event) => onChange(event.target.value)}>
         {(!field.required || shared.value === "") && <option value="">–</option>}
@@ -56,10 +70,21 @@ function Control({ field, shared, onChange }: ControlWish) {
     );
   }
   if (field.type === "array" || field.type === "object") {
-    return <textarea {...shared} className="mono" rows={3} onChange={(event) => onChange(event.target.value)} />;
+    return (
+      <textarea
+        {...shared}
+        className="mono"
+        rows={3}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    );
   }
   const numeric = field.type === "number" || field.type === "integer";
   return (
-    <input {...shared} inputMode={numeric ? "decimal" : undefined} onChange={(event) => onChange(event.target.value)} />
+    <input
+      {...shared}
+      inputMode={numeric ? "decimal" : undefined}
+      onChange={(event) => onChange(event.target.value)}
+    />
   );
 }

@@ -35,8 +35,15 @@ test("what does not fit is refused", () => {
 });
 
 test("what is left open is not sent", () => {
-  const fields = { a: { type: "number" }, b: { type: "string", default: "eu" }, c: { type: "integer", default: 3 } };
+  const fields = {
+    a: { type: "number" },
+    b: { type: "string", default: "eu" },
+    c: { type: "integer", default: 3 },
+  };
   expect(empty(fields)).toEqual({ a: "", b: "eu", c: "3" });
-  expect(read(fields, { a: "", b: "eu", c: "3" })).toEqual({ values: { b: "eu", c: 3 }, wrong: {} });
+  expect(read(fields, { a: "", b: "eu", c: "3" })).toEqual({
+    values: { b: "eu", c: 3 },
+    wrong: {},
+  });
   expect(read(fields, { a: "", b: "", c: "" })).toEqual({ values: { b: "" }, wrong: {} });
 });

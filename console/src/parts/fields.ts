@@ -21,7 +21,9 @@ export function typed(value: unknown): Draft {
 
 /** The drafts that a form begins with. */
 export function empty(fields: Declarations): Record<string, Draft> {
-  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, typed(field.default)]));
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [name, typed(field.default)]),
+  );
 }
 
 function one(field: Declared, draft: Draft): { value: unknown } | { wrong: string } {
@@ -41,7 +43,10 @@ function one(field: Declared, draft: Draft): { value: unknown } | { wrong: strin
     case "string":
       return { value: draft };
     case "number":
-      return json((value) => typeof value === "number" && Number.isFinite(value), "A number, as 12.5.");
+      return json(
+        (value) => typeof value === "number" && Number.isFinite(value),
+        "A number, as 12.5.",
+      );
     case "integer":
       return json(Number.isSafeInteger, "A whole number.");
     case "boolean":
@@ -49,7 +54,10 @@ function one(field: Declared, draft: Draft): { value: unknown } | { wrong: strin
     case "array":
       return json(Array.isArray, 'A list in JSON, as ["a", "b"].');
     case "object":
-      return json((value) => typeof value === "object" && value !== null && !Array.isArray(value), 'An object in JSON, as {"a": 1}.');
+      return json(
+        (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+        'An object in JSON, as {"a": 1}.',
+      );
     default:
       // Anything: JSON where it is JSON, else the text.
       try {
@@ -72,7 +80,8 @@ export function read(
     if (draft.trim() === "") {
       if (field.required) wrong[name] = "This is needed.";
       // Where something is declared for nothing, clearing the field means the empty text.
-      else if (field.type === "string" && typeof field.default === "string" && field.default !== "") values[name] = "";
+      else if (field.type === "string" && typeof field.default === "string" && field.default !== "")
+        values[name] = "";
       continue;
     }
     const found = one(field, draft);

@@ -2,7 +2,12 @@
 import { useEffect, useState } from "react";
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 
 /** How long, in at most two units. */
 export function duration(ms: number): string {
@@ -10,7 +15,11 @@ export function duration(ms: number): string {
   const seconds = ms / 1_000;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   const whole = Math.floor(seconds);
-  const [minutes, hours, days] = [Math.floor(whole / 60), Math.floor(whole / 3_600), Math.floor(whole / 86_400)];
+  const [minutes, hours, days] = [
+    Math.floor(whole / 60),
+    Math.floor(whole / 3_600),
+    Math.floor(whole / 86_400),
+  ];
   if (days > 0) return `${days} d ${hours % 24} h`;
   if (hours > 0) return `${hours} h ${minutes % 60} min`;
   return `${minutes} min ${whole % 60} s`;
@@ -22,7 +31,11 @@ export function money(dollars: number): string {
   return `$${dollars.toFixed(Math.abs(dollars) < 1 ? 4 : 2)}`;
 }
 
-const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
+const DATE = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  timeZone: "UTC",
+});
 
 /** The day of a moment, in UTC, as budgets and costs count days. */
 export const dayOf = (ms: number): string => DATE.format(new Date(ms));
@@ -53,7 +66,8 @@ export function useTitle(title: string): void {
 /** A moment, as how long ago it was or how far it is off. */
 export function Moment({ at }: { at: string }) {
   const away = useNow(10_000) - Date.parse(at);
-  const text = away >= 0 ? (away < 5_000 ? "just now" : `${duration(away)} ago`) : `in ${duration(-away)}`;
+  const text =
+    away >= 0 ? (away < 5_000 ? "just now" : `${duration(away)} ago`) : `in ${duration(-away)}`;
   return (
     <time dateTime={at} title={DAY.format(new Date(at))}>
       {text}

@@ -35,7 +35,8 @@ export function Rows({ count, row, id, label, follow = false }: Wish) {
     };
   }, []);
   useLayoutEffect(() => {
-    if (follow && atEnd.current && box.current && count > 0) box.current.scrollTop = box.current.scrollHeight;
+    if (follow && atEnd.current && box.current && count > 0)
+      box.current.scrollTop = box.current.scrollHeight;
   }, [count, follow]);
   const first = Math.max(0, Math.floor(seen.top / ROW_PX) - SPARE);
   const last = Math.min(count, Math.ceil((seen.top + seen.height) / ROW_PX) + SPARE);

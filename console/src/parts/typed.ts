@@ -2,7 +2,10 @@
 import { useEffect, useState } from "react";
 
 /** A word that is typed, told when typing rests; and taken over when it is set elsewhere. */
-export function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
+export function useTyped(
+  value: string,
+  tell: (value: string) => void,
+): [string, (value: string) => void] {
   const [typed, setTyped] = useState(value);
   const [known, setKnown] = useState(value);
   if (known !== value) {

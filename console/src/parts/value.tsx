@@ -1,7 +1,8 @@
 // Values as text: whatever is in them stays text, and what cannot be seen is made visible.
 
 /** Characters that change how others are shown, or are not shown at all. */
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** The text with what cannot be seen spelt out. */
 export function visible(text: string): string {

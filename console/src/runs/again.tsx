@@ -63,7 +63,9 @@ export function Choices<T>({ label, role, all, name, line, first }: ChoicesWish<
       <div className="choices" role={role} aria-label={label}>
         {first}
         {found.slice(0, LISTED_MAX).map(line)}
-        {found.length > LISTED_MAX && <p className="muted small">{found.length - LISTED_MAX} more: type a part of the name.</p>}
+        {found.length > LISTED_MAX && (
+          <p className="muted small">{found.length - LISTED_MAX} more: type a part of the name.</p>
+        )}
         {found.length === 0 && <p className="muted small">No step has that in its name.</p>}
       </div>
     </>

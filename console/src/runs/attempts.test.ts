@@ -16,7 +16,9 @@ test("each beginning has its end", () => {
     event("node.completed", "06.5", { inputTokens: 3, outputTokens: 4, cost: 0.5 }),
     event("node.started", "08", { attempt: 1, gateway: "demo" }),
   ]);
-  expect(all.map(({ number, gateway, end, why, tookMs }) => [number, gateway, end, why, tookMs])).toEqual([
+  expect(
+    all.map(({ number, gateway, end, why, tookMs }) => [number, gateway, end, why, tookMs]),
+  ).toEqual([
     [1, "demo", "failed", "overloaded", 1_000],
     [2, "other", "completed", null, 1_500],
     [1, "demo", null, null, null],
@@ -31,9 +33,17 @@ test("an end without a beginning is nothing", () => {
 test("a failed attempt shows what it answered", () => {
   const all = attemptsOf([
     event("node.started", "01", { attempt: 1 }),
-    event("node.retried", "02", { attempt: 1, cause: "contract_violated", answer: { text: "maybe" } }),
+    event("node.retried", "02", {
+      attempt: 1,
+      cause: "contract_violated",
+      answer: { text: "maybe" },
+    }),
     event("node.started", "03", { attempt: 2 }),
-    event("node.skipped", "04", { errorCode: "output_validation_failed", errorMessage: "no", answer: { text: "no" } }),
+    event("node.skipped", "04", {
+      errorCode: "output_validation_failed",
+      errorMessage: "no",
+      answer: { text: "no" },
+    }),
   ]);
   expect(all.map(({ end, answer }) => [end, answer])).toEqual([
     ["failed", { text: "maybe" }],

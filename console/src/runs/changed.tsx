@@ -16,7 +16,10 @@ export const NO_EDITS: Edits = { args: {}, set: {} };
 export const typedJson = (value: unknown): string => JSON.stringify(value, null, 1) ?? "null";
 
 /** What is sent, and the names of what cannot be read. */
-export function readEdits(edits: Edits): { body: { args?: object; set?: object }; wrong: string[] } {
+export function readEdits(edits: Edits): {
+  body: { args?: object; set?: object };
+  wrong: string[];
+} {
   const wrong: string[] = [];
   const read = (typed: Edits["args"]) => {
     const values: [string, unknown][] = [];
@@ -45,17 +48,22 @@ interface Wish {
 
 export function Changed({ run, args, steps, edits, onChange }: Wish) {
   const { wrong } = readEdits(edits);
-  const drop = (from: Edits["args"], name: string) => Object.fromEntries(Object.entries(from).filter(([one]) => one !== name));
+  const drop = (from: Edits["args"], name: string) =>
+    Object.fromEntries(Object.entries(from).filter(([one]) => one !== name));
   const names = Object.keys(args);
   return (
     <fieldset className="changed">
       <legend>Values that are others</legend>
-      {names.length === 0 && steps.length === 0 && <p className="muted small">There is nothing yet that could be another.</p>}
+      {names.length === 0 && steps.length === 0 && (
+        <p className="muted small">There is nothing yet that could be another.</p>
+      )}
       {names.length > 0 && (
         <Adder
           label="Argument"
           names={names.filter((name) => !(name in edits.args))}
-          onAdd={(name) => onChange({ ...edits, args: { ...edits.args, [name]: typedJson(args[name]) } })}
+          onAdd={(name) =>
+            onChange({ ...edits, args: { ...edits.args, [name]: typedJson(args[name]) } })
+          }
         />
       )}
       {Object.entries(edits.args).map(([name, text]) => (
@@ -73,27 +81,40 @@ export function Changed({ run, args, steps, edits, onChange }: Wish) {
           run={run}
           steps={steps}
           taken={Object.keys(edits.set)}
-          onAdd={(place, value) => onChange({ ...edits, set: { ...edits.set, [place]: typedJson(value) } })}
+          onAdd={(place, value) =>
+            onChange({ ...edits, set: { ...edits.set, [place]: typedJson(value) } })
+          }
         />
       )}
-      {Object.entries(edits.set)
-        .map(([place, text]) => (
-          <Edited
-            key={place}
-            name={place}
-            text={text}
-            wrong={wrong.includes(place)}
-            onChange={(next) => onChange({ ...edits, set: { ...edits.set, [place]: next } })}
-            onDrop={() => onChange({ ...edits, set: drop(edits.set, place) })}
-          />
-        ))}
+      {Object.entries(edits.set).map(([place, text]) => (
+        <Edited
+          key={place}
+          name={place}
+          text={text}
+          wrong={wrong.includes(place)}
+          onChange={(next) => onChange({ ...edits, set: { ...edits.set, [place]: next } })}
+          onDrop={() => onChange({ ...edits, set: drop(edits.set, place) })}
+        />
+      ))}
     </fieldset>
   );
 }
 
-function Adder({ label, names, onAdd }: { label: string; names: readonly string[]; onAdd: (name: string) => void }) {
+function Adder({
+  label,
+  names,
+  onAdd,
+}: {
+  label: string;
+  names: readonly string[];
+  onAdd: (name: string) => void;
+}) {
   return (
-    <select aria-label={label} value="" onChange={(event) => event.target.value !== "" && onAdd(event.target.value)}>
+    <select
+      aria-label={label}
+      value=""
+      onChange={(event) => event.target.value !== "" && onAdd(event.target.value)}
+    >
       <option value="">Change an {label.toLowerCase()}…</option>
       {names.map((name) => (
         <option key={name} value={name}>
@@ -117,14 +138,19 @@ function OutputAdder({ run, steps, taken, onAdd }: OutputWish) {
   const found = useQuery({
     queryKey: ["run", run, "step", step, "outputs"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal })).data.node.outputs,
+      (await ask("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal })).data
+        .node.outputs,
     enabled: step !== "",
   });
   const outputs = (found.data ?? {}) as Record<string, unknown>;
   const open = Object.keys(outputs).filter((name) => !taken.includes(`${step}.${name}`));
   return (
     <div className="bar">
-      <select aria-label="Step whose output is another" value={step} onChange={(event) => setStep(event.target.value)}>
+      <select
+        aria-label="Step whose output is another"
+        value={step}
+        onChange={(event) => setStep(event.target.value)}
+      >
         <option value="">Change an output of a step…</option>
         {steps.map((one) => (
           <option key={one} value={one}>
@@ -132,8 +158,16 @@ function OutputAdder({ run, steps, taken, onAdd }: OutputWish) {
           </option>
         ))}
       </select>
-      {step !== "" && found.data !== undefined && open.length === 0 && <span className="muted small">It has no other outputs.</span>}
-      {step !== "" && open.length > 0 && <Adder label="Output" names={open} onAdd={(name) => onAdd(`${step}.${name}`, outputs[name])} />}
+      {step !== "" && found.data !== undefined && open.length === 0 && (
+        <span className="muted small">It has no other outputs.</span>
+      )}
+      {step !== "" && open.length > 0 && (
+        <Adder
+          label="Output"
+          names={open}
+          onAdd={(name) => onAdd(`${step}.${name}`, outputs[name])}
+        />
+      )}
     </div>
   );
 }

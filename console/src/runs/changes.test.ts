@@ -6,7 +6,12 @@ type Whole = Parameters<Changes["take"]>[0];
 const whole = (statuses: string[]) =>
   ({
     status: "running",
-    node_results: statuses.map((status, at) => ({ node_id: `s${at}`, status, prompt: "a long text", outputs: { at } })),
+    node_results: statuses.map((status, at) => ({
+      node_id: `s${at}`,
+      status,
+      prompt: "a long text",
+      outputs: { at },
+    })),
   }) as unknown as Whole;
 
 /** What a page has after it was told of each of these states. */
@@ -24,7 +29,11 @@ function told(states: Whole[]): { shown: RunState; changed: number[] } {
 }
 
 test("only steps that changed are told", () => {
-  const { shown, changed } = told([whole(["queued", "queued"]), whole(["queued", "running"]), whole(["queued", "running"])]);
+  const { shown, changed } = told([
+    whole(["queued", "queued"]),
+    whole(["queued", "running"]),
+    whole(["queued", "running"]),
+  ]);
   expect(changed).toEqual([2, 1, 0]);
   expect(shown.node_results.map((node) => node.status)).toEqual(["queued", "running"]);
 });
@@ -32,9 +41,17 @@ test("only steps that changed are told", () => {
 test("what did not change stays the same object", () => {
   const changes = new Changes();
   const first = changes.take(whole(["queued", "queued"]));
-  const one = applied([], first.parts.flatMap((part) => part.nodes), first.rest);
+  const one = applied(
+    [],
+    first.parts.flatMap((part) => part.nodes),
+    first.rest,
+  );
   const second = changes.take(whole(["queued", "running"]));
-  const two = applied(one.node_results, second.parts.flatMap((part) => part.nodes), second.rest);
+  const two = applied(
+    one.node_results,
+    second.parts.flatMap((part) => part.nodes),
+    second.rest,
+  );
   expect(two.node_results[0]).toBe(one.node_results[0]);
   expect(two.node_results[1]).not.toBe(one.node_results[1]);
 });

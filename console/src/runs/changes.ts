@@ -8,7 +8,10 @@ type Whole = Schemas["RunState"];
 type WholeNode = Whole["node_results"][number];
 
 /** What a page shows of each step without being asked: the rest comes with the step itself. */
-export type Node = Omit<WholeNode, "inputs" | "prompt" | "stdout" | "output" | "outputs" | "prompt_layers" | "media" | "metadata">;
+export type Node = Omit<
+  WholeNode,
+  "inputs" | "prompt" | "stdout" | "output" | "outputs" | "prompt_layers" | "media" | "metadata"
+>;
 export type RunState = Omit<Whole, "node_results"> & { node_results: readonly Node[] };
 
 /** Some steps that changed, by their places. */
@@ -58,8 +61,13 @@ export class Changes {
 }
 
 /** A state with changes laid over it. */
-export function applied(before: readonly Node[], changed: readonly [number, Node][], rest: Rest): RunState {
-  if (changed.length === 0 && before.length === rest.count) return { ...rest.head, node_results: before };
+export function applied(
+  before: readonly Node[],
+  changed: readonly [number, Node][],
+  rest: Rest,
+): RunState {
+  if (changed.length === 0 && before.length === rest.count)
+    return { ...rest.head, node_results: before };
   const nodes = before.slice(0, rest.count);
   for (const [at, node] of changed) nodes[at] = node;
   return { ...rest.head, node_results: nodes };

@@ -68,15 +68,24 @@ export function Course({ state, args, onChanged }: Wish) {
           </button>
         )}
         {mayStop && !over && (
-          <button type="button" className="danger" disabled={stopping} onClick={() => setAsked("cancel")}>
+          <button
+            type="button"
+            className="danger"
+            disabled={stopping}
+            onClick={() => setAsked("cancel")}
+          >
             Cancel…
           </button>
         )}
       </div>
       {refused !== null && <Refusal error={refused} />}
-      {asked === "cancel" && <Cancel run={run} onClose={() => setAsked(null)} onChanged={onChanged} />}
+      {asked === "cancel" && (
+        <Cancel run={run} onClose={() => setAsked(null)} onChanged={onChanged} />
+      )}
       {asked === "restart" && <Restart state={state} onClose={() => setAsked(null)} />}
-      {asked === "rewind" && <Rewind state={state} args={args} onClose={() => setAsked(null)} onChanged={onChanged} />}
+      {asked === "rewind" && (
+        <Rewind state={state} args={args} onClose={() => setAsked(null)} onChanged={onChanged} />
+      )}
     </>
   );
 }

@@ -22,7 +22,8 @@ export function useCrossings(run: string, node: Node | undefined, feed: Feed): r
     queryKey: ["run", run, "provenance", step, when],
     queryFn: async ({ signal }) => {
       const query = { step, steps: 1 };
-      return (await ask("get", "/api/v1/runs/{run}/provenance", { path: { run }, query, signal })).data.rows;
+      return (await ask("get", "/api/v1/runs/{run}/provenance", { path: { run }, query, signal }))
+        .data.rows;
     },
     enabled: node !== undefined,
     placeholderData: (before) => before,
@@ -31,13 +32,20 @@ export function useCrossings(run: string, node: Node | undefined, feed: Feed): r
   return found.data;
 }
 
-const here = (run: string, step: string) => (place: Crossing["source"]) => place.run_id === run && place.node_id === step;
+const here = (run: string, step: string) => (place: Crossing["source"]) =>
+  place.run_id === run && place.node_id === step;
 
 /** What of it is drawn between steps of this run. */
 export function flowsOf(run: string, crossings: readonly Crossing[]): Flow[] {
   return crossings
-    .filter((one) => one.source.run_id === run && one.target.run_id === run && one.source.node_id !== "")
-    .map((one) => ({ from: one.source.node_id, to: one.target.node_id, label: visible(one.source_output_path) }));
+    .filter(
+      (one) => one.source.run_id === run && one.target.run_id === run && one.source.node_id !== "",
+    )
+    .map((one) => ({
+      from: one.source.node_id,
+      to: one.target.node_id,
+      label: visible(one.source_output_path),
+    }));
 }
 
 interface Wish {
@@ -50,7 +58,10 @@ interface Wish {
 /** The values of a step, in words. */
 export function Values({ run, step, crossings, onChoose }: Wish) {
   const is = here(run, step);
-  const [came, went] = [crossings.filter((one) => is(one.target)), crossings.filter((one) => is(one.source))];
+  const [came, went] = [
+    crossings.filter((one) => is(one.target)),
+    crossings.filter((one) => is(one.source)),
+  ];
   if (came.length + went.length === 0) return null;
   return (
     <details open>
@@ -59,13 +70,15 @@ export function Values({ run, step, crossings, onChoose }: Wish) {
         {came.slice(0, LISTED_MAX).map((one, at) => (
           <li key={`from${at}`}>
             <code>{visible(one.target_input_path)}</code> <span className="muted">from</span>{" "}
-            <Place run={run} place={one.source} onChoose={onChoose} /> <code>{visible(one.source_output_path)}</code>
+            <Place run={run} place={one.source} onChoose={onChoose} />{" "}
+            <code>{visible(one.source_output_path)}</code>
           </li>
         ))}
         {went.slice(0, LISTED_MAX).map((one, at) => (
           <li key={`to${at}`}>
             <code>{visible(one.source_output_path)}</code> <span className="muted">to</span>{" "}
-            <Place run={run} place={one.target} onChoose={onChoose} /> <code>{visible(one.target_input_path)}</code>
+            <Place run={run} place={one.target} onChoose={onChoose} />{" "}
+            <code>{visible(one.target_input_path)}</code>
           </li>
         ))}
       </ul>
@@ -78,9 +91,22 @@ export function Values({ run, step, crossings, onChoose }: Wish) {
   );
 }
 
-function Place({ run, place, onChoose }: { run: string; place: Crossing["source"]; onChoose: (step: string) => void }) {
+function Place({
+  run,
+  place,
+  onChoose,
+}: {
+  run: string;
+  place: Crossing["source"];
+  onChoose: (step: string) => void;
+}) {
   if (place.run_id !== run) {
-    return <Link href={`${runPath(place.run_id)}?step=${encodeURIComponent(place.node_id)}`}>{visible(place.node_id)} of {place.workflow === null ? "another run" : `a run of ${visible(place.workflow)}`}</Link>;
+    return (
+      <Link href={`${runPath(place.run_id)}?step=${encodeURIComponent(place.node_id)}`}>
+        {visible(place.node_id)} of{" "}
+        {place.workflow === null ? "another run" : `a run of ${visible(place.workflow)}`}
+      </Link>
+    );
   }
   if (place.node_id === "") return <span>the run</span>;
   return (

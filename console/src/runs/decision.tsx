@@ -28,13 +28,16 @@ const SUMS = new Set(["amount", "held", "worst"]);
 
 /** What was compared, as people write it. */
 function figure(gate: string, name: string, value: unknown): string {
-  if (gate.startsWith("budget") && SUMS.has(name) && typeof value === "number") return money(value / MICRO_CENTS);
+  if (gate.startsWith("budget") && SUMS.has(name) && typeof value === "number")
+    return money(value / MICRO_CENTS);
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
 function Line({ gate }: { gate: Gate }) {
   const [mark, ink] = MARKS[gate.outcome] ?? ["?", "calm"];
-  const figures = Object.entries(gate.figures ?? {}).map(([name, value]) => `${words(name)} ${figure(gate.gate, name, value)}`);
+  const figures = Object.entries(gate.figures ?? {}).map(
+    ([name, value]) => `${words(name)} ${figure(gate.gate, name, value)}`,
+  );
   return (
     <li>
       <span className={`ink-${ink}`} aria-hidden="true">

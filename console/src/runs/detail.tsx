@@ -47,7 +47,15 @@ export default function RunPage({ run }: { run: string }) {
   );
 }
 
-function Head({ detail, state, onChanged }: { detail: RunDetail; state: RunState; onChanged: () => void }) {
+function Head({
+  detail,
+  state,
+  onChanged,
+}: {
+  detail: RunDetail;
+  state: RunState;
+  onChanged: () => void;
+}) {
   const asked = state.approvals.filter((one) => one.status === "pending");
   const [, setStep] = useWord("step");
   return (
@@ -174,12 +182,26 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
             </button>
           ))}
         </div>
-        <div className="view" id="view" role="tabpanel" aria-labelledby={`tab-${view}`} tabIndex={0}>
+        <div
+          className="view"
+          id="view"
+          role="tabpanel"
+          aria-labelledby={`tab-${view}`}
+          tabIndex={0}
+        >
           {view === "graph" && (
-            <Graph steps={detail.steps} status={status} flows={flows} chosen={chosen} onChoose={setStep} />
+            <Graph
+              steps={detail.steps}
+              status={status}
+              flows={flows}
+              chosen={chosen}
+              onChoose={setStep}
+            />
           )}
           {view === "timeline" && <Timeline state={state} chosen={chosen} onChoose={setStep} />}
-          {view === "events" && <Events run={state.run_id} feed={live.feed} chosen={chosen} onChoose={setStep} />}
+          {view === "events" && (
+            <Events run={state.run_id} feed={live.feed} chosen={chosen} onChoose={setStep} />
+          )}
           {view === "result" && <Result detail={detail} state={state} onChoose={setStep} />}
         </div>
       </div>
@@ -207,14 +229,24 @@ interface ResultProps {
 function Result({ detail, state, onChoose }: ResultProps) {
   return (
     <div className="page">
-      {state.failure_snapshot && <FailureSnapshot of={state.failure_snapshot} onChoose={onChoose} />}
+      {state.failure_snapshot && (
+        <FailureSnapshot of={state.failure_snapshot} onChoose={onChoose} />
+      )}
       <section className="field">
         <h2>Outputs</h2>
-        {isNothing(state.outputs) ? <p className="muted">None yet.</p> : <Value of={state.outputs} label="Outputs" />}
+        {isNothing(state.outputs) ? (
+          <p className="muted">None yet.</p>
+        ) : (
+          <Value of={state.outputs} label="Outputs" />
+        )}
       </section>
       <section className="field">
         <h2>Arguments</h2>
-        {isNothing(detail.args) ? <p className="muted">None.</p> : <Value of={detail.args} label="Arguments" />}
+        {isNothing(detail.args) ? (
+          <p className="muted">None.</p>
+        ) : (
+          <Value of={detail.args} label="Arguments" />
+        )}
       </section>
       <section className="field">
         <h2>Definition</h2>

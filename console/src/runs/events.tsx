@@ -13,7 +13,17 @@ const SHORT = 160;
 
 /** What an event says, in a line. */
 function gist(event: Event): string {
-  const found = ["errorMessage", "text", "summary", "status", "disposition", "waitingReason", "reason", "message", "hint"]
+  const found = [
+    "errorMessage",
+    "text",
+    "summary",
+    "status",
+    "disposition",
+    "waitingReason",
+    "reason",
+    "message",
+    "hint",
+  ]
     .map((name) => word(event, name))
     .find((text) => text !== null && text !== "");
   return visible((found ?? "").slice(0, SHORT)).replaceAll("\n", " ");
@@ -72,7 +82,13 @@ export function Events({ run, feed, chosen, onChoose }: Wish) {
         </p>
       )}
       {refused !== null && <Refusal error={refused} />}
-      <Rows count={events.length} row={row} id={(at) => events[at]?.eventId ?? at} label="Events" follow />
+      <Rows
+        count={events.length}
+        row={row}
+        id={(at) => events[at]?.eventId ?? at}
+        label="Events"
+        follow
+      />
     </div>
   );
 }

@@ -2,12 +2,26 @@ import { expect, test, vi } from "vitest";
 import type { Event } from "../api/follow";
 import { Feed, KEPT_MAX } from "./feed";
 
-function event(eventId: number, type: string, payload: Record<string, unknown> = { nodeId: "a" }): Event {
+function event(
+  eventId: number,
+  type: string,
+  payload: Record<string, unknown> = { nodeId: "a" },
+): Event {
   const at = "2026-01-01T00:00:00Z";
-  return { eventId, sequence: eventId, type, runId: "run_1", workflowId: "w", timestamp: at, correlation: {}, payload } as Event;
+  return {
+    eventId,
+    sequence: eventId,
+    type,
+    runId: "run_1",
+    workflowId: "w",
+    timestamp: at,
+    correlation: {},
+    payload,
+  } as Event;
 }
 
-const state = (status: string) => ({ status: "running", node_results: [{ node_id: "a", status }] }) as never;
+const state = (status: string) =>
+  ({ status: "running", node_results: [{ node_id: "a", status }] }) as never;
 const shown = (feed: Feed, status: string) => feed.over(state(status)).node_results[0]?.status;
 
 test("what is told twice is kept once", () => {
@@ -33,7 +47,12 @@ const delta = (id: number, dispatchNo: number, text: string, more: Record<string
 
 test("text begins anew with each dispatch, also of the same attempt after a crash", () => {
   const feed = new Feed();
-  feed.push([delta(1, 1, "The quick "), event(2, "run.status.changed", {}), delta(3, 2, "The quick "), delta(4, 2, "fox")]);
+  feed.push([
+    delta(1, 1, "The quick "),
+    event(2, "run.status.changed", {}),
+    delta(3, 2, "The quick "),
+    delta(4, 2, "fox"),
+  ]);
   expect(feed.said.get("a")).toEqual({ dispatch: 2, text: "The quick fox", cut: false });
   feed.push([delta(5, 3, "again", { attempt: 2 })]);
   expect(feed.said.get("a")).toEqual({ dispatch: 3, text: "again", cut: false });
@@ -41,7 +60,8 @@ test("text begins anew with each dispatch, also of the same attempt after a cras
 
 test("parts that name no dispatch are told apart by their attempt", () => {
   const feed = new Feed();
-  const old = (id: number, attempt: number, text: string) => event(id, "node.stream.delta", { nodeId: "a", attempt, text });
+  const old = (id: number, attempt: number, text: string) =>
+    event(id, "node.stream.delta", { nodeId: "a", attempt, text });
   feed.push([old(1, 1, "one "), old(2, 1, "two")]);
   expect(feed.said.get("a")?.text).toBe("one two");
   feed.push([old(3, 2, "again")]);
@@ -100,7 +120,10 @@ test("counts and times follow what is told, until a state says them", () => {
   feed.push([event(2, "node.completed", { nodeId: "a", durationMs: 40 })]);
   const after = feed.over(before);
   expect(after).toMatchObject({ pending_count: 0, in_flight_count: 0, executed_count: 1 });
-  expect(after.node_results[0]).toMatchObject({ started_at: "2026-01-01T00:00:00Z", duration_ms: 40 });
+  expect(after.node_results[0]).toMatchObject({
+    started_at: "2026-01-01T00:00:00Z",
+    duration_ms: 40,
+  });
   feed.known(2);
   expect(feed.over(before)).toBe(before);
 });

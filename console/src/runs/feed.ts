@@ -36,7 +36,9 @@ const COUNTS = {
 } as const;
 type Count = keyof typeof COUNTS;
 const COUNTED = new Map<string, Count>(
-  Object.entries(COUNTS).flatMap(([count, statuses]) => statuses.map((status) => [status, count as Count] as const)),
+  Object.entries(COUNTS).flatMap(([count, statuses]) =>
+    statuses.map((status) => [status, count as Count] as const),
+  ),
 );
 /** What a status counts as. */
 export const countOf = (status: string): Count | undefined => COUNTED.get(status);
@@ -46,12 +48,18 @@ interface Told {
   status: string;
   at: number;
   /** What the event says besides: when the step began, when it ended, what it took. */
-  more: Partial<Pick<Node, "started_at" | "completed_at" | "duration_ms" | "cost" | "input_tokens" | "output_tokens">>;
+  more: Partial<
+    Pick<
+      Node,
+      "started_at" | "completed_at" | "duration_ms" | "cost" | "input_tokens" | "output_tokens"
+    >
+  >;
 }
 
 /** What an event says of a step beside its status. */
 function besides(event: Event, status: string): Told["more"] {
-  if (event.type === "node.started") return { started_at: event.timestamp, completed_at: null, duration_ms: null };
+  if (event.type === "node.started")
+    return { started_at: event.timestamp, completed_at: null, duration_ms: null };
   if (!SETTLED.has(status)) return {};
   const more: Told["more"] = { completed_at: event.timestamp };
   const { durationMs, cost, inputTokens, outputTokens } = event.payload;
@@ -161,7 +169,13 @@ export class Feed {
       turn(node.status, -1);
       turn(told.status, 1);
       // What it waited for is over with the status it had then.
-      return { ...node, ...told.more, status: told.status, waiting_reason: null, unblock_hint: null };
+      return {
+        ...node,
+        ...told.more,
+        status: told.status,
+        waiting_reason: null,
+        unblock_hint: null,
+      };
     });
     return { ...state, ...counts, node_results: nodes };
   }

@@ -19,7 +19,9 @@ export function usePlaced<S extends Step>(steps: readonly S[]): Placed<S> | null
       setFound({ steps, field: event.data });
       worker.terminate();
     };
-    worker.postMessage(steps.map(({ node_id, wave, depends_on }) => ({ node_id, wave, depends_on })));
+    worker.postMessage(
+      steps.map(({ node_id, wave, depends_on }) => ({ node_id, wave, depends_on })),
+    );
     return () => worker.terminate();
   }, [steps]);
   return found;

@@ -1,12 +1,20 @@
 // The steps of a run or workflow as a graph. Many are drawn in another way: see `large`.
-import { Background, Controls, type Edge, MarkerType, MiniMap, ReactFlow, useReactFlow } from "@xyflow/react";
+import {
+  Background,
+  Controls,
+  type Edge,
+  MarkerType,
+  MiniMap,
+  ReactFlow,
+  useReactFlow,
+} from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
 import { useEffect, useMemo, useRef } from "react";
 import { Empty, Loading } from "../parts/states";
 import { type Placed, usePlaced } from "./field";
 import { LargeGraph } from "./large";
 import { DAGRE_MAX } from "./layout";
-import { box, type Box, type Drawn, type Flow, type GraphWish, KINDS } from "./step";
+import { type Box, box, type Drawn, type Flow, type GraphWish, KINDS } from "./step";
 
 export type { Drawn, Flow } from "./step";
 
@@ -24,7 +32,11 @@ export function Graph(wish: GraphWish) {
   );
 }
 
-function useBoxes({ steps, field }: Placed<Drawn>, status: GraphWish["status"], chosen: string | null): Box[] {
+function useBoxes(
+  { steps, field }: Placed<Drawn>,
+  status: GraphWish["status"],
+  chosen: string | null,
+): Box[] {
   const before = useRef(new Map<string, Box>());
   return useMemo(() => {
     const boxes = steps.map((step, at) =>
@@ -91,7 +103,13 @@ function Refit({ to }: { to: Placed<Drawn> }) {
   return null;
 }
 
-function SmallGraph({ placed, status, flows, chosen, onChoose }: GraphWish & { placed: Placed<Drawn> }) {
+function SmallGraph({
+  placed,
+  status,
+  flows,
+  chosen,
+  onChoose,
+}: GraphWish & { placed: Placed<Drawn> }) {
   const boxes = useBoxes(placed, status, chosen);
   const edges = useEdges(placed, flows);
   return (
@@ -103,7 +121,8 @@ function SmallGraph({ placed, status, flows, chosen, onChoose }: GraphWish & { p
         onNodeClick={(_, node) => onChoose?.(node.id)}
         onNodesChange={(changes) => {
           // Chosen by the keyboard.
-          for (const change of changes) if (change.type === "select" && change.selected) onChoose?.(change.id);
+          for (const change of changes)
+            if (change.type === "select" && change.selected) onChoose?.(change.id);
         }}
         nodesDraggable={false}
         nodesConnectable={false}
@@ -118,7 +137,9 @@ function SmallGraph({ placed, status, flows, chosen, onChoose }: GraphWish & { p
         {!onChoose && <Refit to={placed} />}
         <Background gap={22} />
         <Controls showInteractive={false} />
-        {boxes.length >= MAP_FROM && <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="All steps, small" />}
+        {boxes.length >= MAP_FROM && (
+          <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="All steps, small" />
+        )}
       </ReactFlow>
     </div>
   );

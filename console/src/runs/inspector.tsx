@@ -79,7 +79,12 @@ function Figures({ node, phases }: { node: Node; phases: RunState["phases"] }) {
     ["Attempts", node.attempts > 0 ? String(node.attempts) : null],
     ["Took", node.duration_ms === null ? null : duration(node.duration_ms)],
     ["First byte", node.first_byte_ms === null ? null : duration(node.first_byte_ms)],
-    ["Tokens", node.input_tokens + node.output_tokens > 0 ? `${node.input_tokens} in, ${node.output_tokens} out` : null],
+    [
+      "Tokens",
+      node.input_tokens + node.output_tokens > 0
+        ? `${node.input_tokens} in, ${node.output_tokens} out`
+        : null,
+    ],
     ["Thinking", node.thinking_tokens > 0 ? `${node.thinking_tokens} tokens` : null],
     ["Cost", node.attempts > 0 ? money(node.cost) : null],
   ];
@@ -99,12 +104,18 @@ function Figures({ node, phases }: { node: Node; phases: RunState["phases"] }) {
 
 /** What went wrong or is waited for, and what would help. */
 function Trouble({ node, state }: { node: Node; state: RunState }) {
-  const asked = state.approvals.find((one) => one.node_id === node.node_id && one.status === "pending");
+  const asked = state.approvals.find(
+    (one) => one.node_id === node.node_id && one.status === "pending",
+  );
   return (
     <>
       {node.error_code && (
         <div className="refusal">
-          <a href={`/api/docs/errors/${encodeURIComponent(node.error_code)}`} target="_blank" rel="noreferrer">
+          <a
+            href={`/api/docs/errors/${encodeURIComponent(node.error_code)}`}
+            target="_blank"
+            rel="noreferrer"
+          >
             {visible(node.error_code)}
           </a>
           <span>{visible(node.error_message ?? "")}</span>
@@ -116,7 +127,8 @@ function Trouble({ node, state }: { node: Node; state: RunState }) {
       {node.skip_reason && <p className="note">{visible(`Skipped: ${node.skip_reason}`)}</p>}
       {asked && (
         <p className="note">
-          A person is asked. <Link href={`/approvals/${encodeURIComponent(asked.approval_id)}`}>See the question</Link>
+          A person is asked.{" "}
+          <Link href={`/approvals/${encodeURIComponent(asked.approval_id)}`}>See the question</Link>
         </p>
       )}
       {waitsAtGate(node) && (
@@ -137,7 +149,11 @@ function Streaming({ node, feed }: { node: Node; feed: Feed }) {
   return (
     <section>
       <h2>As it is written</h2>
-      {said.cut && <p className="muted small">Its beginning was before this page looked; the journal has it.</p>}
+      {said.cut && (
+        <p className="muted small">
+          Its beginning was before this page looked; the journal has it.
+        </p>
+      )}
       <Tail text={said.text} label="Text so far" />
     </section>
   );
@@ -196,7 +212,10 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
         </Part>
       )}
       {newest && (
-        <Part title={decisions.length > 1 ? `Decision (newest of ${decisions.length})` : "Decision"} open={troubled}>
+        <Part
+          title={decisions.length > 1 ? `Decision (newest of ${decisions.length})` : "Decision"}
+          open={troubled}
+        >
           <Decision event={newest} />
           {decisions.slice(1).map((one) => (
             <details key={one.eventId}>
@@ -241,7 +260,10 @@ function Conversation({ turns }: { turns: readonly Record<string, unknown>[] }) 
       // A conversation only grows, so that a place in it is as good as a name.
       <div key={at} className="small">
         <span className="muted">{visible(String(role ?? "?"))}</span>
-        <Value of={isNothing(rest) ? (text ?? "") : { text, ...rest }} label={`Message ${at + 1}`} />
+        <Value
+          of={isNothing(rest) ? (text ?? "") : { text, ...rest }}
+          label={`Message ${at + 1}`}
+        />
       </div>
     );
   });

@@ -2,13 +2,41 @@
 //
 // What must hold: however many steps there are, only so many are elements; moving and changes of status paint
 // a canvas, at most once a frame.
-import { Background, Controls, Panel, ReactFlow, type ReactFlowInstance, type Viewport } from "@xyflow/react";
-import { type MouseEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  Background,
+  Controls,
+  Panel,
+  ReactFlow,
+  type ReactFlowInstance,
+  type Viewport,
+} from "@xyflow/react";
+import {
+  type MouseEvent,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { tone } from "../parts/status";
 import type { Placed } from "./field";
 import { type Field, HEIGHT, WIDTH } from "./layout";
-import { type Bounds, extent, ink, type Look, overview, paint, paintMap, type Scene, sight, stepAt, TONES, within } from "./paint";
-import { box, type Box, type Drawn, type GraphWish, KINDS } from "./step";
+import {
+  type Bounds,
+  extent,
+  ink,
+  type Look,
+  overview,
+  paint,
+  paintMap,
+  type Scene,
+  sight,
+  stepAt,
+  TONES,
+  within,
+} from "./paint";
+import { type Box, box, type Drawn, type GraphWish, KINDS } from "./step";
 
 /** Most steps that are elements. */
 const NEAR_MAX = 200;
@@ -56,13 +84,21 @@ function useScene({ placed, status, chosen, flows }: Wish): Scene {
   const numbers = useMemo(() => new Map(steps.map((step, at) => [step.node_id, at])), [steps]);
   const tones = useMemo(() => {
     const all = new Uint8Array(steps.length);
-    if (status) steps.forEach((step, at) => (all[at] = TONES.indexOf(tone(status.get(step.node_id) ?? ""))));
+    if (status)
+      steps.forEach((step, at) => (all[at] = TONES.indexOf(tone(status.get(step.node_id) ?? ""))));
     return all;
   }, [steps, status]);
   return useMemo(() => {
-    const pairs = flows.map((flow) => [numbers.get(flow.from) ?? -1, numbers.get(flow.to) ?? -1] as const);
+    const pairs = flows.map(
+      (flow) => [numbers.get(flow.from) ?? -1, numbers.get(flow.to) ?? -1] as const,
+    );
     const known = pairs.filter(([from, to]) => from >= 0 && to >= 0);
-    return { field, tones, chosen: chosen === null ? -1 : (numbers.get(chosen) ?? -1), flows: known };
+    return {
+      field,
+      tones,
+      chosen: chosen === null ? -1 : (numbers.get(chosen) ?? -1),
+      flows: known,
+    };
   }, [field, tones, chosen, flows, numbers]);
 }
 
@@ -80,7 +116,14 @@ function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
       if (!big || !little || !look.current) return;
       const colours = ink(big.canvas);
       paint(big, newest.current.scene, look.current, colours, devicePixelRatio);
-      paintMap(little, newest.current.scene, newest.current.map, look.current, colours, devicePixelRatio);
+      paintMap(
+        little,
+        newest.current.scene,
+        newest.current.map,
+        look.current,
+        colours,
+        devicePixelRatio,
+      );
     });
   }, [look]);
   useEffect(soon, [soon, scene, map]);
@@ -102,18 +145,29 @@ function nearby(look: Look): Bounds | null {
   if (look.zoom < LEGIBLE) return null;
   const { left, top, right, bottom } = sight(look, STRIDE / 2);
   const stride = STRIDE / look.zoom;
-  const [down, up] = [(at: number) => Math.floor(at / stride) * stride, (at: number) => Math.ceil(at / stride) * stride];
+  const [down, up] = [
+    (at: number) => Math.floor(at / stride) * stride,
+    (at: number) => Math.ceil(at / stride) * stride,
+  ];
   return { left: down(left), top: down(top), right: up(right), bottom: up(bottom) };
 }
 
 const same = (one: Bounds | null, other: Bounds | null) =>
   one === other ||
-  (one !== null && other !== null && one.left === other.left && one.top === other.top && one.right === other.right && one.bottom === other.bottom);
+  (one !== null &&
+    other !== null &&
+    one.left === other.left &&
+    one.top === other.top &&
+    one.right === other.right &&
+    one.bottom === other.bottom);
 
 /** The steps that are elements: those that are near, a few more with each frame. */
 function useNear({ field }: Placed<Drawn>, near: Bounds | null): readonly number[] {
   const wanted = useMemo(() => (near ? within(field, near, NEAR_MAX) : []), [field, near]);
-  const [there, setThere] = useState<{ field: Field; numbers: readonly number[] }>({ field, numbers: [] });
+  const [there, setThere] = useState<{ field: Field; numbers: readonly number[] }>({
+    field,
+    numbers: [],
+  });
   useEffect(() => {
     const now = new Set(there.field === field ? there.numbers : []);
     let room = NEW_MAX;
@@ -135,7 +189,15 @@ function useBoxes({ placed, status, chosen }: Wish, near: Bounds | null): Box[] 
       if (!step) return [];
       const [x, y] = [field.xs[at] ?? 0, field.ys[at] ?? 0];
       const now = status?.get(step.node_id) ?? null;
-      return [box(before.current.get(step.node_id), { step, x, y, status: now, selected: step.node_id === chosen })];
+      return [
+        box(before.current.get(step.node_id), {
+          step,
+          x,
+          y,
+          status: now,
+          selected: step.node_id === chosen,
+        }),
+      ];
     });
     before.current = new Map(boxes.map((one) => [one.id, one]));
     return boxes;
@@ -143,7 +205,12 @@ function useBoxes({ placed, status, chosen }: Wish, near: Bounds | null): Box[] 
 }
 
 /** A legible look at a step, without more emptiness than there must be. */
-function lookAt({ field }: Placed<Drawn>, all: Bounds, at: number, { width, height }: Size): Viewport {
+function lookAt(
+  { field }: Placed<Drawn>,
+  all: Bounds,
+  at: number,
+  { width, height }: Size,
+): Viewport {
   const [zoom, rim] = [0.8, 24];
   const [x, y] = [(field.xs[at] ?? 0) + WIDTH / 2, (field.ys[at] ?? 0) + HEIGHT / 2];
   return {
@@ -154,7 +221,8 @@ function lookAt({ field }: Placed<Drawn>, all: Bounds, at: number, { width, heig
 }
 
 /** The first step of a tone, or -1. */
-const firstOf = (scene: Scene, wanted: (typeof TONES)[number]): number => scene.tones.indexOf(TONES.indexOf(wanted));
+const firstOf = (scene: Scene, wanted: (typeof TONES)[number]): number =>
+  scene.tones.indexOf(TONES.indexOf(wanted));
 
 export function LargeGraph(wish: Wish) {
   const [element, size] = useSize();
@@ -174,10 +242,17 @@ function Pane(wish: Wish & { size: Size }) {
   const flow = useRef<ReactFlowInstance<Box> | null>(null);
   const number = chosen === null ? -1 : placed.steps.findIndex((step) => step.node_id === chosen);
   const first = useRef<Viewport | null>(null);
-  first.current ??= lookAt(placed, all, Math.max(0, number >= 0 ? number : firstOf(scene, "busy")), size);
+  first.current ??= lookAt(
+    placed,
+    all,
+    Math.max(0, number >= 0 ? number : firstOf(scene, "busy")),
+    size,
+  );
   const look = useRef<Look | null>(null);
   look.current = { ...(look.current ?? first.current), ...size };
-  const [near, setNear] = useState<Bounds | null>(() => (look.current ? nearby(look.current) : null));
+  const [near, setNear] = useState<Bounds | null>(() =>
+    look.current ? nearby(look.current) : null,
+  );
   const { canvas, small, soon } = usePaint(scene, map, look);
   const boxes = useBoxes(wish, near);
   const moved = (view: Viewport) => {
@@ -196,14 +271,22 @@ function Pane(wish: Wish & { size: Size }) {
   };
   const jump = (event: MouseEvent<HTMLCanvasElement>) => {
     const { left, top } = event.currentTarget.getBoundingClientRect();
-    const [x, y] = [(event.clientX - left - map.x) / map.zoom, (event.clientY - top - map.y) / map.zoom];
+    const [x, y] = [
+      (event.clientX - left - map.x) / map.zoom,
+      (event.clientY - top - map.y) / map.zoom,
+    ];
     void flow.current?.setCenter(x, y, { zoom: Math.max(LEGIBLE, look.current?.zoom ?? 1) });
   };
   const ways = WAYS.flatMap(([wanted, label]) => {
     const at = firstOf(scene, wanted);
-    return at < 0 ? [] : [{ label, go: () => void flow.current?.setViewport(lookAt(placed, all, at, size)) }];
+    return at < 0
+      ? []
+      : [{ label, go: () => void flow.current?.setViewport(lookAt(placed, all, at, size)) }];
   });
-  const pixels = (one: Size) => ({ width: one.width * devicePixelRatio, height: one.height * devicePixelRatio });
+  const pixels = (one: Size) => ({
+    width: one.width * devicePixelRatio,
+    height: one.height * devicePixelRatio,
+  });
   return (
     <>
       <canvas ref={canvas} className="beneath" aria-hidden="true" {...pixels(size)} />
@@ -220,7 +303,8 @@ function Pane(wish: Wish & { size: Size }) {
         onPaneClick={choose}
         onNodesChange={(changes) => {
           // Chosen by the keyboard.
-          for (const change of changes) if (change.type === "select" && change.selected) onChoose?.(change.id);
+          for (const change of changes)
+            if (change.type === "select" && change.selected) onChoose?.(change.id);
         }}
         nodesDraggable={false}
         nodesConnectable={false}
@@ -237,7 +321,13 @@ function Pane(wish: Wish & { size: Size }) {
           ))}
         </Panel>
         <Panel position="bottom-right" className="map">
-          <canvas ref={small} role="img" aria-label="All steps, small" onClick={jump} {...pixels(MAP)} />
+          <canvas
+            ref={small}
+            role="img"
+            aria-label="All steps, small"
+            onClick={jump}
+            {...pixels(MAP)}
+          />
         </Panel>
       </ReactFlow>
     </>

@@ -20,12 +20,16 @@ function check(steps: Step[]) {
   });
   expect(Object.keys(places).length).toBe(steps.length);
   const behind = steps.filter((step) =>
-    step.depends_on.some((before) => (places[before]?.x ?? 0) + WIDTH >= (places[step.node_id]?.x ?? 0)),
+    step.depends_on.some(
+      (before) => (places[before]?.x ?? 0) + WIDTH >= (places[step.node_id]?.x ?? 0),
+    ),
   );
   expect(behind).toEqual([]);
   const apart = (one: { x: number; y: number }, other: { x: number; y: number }) =>
     Math.abs(one.x - other.x) >= WIDTH || Math.abs(one.y - other.y) >= HEIGHT;
-  const covered = all.filter((one, at) => all.some((other, place) => place < at && !apart(one, other)));
+  const covered = all.filter((one, at) =>
+    all.some((other, place) => place < at && !apart(one, other)),
+  );
   expect(covered).toEqual([]);
 }
 
@@ -38,7 +42,9 @@ test("steps stand after what they depend on, and none on another", () => {
 
 test("what is not there is not drawn", () => {
   expect(layout([])).toEqual({});
-  expect(Object.keys(layout([{ node_id: "a", wave: 1, depends_on: ["elsewhere"] }]))).toEqual(["a"]);
+  expect(Object.keys(layout([{ node_id: "a", wave: 1, depends_on: ["elsewhere"] }]))).toEqual([
+    "a",
+  ]);
 });
 
 test("places of many steps take at most seven times as long for five times as many", () => {

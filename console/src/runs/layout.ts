@@ -50,7 +50,13 @@ export function field(steps: readonly Step[]): Field {
       to.push(at);
     }
   });
-  return { xs, ys, from: Int32Array.from(from), to: Int32Array.from(to), took: performance.now() - began };
+  return {
+    xs,
+    ys,
+    from: Int32Array.from(from),
+    to: Int32Array.from(to),
+    took: performance.now() - began,
+  };
 }
 
 /** Places for all steps. */
@@ -65,7 +71,8 @@ function drawn(steps: readonly Step[]): Places {
   const known = new Set(steps.map((step) => step.node_id));
   for (const step of steps) graph.setNode(step.node_id, { width: WIDTH, height: HEIGHT });
   for (const step of steps) {
-    for (const before of step.depends_on) if (known.has(before)) graph.setEdge(before, step.node_id);
+    for (const before of step.depends_on)
+      if (known.has(before)) graph.setEdge(before, step.node_id);
   }
   dagre.layout(graph);
   const places: Places = {};
@@ -92,7 +99,9 @@ export function inWaves(steps: readonly Step[]): Places {
       return above.length === 0 ? 0 : above.reduce((sum, y) => sum + y, 0) / above.length;
     };
     // Sorting keeps the order of steps that are alike: the document's.
-    const order = wave.map((step) => [near(step), step] as const).sort(([one], [other]) => one - other);
+    const order = wave
+      .map((step) => [near(step), step] as const)
+      .sort(([one], [other]) => one - other);
     const columns = Math.ceil(order.length / COLUMN_MAX);
     const rows = Math.ceil(order.length / columns);
     order.forEach(([, step], at) => {

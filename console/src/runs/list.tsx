@@ -1,5 +1,10 @@
 // All runs, newest first, as far as they match.
-import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  keepPreviousData,
+  useInfiniteQuery,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { useCallback, useEffect, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
@@ -12,7 +17,17 @@ import { useMay } from "../session";
 
 type Run = Schemas["RunShown"];
 
-const STATUSES = ["queued", "running", "paused", "cancelling", "recovered", "completed", "failed", "cancelled", "timed_out"];
+const STATUSES = [
+  "queued",
+  "running",
+  "paused",
+  "cancelling",
+  "recovered",
+  "completed",
+  "failed",
+  "cancelled",
+  "timed_out",
+];
 const SPANS: readonly [string, string, number][] = [
   ["hour", "Last hour", 3_600_000],
   ["day", "Last 24 hours", 86_400_000],
@@ -89,7 +104,13 @@ export function RunList() {
           value={typed}
           onChange={(event) => setTyped(event.target.value)}
         />
-        <Choice label="Status" value={status} onChange={setStatus} all="Any status" options={STATUSES} />
+        <Choice
+          label="Status"
+          value={status}
+          onChange={setStatus}
+          all="Any status"
+          options={STATUSES}
+        />
         <Choice
           label="Workflow"
           value={workflow}
@@ -118,7 +139,11 @@ export function RunList() {
       </div>
       {runs.hasNextPage && (
         <div className="bar">
-          <button type="button" onClick={() => runs.fetchNextPage()} disabled={runs.isFetchingNextPage}>
+          <button
+            type="button"
+            onClick={() => runs.fetchNextPage()}
+            disabled={runs.isFetchingNextPage}
+          >
             {runs.isFetchingNextPage ? "Loading…" : "Older runs"}
           </button>
         </div>

@@ -36,7 +36,8 @@ export function useRun(run: string): Live {
   const [round, setRound] = useState(0);
   const detail = useQuery({
     queryKey: ["run", run, "detail"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/runs/{run}", { path: { run }, signal })).data,
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/runs/{run}", { path: { run }, signal })).data,
     staleTime: Number.POSITIVE_INFINITY,
   });
   const state = useQuery({

@@ -6,7 +6,9 @@ const kinds = (media: unknown) => itemsOf(media).map((one) => one.kind);
 
 test("data of safe types is shown as what it is, one or many", () => {
   expect(kinds({ url: PNG, mime: "image/png" })).toEqual(["image"]);
-  expect(kinds([{ url: PNG }, { url: "data:audio/mpeg;base64,AAAA", mime: "audio/mpeg" }])).toEqual(["image", "audio"]);
+  expect(kinds([{ url: PNG }, { url: "data:audio/mpeg;base64,AAAA", mime: "audio/mpeg" }])).toEqual(
+    ["image", "audio"],
+  );
   expect(kinds({ url: "data:video/mp4;base64,AAAA" })).toEqual(["video"]);
   expect(itemsOf(null)).toEqual([]);
 });
@@ -18,7 +20,7 @@ test("whatever could run or fetch something stays text", () => {
     { url: "data:text/html;base64,PHNjcmlwdD4=", mime: "image/png" },
     { url: "data:image/svg+xml;base64,PHN2Zz4=", mime: "image/svg+xml" },
     { url: "data:image/png,<script>", mime: "image/png" },
-    { url: "data:image/png;base64,AAAA\"><script>", mime: "image/png" },
+    { url: 'data:image/png;base64,AAAA"><script>', mime: "image/png" },
     { url: " data:image/png;base64,AAAA" },
     { url: PNG, mime: "text/html" },
     { url: 7, mime: "image/png" },

@@ -37,17 +37,24 @@ export interface Item {
 
 /** The type that an address of data says of itself; null for any other address. */
 function typeOf(url: string): string | null {
-  return /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=-]+)*;base64,[A-Za-z0-9+/]*={0,2}$/.exec(url)?.[1] ?? null;
+  return (
+    /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=-]+)*;base64,[A-Za-z0-9+/]*={0,2}$/.exec(url)?.[1] ??
+    null
+  );
 }
 
 function item(of: unknown): Item {
-  const { url, mime } = (typeof of === "object" && of !== null ? of : {}) as { url?: unknown; mime?: unknown };
+  const { url, mime } = (typeof of === "object" && of !== null ? of : {}) as {
+    url?: unknown;
+    mime?: unknown;
+  };
   const text: Item = { kind: "text", url: "", mime: typeof mime === "string" ? mime : "", of };
   if (typeof url !== "string" || url.length > URL_MAX) return text;
   const type = typeOf(url);
   const kind = type === null ? undefined : SHOWN[type];
   // What the address says counts; a step that says otherwise beside it is not believed.
-  if (type === null || kind === undefined || (typeof mime === "string" && mime !== type)) return text;
+  if (type === null || kind === undefined || (typeof mime === "string" && mime !== type))
+    return text;
   return { kind, url, mime: type, of };
 }
 
@@ -65,7 +72,9 @@ export function Media({ of }: { of: unknown }) {
         // What a step made does not change, so that a place in it is as good as a name.
         <Shown key={at} item={one} label={`Media ${at + 1}`} />
       ))}
-      {items.length > ITEMS_MAX && <p className="muted small">{items.length - ITEMS_MAX} more are not shown.</p>}
+      {items.length > ITEMS_MAX && (
+        <p className="muted small">{items.length - ITEMS_MAX} more are not shown.</p>
+      )}
     </div>
   );
 }
@@ -73,7 +82,9 @@ export function Media({ of }: { of: unknown }) {
 function Shown({ item, label }: { item: Item; label: string }) {
   const what = `${label}, ${visible(item.mime)}`;
   if (item.kind === "image") return <img src={item.url} alt={what} />;
-  if (item.kind === "audio") return <audio controls preload="metadata" src={item.url} aria-label={what} />;
-  if (item.kind === "video") return <video controls preload="metadata" src={item.url} aria-label={what} />;
+  if (item.kind === "audio")
+    return <audio controls preload="metadata" src={item.url} aria-label={what} />;
+  if (item.kind === "video")
+    return <video controls preload="metadata" src={item.url} aria-label={what} />;
   return <Value of={item.of} label={label} />;
 }

@@ -16,7 +16,9 @@ export function Packet({ run }: { run: string }) {
     setBusy(true);
     setRefused(null);
     try {
-      const answer = await fetch(`/api/v1/runs/${encodeURIComponent(run)}/audit`, { credentials: "same-origin" });
+      const answer = await fetch(`/api/v1/runs/${encodeURIComponent(run)}/audit`, {
+        credentials: "same-origin",
+      });
       if (!answer.ok) throw await problem(answer);
       const url = URL.createObjectURL(await answer.blob());
       const link = document.createElement("a");
@@ -33,7 +35,9 @@ export function Packet({ run }: { run: string }) {
   return (
     <section className="field">
       <h2>Audit packet</h2>
-      <p className="muted">Definition, journal, chain and seals in one file. Anybody can check it without this server.</p>
+      <p className="muted">
+        Definition, journal, chain and seals in one file. Anybody can check it without this server.
+      </p>
       <div>
         <button type="button" disabled={busy} onClick={fetchIt}>
           {busy ? "Gathering…" : "Download the packet"}

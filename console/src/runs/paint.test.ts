@@ -17,14 +17,22 @@ test("edges go between steps that are there", () => {
 
 test("every step is found at its place, and none beside the graph", () => {
   for (const at of [0, 450, 899]) {
-    expect(stepAt(places, (places.xs[at] ?? 0) + WIDTH / 2, (places.ys[at] ?? 0) + HEIGHT / 2)).toBe(at);
+    expect(
+      stepAt(places, (places.xs[at] ?? 0) + WIDTH / 2, (places.ys[at] ?? 0) + HEIGHT / 2),
+    ).toBe(at);
   }
   expect(stepAt(places, -10_000, 0)).toBe(-1);
 });
 
 test("only what is in sight is drawn, and never more than asked for", () => {
   const at = 450;
-  const look: Look = { zoom: 1, width: 600, height: 400, x: 300 - (places.xs[at] ?? 0), y: 200 - (places.ys[at] ?? 0) };
+  const look: Look = {
+    zoom: 1,
+    width: 600,
+    height: 400,
+    x: 300 - (places.xs[at] ?? 0),
+    y: 200 - (places.ys[at] ?? 0),
+  };
   const seen = within(places, sight(look, 0), 1_000);
   expect(seen).toContain(at);
   expect(seen.length).toBeLessThan(40);

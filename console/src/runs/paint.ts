@@ -74,7 +74,13 @@ export function within({ xs, ys }: Field, bounds: Bounds, most: number): number[
   const found: number[] = [];
   for (let at = 0; at < xs.length && found.length < most; at += 1) {
     const [x, y] = [xs[at] ?? 0, ys[at] ?? 0];
-    if (x + WIDTH >= bounds.left && x <= bounds.right && y + HEIGHT >= bounds.top && y <= bounds.bottom) found.push(at);
+    if (
+      x + WIDTH >= bounds.left &&
+      x <= bounds.right &&
+      y + HEIGHT >= bounds.top &&
+      y <= bounds.bottom
+    )
+      found.push(at);
   }
   return found;
 }
@@ -101,7 +107,13 @@ export function ink(element: Element): Ink {
   };
 }
 
-function edge(to: CanvasRenderingContext2D, field: Field, source: number, target: number, curved: boolean): void {
+function edge(
+  to: CanvasRenderingContext2D,
+  field: Field,
+  source: number,
+  target: number,
+  curved: boolean,
+): void {
   const [x, y] = [(field.xs[source] ?? 0) + WIDTH, (field.ys[source] ?? 0) + HEIGHT / 2];
   const [endX, endY] = [field.xs[target] ?? 0, (field.ys[target] ?? 0) + HEIGHT / 2];
   to.moveTo(x, y);
@@ -110,7 +122,12 @@ function edge(to: CanvasRenderingContext2D, field: Field, source: number, target
   else to.lineTo(endX, endY);
 }
 
-function edges(to: CanvasRenderingContext2D, { field, flows }: Scene, look: Look, colours: Ink): void {
+function edges(
+  to: CanvasRenderingContext2D,
+  { field, flows }: Scene,
+  look: Look,
+  colours: Ink,
+): void {
   const seen = sight(look, 0);
   const { xs, ys, from, to: ends } = field;
   to.lineWidth = 1 / Math.max(look.zoom, 0.3);
@@ -145,7 +162,13 @@ function edges(to: CanvasRenderingContext2D, { field, flows }: Scene, look: Look
 }
 
 /** Draws what can be seen. */
-export function paint(to: CanvasRenderingContext2D, scene: Scene, look: Look, colours: Ink, scale: number): void {
+export function paint(
+  to: CanvasRenderingContext2D,
+  scene: Scene,
+  look: Look,
+  colours: Ink,
+  scale: number,
+): void {
   to.setTransform(1, 0, 0, 1, 0, 0);
   to.clearRect(0, 0, look.width * scale, look.height * scale);
   to.setTransform(look.zoom * scale, 0, 0, look.zoom * scale, look.x * scale, look.y * scale);
@@ -176,7 +199,14 @@ export function overview(bounds: Bounds, width: number, height: number): Look {
 }
 
 /** Draws the map: every step as a speck, and a frame around what can be seen. */
-export function paintMap(to: CanvasRenderingContext2D, scene: Scene, map: Look, look: Look, colours: Ink, scale: number): void {
+export function paintMap(
+  to: CanvasRenderingContext2D,
+  scene: Scene,
+  map: Look,
+  look: Look,
+  colours: Ink,
+  scale: number,
+): void {
   to.setTransform(1, 0, 0, 1, 0, 0);
   to.clearRect(0, 0, map.width * scale, map.height * scale);
   to.setTransform(map.zoom * scale, 0, 0, map.zoom * scale, map.x * scale, map.y * scale);

@@ -17,9 +17,11 @@ export interface Progress {
 /** How far each phase has come. Instances count as their step does. */
 export function progressOf(state: Pick<RunState, "phases" | "node_results">): Progress[] {
   const all = new Map<string, Progress>();
-  for (const { id, name } of state.phases ?? []) all.set(id, { id, name, done: 0, of: 0, failed: false, busy: false });
+  for (const { id, name } of state.phases ?? [])
+    all.set(id, { id, name, done: 0, of: 0, failed: false, busy: false });
   for (const node of state.node_results) {
-    const phase = node.phase === undefined || node.node_id.endsWith("]") ? undefined : all.get(node.phase);
+    const phase =
+      node.phase === undefined || node.node_id.endsWith("]") ? undefined : all.get(node.phase);
     if (!phase) continue;
     const count = countOf(node.status);
     phase.of += 1;

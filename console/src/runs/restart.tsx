@@ -14,19 +14,30 @@ const FAILED = new Set(["failed", "timed_out", "blocked", "cancelled"]);
 export function Restart({ state, onClose }: { state: RunState; onClose: () => void }) {
   const run = state.run_id;
   const [from, setFrom] = useState<ReadonlySet<string>>(
-    () => new Set(state.node_results.filter((node) => FAILED.has(node.status)).map((node) => node.node_id)),
+    () =>
+      new Set(
+        state.node_results.filter((node) => FAILED.has(node.status)).map((node) => node.node_id),
+      ),
   );
   const [refused, setRefused] = useState<unknown>(null);
   const steps = useMemo(() => [...from], [from]);
   const preview = useQuery({
     queryKey: ["run", run, "restart", steps],
     queryFn: async () =>
-      (await ask("post", "/api/v1/runs/{run}/restart", { path: { run }, body: { from: steps, preview: true } })).data,
+      (
+        await ask("post", "/api/v1/runs/{run}/restart", {
+          path: { run },
+          body: { from: steps, preview: true },
+        })
+      ).data,
     enabled: from.size > 0,
   });
   const restart = async () => {
     try {
-      const { data } = await ask("post", "/api/v1/runs/{run}/restart", { path: { run }, body: { from: steps } });
+      const { data } = await ask("post", "/api/v1/runs/{run}/restart", {
+        path: { run },
+        body: { from: steps },
+      });
       if (data.run_id) go(runPath(data.run_id));
       onClose();
     } catch (error) {
@@ -40,7 +51,10 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
   };
   return (
     <Dialog title="Restart in a new run" onClose={onClose}>
-      <p>The steps that are chosen are done again, with all that depend on them. The others keep what they made.</p>
+      <p>
+        The steps that are chosen are done again, with all that depend on them. The others keep what
+        they made.
+      </p>
       <Choices
         label="Steps that are done again"
         role="group"
@@ -48,7 +62,11 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
         name={(node) => node.node_id}
         line={(node) => (
           <label key={node.node_id}>
-            <input type="checkbox" checked={from.has(node.node_id)} onChange={() => turn(node.node_id)} />
+            <input
+              type="checkbox"
+              checked={from.has(node.node_id)}
+              onChange={() => turn(node.node_id)}
+            />
             <span className="grow cut">{node.node_id}</span>
             <span className="muted small">{words(node.status)}</span>
           </label>
@@ -65,7 +83,12 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
         <button type="button" onClick={onClose}>
           Leave it
         </button>
-        <button type="button" className="primary" disabled={from.size === 0 || !preview.data} onClick={restart}>
+        <button
+          type="button"
+          className="primary"
+          disabled={from.size === 0 || !preview.data}
+          onClick={restart}
+        >
           Start the new run
         </button>
       </div>

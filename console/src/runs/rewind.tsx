@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { clock } from "../parts/figures";
 import { Dialog } from "../parts/dialog";
+import { clock } from "../parts/figures";
 import { Loading, Refusal } from "../parts/states";
 import { words } from "../parts/status";
 import { go, runPath } from "../route";
@@ -23,14 +23,17 @@ interface Wish {
 
 /** Steps that were completed by a checkpoint: their outputs may be taken to have been others. */
 function doneBy(places: readonly Checkpoint[], at: number | null): string[] {
-  const done = places.filter((one) => !one.undone && one.number <= (at ?? 0) && one.what === "completed");
+  const done = places.filter(
+    (one) => !one.undone && one.number <= (at ?? 0) && one.what === "completed",
+  );
   return [...new Set(done.map((one) => one.node_id))];
 }
 
 function useCheckpoints(run: string) {
   return useQuery({
     queryKey: ["run", run, "checkpoints"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/runs/{run}/checkpoints", { path: { run }, signal })).data,
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/runs/{run}/checkpoints", { path: { run }, signal })).data,
     staleTime: 0,
   });
 }
@@ -42,7 +45,9 @@ function usePreview(run: string, way: Way, at: number | null, edits: ReturnType<
     queryFn: async () => {
       const path = { run };
       if (way === "rewind") {
-        return (await ask("post", "/api/v1/runs/{run}/rewind", { path, body: { to: at, preview: true } })).data.repeats;
+        return (
+          await ask("post", "/api/v1/runs/{run}/rewind", { path, body: { to: at, preview: true } })
+        ).data.repeats;
       }
       const body = { at, ...edits.body, preview: true };
       return (await ask("post", "/api/v1/runs/{run}/branch", { path, body })).data.repeats;
@@ -67,7 +72,10 @@ export function Rewind({ state, args, onClose, onChanged }: Wish) {
         await ask("post", "/api/v1/runs/{run}/rewind", { path: { run }, body: { to: at } });
         onChanged();
       } else {
-        const { data } = await ask("post", "/api/v1/runs/{run}/branch", { path: { run }, body: { at, ...read.body } });
+        const { data } = await ask("post", "/api/v1/runs/{run}/branch", {
+          path: { run },
+          body: { at, ...read.body },
+        });
         if (data.run_id) go(runPath(data.run_id));
       }
       onClose();
@@ -75,23 +83,41 @@ export function Rewind({ state, args, onClose, onChanged }: Wish) {
       setRefused(error);
     }
   };
-  const ready = at !== null && preview.data !== undefined && (way === "rewind" || read.wrong.length === 0);
+  const ready =
+    at !== null && preview.data !== undefined && (way === "rewind" || read.wrong.length === 0);
   return (
     <Dialog title="Go back to a checkpoint" onClose={onClose}>
       <div className="bar" role="radiogroup" aria-label="Where">
         <label className="plain-label">
-          <input type="radio" name="way" checked={way === "rewind"} onChange={() => setWay("rewind")} /> In this run
+          <input
+            type="radio"
+            name="way"
+            checked={way === "rewind"}
+            onChange={() => setWay("rewind")}
+          />{" "}
+          In this run
         </label>
         <label className="plain-label">
-          <input type="radio" name="way" checked={way === "branch"} onChange={() => setWay("branch")} /> In a new run,
-          which leaves this as it is
+          <input
+            type="radio"
+            name="way"
+            checked={way === "branch"}
+            onChange={() => setWay("branch")}
+          />{" "}
+          In a new run, which leaves this as it is
         </label>
       </div>
       {places.error && <Refusal error={places.error} />}
       {places.isPending && !places.error && <Loading what="checkpoints" />}
       {places.data && <Places places={places.data} at={at} onChoose={setAt} />}
       {way === "branch" && at !== null && (
-        <Changed run={run} args={args} steps={doneBy(places.data ?? [], at)} edits={edits} onChange={setEdits} />
+        <Changed
+          run={run}
+          args={args}
+          steps={doneBy(places.data ?? [], at)}
+          edits={edits}
+          onChange={setEdits}
+        />
       )}
       {at !== null && (way === "rewind" || read.wrong.length === 0) && (
         <Preview repeats={preview.data} error={preview.error} asking={preview.isPending} />
@@ -132,7 +158,12 @@ function Places({ places, at, onChoose }: PlacesWish) {
       }
       line={(one) => (
         <label key={one.number}>
-          <input type="radio" name="at" checked={at === one.number} onChange={() => onChoose(one.number)} />
+          <input
+            type="radio"
+            name="at"
+            checked={at === one.number}
+            onChange={() => onChoose(one.number)}
+          />
           <span className="grow cut">
             after {one.node_id} ({words(one.what)})
           </span>

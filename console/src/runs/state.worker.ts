@@ -13,8 +13,16 @@ const tell = (told: Told) => self.postMessage(told);
 self.onmessage = async (event: MessageEvent<{ run: string }>) => {
   const url = `/api/v1/runs/${encodeURIComponent(event.data.run)}/state`;
   try {
-    const answer = await fetch(url, { headers: { accept: "application/json" }, credentials: "same-origin" });
-    if (!answer.ok) return tell({ kind: "refused", status: answer.status, told: await answer.json().catch(() => ({})) });
+    const answer = await fetch(url, {
+      headers: { accept: "application/json" },
+      credentials: "same-origin",
+    });
+    if (!answer.ok)
+      return tell({
+        kind: "refused",
+        status: answer.status,
+        told: await answer.json().catch(() => ({})),
+      });
     const { parts, rest } = changes.take((await answer.json()).data);
     for (const part of parts) tell({ kind: "part", nodes: part.nodes });
     tell({ kind: "rest", rest });

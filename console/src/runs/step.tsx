@@ -57,7 +57,8 @@ export interface BoxWish {
 export function box(old: Box | undefined, { step, x, y, status, selected }: BoxWish): Box {
   const id = step.node_id;
   const at = old?.position;
-  if (old && at?.x === x && at.y === y && old.data.status === status && old.selected === selected) return old;
+  if (old && at?.x === x && at.y === y && old.data.status === status && old.selected === selected)
+    return old;
   return {
     id,
     type: "step",

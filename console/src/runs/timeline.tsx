@@ -34,12 +34,14 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
   const now = useNow(state.completed_at ? 3_600_000 : 500);
   const from = Date.parse(state.started_at);
   const until = Math.max(from + 1, state.completed_at ? Date.parse(state.completed_at) : now);
-  const share = (at: number) => `${Math.min(100, Math.max(0, ((at - from) / (until - from)) * 100))}%`;
+  const share = (at: number) =>
+    `${Math.min(100, Math.max(0, ((at - from) / (until - from)) * 100))}%`;
   const [typed, setTyped] = useState("");
   const [group, setGroup] = useState("");
   const all = state.node_results;
   const nodes = useMemo(() => {
-    const fits = (node: Node) => node.node_id.includes(typed) && (group === "" || countOf(node.status) === group);
+    const fits = (node: Node) =>
+      node.node_id.includes(typed) && (group === "" || countOf(node.status) === group);
     return typed === "" && group === "" ? all : all.filter(fits);
   }, [all, typed, group]);
   if (all.length === 0) return <Empty title="There are no steps" />;
@@ -60,14 +62,23 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
         {took !== null && <span className="sr">{words(shownStatus(node))}</span>}
         <span className={`track ink-${tone(shownStatus(node))}`}>
           {began !== null && (
-            <i style={{ left: share(began), width: `calc(${share(from + Math.max(0, ended - began))})` }} />
+            <i
+              style={{
+                left: share(began),
+                width: `calc(${share(from + Math.max(0, ended - began))})`,
+              }}
+            />
           )}
           {asked.map((one) => (
-            <i key={one.approval_id} className="diamond ink-wait" style={{ left: share(Date.parse(one.requested_at)) }} />
+            <i
+              key={one.approval_id}
+              className="diamond ink-wait"
+              style={{ left: share(Date.parse(one.requested_at)) }}
+            />
           ))}
         </span>
         <span className="right small muted cut" title={words(shownStatus(node))}>
-          {took === null ? SHORT[shownStatus(node)] ?? words(node.status) : duration(took)}
+          {took === null ? (SHORT[shownStatus(node)] ?? words(node.status)) : duration(took)}
         </span>
       </button>
     );
@@ -83,7 +94,11 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
           />
-          <select aria-label="Which steps" value={group} onChange={(event) => setGroup(event.target.value)}>
+          <select
+            aria-label="Which steps"
+            value={group}
+            onChange={(event) => setGroup(event.target.value)}
+          >
             <option value="">All steps</option>
             {GROUPS.map(([count, label]) => (
               <option key={count} value={count}>
@@ -94,7 +109,12 @@ export function Timeline({ state, chosen, onChoose }: Wish) {
         </search>
       )}
       {nodes.length === 0 && <Empty title="No step matches" />}
-      <Rows count={nodes.length} row={row} id={(at) => nodes[at]?.node_id ?? at} label="Steps over time" />
+      <Rows
+        count={nodes.length}
+        row={row}
+        id={(at) => nodes[at]?.node_id ?? at}
+        label="Steps over time"
+      />
     </div>
   );
 }

@@ -17,7 +17,9 @@ export const shownStatus = (node: Pick<Node, "status" | "waiting_reason">): stri
 /** The gate's code, and what would end the wait: the projection writes `code: hint`. */
 export function causeOf(hint: string | null): { code: string | null; help: string } {
   const found = /^([a-z][a-z0-9_]*)(?:: ([\s\S]*))?$/.exec(hint ?? "");
-  return found ? { code: found[1] ?? null, help: found[2] ?? "" } : { code: null, help: hint ?? "" };
+  return found
+    ? { code: found[1] ?? null, help: found[2] ?? "" }
+    : { code: null, help: hint ?? "" };
 }
 
 /** The cause of a wait at a gate, with its page. */
@@ -54,7 +56,9 @@ export function GateWaits({ nodes, onChoose }: Props) {
           waits at a gate: <Cause hint={node.unblock_hint} />
         </p>
       ))}
-      {waiting.length > NAMED_MAX && <p className="note">{waiting.length - NAMED_MAX} more steps wait at gates.</p>}
+      {waiting.length > NAMED_MAX && (
+        <p className="note">{waiting.length - NAMED_MAX} more steps wait at gates.</p>
+      )}
     </>
   );
 }

@@ -113,7 +113,10 @@ function Server() {
       <dl className="facts">
         <dt>Health</dt>
         <dd>
-          <Badge status={status} as={status === "ready" ? "good" : status === "looking" ? "calm" : "bad"} />
+          <Badge
+            status={status}
+            as={status === "ready" ? "good" : status === "looking" ? "calm" : "bad"}
+          />
           {ready.data?.why && <span> {visible(ready.data.why)}</span>}
         </dd>
         <dt>Version</dt>
@@ -150,7 +153,13 @@ function Looks() {
         <legend className="sr">Theme</legend>
         {THEMES.map(([word, label, theme]) => (
           <label key={word}>
-            <input type="radio" name="theme" checked={chosen === theme} onChange={() => chooseTheme(theme)} /> {label}
+            <input
+              type="radio"
+              name="theme"
+              checked={chosen === theme}
+              onChange={() => chooseTheme(theme)}
+            />{" "}
+            {label}
           </label>
         ))}
       </fieldset>

@@ -10,5 +10,13 @@ test("a session ends with the token it was opened with, and with what made that"
   ];
   expect(parents(all, "session")).toEqual(["child", "root"]);
   expect(parents(all, "unknown")).toEqual([]);
-  expect(parents([{ token_id: "a", parent: "b" }, { token_id: "b", parent: "a" }], "a")).toEqual(["b", "a"]);
+  expect(
+    parents(
+      [
+        { token_id: "a", parent: "b" },
+        { token_id: "b", parent: "a" },
+      ],
+      "a",
+    ),
+  ).toEqual(["b", "a"]);
 });

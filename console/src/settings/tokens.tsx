@@ -35,8 +35,12 @@ export function Tokens() {
         <h2>Tokens</h2>
         <span className="grow" />
         <label className="choice">
-          <input type="checkbox" checked={sessions} onChange={(event) => setSessions(event.target.checked)} /> Sessions of
-          consoles{hidden > 0 && ` (${hidden})`}
+          <input
+            type="checkbox"
+            checked={sessions}
+            onChange={(event) => setSessions(event.target.checked)}
+          />{" "}
+          Sessions of consoles{hidden > 0 && ` (${hidden})`}
         </label>
         <button type="button" onClick={() => setMaking(true)}>
           Make a token…
@@ -109,26 +113,41 @@ function Line({ token, needed }: { token: Token; needed: boolean }) {
         {token.session && !own && <span className="muted"> at a console</span>}
       </td>
       <td className="wraps">
-        {visible([...token.roles, ...token.groups].join(", "))} {over && <Badge status="counts no more" as="bad" />}
+        {visible([...token.roles, ...token.groups].join(", "))}{" "}
+        {over && <Badge status="counts no more" as="bad" />}
       </td>
       <td className="mono muted">{token.token_id}</td>
       <td data-label="Made">
         <Moment at={token.created_at} />
       </td>
-      <td data-label="Ends">{token.expires_at ? <Moment at={token.expires_at} /> : <span className="muted">never</span>}</td>
+      <td data-label="Ends">
+        {token.expires_at ? <Moment at={token.expires_at} /> : <span className="muted">never</span>}
+      </td>
       <td className="right">
         {!own && (
-          <button type="button" onClick={() => setAsked(true)} aria-label={`Revoke ${token.token_id}`}>
+          <button
+            type="button"
+            onClick={() => setAsked(true)}
+            aria-label={`Revoke ${token.token_id}`}
+          >
             Revoke…
           </button>
         )}
         {asked && (
-          <Confirm title={`Revoke the token of ${token.principal}?`} act="Revoke it" danger onClose={() => setAsked(false)} onAct={revoke}>
+          <Confirm
+            title={`Revoke the token of ${token.principal}?`}
+            act="Revoke it"
+            danger
+            onClose={() => setAsked(false)}
+            onAct={revoke}
+          >
             <p>
-              <code>{token.token_id}</code> counts no more from now on, nor does any token or session that was made with it. It cannot be
-              taken back.
+              <code>{token.token_id}</code> counts no more from now on, nor does any token or
+              session that was made with it. It cannot be taken back.
             </p>
-            {needed && <p className="note">You are signed in with it: your own session ends too.</p>}
+            {needed && (
+              <p className="note">You are signed in with it: your own session ends too.</p>
+            )}
           </Confirm>
         )}
       </td>
@@ -150,7 +169,13 @@ function Made({ secret, onClose }: { secret: string; onClose: () => void }) {
   );
 }
 
-function Roles({ roles, onChange }: { roles: readonly string[]; onChange: (roles: readonly string[]) => void }) {
+function Roles({
+  roles,
+  onChange,
+}: {
+  roles: readonly string[];
+  onChange: (roles: readonly string[]) => void;
+}) {
   return (
     <fieldset className="choices">
       <legend>Roles</legend>
@@ -159,7 +184,11 @@ function Roles({ roles, onChange }: { roles: readonly string[]; onChange: (roles
           <input
             type="checkbox"
             checked={roles.includes(one)}
-            onChange={(event) => onChange(event.target.checked ? [...roles, one] : roles.filter((role) => role !== one))}
+            onChange={(event) =>
+              onChange(
+                event.target.checked ? [...roles, one] : roles.filter((role) => role !== one),
+              )
+            }
           />
           {one}
         </label>
@@ -186,7 +215,10 @@ function Make({ onClose }: { onClose: () => void }) {
       const body = {
         principal: principal.trim(),
         roles,
-        groups: groups.split(",").map((one) => one.trim()).filter(Boolean),
+        groups: groups
+          .split(",")
+          .map((one) => one.trim())
+          .filter(Boolean),
         ...(life === "" ? {} : { expires_in_s: Number(life) }),
       };
       const { data } = await ask("post", "/api/v1/tokens", { body });
@@ -204,14 +236,24 @@ function Make({ onClose }: { onClose: () => void }) {
       <form className="make" onSubmit={submit}>
         <div className="field">
           <label htmlFor={`${id}-who`}>In whose name it acts</label>
-          <input id={`${id}-who`} required maxLength={128} value={principal} onChange={(event) => setPrincipal(event.target.value)} />
+          <input
+            id={`${id}-who`}
+            required
+            maxLength={128}
+            value={principal}
+            onChange={(event) => setPrincipal(event.target.value)}
+          />
         </div>
         <Roles roles={roles} onChange={setRoles} />
         <div className="field">
           <label htmlFor={`${id}-groups`}>
             Groups of approvers <span className="muted small">by commas</span>
           </label>
-          <input id={`${id}-groups`} value={groups} onChange={(event) => setGroups(event.target.value)} />
+          <input
+            id={`${id}-groups`}
+            value={groups}
+            onChange={(event) => setGroups(event.target.value)}
+          />
         </div>
         <div className="field">
           <label htmlFor={`${id}-life`}>How long it counts</label>
@@ -225,7 +267,11 @@ function Make({ onClose }: { onClose: () => void }) {
         </div>
         {refused !== null && <Refusal error={refused} />}
         <div className="bar">
-          <button type="submit" className="primary" disabled={busy || principal.trim() === "" || roles.length === 0}>
+          <button
+            type="submit"
+            className="primary"
+            disabled={busy || principal.trim() === "" || roles.length === 0}
+          >
             Make it
           </button>
           <button type="button" onClick={onClose}>

@@ -8,8 +8,8 @@ import { visible } from "../parts/value";
 import { go, Link } from "../route";
 import { Graph } from "../runs/graph";
 import { useMay } from "../session";
-import { drawnOf, type Plan } from "./plan";
 import { offsetOf } from "./place";
+import { drawnOf, type Plan } from "./plan";
 
 type Report = Schemas["ReportShown"];
 type Found = Report["errors"][number];
@@ -46,7 +46,8 @@ export default function Editor({ from }: { from: Version | null }) {
   const checked = useQuery({
     queryKey: ["validate", document, format],
     queryFn: async ({ signal }) =>
-      (await ask("post", "/api/v1/workflows/validate", { body: { document, format }, signal })).data,
+      (await ask("post", "/api/v1/workflows/validate", { body: { document, format }, signal }))
+        .data,
     placeholderData: keepPreviousData,
     gcTime: 0,
   });
@@ -70,7 +71,9 @@ export default function Editor({ from }: { from: Version | null }) {
     <div className="page wide">
       <div className="bar">
         <h1 className="grow cut">{from ? `Edit ${visible(from.name)}` : "New workflow"}</h1>
-        <Link href={from ? `/workflows/${encodeURIComponent(from.name)}` : "/workflows"}>Leave it</Link>
+        <Link href={from ? `/workflows/${encodeURIComponent(from.name)}` : "/workflows"}>
+          Leave it
+        </Link>
         <Save text={text} format={format} report={current} changed={text !== from?.document} />
       </div>
       <div className="editing">
@@ -83,7 +86,9 @@ export default function Editor({ from }: { from: Version | null }) {
           <div className={checked.data?.plan ? "card picture" : "card picture stale"}>
             {steps.length > 0 ? (
               <>
-                {!checked.data?.plan && <p className="muted small">As the document was before the problems.</p>}
+                {!checked.data?.plan && (
+                  <p className="muted small">As the document was before the problems.</p>
+                )}
                 <Graph steps={steps} status={null} flows={[]} chosen={null} onChoose={null} />
               </>
             ) : (
@@ -109,7 +114,10 @@ function Text({ text, report, area, onChange }: TextWish) {
   const lines = useMemo(() => text.split("\n").length, [text]);
   const bad = useMemo(() => new Set(report?.errors.map((one) => one.line)), [report]);
   const numbers = useMemo(
-    () => Array.from({ length: lines }, (_, at) => (bad.has(at + 1) ? `● ${at + 1}` : String(at + 1))).join("\n"),
+    () =>
+      Array.from({ length: lines }, (_, at) =>
+        bad.has(at + 1) ? `● ${at + 1}` : String(at + 1),
+      ).join("\n"),
     [lines, bad],
   );
   return (
@@ -145,10 +153,18 @@ interface FindingsWish {
 function Findings({ report, current, onShow }: FindingsWish) {
   const all = report ? [...report.errors, ...report.warnings] : [];
   const errors = report?.errors.length ?? 0;
-  const word = !report || !current ? "Checking…" : errors > 0 ? `${errors} ${errors === 1 ? "problem" : "problems"}` : "It can be run.";
+  const word =
+    !report || !current
+      ? "Checking…"
+      : errors > 0
+        ? `${errors} ${errors === 1 ? "problem" : "problems"}`
+        : "It can be run.";
   return (
     <section className="card problems" aria-label="Problems">
-      <p role="status" className={current && report?.ok ? "ink-good" : errors > 0 ? "ink-bad" : "muted"}>
+      <p
+        role="status"
+        className={current && report?.ok ? "ink-good" : errors > 0 ? "ink-bad" : "muted"}
+      >
         <strong>{word}</strong>
       </p>
       <ul>
@@ -158,7 +174,8 @@ function Findings({ report, current, onShow }: FindingsWish) {
               line {one.line}, column {one.column}
             </button>{" "}
             <span className={at < errors ? "ink-bad" : "ink-wait"}>{visible(one.message)}</span>{" "}
-            {one.hint && <span className="muted">({visible(one.hint)})</span>} <code className="muted small">{one.code}</code>
+            {one.hint && <span className="muted">({visible(one.hint)})</span>}{" "}
+            <code className="muted small">{one.code}</code>
           </li>
         ))}
       </ul>
@@ -197,7 +214,12 @@ function Save({ text, format, report, changed }: SaveWish) {
   };
   return (
     <>
-      <button type="button" className="primary" disabled={busy || !changed || !report?.ok} onClick={save}>
+      <button
+        type="button"
+        className="primary"
+        disabled={busy || !changed || !report?.ok}
+        onClick={save}
+      >
         {busy ? "Saving…" : "Save as a version"}
       </button>
       {refused !== null && <Refusal error={refused} />}

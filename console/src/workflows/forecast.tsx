@@ -39,8 +39,8 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
     <section className="card forecast" aria-label="Dry run">
       <h2>Dry run: what the gates say now</h2>
       <p role="status">
-        <strong>{summary(steps)}.</strong> Nothing was started. Whoever works on a step has not said anything yet, and what
-        they say may change this.
+        <strong>{summary(steps)}.</strong> Nothing was started. Whoever works on a step has not said
+        anything yet, and what they say may change this.
       </p>
       {forecast.gateways.length > 0 && (
         <p className="bar small">
@@ -59,8 +59,12 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
           </li>
         ))}
       </ul>
-      {steps.length > LISTED_MAX && <p className="muted small">{steps.length - LISTED_MAX} more steps; the graph shows all.</p>}
-      {!forecast.whole && <p className="note">Not every step could be come to without doing something.</p>}
+      {steps.length > LISTED_MAX && (
+        <p className="muted small">{steps.length - LISTED_MAX} more steps; the graph shows all.</p>
+      )}
+      {!forecast.whole && (
+        <p className="note">Not every step could be come to without doing something.</p>
+      )}
     </section>
   );
 }
@@ -69,11 +73,14 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
 const WHY = new Set(["skip", "fail"]);
 
 /** What a run that only looks says of itself goes without saying here. */
-const told = (reason: string | null | undefined) => reason?.replace(/^the run only looks: /, "") ?? "";
+const told = (reason: string | null | undefined) =>
+  reason?.replace(/^the run only looks: /, "") ?? "";
 
 function StepLine({ step }: { step: Step }) {
   const open = step.outcome === "depends";
-  const hint = open ? "Its condition looks at what steps before it say." : "If what steps before it say lets it run.";
+  const hint = open
+    ? "Its condition looks at what steps before it say."
+    : "If what steps before it say lets it run.";
   const head = (
     <>
       <span className="grow cut">{visible(step.node_id)}</span>
@@ -87,7 +94,9 @@ function StepLine({ step }: { step: Step }) {
     return (
       <div className="bar">
         {head}
-        {WHY.has(step.outcome) && step.reason && <p className="muted small">{visible(told(step.reason))}</p>}
+        {WHY.has(step.outcome) && step.reason && (
+          <p className="muted small">{visible(told(step.reason))}</p>
+        )}
       </div>
     );
   }

@@ -26,15 +26,26 @@ export function Gateway({ workflow }: { workflow: string }) {
         ask("get", "/api/v1/deployments", { signal }),
         ask("get", "/api/v1/gateways", { signal }),
       ]);
-      const deployed = (deployments.data as unknown as Row[]).find((one) => one.workflow === workflow && one.active !== false);
-      return deployed?.gateway ?? (gateways.data as unknown as Row[]).find((one) => one.default)?.id ?? null;
+      const deployed = (deployments.data as unknown as Row[]).find(
+        (one) => one.workflow === workflow && one.active !== false,
+      );
+      return (
+        deployed?.gateway ??
+        (gateways.data as unknown as Row[]).find((one) => one.default)?.id ??
+        null
+      );
     },
     enabled: may,
   });
   const health = useQuery({
     queryKey: ["gateway", name.data, "health"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/gateways/{name}/health", { path: { name: name.data ?? "" }, signal })).data,
+      (
+        await ask("get", "/api/v1/gateways/{name}/health", {
+          path: { name: name.data ?? "" },
+          signal,
+        })
+      ).data,
     enabled: may && typeof name.data === "string",
     refetchInterval: LOOK_MS,
   });

@@ -1,6 +1,6 @@
 // One workflow: what it does, what it takes, and starting it.
 import { useQuery } from "@tanstack/react-query";
-import { lazy, type FormEvent, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
+import { type FormEvent, lazy, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { Field } from "../parts/field";
 import { type Declarations, type Draft, empty, read } from "../parts/fields";
@@ -22,11 +22,16 @@ export default function Launch({ name }: { name: string }) {
   const [editing] = useWord("edit");
   const shown = useQuery({
     queryKey: ["workflow", name],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows/{name}", { path: { name }, signal })).data,
+    queryFn: async ({ signal }) =>
+      (await ask("get", "/api/v1/workflows/{name}", { path: { name }, signal })).data,
   });
   useTitle(name);
   if (!shown.data) {
-    return <div className="page">{shown.error ? <Refusal error={shown.error} /> : <Loading what="the workflow" />}</div>;
+    return (
+      <div className="page">
+        {shown.error ? <Refusal error={shown.error} /> : <Loading what="the workflow" />}
+      </div>
+    );
   }
   if (editing !== "") {
     return (
@@ -67,7 +72,9 @@ function Shown({ shown }: { shown: Version }) {
             <Value of={shown.document} label="The document" />
           </details>
         </div>
-        {!plan && <p className="note">It does not fit what is set up any more, and cannot be started.</p>}
+        {!plan && (
+          <p className="note">It does not fit what is set up any more, and cannot be started.</p>
+        )}
         {plan && may && <Form name={name} fields={plan.args ?? {}} onForecast={setForecast} />}
         {plan && !may && <p className="muted">Your role does not start runs.</p>}
       </div>
@@ -117,7 +124,10 @@ function Form({ name, fields, onForecast }: FormWish) {
   const look = () => {
     onForecast(null);
     return using("looking", async (args) => {
-      const { data } = await ask("post", "/api/v1/workflows/{name}/forecast", { path: { name }, body: { args } });
+      const { data } = await ask("post", "/api/v1/workflows/{name}/forecast", {
+        path: { name },
+        body: { args },
+      });
       onForecast(data);
     });
   };

@@ -53,7 +53,9 @@ function All() {
                 <Link href={`/workflows/${encodeURIComponent(one.name)}`}>
                   <strong className="grow cut">{one.name}</strong>
                   <span className="muted small">
-                    {one.versions.length === 1 ? `v${one.versions[0]}` : `v${one.versions.at(-1)}, ${one.versions.length} versions`}
+                    {one.versions.length === 1
+                      ? `v${one.versions[0]}`
+                      : `v${one.versions.at(-1)}, ${one.versions.length} versions`}
                   </span>
                 </Link>
               </li>

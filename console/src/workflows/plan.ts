@@ -10,7 +10,10 @@ export interface Plan {
 }
 
 /** The steps of a plan, as a graph is drawn of them. */
-export function drawnOf(plan: Plan | null | undefined, waves: readonly (readonly string[])[]): Drawn[] {
+export function drawnOf(
+  plan: Plan | null | undefined,
+  waves: readonly (readonly string[])[],
+): Drawn[] {
   const wave = new Map(waves.flatMap((ids, at) => ids.map((id) => [id, at] as const)));
   return (plan?.steps ?? []).map((step) => ({
     node_id: step.id,
