@@ -1,9 +1,9 @@
 // The frame of every page: where one can go, who one is, whether the server is there.
 import { lazy, Suspense, useEffect, useRef } from "react";
 import { Inbox } from "./approvals/inbox";
-import { useApprovals } from "./approvals/open";
-import { useLink } from "./link";
-import { Empty, Loading } from "./parts/states";
+import { useApprovals } from "./approvals/pending";
+import { useLink } from "./connection";
+import { Empty, Loading } from "./parts/feedback";
 import { Link, page, useAddress } from "./route";
 import { RunList } from "./runs/list";
 import { signOut, useMay, useSession } from "./session";
@@ -11,9 +11,9 @@ import { switchTheme, useTheme } from "./theme";
 import { WorkflowList } from "./workflows/list";
 
 const RunPage = lazy(() => import("./runs/detail"));
-const Launch = lazy(() => import("./workflows/launch"));
-const Governance = lazy(() => import("./governance/room"));
-const Audit = lazy(() => import("./audit/browser"));
+const Launch = lazy(() => import("./workflows/detail"));
+const Governance = lazy(() => import("./governance/page"));
+const Audit = lazy(() => import("./audit/page"));
 const Cost = lazy(() => import("./cost/page"));
 const Settings = lazy(() => import("./settings/page"));
 

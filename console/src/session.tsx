@@ -9,7 +9,7 @@ import {
   useState,
 } from "react";
 import { ask, onSignedOut, Problem, type Schemas, setCsrf } from "./api/client";
-import { Refusal } from "./parts/states";
+import { Refusal } from "./parts/feedback";
 
 export type Session = Schemas["SessionShown"];
 

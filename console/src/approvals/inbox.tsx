@@ -3,13 +3,13 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { ask } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../link";
-import { useTitle } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { useWhatHappens } from "../connection";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { useTitle } from "../parts/format";
 import { Link } from "../route";
 import { useMay } from "../session";
-import { useApprovals } from "./open";
-import { Question } from "./question";
+import { Question } from "./approval-card";
+import { useApprovals } from "./pending";
 
 const matters = (event: Event) =>
   event.type.startsWith("approval.") || /^run\.(cancelled|timed_out|failed)$/.test(event.type);

@@ -2,8 +2,8 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { Copyable, Moment, useNow } from "../parts/figures";
-import { Refusal } from "../parts/states";
+import { Refusal } from "../parts/feedback";
+import { Copyable, Moment, useNow } from "../parts/format";
 import { Badge, words } from "../parts/status";
 import { visible, written } from "../parts/value";
 import { Link, runPath, useWord } from "../route";

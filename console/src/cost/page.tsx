@@ -3,10 +3,10 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { useCallback } from "react";
 import { ask } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../link";
+import { useWhatHappens } from "../connection";
 import { Bars, ink, SERIES } from "../parts/chart";
-import { dayOf, money, useNow, useTitle } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { dayOf, money, useNow, useTitle } from "../parts/format";
 import { visible } from "../parts/value";
 import { Link, useWord } from "../route";
 import { useMay } from "../session";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { reachable } from "./agents";
-import type { Agent, Gateway } from "./rows";
+import type { Agent, Gateway } from "./registry";
 
 const agent = (more: Partial<Agent> = {}): Agent => ({
   id: "ada",

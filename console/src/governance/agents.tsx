@@ -2,13 +2,13 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask } from "../api/client";
-import { money, useNow } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { money, useNow } from "../parts/format";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
 import { useMay } from "../session";
-import { span } from "./burn";
-import { type Agent, type Gateway, useAgents, useGateways } from "./rows";
+import { span } from "./burn-down";
+import { type Agent, type Gateway, useAgents, useGateways } from "./registry";
 
 export function Agents() {
   const agents = useAgents();

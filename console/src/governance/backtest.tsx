@@ -3,13 +3,13 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { Confirm } from "../parts/confirm";
-import { Moment } from "../parts/figures";
-import { Empty, Refusal } from "../parts/states";
+import { Empty, Refusal } from "../parts/feedback";
+import { Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
 import { useMay } from "../session";
-import { changed, type Files, NAME, textsOf } from "./texts";
+import { changed, type Files, NAME, textsOf } from "./policy-files";
 
 type Set = Schemas["SetShown"];
 

@@ -4,13 +4,13 @@ import { useId, useState } from "react";
 import { ask } from "../api/client";
 import { Chart, Heights } from "../parts/chart";
 import { Confirm } from "../parts/confirm";
-import { clock, dayOf, Moment, money, useNow } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { clock, dayOf, Moment, money, useNow } from "../parts/format";
 import { Badge, type Tone } from "../parts/status";
 import { visible } from "../parts/value";
 import { useMay } from "../session";
-import { points, span, toldBy, usedUpMs } from "./burn";
-import { type Budget, useBudgets } from "./rows";
+import { points, span, toldBy, usedUpMs } from "./burn-down";
+import { type Budget, useBudgets } from "./registry";
 
 const HOUR_MS = 3_600_000;
 const PERIODS: Readonly<Record<Budget["period"], string>> = {

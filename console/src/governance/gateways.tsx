@@ -2,12 +2,12 @@
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { clock, Moment, useNow } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { clock, Moment, useNow } from "../parts/format";
 import { Badge, tone } from "../parts/status";
 import { visible } from "../parts/value";
 import { useMay } from "../session";
-import { type Gateway, useGateways } from "./rows";
+import { type Gateway, useGateways } from "./registry";
 
 type Health = Schemas["HealthShown"];
 

@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { Copyable } from "../parts/figures";
-import { Loading, Refusal } from "../parts/states";
+import { Loading, Refusal } from "../parts/feedback";
+import { Copyable } from "../parts/format";
 import { Badge, type Tone, words } from "../parts/status";
 import { Value, visible } from "../parts/value";
 import { BackTest } from "./backtest";

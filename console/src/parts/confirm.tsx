@@ -1,7 +1,7 @@
 // A question before something is done: what will happen, and the answer when it was refused.
 import { type ReactNode, useState } from "react";
 import { Dialog } from "./dialog";
-import { Refusal } from "./states";
+import { Refusal } from "./feedback";
 
 interface Wish {
   title: string;

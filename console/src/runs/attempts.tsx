@@ -1,6 +1,6 @@
 // The attempts of a step: when each began, where it went, how it ended, what it cost.
 import type { Event } from "../api/follow";
-import { clock, duration, money } from "../parts/figures";
+import { clock, duration, money } from "../parts/format";
 import { Badge } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
 import { word } from "./feed";

@@ -1,6 +1,6 @@
 // A decision of the gates, one by one: what was compared, and what would unblock.
 import type { Event } from "../api/follow";
-import { clock, money } from "../parts/figures";
+import { clock, money } from "../parts/format";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
 

@@ -1,22 +1,22 @@
 // One run: its figures, its graph, its time, its journal, and a step of it.
 import { useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo } from "react";
-import { Copyable, duration, Moment, money, useNow, useTitle } from "../parts/figures";
-import { Loading, Refusal } from "../parts/states";
+import { Loading, Refusal } from "../parts/feedback";
+import { Copyable, duration, Moment, money, useNow, useTitle } from "../parts/format";
 import { Badge, words } from "../parts/status";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link, runPath, useWord } from "../route";
-import { Course } from "./course";
-import { flowsOf, useCrossings } from "./crossings";
 import { Events } from "./events";
 import { FailureSnapshot } from "./failure";
+import { GateWaits, shownStatus } from "./gate-waits";
 import { Graph } from "./graph";
 import { Inspector } from "./inspector";
 import { type Live, type RunDetail, type RunState, useRun } from "./live";
 import { Packet } from "./packet";
 import { Phases } from "./phases";
+import { Course } from "./run-actions";
 import { Timeline } from "./timeline";
-import { GateWaits, shownStatus } from "./waits";
+import { flowsOf, useCrossings } from "./value-flow";
 
 const VIEWS = ["graph", "timeline", "events", "result"] as const;
 type View = (typeof VIEWS)[number];

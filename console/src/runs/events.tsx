@@ -2,10 +2,10 @@
 import { useState } from "react";
 import { ask } from "../api/client";
 import type { Event } from "../api/follow";
-import { clock } from "../parts/figures";
-import { Rows } from "../parts/rows";
-import { Empty, Refusal } from "../parts/states";
+import { Empty, Refusal } from "../parts/feedback";
+import { clock } from "../parts/format";
 import { visible } from "../parts/value";
+import { Rows } from "../parts/virtual-list";
 import { type Feed, word } from "./feed";
 
 const PAGE = 500;

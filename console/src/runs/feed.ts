@@ -1,6 +1,6 @@
 // What the stream of a run said, kept for the page: the newest events, statuses, text on its way.
 import type { Event } from "../api/follow";
-import type { Node, RunState } from "./changes";
+import type { Node, RunState } from "./state-diff";
 
 /** Most events that a page keeps; earlier ones are in the journal. */
 export const KEPT_MAX = 5_000;

@@ -10,13 +10,13 @@ import {
 } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
 import { useEffect, useMemo, useRef } from "react";
-import { Empty, Loading } from "../parts/states";
-import { type Placed, usePlaced } from "./field";
-import { LargeGraph } from "./large";
+import { Empty, Loading } from "../parts/feedback";
+import { LargeGraph } from "./large-graph";
 import { DAGRE_MAX } from "./layout";
-import { type Box, box, type Drawn, type Flow, type GraphWish, KINDS } from "./step";
+import { type Box, box, type Drawn, type Flow, type GraphWish, KINDS } from "./step-box";
+import { type Placed, usePlaced } from "./use-layout";
 
-export type { Drawn, Flow } from "./step";
+export type { Drawn, Flow } from "./step-box";
 
 /** Steps beyond which a map of all of them helps. */
 const MAP_FROM = 30;

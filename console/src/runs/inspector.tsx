@@ -3,19 +3,19 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-import { clock, duration, money } from "../parts/figures";
-import { Loading, Refusal } from "../parts/states";
+import { Loading, Refusal } from "../parts/feedback";
+import { clock, duration, money } from "../parts/format";
+import { Tail } from "../parts/live-text";
 import { Badge, ended } from "../parts/status";
-import { Tail } from "../parts/tail";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link } from "../route";
 import { Attempts } from "./attempts";
-import { type Crossing, Values } from "./crossings";
 import { Decision } from "./decision";
 import type { Feed } from "./feed";
+import { Cause, shownStatus, waitsAtGate } from "./gate-waits";
 import type { Node, RunState } from "./live";
 import { Media } from "./media";
-import { Cause, shownStatus, waitsAtGate } from "./waits";
+import { type Crossing, Values } from "./value-flow";
 
 type Detail = Schemas["StepDetail"];
 

@@ -8,9 +8,9 @@ import {
 import { useCallback, useEffect, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../link";
-import { duration, Moment, useTitle } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { useWhatHappens } from "../connection";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { duration, Moment, useTitle } from "../parts/format";
 import { Badge, ended } from "../parts/status";
 import { go, Link, runPath, useWord } from "../route";
 import { useMay } from "../session";

@@ -6,13 +6,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { ask, type Schemas } from "../api/client";
 import { type Event, follow } from "../api/follow";
-import { setLink } from "../link";
+import { setLink } from "../connection";
 import { ended } from "../parts/status";
-import type { RunState } from "./changes";
 import { Feed } from "./feed";
-import { States } from "./states";
+import type { RunState } from "./state-diff";
+import { States } from "./state-loader";
 
-export type { Node, RunState } from "./changes";
+export type { Node, RunState } from "./state-diff";
 export type RunDetail = Schemas["RunDetail"];
 
 /** Events of the past that the page begins with; earlier ones are fetched when asked for. */

@@ -1,7 +1,7 @@
 // The run's packet: what a stranger needs to check it offline, as a file.
 import { useState } from "react";
 import { problem } from "../api/client";
-import { Refusal } from "../parts/states";
+import { Refusal } from "../parts/feedback";
 import { useMay } from "../session";
 
 /** How long a file that was handed to the browser is kept for it. */

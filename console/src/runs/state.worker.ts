@@ -1,5 +1,5 @@
 // Asks for the state of a run and reads it beside the page: of a large run it is megabytes.
-import { Changes } from "./changes";
+import { Changes } from "./state-diff";
 
 const changes = new Changes();
 

@@ -1,12 +1,12 @@
 // When each step worked, and when people were asked.
 import { useMemo, useState } from "react";
-import { duration, useNow } from "../parts/figures";
-import { Rows } from "../parts/rows";
-import { Empty } from "../parts/states";
+import { Empty } from "../parts/feedback";
+import { duration, useNow } from "../parts/format";
 import { tone, words } from "../parts/status";
+import { Rows } from "../parts/virtual-list";
 import { countOf } from "./feed";
+import { shownStatus } from "./gate-waits";
 import type { Node, RunState } from "./live";
-import { shownStatus } from "./waits";
 
 interface Wish {
   state: RunState;

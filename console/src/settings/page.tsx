@@ -1,7 +1,7 @@
 // Settings: who one is, how the page looks, how the server is, and whom it lets in.
 import { useQuery } from "@tanstack/react-query";
-import { useWhatHappens } from "../link";
-import { Copyable, Moment, useTitle } from "../parts/figures";
+import { useWhatHappens } from "../connection";
+import { Copyable, Moment, useTitle } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
 import { useMay, useSession } from "../session";

@@ -2,14 +2,14 @@
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { useTitle } from "../parts/figures";
-import { Empty, Refusal } from "../parts/states";
+import { Empty, Refusal } from "../parts/feedback";
+import { useTitle } from "../parts/format";
 import { visible } from "../parts/value";
 import { go, Link } from "../route";
 import { Graph } from "../runs/graph";
 import { useMay } from "../session";
-import { offsetOf } from "./place";
 import { drawnOf, type Plan } from "./plan";
+import { offsetOf } from "./text-offset";
 
 type Report = Schemas["ReportShown"];
 type Found = Report["errors"][number];

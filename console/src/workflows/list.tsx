@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { ask } from "../api/client";
-import { useTitle } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { useTitle } from "../parts/format";
 import { Link, useWord } from "../route";
 import { useMay } from "../session";
 

@@ -1,5 +1,5 @@
 // What the server makes of a document, as far as the console looks into it.
-import type { Declarations } from "../parts/fields";
+import type { Declarations } from "../parts/form-values";
 import type { Drawn } from "../runs/graph";
 
 export interface Plan {

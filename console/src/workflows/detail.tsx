@@ -2,16 +2,16 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, lazy, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { Field } from "../parts/field";
-import { type Declarations, type Draft, empty, read } from "../parts/fields";
-import { useTitle } from "../parts/figures";
-import { Loading, Refusal } from "../parts/states";
+import { Loading, Refusal } from "../parts/feedback";
+import { Field } from "../parts/form-field";
+import { type Declarations, type Draft, empty, read } from "../parts/form-values";
+import { useTitle } from "../parts/format";
 import { Value } from "../parts/value";
 import { go, Link, runPath, useWord } from "../route";
 import { Graph } from "../runs/graph";
 import { useMay } from "../session";
 import { type Forecast, ForecastCard, foreseen } from "./forecast";
-import { Gateway } from "./gateway";
+import { Gateway } from "./gateway-status";
 import { drawnOf, type Plan } from "./plan";
 
 type Version = Schemas["VersionShown"];

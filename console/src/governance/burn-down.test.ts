@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { points, span, toldBy, usedUpMs } from "./burn";
-import type { Budget } from "./rows";
+import { points, span, toldBy, usedUpMs } from "./burn-down";
+import type { Budget } from "./registry";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z"); // A Wednesday.
 const DAY = 86_400_000;

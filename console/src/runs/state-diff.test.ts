@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { applied, Changes, type Node, type RunState } from "./changes";
+import { applied, Changes, type Node, type RunState } from "./state-diff";
 
 type Whole = Parameters<Changes["take"]>[0];
 

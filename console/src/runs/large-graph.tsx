@@ -20,7 +20,6 @@ import {
   useState,
 } from "react";
 import { tone } from "../parts/status";
-import type { Placed } from "./field";
 import { type Field, HEIGHT, WIDTH } from "./layout";
 import {
   type Bounds,
@@ -36,7 +35,8 @@ import {
   TONES,
   within,
 } from "./paint";
-import { type Box, box, type Drawn, type GraphWish, KINDS } from "./step";
+import { type Box, box, type Drawn, type GraphWish, KINDS } from "./step-box";
+import type { Placed } from "./use-layout";
 
 /** Most steps that are elements. */
 const NEAR_MAX = 200;

@@ -1,6 +1,6 @@
 // One field of a form, as its declaration wants it.
 import { useId } from "react";
-import { type Declared, type Draft, typed } from "./fields";
+import { type Declared, type Draft, typed } from "./form-values";
 
 interface Wish {
   name: string;

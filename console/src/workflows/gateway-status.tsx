@@ -1,7 +1,7 @@
 // Where a workflow's runs go, and how that gateway is: the one of its deployment, else the organisation's.
 import { useQuery } from "@tanstack/react-query";
 import { ask } from "../api/client";
-import { Moment } from "../parts/figures";
+import { Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
 import { useMay } from "../session";

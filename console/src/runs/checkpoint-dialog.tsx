@@ -3,13 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { Dialog } from "../parts/dialog";
-import { clock } from "../parts/figures";
-import { Loading, Refusal } from "../parts/states";
+import { Loading, Refusal } from "../parts/feedback";
+import { clock } from "../parts/format";
 import { words } from "../parts/status";
 import { go, runPath } from "../route";
-import { Choices, Preview } from "./again";
-import { Changed, type Edits, NO_EDITS, readEdits } from "./changed";
 import type { RunState } from "./live";
+import { Changed, type Edits, NO_EDITS, readEdits } from "./overrides";
+import { Choices, Preview } from "./step-picker";
 
 type Way = "rewind" | "branch";
 type Checkpoint = Schemas["CheckpointShown"];

@@ -2,12 +2,12 @@
 import { useState } from "react";
 import { ask } from "../api/client";
 import { Dialog } from "../parts/dialog";
-import { Refusal } from "../parts/states";
+import { Refusal } from "../parts/feedback";
 import { ended } from "../parts/status";
 import { useMay } from "../session";
+import { Rewind } from "./checkpoint-dialog";
 import type { RunState } from "./live";
-import { Restart } from "./restart";
-import { Rewind } from "./rewind";
+import { Restart } from "./restart-dialog";
 
 type Asked = "cancel" | "restart" | "rewind" | null;
 

@@ -1,8 +1,8 @@
 // The form in which an approver tightens what a step may do.
 import { useId } from "react";
-import { money } from "../parts/figures";
+import { money } from "../parts/format";
 import { visible } from "../parts/value";
-import { type Constraints, type Tighter as Draft, MICRO_CENTS } from "./tighten";
+import { type Constraints, type Tighter as Draft, MICRO_CENTS } from "./constraints";
 
 interface Wish {
   bounds: Constraints;

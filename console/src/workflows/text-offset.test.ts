@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { offsetOf } from "./place";
+import { offsetOf } from "./text-offset";
 
 test("a place is found by line and column", () => {
   const text = "one\ntwo: x\n\nfour";

@@ -2,12 +2,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { ask } from "../api/client";
-import { Field } from "../parts/field";
-import { type Draft, empty, read } from "../parts/fields";
-import { Refusal } from "../parts/states";
-import type { Approval } from "./question";
-import { AS_ASKED, boundsOf, tighten, toolsOf } from "./tighten";
-import { Tighter } from "./tighter";
+import { Refusal } from "../parts/feedback";
+import { Field } from "../parts/form-field";
+import { type Draft, empty, read } from "../parts/form-values";
+import type { Approval } from "./approval-card";
+import { Tighter } from "./constraint-form";
+import { AS_ASKED, boundsOf, tighten, toolsOf } from "./constraints";
 
 type Answer = "approve" | "reject" | "retry" | "skip" | "abort";
 

@@ -3,11 +3,11 @@ import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/re
 import { useCallback, useRef, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../link";
-import { Copyable, clock, useTitle } from "../parts/figures";
-import { Empty, Loading, Refusal } from "../parts/states";
+import { useWhatHappens } from "../connection";
+import { useTyped } from "../parts/debounce";
+import { Empty, Loading, Refusal } from "../parts/feedback";
+import { Copyable, clock, useTitle } from "../parts/format";
 import { words } from "../parts/status";
-import { useTyped } from "../parts/typed";
 import { isNothing, Value, visible } from "../parts/value";
 import { Link, runPath, useWord } from "../route";
 import { useMay } from "../session";

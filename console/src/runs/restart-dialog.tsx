@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { ask } from "../api/client";
 import { Dialog } from "../parts/dialog";
-import { Refusal } from "../parts/states";
+import { Refusal } from "../parts/feedback";
 import { words } from "../parts/status";
 import { go, runPath } from "../route";
-import { Choices, Preview } from "./again";
 import type { RunState } from "./live";
+import { Choices, Preview } from "./step-picker";
 
 const FAILED = new Set(["failed", "timed_out", "blocked", "cancelled"]);
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AS_ASKED, boundsOf, ceilingOf, tighten, toolsOf } from "./tighten";
+import { AS_ASKED, boundsOf, ceilingOf, tighten, toolsOf } from "./constraints";
 
 const bounds = { max_cost: 310_000, max_output_tokens: 500, environments: ["dev", "staging"] };
 

@@ -1,6 +1,6 @@
 // How a budget was used up: its period, and what was left at each moment of it.
 import type { Schemas } from "../api/client";
-import type { Budget } from "./rows";
+import type { Budget } from "./registry";
 
 type Cost = Pick<Schemas["CostShown"], "start" | "cost" | "agent" | "workflow">;
 

@@ -1,6 +1,6 @@
 // What doing steps again has in common, wherever it begins: a list to choose from, and what would be repeated.
 import { type ReactNode, useState } from "react";
-import { Loading, Refusal } from "../parts/states";
+import { Loading, Refusal } from "../parts/feedback";
 import { visible } from "../parts/value";
 
 /** Most steps that a preview names. */

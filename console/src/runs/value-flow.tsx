@@ -5,7 +5,7 @@ import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
 import type { Feed } from "./feed";
 import type { Node } from "./live";
-import type { Flow } from "./step";
+import type { Flow } from "./step-box";
 
 export type Crossing = Schemas["Provenance"]["rows"][number];
 

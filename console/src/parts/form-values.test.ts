@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Declared, empty, read } from "./fields";
+import { type Declared, empty, read } from "./form-values";
 
 const value = (field: Declared, draft: string) => {
   const { values, wrong } = read({ it: field }, { it: draft });

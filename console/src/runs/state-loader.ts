@@ -2,8 +2,8 @@
 //
 // What must hold: one question at a time, since a worker tells only what changed since its last answer.
 import { Problem, signedOut, unreached } from "../api/client";
-import { applied, type Node, type RunState } from "./changes";
 import type { Told } from "./state.worker";
+import { applied, type Node, type RunState } from "./state-diff";
 
 /** A state, and the last event that was known when it was asked for. */
 export interface Asked {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { causeOf, shownStatus } from "./waits";
+import { causeOf, shownStatus } from "./gate-waits";
 
 test("a wait at a gate is told apart from a place in the queue, until the step ends", () => {
   expect(shownStatus({ status: "queued", waiting_reason: "gate" })).toBe("waits_at_a_gate");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { whyNot } from "./may";
+import { whyNot } from "./eligibility";
 
 type Asked = Parameters<typeof whyNot>[0];
 

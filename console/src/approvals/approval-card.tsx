@@ -1,13 +1,13 @@
 // One question: the exact action, what changed since it was asked, who may decide and until when.
 import type { Schemas } from "../api/client";
-import { Copyable, Moment, money } from "../parts/figures";
+import { Copyable, Moment, money } from "../parts/format";
 import { Badge } from "../parts/status";
 import { isNothing, Value, visible, written } from "../parts/value";
 import { Link, runPath } from "../route";
 import { useSession } from "../session";
-import { Decide } from "./decide";
-import { whyNot } from "./may";
-import { ceilingOf, MICRO_CENTS } from "./tighten";
+import { ceilingOf, MICRO_CENTS } from "./constraints";
+import { Decide } from "./decision-form";
+import { whyNot } from "./eligibility";
 
 export type Approval = Schemas["Approval"];
 
