@@ -2,7 +2,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { Problem, unreachable } from "./api/client";
+import { isUnreachable, Problem } from "./api/client";
 import { App } from "./app";
 import { SignedIn } from "./session";
 import { applyTheme } from "./theme";
@@ -19,7 +19,7 @@ const queries = new QueryClient({
     queries: {
       // What was refused is refused again; a server that is gone comes back.
       retry: (failures, error) =>
-        unreachable(error) || (!(error instanceof Problem) && failures < 2),
+        isUnreachable(error) || (!(error instanceof Problem) && failures < 2),
       retryDelay: (failures) => Math.min(5_000, 400 * 2 ** failures),
       refetchOnWindowFocus: false,
       staleTime: 5_000,

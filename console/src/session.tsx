@@ -8,7 +8,7 @@ import {
   useEffect,
   useState,
 } from "react";
-import { ask, onSignedOut, Problem, type Schemas, setCsrf } from "./api/client";
+import { onSignedOut, Problem, request, type Schemas, setCsrf } from "./api/client";
 import { Refusal } from "./parts/feedback";
 
 export type Session = Schemas["SessionShown"];
@@ -43,7 +43,7 @@ export function useMay(permission: Permission): boolean {
 
 /** Ends the session. */
 export async function signOut(): Promise<void> {
-  await ask("delete", "/api/v1/session");
+  await request("delete", "/api/v1/session");
   setCsrf(null);
   location.assign("/");
 }
@@ -54,7 +54,7 @@ export function SignedIn({ children }: { children: ReactNode }) {
   const session = useQuery({
     queryKey: ["session"],
     queryFn: async () => {
-      const { data } = await ask("get", "/api/v1/session");
+      const { data } = await request("get", "/api/v1/session");
       setCsrf(data.csrf_token ?? null);
       return data;
     },
@@ -91,7 +91,7 @@ function SignIn({ onDone }: { onDone: () => void }) {
     setBusy(true);
     setRefused(null);
     try {
-      const { data } = await ask("post", "/api/v1/session", { token: token.trim() });
+      const { data } = await request("post", "/api/v1/session", { token: token.trim() });
       setCsrf(data.csrf_token ?? null);
       onDone();
     } catch (error) {

@@ -8,14 +8,14 @@ export type Schemas = components["schemas"];
 export type Meta = Schemas["Meta"];
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
-type Good<O> = O extends { responses: infer R }
+type SuccessResponse<O> = O extends { responses: infer R }
   ? { [S in keyof R]: S extends 200 | 201 | 202 ? R[S] : never }[keyof R]
   : never;
 type Json<G> = G extends { content: { "application/json": infer J } } ? J : never;
 
 /** What a route answers: its data. */
 export type Data<P extends keyof paths, M extends Method & keyof paths[P]> =
-  Json<Good<paths[P][M]>> extends { data: infer D } ? D : never;
+  Json<SuccessResponse<paths[P][M]>> extends { data: infer D } ? D : never;
 
 /** A refusal as the API sends it, or what stands for one when nothing was answered. */
 export class Problem extends Error {
@@ -37,11 +37,11 @@ export class Problem extends Error {
 }
 
 /** Whether the server was not reached at all. */
-export const unreachable = (error: unknown): boolean =>
+export const isUnreachable = (error: unknown): boolean =>
   error instanceof Problem && error.status === 0;
 
 /** What stands for an answer of a server that does not give one. */
-export const unreached = (): Problem =>
+export const unreachableProblem = (): Problem =>
   new Problem(0, {
     title: "the server cannot be reached",
     code: "unreachable",
@@ -49,7 +49,7 @@ export const unreached = (): Problem =>
   });
 
 let csrf: string | null = null;
-const strangers = new Set<() => void>();
+const signOutListeners = new Set<() => void>();
 
 /** Sets what changes are sent with. */
 export function setCsrf(token: string | null): void {
@@ -58,16 +58,16 @@ export function setCsrf(token: string | null): void {
 
 /** Tells `listener` when the session counts no more. */
 export function onSignedOut(listener: () => void): () => void {
-  strangers.add(listener);
-  return () => strangers.delete(listener);
+  signOutListeners.add(listener);
+  return () => signOutListeners.delete(listener);
 }
 
 /** Says that the session counts no more. */
-export function signedOut(): void {
-  for (const listener of strangers) listener();
+export function notifySignedOut(): void {
+  for (const listener of signOutListeners) listener();
 }
 
-export interface Wish {
+export interface RequestOptions {
   path?: Record<string, string>;
   query?: Record<string, string | number | null | undefined>;
   body?: unknown;
@@ -79,51 +79,51 @@ export interface Wish {
 }
 
 /** A path of the API with its names filled in. */
-export function place(template: string, wish: Pick<Wish, "path" | "query">): string {
+export function apiUrl(template: string, options: Pick<RequestOptions, "path" | "query">): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(wish.path?.[name] ?? ""),
+    encodeURIComponent(options.path?.[name] ?? ""),
   );
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(wish.query ?? {})) {
+  for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== null && value !== undefined && value !== "") query.set(name, String(value));
   }
   return query.size > 0 ? `${filled}?${query}` : filled;
 }
 
 /** The problem that an answer is. */
-export async function problem(answer: Response): Promise<Problem> {
-  const told = (await answer.json().catch(() => ({}))) as Partial<Schemas["Problem"]>;
-  return new Problem(answer.status, told);
+export async function readProblem(response: Response): Promise<Problem> {
+  const body = (await response.json().catch(() => ({}))) as Partial<Schemas["Problem"]>;
+  return new Problem(response.status, body);
 }
 
 /** Asks the API, and answers with data and what is said of it. */
-export async function ask<
+export async function request<
   P extends keyof paths & string,
   M extends Method & keyof paths[P] & string,
->(method: M, template: P, wish: Wish = {}): Promise<{ data: Data<P, M>; meta: Meta }> {
+>(method: M, template: P, options: RequestOptions = {}): Promise<{ data: Data<P, M>; meta: Meta }> {
   const headers: Record<string, string> = { accept: "application/json" };
-  if (wish.body !== undefined) headers["content-type"] = "application/json";
-  if (wish.token) headers.authorization = `Bearer ${wish.token}`;
-  if (wish.key) headers["idempotency-key"] = wish.key;
-  if (method !== "get" && csrf && !wish.token) headers["x-csrf-token"] = csrf;
-  const request: RequestInit = {
+  if (options.body !== undefined) headers["content-type"] = "application/json";
+  if (options.token) headers.authorization = `Bearer ${options.token}`;
+  if (options.key) headers["idempotency-key"] = options.key;
+  if (method !== "get" && csrf && !options.token) headers["x-csrf-token"] = csrf;
+  const init: RequestInit = {
     method: method.toUpperCase(),
     headers,
     credentials: "same-origin",
   };
-  if (wish.body !== undefined) request.body = JSON.stringify(wish.body);
-  if (wish.signal) request.signal = wish.signal;
-  let answer: Response;
+  if (options.body !== undefined) init.body = JSON.stringify(options.body);
+  if (options.signal) init.signal = options.signal;
+  let response: Response;
   try {
-    answer = await fetch(place(template, wish), request);
+    response = await fetch(apiUrl(template, options), init);
   } catch (error) {
-    if (wish.signal?.aborted) throw error;
-    throw unreached();
+    if (options.signal?.aborted) throw error;
+    throw unreachableProblem();
   }
-  if (!answer.ok) {
-    const refused = await problem(answer);
-    if (answer.status === 401 && !wish.token) signedOut();
-    throw refused;
+  if (!response.ok) {
+    const failure = await readProblem(response);
+    if (response.status === 401 && !options.token) notifySignedOut();
+    throw failure;
   }
-  return (await answer.json()) as { data: Data<P, M>; meta: Meta };
+  return (await response.json()) as { data: Data<P, M>; meta: Meta };
 }

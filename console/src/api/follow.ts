@@ -4,7 +4,7 @@
 // that was told. A stream that says nothing for longer than its heartbeats is taken to be dead.
 
 import type { Schemas } from "./client";
-import { Problem, problem, signedOut } from "./client";
+import { notifySignedOut, Problem, readProblem } from "./client";
 import { Frames } from "./sse";
 
 /** An event of a journal; what its payload holds depends on its type. */
@@ -102,8 +102,8 @@ async function once(
 
 /** What to do when a stream is not given: servers that start or have no room are asked again. */
 async function refusal(answer: Response): Promise<"refused" | "gone"> {
-  const why: Problem = await problem(answer);
-  if (why.status === 401) signedOut();
+  const why: Problem = await readProblem(answer);
+  if (why.status === 401) notifySignedOut();
   return why.status >= 500 || why.status === 429 ? "gone" : "refused";
 }
 

@@ -4,7 +4,7 @@ import { money } from "../parts/format";
 import { visible } from "../parts/value";
 import { type Constraints, type Tighter as Draft, MICRO_CENTS } from "./constraints";
 
-interface Wish {
+interface Props {
   bounds: Constraints;
   tools: readonly string[];
   draft: Draft;
@@ -12,7 +12,7 @@ interface Wish {
   onChange: (draft: Draft) => void;
 }
 
-export function Tighter({ bounds, tools, draft, wrong, onChange }: Wish) {
+export function Tighter({ bounds, tools, draft, wrong, onChange }: Props) {
   const places = bounds.environments ?? [];
   const toggle = (name: string, kept: boolean) =>
     onChange({
@@ -91,7 +91,7 @@ export function Tighter({ bounds, tools, draft, wrong, onChange }: Wish) {
   );
 }
 
-interface TypedWish {
+interface TypedProps {
   name: string;
   about: string;
   value: string;
@@ -99,7 +99,7 @@ interface TypedWish {
   onChange: (value: string) => void;
 }
 
-function Typed({ name, about, value, wrong, onChange }: TypedWish) {
+function Typed({ name, about, value, wrong, onChange }: TypedProps) {
   const id = useId();
   return (
     <div className="field">
@@ -122,7 +122,7 @@ function Typed({ name, about, value, wrong, onChange }: TypedWish) {
   );
 }
 
-interface KeptWish {
+interface KeptProps {
   title: string;
   names: readonly string[];
   without: readonly string[];
@@ -130,7 +130,7 @@ interface KeptWish {
   onToggle: (name: string, kept: boolean) => void;
 }
 
-function Kept({ title, names, without, wrong, onToggle }: KeptWish) {
+function Kept({ title, names, without, wrong, onToggle }: KeptProps) {
   return (
     <fieldset className="choices">
       <legend>{title}</legend>

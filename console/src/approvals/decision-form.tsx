@@ -1,7 +1,7 @@
 // Answering a question.
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Refusal } from "../parts/feedback";
 import { Field } from "../parts/form-field";
 import { type Draft, empty, read } from "../parts/form-values";
@@ -76,7 +76,7 @@ export function Decide({ asked }: { asked: Approval }) {
         ...(reason === "" ? {} : { comment: reason }),
         ...(Object.keys(bound.constraints).length === 0 ? {} : { constraints: bound.constraints }),
       };
-      await ask("post", "/api/v1/approvals/{approval}/resolve", {
+      await request("post", "/api/v1/approvals/{approval}/resolve", {
         path: { approval: asked.approval_id },
         body,
       });

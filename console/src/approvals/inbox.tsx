@@ -1,7 +1,7 @@
 // Questions to people: the inbox, or one of them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../connection";
 import { Empty, Loading, Refusal } from "../parts/feedback";
@@ -65,7 +65,7 @@ function One({ approval }: { approval: string }) {
   const one = useQuery({
     queryKey: ["approval", approval],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/approvals/{approval}", { path: { approval }, signal })).data,
+      (await request("get", "/api/v1/approvals/{approval}", { path: { approval }, signal })).data,
   });
   if (one.error && !one.data) return <Refusal error={one.error} />;
   if (!one.data) return <Loading what="the question" />;

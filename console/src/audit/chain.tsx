@@ -1,7 +1,7 @@
 // The state of the chain: how far it is sealed, and whether everything is as it was sealed.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Refusal } from "../parts/feedback";
 import { Copyable, Moment, useNow } from "../parts/format";
 import { Badge, words } from "../parts/status";
@@ -31,15 +31,15 @@ export function Chain() {
   const [checked, setChecked] = useState<Checked | null>(null);
   const sealed = useQuery({
     queryKey: ["seal"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/audit/seal", { signal })).data,
+    queryFn: async ({ signal }) => (await request("get", "/api/v1/audit/seal", { signal })).data,
   });
   const verify = async () => {
     setBusy(true);
     setRefused(null);
     try {
       const [{ data: report }, newest] = await Promise.all([
-        ask("get", "/api/v1/audit/verify", { query: { run } }),
-        ask("get", "/api/v1/audit/seal"),
+        request("get", "/api/v1/audit/verify", { query: { run } }),
+        request("get", "/api/v1/audit/seal"),
       ]);
       setChecked({ report, at: new Date().toISOString(), run, upto: newest.data.number });
       queries.setQueryData(["seal"], newest.data);
@@ -162,7 +162,7 @@ function Newest() {
   const take = async () => {
     setRefused(null);
     try {
-      setSeal((await ask("post", "/api/v1/audit/seal")).data);
+      setSeal((await request("post", "/api/v1/audit/seal")).data);
       void queries.invalidateQueries({ queryKey: ["seal"] });
     } catch (error) {
       setRefused(error);

@@ -1,7 +1,7 @@
 // The audit: what happened, newest first, and whether it is still so.
 import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef, useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../connection";
 import { useTyped } from "../parts/debounce";
@@ -51,7 +51,7 @@ function useFacts(filter: Filter) {
       );
       const wide = SPANS.find(([word]) => word === span)?.[2];
       const since_ms = wide === undefined ? null : Date.now() - wide;
-      return ask("get", "/api/v1/audit", {
+      return request("get", "/api/v1/audit", {
         query: { ...rest, since_ms, before: pageParam, limit: 100 },
         signal,
       });

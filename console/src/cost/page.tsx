@@ -1,7 +1,7 @@
 // What work has cost: over time, by what it was done for.
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../connection";
 import { Bars, ink, SERIES } from "../parts/chart";
@@ -70,7 +70,8 @@ function Costs() {
   const costs = useQuery({
     queryKey: ["cost", by, bucket, from],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: from }, signal })).data,
+      (await request("get", "/api/v1/cost", { query: { bucket, by, since_ms: from }, signal }))
+        .data,
     placeholderData: keepPreviousData,
   });
   useWhatHappens(
@@ -125,14 +126,14 @@ function Costs() {
   );
 }
 
-interface DrawnWish {
+interface DrawnProps {
   rows: readonly Cost[];
   by: By;
   bucket: Bucket;
   buckets: readonly number[];
 }
 
-function Drawn({ rows, by, bucket, buckets }: DrawnWish) {
+function Drawn({ rows, by, bucket, buckets }: DrawnProps) {
   const sums = totals(rows, by);
   const names = seriesOf(sums, SERIES);
   const table = values(rows, by, names, buckets);

@@ -1,7 +1,7 @@
 // Agents: who works, how far they are trusted, what bounds them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Empty, Loading, Refusal } from "../parts/feedback";
 import { money, useNow } from "../parts/format";
 import { Badge, words } from "../parts/status";
@@ -18,7 +18,7 @@ export function Agents() {
     queryKey: ["month", monthMs],
     queryFn: async ({ signal }) =>
       (
-        await ask("get", "/api/v1/cost", {
+        await request("get", "/api/v1/cost", {
           query: { bucket: "month", by: "agent", since_ms: monthMs },
           signal,
         })
@@ -154,7 +154,7 @@ function Course({ agent }: { agent: Agent }) {
     setBusy(true);
     setRefused(null);
     try {
-      await ask("patch", "/api/v1/agents/{name}", {
+      await request("patch", "/api/v1/agents/{name}", {
         path: { name: agent.id },
         body: { status: paused ? "idle" : "paused" },
       });

@@ -1,7 +1,7 @@
 // A changed set of policies, tried on what was decided before, and then stored.
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Confirm } from "../parts/confirm";
 import { Empty, Refusal } from "../parts/feedback";
 import { Moment } from "../parts/format";
@@ -41,13 +41,13 @@ const SPANS: readonly [string, string][] = [
   ["", "Everything"],
 ];
 
-interface Wish {
+interface Props {
   active: Set;
   shadow: Set | null;
   onReset: () => void;
 }
 
-export function BackTest({ active, shadow, onReset }: Wish) {
+export function BackTest({ active, shadow, onReset }: Props) {
   const [files, setFiles] = useState<Files>(() => textsOf(active));
   const [span, setSpan] = useState("604800");
   const [busy, setBusy] = useState(false);
@@ -60,7 +60,7 @@ export function BackTest({ active, shadow, onReset }: Wish) {
     const of = JSON.stringify(files);
     try {
       const body = { files, ...(span === "" ? {} : { since_s: Number(span) }) };
-      const { data } = await ask("post", "/api/v1/policies/test", { body });
+      const { data } = await request("post", "/api/v1/policies/test", { body });
       setTried({ of, found: data as unknown as Compared });
     } catch (error) {
       setTried(null);
@@ -112,7 +112,7 @@ export function BackTest({ active, shadow, onReset }: Wish) {
   );
 }
 
-interface EditorWish {
+interface EditorProps {
   files: Files;
   differing: readonly string[];
   active: Set;
@@ -121,7 +121,7 @@ interface EditorWish {
 }
 
 /** The files of the set that is tried, one of them at a time. */
-function Editor({ files, differing, active, shadow, onChange }: EditorWish) {
+function Editor({ files, differing, active, shadow, onChange }: EditorProps) {
   const id = useId();
   const names = Object.keys(files);
   const [wanted, setWanted] = useState("");
@@ -198,7 +198,7 @@ function Add({ names, onAdd }: { names: readonly string[]; onAdd: (name: string)
   );
 }
 
-interface StoreWish {
+interface StoreProps {
   files: Files;
   active: Set;
   shadow: Set | null;
@@ -206,7 +206,7 @@ interface StoreWish {
 }
 
 /** Stores what was tried, that and nothing else: in shadow, or in force. */
-function Store({ files, active, shadow, onDone }: StoreWish) {
+function Store({ files, active, shadow, onDone }: StoreProps) {
   const may = useMay("governance:write");
   const queries = useQueryClient();
   const [where, setWhere] = useState<"shadow" | "active" | null>(null);
@@ -222,7 +222,7 @@ function Store({ files, active, shadow, onDone }: StoreWish) {
     const there = where === "shadow" ? shadow : active.origin === "stored" ? active : null;
     const gone = (there?.files ?? []).filter((file) => files[file.name] === undefined);
     const remove = gone.map((file) => ({ kind: "policy", name: row(file.name) }));
-    await ask("post", "/api/v1/apply", { body: { rows, remove } });
+    await request("post", "/api/v1/apply", { body: { rows, remove } });
     await queries.invalidateQueries({ queryKey: ["policies"] });
     onDone();
   };

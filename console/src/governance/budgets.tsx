@@ -1,7 +1,7 @@
 // Budgets: what may be spent, what is, and how it went down.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Chart, Heights } from "../parts/chart";
 import { Confirm } from "../parts/confirm";
 import { Empty, Loading, Refusal } from "../parts/feedback";
@@ -135,7 +135,8 @@ function Burn({ budget }: { budget: Budget }) {
   const costs = useQuery({
     queryKey: ["burn", by, bucket, fromMs],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/cost", { query: { bucket, by, since_ms: fromMs }, signal })).data,
+      (await request("get", "/api/v1/cost", { query: { bucket, by, since_ms: fromMs }, signal }))
+        .data,
     enabled: by !== null,
   });
   if (by === null)
@@ -211,12 +212,12 @@ function Course({ budget }: { budget: Budget }) {
   if (!may) return null;
   const path = { name: budget.id };
   const act = async () => {
-    if (asked === "reopen") await ask("post", "/api/v1/budgets/{name}/reopen", { path });
+    if (asked === "reopen") await request("post", "/api/v1/budgets/{name}/reopen", { path });
     else {
       const dollars = Number(draft);
       if (draft.trim() === "" || !Number.isFinite(dollars) || dollars < 0)
         throw new Error("a cap is a sum in dollars, as 150 or 12.50");
-      await ask("patch", "/api/v1/budgets/{name}", {
+      await request("patch", "/api/v1/budgets/{name}", {
         path,
         body: { amount_cents: Number((dollars * 100).toFixed(6)) },
       });

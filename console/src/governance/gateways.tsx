@@ -1,7 +1,7 @@
 // Gateways: where work goes, and how each is and was.
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Empty, Loading, Refusal } from "../parts/feedback";
 import { clock, Moment, useNow } from "../parts/format";
 import { Badge, tone } from "../parts/status";
@@ -24,7 +24,7 @@ export function Gateways() {
     queries: shown.map((one) => ({
       queryKey: ["health", one.id],
       queryFn: async ({ signal }: { signal: AbortSignal }) =>
-        (await ask("get", "/api/v1/gateways/{name}/health", { path: { name: one.id }, signal }))
+        (await request("get", "/api/v1/gateways/{name}/health", { path: { name: one.id }, signal }))
           .data,
       refetchInterval: LOOK_MS,
     })),
@@ -174,7 +174,7 @@ function Course({ gateway }: { gateway: Gateway }) {
     setBusy(true);
     setRefused(null);
     try {
-      await ask("patch", "/api/v1/gateways/{name}", {
+      await request("patch", "/api/v1/gateways/{name}", {
         path: { name: gateway.id },
         body: { paused: !gateway.paused },
       });

@@ -1,7 +1,7 @@
 // Governance: what decides, what it may cost, who works and where.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../connection";
 import { Confirm } from "../parts/confirm";
@@ -73,7 +73,7 @@ function Everything() {
   const switches = useQuery({
     queryKey: ["switches"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/switches", { signal })).data as unknown as {
+      (await request("get", "/api/v1/switches", { signal })).data as unknown as {
         id: string;
         held: boolean;
       }[],
@@ -81,7 +81,10 @@ function Everything() {
   if (!switches.data) return null;
   const held = switches.data.some((one) => one.id === "all" && one.held);
   const turn = async () => {
-    await ask("put", "/api/v1/switches/{name}", { path: { name: "all" }, body: { held: !held } });
+    await request("put", "/api/v1/switches/{name}", {
+      path: { name: "all" },
+      body: { held: !held },
+    });
     await queries.invalidateQueries({ queryKey: ["switches"] });
   };
   return (

@@ -1,7 +1,7 @@
 // The sets of policies: what each says, and what another set would have decided.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Loading, Refusal } from "../parts/feedback";
 import { Copyable } from "../parts/format";
 import { Badge, type Tone, words } from "../parts/status";
@@ -20,7 +20,7 @@ const ORIGINS: Readonly<Record<Set["origin"], string | null>> = {
 export function Policies() {
   const sets = useQuery({
     queryKey: ["policies"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/policy-sets", { signal })).data,
+    queryFn: async ({ signal }) => (await request("get", "/api/v1/policy-sets", { signal })).data,
   });
   const [trying, setTrying] = useState(0);
   if (sets.error && !sets.data) return <Refusal error={sets.error} />;

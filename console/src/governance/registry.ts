@@ -1,6 +1,6 @@
 // Rows of the registry, as pages read them.
 import { useQuery } from "@tanstack/react-query";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 
 export interface Agent {
   id: string;
@@ -50,7 +50,7 @@ export const useAgents = () =>
   useQuery({
     queryKey: ["agents"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/agents", { signal })).data as unknown as Agent[],
+      (await request("get", "/api/v1/agents", { signal })).data as unknown as Agent[],
   });
 
 /** The gateways. */
@@ -58,7 +58,7 @@ export const useGateways = () =>
   useQuery({
     queryKey: ["gateways"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/gateways", { signal })).data as unknown as Gateway[],
+      (await request("get", "/api/v1/gateways", { signal })).data as unknown as Gateway[],
   });
 
 /** The budgets, with what was counted in them. */
@@ -66,5 +66,5 @@ export const useBudgets = () =>
   useQuery({
     queryKey: ["budgets"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/budgets", { signal })).data as unknown as Budget[],
+      (await request("get", "/api/v1/budgets", { signal })).data as unknown as Budget[],
   });

@@ -29,7 +29,7 @@ export interface Frame {
   bottom: number;
 }
 
-interface Wish {
+interface Props {
   /** What is drawn, in words. */
   label: string;
   height?: number;
@@ -37,7 +37,7 @@ interface Wish {
 }
 
 /** A drawing as wide as its place. */
-export function Chart({ label, height = CHART_PX, children }: Wish) {
+export function Chart({ label, height = CHART_PX, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
@@ -97,7 +97,7 @@ export interface Bar {
   values: readonly number[];
 }
 
-interface BarsWish {
+interface BarsProps {
   label: string;
   bars: readonly Bar[];
   names: readonly string[];
@@ -105,7 +105,7 @@ interface BarsWish {
 }
 
 /** Bars side by side, each of parts on top of each other. */
-export function Bars({ label, bars, names, write }: BarsWish) {
+export function Bars({ label, bars, names, write }: BarsProps) {
   const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
   const top = roof(Math.max(0, ...sums));
   return (
@@ -137,7 +137,7 @@ export function Bars({ label, bars, names, write }: BarsWish) {
   );
 }
 
-interface PileWish {
+interface PileProps {
   bar: Bar;
   names: readonly string[];
   write: (value: number) => string;
@@ -148,7 +148,7 @@ interface PileWish {
   told: boolean;
 }
 
-function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileWish) {
+function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileProps) {
   let below = 0;
   return (
     <g className="pile">

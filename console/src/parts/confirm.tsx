@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { Dialog } from "./dialog";
 import { Refusal } from "./feedback";
 
-interface Wish {
+interface Props {
   title: string;
   /** What the button says. */
   act: string;
@@ -14,7 +14,7 @@ interface Wish {
   children: ReactNode;
 }
 
-export function Confirm({ title, act, danger = false, onClose, onAct, children }: Wish) {
+export function Confirm({ title, act, danger = false, onClose, onAct, children }: Props) {
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   const go = async () => {

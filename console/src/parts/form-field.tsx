@@ -2,7 +2,7 @@
 import { useId } from "react";
 import { type Declared, type Draft, typed } from "./form-values";
 
-interface Wish {
+interface Props {
   name: string;
   field: Declared;
   draft: Draft;
@@ -10,7 +10,7 @@ interface Wish {
   onChange: (draft: Draft) => void;
 }
 
-export function Field({ name, field, draft, wrong, onChange }: Wish) {
+export function Field({ name, field, draft, wrong, onChange }: Props) {
   const id = useId();
   const about = [field.description ? `${id}-about` : null, wrong ? `${id}-wrong` : null]
     .filter(Boolean)
@@ -42,7 +42,7 @@ export function Field({ name, field, draft, wrong, onChange }: Wish) {
   );
 }
 
-interface ControlWish {
+interface ControlProps {
   field: Declared;
   shared: {
     id: string;
@@ -53,7 +53,7 @@ interface ControlWish {
   onChange: (draft: Draft) => void;
 }
 
-function Control({ field, shared, onChange }: ControlWish) {
+function Control({ field, shared, onChange }: ControlProps) {
   const choices = field.enum ?? (field.type === "boolean" ? [true, false] : []);
   if (choices.length > 0) {
     const word = (choice: unknown) =>

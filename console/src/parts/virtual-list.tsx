@@ -5,7 +5,7 @@ export const ROW_PX = 34;
 /** Rows beyond the edges, so that scrolling shows no gap. */
 const SPARE = 12;
 
-interface Wish {
+interface Props {
   count: number;
   row: (at: number) => ReactNode;
   id: (at: number) => string | number;
@@ -14,7 +14,7 @@ interface Wish {
   follow?: boolean;
 }
 
-export function Rows({ count, row, id, label, follow = false }: Wish) {
+export function Rows({ count, row, id, label, follow = false }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ top: 0, height: 600 });
   const atEnd = useRef(true);

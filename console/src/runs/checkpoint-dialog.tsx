@@ -1,7 +1,7 @@
 // Back to a checkpoint: in the same run, or in a new one in which some values are others.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Dialog } from "../parts/dialog";
 import { Loading, Refusal } from "../parts/feedback";
 import { clock } from "../parts/format";
@@ -14,7 +14,7 @@ import { Choices, Preview } from "./step-picker";
 type Way = "rewind" | "branch";
 type Checkpoint = Schemas["CheckpointShown"];
 
-interface Wish {
+interface Props {
   state: RunState;
   args: Readonly<Record<string, unknown>>;
   onClose: () => void;
@@ -33,7 +33,7 @@ function useCheckpoints(run: string) {
   return useQuery({
     queryKey: ["run", run, "checkpoints"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/runs/{run}/checkpoints", { path: { run }, signal })).data,
+      (await request("get", "/api/v1/runs/{run}/checkpoints", { path: { run }, signal })).data,
     staleTime: 0,
   });
 }
@@ -46,18 +46,21 @@ function usePreview(run: string, way: Way, at: number | null, edits: ReturnType<
       const path = { run };
       if (way === "rewind") {
         return (
-          await ask("post", "/api/v1/runs/{run}/rewind", { path, body: { to: at, preview: true } })
+          await request("post", "/api/v1/runs/{run}/rewind", {
+            path,
+            body: { to: at, preview: true },
+          })
         ).data.repeats;
       }
       const body = { at, ...edits.body, preview: true };
-      return (await ask("post", "/api/v1/runs/{run}/branch", { path, body })).data.repeats;
+      return (await request("post", "/api/v1/runs/{run}/branch", { path, body })).data.repeats;
     },
     enabled: at !== null && (way === "rewind" || edits.wrong.length === 0),
     staleTime: 0,
   });
 }
 
-export function Rewind({ state, args, onClose, onChanged }: Wish) {
+export function Rewind({ state, args, onClose, onChanged }: Props) {
   const run = state.run_id;
   const [way, setWay] = useState<Way>("rewind");
   const [at, setAt] = useState<number | null>(null);
@@ -69,10 +72,10 @@ export function Rewind({ state, args, onClose, onChanged }: Wish) {
   const act = async () => {
     try {
       if (way === "rewind") {
-        await ask("post", "/api/v1/runs/{run}/rewind", { path: { run }, body: { to: at } });
+        await request("post", "/api/v1/runs/{run}/rewind", { path: { run }, body: { to: at } });
         onChanged();
       } else {
-        const { data } = await ask("post", "/api/v1/runs/{run}/branch", {
+        const { data } = await request("post", "/api/v1/runs/{run}/branch", {
           path: { run },
           body: { at, ...read.body },
         });
@@ -136,13 +139,13 @@ export function Rewind({ state, args, onClose, onChanged }: Wish) {
   );
 }
 
-interface PlacesWish {
+interface PlacesProps {
   places: readonly Checkpoint[];
   at: number | null;
   onChoose: (at: number) => void;
 }
 
-function Places({ places, at, onChoose }: PlacesWish) {
+function Places({ places, at, onChoose }: PlacesProps) {
   return (
     <Choices
       label="Checkpoint"

@@ -1,6 +1,6 @@
 // The journal of a run, as it is written.
 import { useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import type { Event } from "../api/follow";
 import { Empty, Refusal } from "../parts/feedback";
 import { clock } from "../parts/format";
@@ -29,14 +29,14 @@ function gist(event: Event): string {
   return visible((found ?? "").slice(0, SHORT)).replaceAll("\n", " ");
 }
 
-interface Wish {
+interface Props {
   run: string;
   feed: Feed;
   chosen: string | null;
   onChoose: (step: string) => void;
 }
 
-export function Events({ run, feed, chosen, onChoose }: Wish) {
+export function Events({ run, feed, chosen, onChoose }: Props) {
   const [refused, setRefused] = useState<unknown>(null);
   const events = feed.events;
   const first = events[0]?.eventId ?? 1;
@@ -45,7 +45,7 @@ export function Events({ run, feed, chosen, onChoose }: Wish) {
     const after = Math.max(0, first - 1 - PAGE);
     try {
       const query = { cursor: after, limit: Math.min(PAGE, first - 1) };
-      const { data } = await ask("get", "/api/v1/runs/{run}/journal", { path: { run }, query });
+      const { data } = await request("get", "/api/v1/runs/{run}/journal", { path: { run }, query });
       feed.before(data);
     } catch (error) {
       setRefused(error);

@@ -13,7 +13,7 @@ import { useEffect, useMemo, useRef } from "react";
 import { Empty, Loading } from "../parts/feedback";
 import { LargeGraph } from "./large-graph";
 import { DAGRE_MAX } from "./layout";
-import { type Box, box, type Drawn, type Flow, type GraphWish, KINDS } from "./step-box";
+import { type Box, box, type Drawn, type Flow, type GraphProps, KINDS } from "./step-box";
 import { type Placed, usePlaced } from "./use-layout";
 
 export type { Drawn, Flow } from "./step-box";
@@ -21,20 +21,20 @@ export type { Drawn, Flow } from "./step-box";
 /** Steps beyond which a map of all of them helps. */
 const MAP_FROM = 30;
 
-export function Graph(wish: GraphWish) {
-  const placed = usePlaced(wish.steps);
-  if (wish.steps.length === 0) return <Empty title="There are no steps" />;
+export function Graph(props: GraphProps) {
+  const placed = usePlaced(props.steps);
+  if (props.steps.length === 0) return <Empty title="There are no steps" />;
   if (!placed) return <Loading what="the graph" />;
   return placed.steps.length > DAGRE_MAX ? (
-    <LargeGraph {...wish} placed={placed} />
+    <LargeGraph {...props} placed={placed} />
   ) : (
-    <SmallGraph {...wish} placed={placed} />
+    <SmallGraph {...props} placed={placed} />
   );
 }
 
 function useBoxes(
   { steps, field }: Placed<Drawn>,
-  status: GraphWish["status"],
+  status: GraphProps["status"],
   chosen: string | null,
 ): Box[] {
   const before = useRef(new Map<string, Box>());
@@ -109,7 +109,7 @@ function SmallGraph({
   flows,
   chosen,
   onChoose,
-}: GraphWish & { placed: Placed<Drawn> }) {
+}: GraphProps & { placed: Placed<Drawn> }) {
   const boxes = useBoxes(placed, status, chosen);
   const edges = useEdges(placed, flows);
   return (

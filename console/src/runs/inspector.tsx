@@ -1,7 +1,7 @@
 // Everything about one step: what it was given, what it made, what was decided, what it cost.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { Loading, Refusal } from "../parts/feedback";
 import { clock, duration, money } from "../parts/format";
@@ -22,7 +22,7 @@ type Detail = Schemas["StepDetail"];
 /** The description of the API says of these only that they are objects. */
 const events = (list: readonly object[]): Event[] => [...(list as readonly Event[])];
 
-interface Wish {
+interface Props {
   run: string;
   state: RunState;
   node: Node;
@@ -32,14 +32,15 @@ interface Wish {
   onClose: () => void;
 }
 
-export function Inspector({ run, state, node, feed, crossings, onChoose, onClose }: Wish) {
+export function Inspector({ run, state, node, feed, crossings, onChoose, onClose }: Props) {
   const step = node.node_id;
   // While text streams the step is not asked for with every part of it.
   const settled = node.status === "streaming" ? "streaming" : feed.touched.get(step);
   const detail = useQuery({
     queryKey: ["run", run, "step", step, settled ?? 0],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal })).data,
+      (await request("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal }))
+        .data,
     placeholderData: (before) => (before?.node.node_id === step ? before : undefined),
   });
   return (

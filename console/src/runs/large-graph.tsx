@@ -35,7 +35,7 @@ import {
   TONES,
   within,
 } from "./paint";
-import { type Box, box, type Drawn, type GraphWish, KINDS } from "./step-box";
+import { type Box, box, type Drawn, type GraphProps, KINDS } from "./step-box";
 import type { Placed } from "./use-layout";
 
 /** Most steps that are elements. */
@@ -54,7 +54,7 @@ const WAYS = [
   ["busy", "Go to what runs"],
 ] as const;
 
-interface Wish extends GraphWish {
+interface Props extends GraphProps {
   placed: Placed<Drawn>;
 }
 
@@ -79,7 +79,7 @@ function useSize() {
 }
 
 /** Steps, as they are painted. */
-function useScene({ placed, status, chosen, flows }: Wish): Scene {
+function useScene({ placed, status, chosen, flows }: Props): Scene {
   const { steps, field } = placed;
   const numbers = useMemo(() => new Map(steps.map((step, at) => [step.node_id, at])), [steps]);
   const tones = useMemo(() => {
@@ -179,7 +179,7 @@ function useNear({ field }: Placed<Drawn>, near: Bounds | null): readonly number
   return there.field === field ? there.numbers : [];
 }
 
-function useBoxes({ placed, status, chosen }: Wish, near: Bounds | null): Box[] {
+function useBoxes({ placed, status, chosen }: Props, near: Bounds | null): Box[] {
   const { steps, field } = placed;
   const before = useRef(new Map<string, Box>());
   const numbers = useNear(placed, near);
@@ -224,18 +224,18 @@ function lookAt(
 const firstOf = (scene: Scene, wanted: (typeof TONES)[number]): number =>
   scene.tones.indexOf(TONES.indexOf(wanted));
 
-export function LargeGraph(wish: Wish) {
+export function LargeGraph(props: Props) {
   const [element, size] = useSize();
   return (
     <div className="graph" ref={element}>
-      {size && size.width > 0 && <Pane {...wish} size={size} />}
+      {size && size.width > 0 && <Pane {...props} size={size} />}
     </div>
   );
 }
 
-function Pane(wish: Wish & { size: Size }) {
-  const { placed, chosen, onChoose, size } = wish;
-  const scene = useScene(wish);
+function Pane(props: Props & { size: Size }) {
+  const { placed, chosen, onChoose, size } = props;
+  const scene = useScene(props);
   const all = useMemo(() => extent(placed.field), [placed.field]);
   const map = useMemo(() => overview(all, MAP.width, MAP.height), [all]);
   const whole = useMemo(() => overview(all, size.width, size.height), [all, size]);
@@ -254,7 +254,7 @@ function Pane(wish: Wish & { size: Size }) {
     look.current ? nearby(look.current) : null,
   );
   const { canvas, small, soon } = usePaint(scene, map, look);
-  const boxes = useBoxes(wish, near);
+  const boxes = useBoxes(props, near);
   const moved = (view: Viewport) => {
     look.current = { ...view, ...size };
     const next = nearby(look.current);

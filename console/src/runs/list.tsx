@@ -6,7 +6,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { useCallback, useEffect, useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useWhatHappens } from "../connection";
 import { Empty, Loading, Refusal } from "../parts/feedback";
@@ -57,7 +57,7 @@ function useRuns(text: string, status: string, workflow: string, span: string) {
     queryFn: async ({ pageParam, signal }) => {
       const wide = SPANS.find(([word]) => word === span)?.[2];
       const since_ms = wide === undefined ? null : Date.now() - wide;
-      return ask("get", "/api/v1/runs", {
+      return request("get", "/api/v1/runs", {
         query: { text, status, workflow, since_ms, limit: 50, cursor: pageParam },
         signal,
       });
@@ -78,7 +78,7 @@ export function RunList() {
   const runs = useRuns(text, status, workflow, span);
   const workflows = useQuery({
     queryKey: ["workflows"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows", { signal })).data,
+    queryFn: async ({ signal }) => (await request("get", "/api/v1/workflows", { signal })).data,
   });
   const queries = useQueryClient();
   useWhatHappens(
@@ -160,7 +160,7 @@ function Start() {
   ) : null;
 }
 
-interface ChoiceWish {
+interface ChoiceProps {
   label: string;
   value: string;
   all: string;
@@ -168,7 +168,7 @@ interface ChoiceWish {
   onChange: (value: string) => void;
 }
 
-function Choice({ label, value, all, options, onChange }: ChoiceWish) {
+function Choice({ label, value, all, options, onChange }: ChoiceProps) {
   return (
     <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)}>
       <option value="">{all}</option>

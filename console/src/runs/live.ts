@@ -4,7 +4,7 @@
 // state that was asked for after it has come. Then the state is right, and what was told is dropped.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { type Event, follow } from "../api/follow";
 import { setLink } from "../connection";
 import { ended } from "../parts/status";
@@ -37,7 +37,7 @@ export function useRun(run: string): Live {
   const detail = useQuery({
     queryKey: ["run", run, "detail"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/runs/{run}", { path: { run }, signal })).data,
+      (await request("get", "/api/v1/runs/{run}", { path: { run }, signal })).data,
     staleTime: Number.POSITIVE_INFINITY,
   });
   const state = useQuery({

@@ -1,7 +1,7 @@
 // Values that are others in a new run: arguments, and what steps are taken to have made.
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { isNothing, visible } from "../parts/value";
 
 /** What was typed, by the argument's name or by `STEP.OUTPUT`. */
@@ -37,7 +37,7 @@ export function readEdits(edits: Edits): {
   return { body, wrong };
 }
 
-interface Wish {
+interface Props {
   run: string;
   args: Readonly<Record<string, unknown>>;
   /** Steps whose outputs may be taken to have been others. */
@@ -46,7 +46,7 @@ interface Wish {
   onChange: (edits: Edits) => void;
 }
 
-export function Changed({ run, args, steps, edits, onChange }: Wish) {
+export function Changed({ run, args, steps, edits, onChange }: Props) {
   const { wrong } = readEdits(edits);
   const drop = (from: Edits["args"], name: string) =>
     Object.fromEntries(Object.entries(from).filter(([one]) => one !== name));
@@ -125,7 +125,7 @@ function Adder({
   );
 }
 
-interface OutputWish {
+interface OutputProps {
   run: string;
   steps: readonly string[];
   taken: readonly string[];
@@ -133,13 +133,13 @@ interface OutputWish {
 }
 
 /** First a step, then one of its outputs: what they were is asked for only then. */
-function OutputAdder({ run, steps, taken, onAdd }: OutputWish) {
+function OutputAdder({ run, steps, taken, onAdd }: OutputProps) {
   const [step, setStep] = useState("");
   const found = useQuery({
     queryKey: ["run", run, "step", step, "outputs"],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal })).data
-        .node.outputs,
+      (await request("get", "/api/v1/runs/{run}/steps/{step}", { path: { run, step }, signal }))
+        .data.node.outputs,
     enabled: step !== "",
   });
   const outputs = (found.data ?? {}) as Record<string, unknown>;
@@ -172,7 +172,7 @@ function OutputAdder({ run, steps, taken, onAdd }: OutputWish) {
   );
 }
 
-interface EditedWish {
+interface EditedProps {
   name: string;
   text: string;
   wrong: boolean;
@@ -180,7 +180,7 @@ interface EditedWish {
   onDrop: () => void;
 }
 
-function Edited({ name, text, wrong, onChange, onDrop }: EditedWish) {
+function Edited({ name, text, wrong, onChange, onDrop }: EditedProps) {
   const id = useId();
   return (
     <div className="field">

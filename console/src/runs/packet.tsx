@@ -1,6 +1,6 @@
 // The run's packet: what a stranger needs to check it offline, as a file.
 import { useState } from "react";
-import { problem } from "../api/client";
+import { readProblem } from "../api/client";
 import { Refusal } from "../parts/feedback";
 import { useMay } from "../session";
 
@@ -19,7 +19,7 @@ export function Packet({ run }: { run: string }) {
       const answer = await fetch(`/api/v1/runs/${encodeURIComponent(run)}/audit`, {
         credentials: "same-origin",
       });
-      if (!answer.ok) throw await problem(answer);
+      if (!answer.ok) throw await readProblem(answer);
       const url = URL.createObjectURL(await answer.blob());
       const link = document.createElement("a");
       link.href = url;

@@ -1,7 +1,7 @@
 // A new run that does some steps of another again.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Dialog } from "../parts/dialog";
 import { Refusal } from "../parts/feedback";
 import { words } from "../parts/status";
@@ -25,7 +25,7 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
     queryKey: ["run", run, "restart", steps],
     queryFn: async () =>
       (
-        await ask("post", "/api/v1/runs/{run}/restart", {
+        await request("post", "/api/v1/runs/{run}/restart", {
           path: { run },
           body: { from: steps, preview: true },
         })
@@ -34,7 +34,7 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
   });
   const restart = async () => {
     try {
-      const { data } = await ask("post", "/api/v1/runs/{run}/restart", {
+      const { data } = await request("post", "/api/v1/runs/{run}/restart", {
         path: { run },
         body: { from: steps },
       });

@@ -1,6 +1,6 @@
 // Changing the course of a run. What its status or one's role does not allow is not offered.
 import { useState } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Dialog } from "../parts/dialog";
 import { Refusal } from "../parts/feedback";
 import { ended } from "../parts/status";
@@ -11,13 +11,13 @@ import { Restart } from "./restart-dialog";
 
 type Asked = "cancel" | "restart" | "rewind" | null;
 
-interface Wish {
+interface Props {
   state: RunState;
   args: Readonly<Record<string, unknown>>;
   onChanged: () => void;
 }
 
-export function Course({ state, args, onChanged }: Wish) {
+export function Course({ state, args, onChanged }: Props) {
   const [mayStop, mayStart] = [useMay("run:cancel"), useMay("workflow:execute")];
   const [asked, setAsked] = useState<Asked>(null);
   const [busy, setBusy] = useState(false);
@@ -27,7 +27,7 @@ export function Course({ state, args, onChanged }: Wish) {
     setBusy(true);
     setRefused(null);
     try {
-      await ask("post", `/api/v1/runs/{run}/${what}`, { path: { run } });
+      await request("post", `/api/v1/runs/{run}/${what}`, { path: { run } });
       onChanged();
     } catch (error) {
       setRefused(error);
@@ -90,19 +90,19 @@ export function Course({ state, args, onChanged }: Wish) {
   );
 }
 
-interface CancelWish {
+interface CancelProps {
   run: string;
   onClose: () => void;
   onChanged: () => void;
 }
 
-function Cancel({ run, onClose, onChanged }: CancelWish) {
+function Cancel({ run, onClose, onChanged }: CancelProps) {
   const [reason, setReason] = useState("");
   const [refused, setRefused] = useState<unknown>(null);
   const cancel = async () => {
     try {
       const body = reason.trim() === "" ? {} : { reason: reason.trim() };
-      await ask("post", "/api/v1/runs/{run}/cancel", { path: { run }, body });
+      await request("post", "/api/v1/runs/{run}/cancel", { path: { run }, body });
       onChanged();
       onClose();
     } catch (error) {

@@ -1,7 +1,7 @@
 // The states of one run, asked for and read by a worker.
 //
 // What must hold: one question at a time, since a worker tells only what changed since its last answer.
-import { Problem, signedOut, unreached } from "../api/client";
+import { notifySignedOut, Problem, unreachableProblem } from "../api/client";
 import type { Told } from "./state.worker";
 import { applied, type Node, type RunState } from "./state-diff";
 
@@ -47,7 +47,7 @@ export class States {
         reject(problem);
       };
       this.#fail = reject;
-      worker.onerror = () => fail(unreached());
+      worker.onerror = () => fail(unreachableProblem());
       worker.onmessage = ({ data: told }: MessageEvent<Told>) => {
         if (told.kind === "part") changed.push(...told.nodes);
         else if (told.kind === "rest") {
@@ -55,8 +55,8 @@ export class States {
           this.#nodes = state.node_results;
           resolve({ state, at });
         } else {
-          if (told.status === 401) signedOut();
-          fail(told.status === 0 ? unreached() : new Problem(told.status, told.told));
+          if (told.status === 401) notifySignedOut();
+          fail(told.status === 0 ? unreachableProblem() : new Problem(told.status, told.told));
         }
       };
       worker.postMessage({ run: this.#run });
@@ -69,7 +69,7 @@ export class States {
     this.#worker = null;
     this.#nodes = [];
     this.#asked = null;
-    this.#fail?.(unreached());
+    this.#fail?.(unreachableProblem());
     this.#fail = null;
   }
 }

@@ -16,7 +16,7 @@ export interface Flow {
   label: string;
 }
 
-export interface GraphWish {
+export interface GraphProps {
   steps: readonly Drawn[];
   /** What each step is doing; none for a workflow that does not run. */
   status: ReadonlyMap<string, string> | null;
@@ -45,7 +45,7 @@ const StepBox = memo(function StepBox({ data }: NodeProps<Box>) {
 
 export const KINDS = { step: StepBox };
 
-export interface BoxWish {
+export interface BoxProps {
   step: Drawn;
   x: number;
   y: number;
@@ -54,7 +54,7 @@ export interface BoxWish {
 }
 
 /** The box of a step; the old one, where nothing in it changed: that is not drawn again. */
-export function box(old: Box | undefined, { step, x, y, status, selected }: BoxWish): Box {
+export function box(old: Box | undefined, { step, x, y, status, selected }: BoxProps): Box {
   const id = step.node_id;
   const at = old?.position;
   if (old && at?.x === x && at.y === y && old.data.status === status && old.selected === selected)

@@ -10,14 +10,14 @@ const LISTED_MAX = 100;
 /** Lines from which on typing helps. */
 const SEARCHED_FROM = 12;
 
-interface PreviewWish {
+interface PreviewProps {
   repeats: readonly string[] | undefined;
   error: unknown;
   asking: boolean;
 }
 
 /** What would be done a second time. */
-export function Preview({ repeats, error, asking }: PreviewWish) {
+export function Preview({ repeats, error, asking }: PreviewProps) {
   if (error) return <Refusal error={error} />;
   if (asking || !repeats) return <Loading what="the preview" />;
   return (
@@ -34,7 +34,7 @@ export function Preview({ repeats, error, asking }: PreviewWish) {
   );
 }
 
-interface ChoicesWish<T> {
+interface ChoicesProps<T> {
   label: string;
   role: "group" | "radiogroup";
   all: readonly T[];
@@ -46,7 +46,7 @@ interface ChoicesWish<T> {
 }
 
 /** Lines to choose from: of many, those that match what is typed. */
-export function Choices<T>({ label, role, all, name, line, first }: ChoicesWish<T>) {
+export function Choices<T>({ label, role, all, name, line, first }: ChoicesProps<T>) {
   const [typed, setTyped] = useState("");
   const found = typed === "" ? all : all.filter((one) => name(one).includes(typed));
   return (

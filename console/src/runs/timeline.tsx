@@ -8,7 +8,7 @@ import { countOf } from "./feed";
 import { shownStatus } from "./gate-waits";
 import type { Node, RunState } from "./live";
 
-interface Wish {
+interface Props {
   state: RunState;
   chosen: string | null;
   onChoose: (step: string) => void;
@@ -30,7 +30,7 @@ const SHORT: Readonly<Record<string, string>> = {
   waits_at_a_gate: "at a gate",
 };
 
-export function Timeline({ state, chosen, onChoose }: Wish) {
+export function Timeline({ state, chosen, onChoose }: Props) {
   const now = useNow(state.completed_at ? 3_600_000 : 500);
   const from = Date.parse(state.started_at);
   const until = Math.max(from + 1, state.completed_at ? Date.parse(state.completed_at) : now);

@@ -1,6 +1,6 @@
 // Where a step's values came from, and where they went: in the graph, and in words.
 import { useQuery } from "@tanstack/react-query";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
 import type { Feed } from "./feed";
@@ -22,8 +22,9 @@ export function useCrossings(run: string, node: Node | undefined, feed: Feed): r
     queryKey: ["run", run, "provenance", step, when],
     queryFn: async ({ signal }) => {
       const query = { step, steps: 1 };
-      return (await ask("get", "/api/v1/runs/{run}/provenance", { path: { run }, query, signal }))
-        .data.rows;
+      return (
+        await request("get", "/api/v1/runs/{run}/provenance", { path: { run }, query, signal })
+      ).data.rows;
     },
     enabled: node !== undefined,
     placeholderData: (before) => before,
@@ -48,7 +49,7 @@ export function flowsOf(run: string, crossings: readonly Crossing[]): Flow[] {
     }));
 }
 
-interface Wish {
+interface Props {
   run: string;
   step: string;
   crossings: readonly Crossing[];
@@ -56,7 +57,7 @@ interface Wish {
 }
 
 /** The values of a step, in words. */
-export function Values({ run, step, crossings, onChoose }: Wish) {
+export function Values({ run, step, crossings, onChoose }: Props) {
   const is = here(run, step);
   const [came, went] = [
     crossings.filter((one) => is(one.target)),

@@ -1,7 +1,7 @@
 // Tokens: who may ask the server, and as what. Secrets are shown once, when they are made.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Confirm } from "../parts/confirm";
 import { Dialog } from "../parts/dialog";
 import { Empty, Loading, Refusal } from "../parts/feedback";
@@ -25,7 +25,7 @@ export function Tokens() {
   const [making, setMaking] = useState(false);
   const tokens = useQuery({
     queryKey: ["tokens"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/tokens", { signal })).data,
+    queryFn: async ({ signal }) => (await request("get", "/api/v1/tokens", { signal })).data,
   });
   const shown = (tokens.data ?? []).filter((one) => sessions || !one.session);
   const hidden = (tokens.data ?? []).length - shown.length;
@@ -101,7 +101,7 @@ function Line({ token, needed }: { token: Token; needed: boolean }) {
   const own = token.token_id === session.token_id;
   const over = token.permissions.length === 0;
   const revoke = async () => {
-    await ask("delete", "/api/v1/tokens/{token}", { path: { token: token.token_id } });
+    await request("delete", "/api/v1/tokens/{token}", { path: { token: token.token_id } });
     await queries.invalidateQueries({ queryKey: ["tokens"] });
   };
   return (
@@ -221,7 +221,7 @@ function Make({ onClose }: { onClose: () => void }) {
           .filter(Boolean),
         ...(life === "" ? {} : { expires_in_s: Number(life) }),
       };
-      const { data } = await ask("post", "/api/v1/tokens", { body });
+      const { data } = await request("post", "/api/v1/tokens", { body });
       setMade(data.token);
       void queries.invalidateQueries({ queryKey: ["tokens"] });
     } catch (error) {

@@ -1,7 +1,7 @@
 // One workflow: what it does, what it takes, and starting it.
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, lazy, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Loading, Refusal } from "../parts/feedback";
 import { Field } from "../parts/form-field";
 import { type Declarations, type Draft, empty, read } from "../parts/form-values";
@@ -23,7 +23,7 @@ export default function Launch({ name }: { name: string }) {
   const shown = useQuery({
     queryKey: ["workflow", name],
     queryFn: async ({ signal }) =>
-      (await ask("get", "/api/v1/workflows/{name}", { path: { name }, signal })).data,
+      (await request("get", "/api/v1/workflows/{name}", { path: { name }, signal })).data,
   });
   useTitle(name);
   if (!shown.data) {
@@ -83,7 +83,7 @@ function Shown({ shown }: { shown: Version }) {
   );
 }
 
-interface FormWish {
+interface FormProps {
   name: string;
   fields: Declarations;
   onForecast: (forecast: Forecast | null) => void;
@@ -91,7 +91,7 @@ interface FormWish {
 
 type Busy = "starting" | "looking" | null;
 
-function Form({ name, fields, onForecast }: FormWish) {
+function Form({ name, fields, onForecast }: FormProps) {
   const [drafts, setDrafts] = useState<Record<string, Draft>>(() => empty(fields));
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
   const [busy, setBusy] = useState<Busy>(null);
@@ -117,14 +117,14 @@ function Form({ name, fields, onForecast }: FormWish) {
     event.preventDefault();
     return using("starting", async (args) => {
       const wish = { path: { name }, body: { args }, key: key.current };
-      const { data } = await ask("post", "/api/v1/workflows/{name}/runs", wish);
+      const { data } = await request("post", "/api/v1/workflows/{name}/runs", wish);
       go(runPath(data.run_id));
     });
   };
   const look = () => {
     onForecast(null);
     return using("looking", async (args) => {
-      const { data } = await ask("post", "/api/v1/workflows/{name}/forecast", {
+      const { data } = await request("post", "/api/v1/workflows/{name}/forecast", {
         path: { name },
         body: { args },
       });
@@ -155,14 +155,14 @@ function Form({ name, fields, onForecast }: FormWish) {
   );
 }
 
-interface FieldsWish {
+interface FieldsProps {
   fields: Declarations;
   drafts: Readonly<Record<string, Draft>>;
   wrong: Readonly<Record<string, string>>;
   onChange: (field: string, draft: Draft) => void;
 }
 
-function Fields({ fields, drafts, wrong, onChange }: FieldsWish): ReactNode {
+function Fields({ fields, drafts, wrong, onChange }: FieldsProps): ReactNode {
   const names = Object.keys(fields);
   if (names.length === 0) return <p className="muted">It takes no arguments.</p>;
   return names.map((one) => (

@@ -1,7 +1,7 @@
 // A document as it is written: checked by the server as one types, with the places of problems and the graph it makes.
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { ask, type Schemas } from "../api/client";
+import { request, type Schemas } from "../api/client";
 import { Empty, Refusal } from "../parts/feedback";
 import { useTitle } from "../parts/format";
 import { visible } from "../parts/value";
@@ -46,7 +46,7 @@ export default function Editor({ from }: { from: Version | null }) {
   const checked = useQuery({
     queryKey: ["validate", document, format],
     queryFn: async ({ signal }) =>
-      (await ask("post", "/api/v1/workflows/validate", { body: { document, format }, signal }))
+      (await request("post", "/api/v1/workflows/validate", { body: { document, format }, signal }))
         .data,
     placeholderData: keepPreviousData,
     gcTime: 0,
@@ -101,7 +101,7 @@ export default function Editor({ from }: { from: Version | null }) {
   );
 }
 
-interface TextWish {
+interface TextProps {
   text: string;
   report: Report | undefined;
   area: { current: HTMLTextAreaElement | null };
@@ -109,7 +109,7 @@ interface TextWish {
 }
 
 /** The text, and beside it the numbers of its lines; those with problems are marked. */
-function Text({ text, report, area, onChange }: TextWish) {
+function Text({ text, report, area, onChange }: TextProps) {
   const gutter = useRef<HTMLPreElement>(null);
   const lines = useMemo(() => text.split("\n").length, [text]);
   const bad = useMemo(() => new Set(report?.errors.map((one) => one.line)), [report]);
@@ -144,13 +144,13 @@ function Text({ text, report, area, onChange }: TextWish) {
   );
 }
 
-interface FindingsWish {
+interface FindingsProps {
   report: Report | undefined;
   current: boolean;
   onShow: (found: Found) => void;
 }
 
-function Findings({ report, current, onShow }: FindingsWish) {
+function Findings({ report, current, onShow }: FindingsProps) {
   const all = report ? [...report.errors, ...report.warnings] : [];
   const errors = report?.errors.length ?? 0;
   const word =
@@ -184,7 +184,7 @@ function Findings({ report, current, onShow }: FindingsWish) {
   );
 }
 
-interface SaveWish {
+interface SaveProps {
   text: string;
   format: string | null;
   /** What was found in this very text. */
@@ -192,7 +192,7 @@ interface SaveWish {
   changed: boolean;
 }
 
-function Save({ text, format, report, changed }: SaveWish) {
+function Save({ text, format, report, changed }: SaveProps) {
   const may = useMay("workflow:write");
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
@@ -202,7 +202,7 @@ function Save({ text, format, report, changed }: SaveWish) {
     setBusy(true);
     setRefused(null);
     try {
-      await ask("post", "/api/v1/workflows", { body: { document: text, format } });
+      await request("post", "/api/v1/workflows", { body: { document: text, format } });
       const { name } = report?.plan as Plan;
       await queries.invalidateQueries({ queryKey: ["workflow", name] });
       await queries.invalidateQueries({ queryKey: ["workflows"] });

@@ -1,6 +1,6 @@
 // Where a workflow's runs go, and how that gateway is: the one of its deployment, else the organisation's.
 import { useQuery } from "@tanstack/react-query";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
@@ -23,8 +23,8 @@ export function Gateway({ workflow }: { workflow: string }) {
     queryKey: ["gateway of", workflow],
     queryFn: async ({ signal }) => {
       const [deployments, gateways] = await Promise.all([
-        ask("get", "/api/v1/deployments", { signal }),
-        ask("get", "/api/v1/gateways", { signal }),
+        request("get", "/api/v1/deployments", { signal }),
+        request("get", "/api/v1/gateways", { signal }),
       ]);
       const deployed = (deployments.data as unknown as Row[]).find(
         (one) => one.workflow === workflow && one.active !== false,
@@ -41,7 +41,7 @@ export function Gateway({ workflow }: { workflow: string }) {
     queryKey: ["gateway", name.data, "health"],
     queryFn: async ({ signal }) =>
       (
-        await ask("get", "/api/v1/gateways/{name}/health", {
+        await request("get", "/api/v1/gateways/{name}/health", {
           path: { name: name.data ?? "" },
           signal,
         })

@@ -1,7 +1,7 @@
 // The workflows that can be started by name.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
-import { ask } from "../api/client";
+import { request } from "../api/client";
 import { Empty, Loading, Refusal } from "../parts/feedback";
 import { useTitle } from "../parts/format";
 import { Link, useWord } from "../route";
@@ -24,7 +24,7 @@ function All() {
   const may = useMay("workflow:write");
   const all = useQuery({
     queryKey: ["workflows"],
-    queryFn: async ({ signal }) => (await ask("get", "/api/v1/workflows", { signal })).data,
+    queryFn: async ({ signal }) => (await request("get", "/api/v1/workflows", { signal })).data,
   });
   return (
     <div className="page">
