@@ -1,12 +1,12 @@
 // The frame of every page: where one can go, who one is, whether the server is there.
 import { lazy, Suspense, useEffect, useRef } from "react";
 import { Inbox } from "./approvals/inbox";
-import { useApprovals } from "./approvals/pending";
-import { useLink } from "./connection";
+import { usePendingApprovals } from "./approvals/pending";
+import { useConnection } from "./connection";
 import { Empty, Loading } from "./parts/feedback";
-import { Link, page, useAddress } from "./route";
+import { Link, pageAt, useLocation } from "./route";
 import { RunList } from "./runs/list";
-import { signOut, useMay, useSession } from "./session";
+import { signOut, usePermission, useSession } from "./session";
 import { switchTheme, useTheme } from "./theme";
 import { WorkflowList } from "./workflows/list";
 
@@ -17,8 +17,8 @@ const Audit = lazy(() => import("./audit/page"));
 const Cost = lazy(() => import("./cost/page"));
 const Settings = lazy(() => import("./settings/page"));
 
-function Room() {
-  const here = page(useAddress().split("?")[0] ?? "/");
+function CurrentPage() {
+  const here = pageAt(useLocation().split("?")[0] ?? "/");
   switch (here.name) {
     case "runs":
       return <RunList />;
@@ -50,22 +50,22 @@ function Room() {
 }
 
 function Navigation() {
-  const here = page(useAddress().split("?")[0] ?? "/").name;
-  const open = useApprovals().data?.length ?? 0;
-  const decides = useMay("governance:read");
-  const audits = useMay("audit:read");
-  const rooms = useRef<HTMLElement>(null);
+  const here = pageAt(useLocation().split("?")[0] ?? "/").name;
+  const open = usePendingApprovals().data?.length ?? 0;
+  const decides = usePermission("governance:read");
+  const audits = usePermission("audit:read");
+  const nav = useRef<HTMLElement>(null);
   // On a phone not all of them fit; where one is should be seen, also when the count comes.
   useEffect(() => {
     if (here && open >= 0)
-      rooms.current
+      nav.current
         ?.querySelector("[aria-current]")
         ?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [here, open]);
   const current = (...names: string[]) =>
     names.includes(here) ? { "aria-current": "page" as const } : {};
   return (
-    <nav aria-label="Rooms" ref={rooms}>
+    <nav aria-label="Rooms" ref={nav}>
       <Link href="/runs" {...current("runs", "run")}>
         Runs
       </Link>
@@ -107,7 +107,7 @@ function Navigation() {
 
 export function App() {
   const session = useSession();
-  const link = useLink();
+  const connection = useConnection();
   const { shown } = useTheme();
   const roles = session.roles.join(", ");
   return (
@@ -130,11 +130,11 @@ export function App() {
       </header>
       <main>
         <Suspense fallback={<Loading what="the page" />}>
-          <Room />
+          <CurrentPage />
         </Suspense>
       </main>
       <div className="gone" role="status">
-        {link === "gone" && (
+        {connection === "gone" && (
           <p>The server does not answer. The page goes on by itself when it is back.</p>
         )}
       </div>

@@ -1,13 +1,13 @@
 // Whether the server is there: the stream that the page follows knows.
 import { useEffect, useSyncExternalStore } from "react";
-import { type Event, follow, type Link } from "./api/follow";
+import { type ConnectionState, type Event, follow } from "./api/follow";
 
-let current: Link = "connecting";
+let current: ConnectionState = "connecting";
 const listeners = new Set<() => void>();
 
 /** Says how the page's stream is. */
-export function setLink(link: Link): void {
-  current = link;
+export function setConnection(state: ConnectionState): void {
+  current = state;
   for (const listener of listeners) listener();
 }
 
@@ -17,35 +17,35 @@ const subscribe = (listener: () => void) => {
 };
 
 /** How the page's stream is. */
-export const useLink = (): Link => useSyncExternalStore(subscribe, () => current);
+export const useConnection = (): ConnectionState => useSyncExternalStore(subscribe, () => current);
 
 /** How often a page looks again, at most, while much happens. */
-const BEAT_MS = 1_000;
+const REFRESH_INTERVAL_MS = 1_000;
 
 /** Calls `look` when something happened in any run that `matters`, at most once a beat. */
-export function useWhatHappens(
-  matters: (event: Event) => boolean,
-  look: () => void,
-  beatMs = BEAT_MS,
+export function useRefreshOnEvents(
+  isRelevant: (event: Event) => boolean,
+  refresh: () => void,
+  intervalMs = REFRESH_INTERVAL_MS,
 ): void {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
-    const soon = () => {
+    const schedule = () => {
       timer ??= setTimeout(() => {
         timer = null;
-        look();
-      }, beatMs);
+        refresh();
+      }, intervalMs);
     };
     const stop = follow({
       url: "/api/v1/events",
       after: null,
       onEvents: (events) => {
-        if (events.some(matters)) soon();
+        if (events.some(isRelevant)) schedule();
       },
-      onLink: (link) => {
+      onConnection: (link) => {
         // What happened before this stream began is looked up.
-        if (link === "live") look();
-        setLink(link);
+        if (link === "live") refresh();
+        setConnection(link);
       },
       isLast: () => false,
     });
@@ -53,5 +53,5 @@ export function useWhatHappens(
       stop();
       if (timer) clearTimeout(timer);
     };
-  }, [matters, look, beatMs]);
+  }, [isRelevant, refresh, intervalMs]);
 }

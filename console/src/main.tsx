@@ -4,7 +4,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { isUnreachable, Problem } from "./api/client";
 import { App } from "./app";
-import { SignedIn } from "./session";
+import { RequireSession } from "./session";
 import { applyTheme } from "./theme";
 import "./design/tokens.css";
 import "./design/base.css";
@@ -31,9 +31,9 @@ if (!root) throw new Error("the page has a root");
 createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
-      <SignedIn>
+      <RequireSession>
         <App />
-      </SignedIn>
+      </RequireSession>
     </QueryClientProvider>
   </StrictMode>,
 );

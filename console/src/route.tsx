@@ -18,7 +18,7 @@ export type Page =
 export const GOVERNANCE = ["policies", "budgets", "agents", "gateways"] as const;
 export type GovernancePart = (typeof GOVERNANCE)[number];
 
-function decoded(part: string): string | null {
+function decodeSegment(part: string): string | null {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -27,11 +27,11 @@ function decoded(part: string): string | null {
 }
 
 /** The page at a path. */
-export function page(path: string): Page {
-  const [room = "", raw, ...more] = path.slice(1).split("/");
-  const name = raw === undefined ? undefined : decoded(raw);
+export function pageAt(path: string): Page {
+  const [section = "", raw, ...more] = path.slice(1).split("/");
+  const name = raw === undefined ? undefined : decodeSegment(raw);
   if (more.length > 0 || name === null || name === "") return { name: "nowhere" };
-  switch (room) {
+  switch (section) {
     case "":
       return name === undefined ? { name: "runs" } : { name: "nowhere" };
     case "runs":
@@ -47,26 +47,26 @@ export function page(path: string): Page {
     case "audit":
     case "cost":
     case "settings":
-      return name === undefined ? { name: room } : { name: "nowhere" };
+      return name === undefined ? { name: section } : { name: "nowhere" };
     default:
       return { name: "nowhere" };
   }
 }
 
 const listeners = new Set<() => void>();
-const tell = () => {
+const notify = () => {
   for (const listener of listeners) listener();
 };
-addEventListener("popstate", tell);
+addEventListener("popstate", notify);
 
 /** How the address changes: as a step that one can go back from, or in place. */
-export type Step = "push" | "replace";
+export type HistoryMode = "push" | "replace";
 
 /** Goes to a path. */
-export function go(path: string, step: Step = "push"): void {
-  if (step === "push") history.pushState(null, "", path);
+export function navigate(path: string, mode: HistoryMode = "push"): void {
+  if (mode === "push") history.pushState(null, "", path);
   else history.replaceState(null, "", path);
-  tell();
+  notify();
 }
 
 const subscribe = (listener: () => void) => {
@@ -75,18 +75,18 @@ const subscribe = (listener: () => void) => {
 };
 
 /** The path and query that are shown. */
-export function useAddress(): string {
+export function useLocation(): string {
   return useSyncExternalStore(subscribe, () => location.pathname + location.search);
 }
 
 /** One word of the query, and how it is set. */
-export function useWord(name: string): [string, (value: string) => void] {
-  const query = useAddress().split("?")[1] ?? "";
+export function useQueryParam(name: string): [string, (value: string) => void] {
+  const query = useLocation().split("?")[1] ?? "";
   const set = (value: string) => {
-    const words = new URLSearchParams(location.search);
-    if (value === "") words.delete(name);
-    else words.set(name, value);
-    go(words.size > 0 ? `${location.pathname}?${words}` : location.pathname, "replace");
+    const params = new URLSearchParams(location.search);
+    if (value === "") params.delete(name);
+    else params.set(name, value);
+    navigate(params.size > 0 ? `${location.pathname}?${params}` : location.pathname, "replace");
   };
   return [new URLSearchParams(query).get(name) ?? "", set];
 }
@@ -100,7 +100,7 @@ export function Link({
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
       return;
     event.preventDefault();
-    go(href);
+    navigate(href);
   };
   return <a href={href} onClick={onClick} {...rest} />;
 }

@@ -9,7 +9,7 @@ import {
   useState,
 } from "react";
 import { onSignedOut, Problem, request, type Schemas, setCsrf } from "./api/client";
-import { Refusal } from "./parts/feedback";
+import { ErrorMessage } from "./parts/feedback";
 
 export type Session = Schemas["SessionShown"];
 
@@ -27,17 +27,17 @@ export type Permission =
   | "audit:read"
   | "token:manage";
 
-const Current = createContext<Session | null>(null);
+const SessionContext = createContext<Session | null>(null);
 
 /** Whoever is signed in. */
 export function useSession(): Session {
-  const session = useContext(Current);
+  const session = useContext(SessionContext);
   if (!session) throw new Error("a page is shown to those who are signed in");
   return session;
 }
 
 /** Whether they may. What one may not is not offered; the server refuses it besides. */
-export function useMay(permission: Permission): boolean {
+export function usePermission(permission: Permission): boolean {
   return useSession().permissions.includes(permission);
 }
 
@@ -49,7 +49,7 @@ export async function signOut(): Promise<void> {
 }
 
 /** Shows the page to those who are signed in, and else the way in. */
-export function SignedIn({ children }: { children: ReactNode }) {
+export function RequireSession({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
   const session = useQuery({
     queryKey: ["session"],
@@ -70,7 +70,7 @@ export function SignedIn({ children }: { children: ReactNode }) {
       }),
     [queries],
   );
-  if (session.data) return <Current value={session.data}>{children}</Current>;
+  if (session.data) return <SessionContext value={session.data}>{children}</SessionContext>;
   if (session.error) return <SignIn onDone={() => session.refetch()} />;
   const gone = session.failureCount > 0;
   return (
@@ -122,7 +122,7 @@ function SignIn({ onDone }: { onDone: () => void }) {
           The first start wrote an admin's to <code>admin.token</code> in the data directory. Others
           come from <code>sluice tokens create</code>.
         </p>
-        {refused !== null && <Refusal error={refused} />}
+        {refused !== null && <ErrorMessage error={refused} />}
         <button type="submit" className="primary" disabled={busy || token.trim() === ""}>
           {busy ? "Signing in…" : "Sign in"}
         </button>

@@ -17,22 +17,22 @@ export function chosen(): Theme | null {
 /** What is shown now. */
 export const theme = (): Theme => chosen() ?? (dark.matches ? "dark" : "light");
 
-function show(): void {
+function apply(): void {
   document.documentElement.dataset.theme = theme();
   for (const listener of listeners) listener();
 }
 
 /** Shows the page in its theme, also when the system changes. */
 export function applyTheme(): void {
-  show();
-  dark.onchange = show;
+  apply();
+  dark.onchange = apply;
 }
 
 /** From now on this one; null is what the system says. */
 export function chooseTheme(next: Theme | null): void {
   if (next === null) localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, next);
-  show();
+  apply();
 }
 
 /** The other one, from now on. */

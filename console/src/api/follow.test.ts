@@ -9,12 +9,12 @@ const frame = (id: number, type: string) =>
   `id: ${id}\nevent: ${type}\ndata: {"eventId":${id},"type":"${type}"}\n\n`;
 
 test("a heartbeat is no event, and moves no cursor", async () => {
-  const asked: (string | null)[] = [];
+  const sent: (string | null)[] = [];
   const bodies = [frame(1, "run.started") + BEAT, BEAT + frame(2, "run.completed") + BEAT];
   vi.stubGlobal("addEventListener", () => undefined);
   vi.stubGlobal("removeEventListener", () => undefined);
   vi.stubGlobal("fetch", async (_: string, { headers }: { headers: Record<string, string> }) => {
-    asked.push(headers["last-event-id"] ?? null);
+    sent.push(headers["last-event-id"] ?? null);
     return new Response(bodies.shift());
   });
   const told: Event[] = [];
@@ -23,10 +23,10 @@ test("a heartbeat is no event, and moves no cursor", async () => {
       url: "/api/v1/runs/run_1/events",
       after: null,
       onEvents: (events) => told.push(...events),
-      onLink: (link) => link === "over" && resolve(),
+      onConnection: (link) => link === "over" && resolve(),
       isLast: (event) => event.type === "run.completed",
     });
   });
   expect(told.map((event) => event.eventId)).toEqual([1, 2]);
-  expect(asked).toEqual([null, "1"]);
+  expect(sent).toEqual([null, "1"]);
 });

@@ -11,87 +11,87 @@ import { Frames } from "./sse";
 export type Event = Omit<Schemas["Event"], "payload"> & { payload: Record<string, unknown> };
 
 /** How a stream is. `gone`: the server does not answer, and is tried again. */
-export type Link = "connecting" | "live" | "gone" | "over" | "refused";
+export type ConnectionState = "connecting" | "live" | "gone" | "over" | "refused";
 
-export interface Following {
+export interface FollowOptions {
   url: string;
   /** The last event that is known; null is the stream's own beginning. */
   after: string | null;
   /** Events in their order, as many as came at once. */
   onEvents: (events: Event[]) => void;
-  onLink: (link: Link) => void;
+  onConnection: (link: ConnectionState) => void;
   /** Whether a stream that the server ends after this event is over. */
   isLast: (event: Event) => boolean;
 }
 
 /** How far a stream was read, over all its connections. */
-interface Seen {
+interface StreamPosition {
   after: string | null;
   last: Event | null;
   failures: number;
 }
 
 /** Silence that no living stream keeps: the server says something every 15 s. */
-const SILENCE_MS = 40_000;
-const WAITS_MS = [300, 700, 1_500, 3_000, 5_000];
+const SILENCE_MAX_MS = 40_000;
+const BACKOFF_MS = [300, 700, 1_500, 3_000, 5_000];
 
 /** Follows until the stream is over or the answered function is called. */
-export function follow(wish: Following): () => void {
+export function follow(options: FollowOptions): () => void {
   const stop = new AbortController();
-  const seen: Seen = { after: wish.after, last: null, failures: 0 };
+  const position: StreamPosition = { after: options.after, last: null, failures: 0 };
   void (async () => {
-    wish.onLink("connecting");
+    options.onConnection("connecting");
     while (!stop.signal.aborted) {
-      const end = await once(wish, seen, stop.signal);
+      const end = await readConnection(options, position, stop.signal);
       if (stop.signal.aborted) return;
-      if (end === "over" || end === "refused") return wish.onLink(end);
-      if (end === "gone") wish.onLink("gone");
-      const wait = WAITS_MS[Math.min(seen.failures, WAITS_MS.length - 1)] ?? 5_000;
-      seen.failures += 1;
-      await pause(wait * (0.8 + Math.random() * 0.4), stop.signal);
+      if (end === "over" || end === "refused") return options.onConnection(end);
+      if (end === "gone") options.onConnection("gone");
+      const wait = BACKOFF_MS[Math.min(position.failures, BACKOFF_MS.length - 1)] ?? 5_000;
+      position.failures += 1;
+      await sleep(wait * (0.8 + Math.random() * 0.4), stop.signal);
     }
   })();
   return () => stop.abort();
 }
 
 /** One connection. `ended`: the server closed it, and may be asked again. */
-async function once(
-  wish: Following,
-  seen: Seen,
+async function readConnection(
+  options: FollowOptions,
+  position: StreamPosition,
   stop: AbortSignal,
 ): Promise<"over" | "refused" | "gone" | "ended"> {
   const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  let timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
   const signal = AbortSignal.any([stop, silence.signal]);
   try {
     const headers: Record<string, string> = { accept: "text/event-stream" };
-    if (seen.after !== null) headers["last-event-id"] = seen.after;
-    const answer = await fetch(wish.url, {
+    if (position.after !== null) headers["last-event-id"] = position.after;
+    const response = await fetch(options.url, {
       headers,
       credentials: "same-origin",
       cache: "no-store",
       signal,
     });
-    if (!answer.ok || !answer.body) return await refusal(answer);
-    wish.onLink("live");
+    if (!response.ok || !response.body) return await afterRefusal(response);
+    options.onConnection("live");
     const frames = new Frames();
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return seen.last && wish.isLast(seen.last) ? "over" : "ended";
+      if (done) return position.last && options.isLast(position.last) ? "over" : "ended";
       clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+      timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
       const events: Event[] = [];
       for (const frame of frames.push(value)) {
         // A sign of life: it has no id, and is no event of any run.
         if (frame.event === "heartbeat") continue;
         events.push(JSON.parse(frame.data) as Event);
-        if (frame.id !== null) seen.after = frame.id;
+        if (frame.id !== null) position.after = frame.id;
       }
       if (events.length === 0) continue;
-      seen.last = events.at(-1) ?? null;
-      seen.failures = 0;
-      wish.onEvents(events);
+      position.last = events.at(-1) ?? null;
+      position.failures = 0;
+      options.onEvents(events);
     }
   } catch {
     return "gone";
@@ -101,13 +101,13 @@ async function once(
 }
 
 /** What to do when a stream is not given: servers that start or have no room are asked again. */
-async function refusal(answer: Response): Promise<"refused" | "gone"> {
-  const why: Problem = await readProblem(answer);
-  if (why.status === 401) notifySignedOut();
-  return why.status >= 500 || why.status === 429 ? "gone" : "refused";
+async function afterRefusal(response: Response): Promise<"refused" | "gone"> {
+  const problem: Problem = await readProblem(response);
+  if (problem.status === 401) notifySignedOut();
+  return problem.status >= 500 || problem.status === 429 ? "gone" : "refused";
 }
 
-function pause(ms: number, stop: AbortSignal): Promise<void> {
+function sleep(ms: number, stop: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);

@@ -1,13 +1,13 @@
-// One question: the exact action, what changed since it was asked, who may decide and until when.
+// One approval request: the exact action, what changed since it was requested, who may decide and until when.
 import type { Schemas } from "../api/client";
 import { Copyable, Moment, money } from "../parts/format";
 import { Badge } from "../parts/status";
-import { isNothing, Value, visible, written } from "../parts/value";
+import { formatValue, isEmpty, Value, visible } from "../parts/value";
 import { Link, runPath } from "../route";
 import { useSession } from "../session";
-import { ceilingOf, MICRO_CENTS } from "./constraints";
-import { Decide } from "./decision-form";
-import { whyNot } from "./eligibility";
+import { costCeilingOf, MICRO_CENTS } from "./constraints";
+import { DecisionForm } from "./decision-form";
+import { reasonNotToDecide } from "./eligibility";
 
 export type Approval = Schemas["Approval"];
 
@@ -17,58 +17,58 @@ const SOURCES: Readonly<Record<string, string>> = {
   escalation: "the step failed twice and asks what to do",
 };
 
-export function Question({ asked }: { asked: Approval }) {
+export function ApprovalCard({ approval }: { approval: Approval }) {
   const session = useSession();
-  const refused = whyNot(asked, session);
+  const refused = reasonNotToDecide(approval, session);
   return (
-    <article className="card question" aria-label={`Question of ${asked.node_id}`}>
+    <article className="card question" aria-label={`Question of ${approval.node_id}`}>
       <div className="bar">
-        <Badge status={asked.status} as={asked.status === "pending" ? "wait" : undefined} />
-        <Link href={`${runPath(asked.run_id)}?step=${encodeURIComponent(asked.node_id)}`}>
-          {asked.workflow} › {asked.node_id}
+        <Badge status={approval.status} as={approval.status === "pending" ? "wait" : undefined} />
+        <Link href={`${runPath(approval.run_id)}?step=${encodeURIComponent(approval.node_id)}`}>
+          {approval.workflow} › {approval.node_id}
         </Link>
-        <span className="muted small">{SOURCES[asked.source] ?? asked.source}</span>
+        <span className="muted small">{SOURCES[approval.source] ?? approval.source}</span>
       </div>
-      <h2>{visible(asked.summary)}</h2>
-      <Facts asked={asked} />
-      <Changes asked={asked} />
-      {!isNothing(asked.action) && (
+      <h2>{visible(approval.summary)}</h2>
+      <Facts approval={approval} />
+      <ChangedParts approval={approval} />
+      {!isEmpty(approval.action) && (
         <details open>
           <summary>The exact action</summary>
-          <Value of={asked.action} label="The exact action" />
+          <Value of={approval.action} label="The exact action" />
         </details>
       )}
-      {refused === null ? <Decide asked={asked} /> : <p className="muted">{refused}</p>}
+      {refused === null ? <DecisionForm approval={approval} /> : <p className="muted">{refused}</p>}
     </article>
   );
 }
 
-function Facts({ asked }: { asked: Approval }) {
-  const reasons = asked.reasons ?? [];
-  const ceiling = ceilingOf(asked);
+function Facts({ approval }: { approval: Approval }) {
+  const reasons = approval.reasons ?? [];
+  const ceiling = costCeilingOf(approval);
   return (
     <dl className="facts">
       <dt>Asked</dt>
       <dd>
-        <Moment at={asked.requested_at} />
-        {asked.initiator && ` in a run of ${asked.initiator}`}
+        <Moment at={approval.requested_at} />
+        {approval.initiator && ` in a run of ${approval.initiator}`}
       </dd>
-      {asked.status === "pending" && (
+      {approval.status === "pending" && (
         <>
           <dt>Deadline</dt>
           <dd>
-            <Moment at={asked.expires_at} />, then it counts as rejected
+            <Moment at={approval.expires_at} />, then it counts as rejected
           </dd>
         </>
       )}
       <dt>May decide</dt>
       <dd>
-        {asked.approvers.length > 0
-          ? asked.approvers.join(", ")
+        {approval.approvers.length > 0
+          ? approval.approvers.join(", ")
           : "anybody who may answer approvals"}
-        {asked.not_initiator && ", but not who started the run"}
-        {asked.quorum > 1 && ` · ${asked.votes.length} of ${asked.quorum} have approved`}
-        {asked.votes.length > 0 && ` (${asked.votes.join(", ")})`}
+        {approval.not_initiator && ", but not who started the run"}
+        {approval.quorum > 1 && ` · ${approval.votes.length} of ${approval.quorum} have approved`}
+        {approval.votes.length > 0 && ` (${approval.votes.join(", ")})`}
       </dd>
       {ceiling !== null && (
         <>
@@ -82,20 +82,20 @@ function Facts({ asked }: { asked: Approval }) {
           <dd>{visible(reasons.join("; "))}</dd>
         </>
       )}
-      {asked.by && (
+      {approval.by && (
         <>
           <dt>Answered by</dt>
           <dd>
-            {visible(asked.by)}
-            {asked.comment && `: ${visible(asked.comment)}`}
+            {visible(approval.by)}
+            {approval.comment && `: ${visible(approval.comment)}`}
           </dd>
         </>
       )}
-      {asked.digest && (
+      {approval.digest && (
         <>
           <dt>Digest</dt>
           <dd>
-            <Copyable text={asked.digest} />
+            <Copyable text={approval.digest} />
           </dd>
         </>
       )}
@@ -104,12 +104,12 @@ function Facts({ asked }: { asked: Approval }) {
 }
 
 /** What is another since somebody agreed before: the step asks again because of it. */
-function Changes({ asked }: { asked: Approval }) {
-  const changes = asked.changes as { path?: string; before?: unknown; after?: unknown }[];
+function ChangedParts({ approval }: { approval: Approval }) {
+  const changes = approval.changes as { path?: string; before?: unknown; after?: unknown }[];
   if (changes.length === 0) return null;
   return (
     <div>
-      <p className="note">What was agreed to has changed, and so it is asked again.</p>
+      <p className="note">What was agreed to has changed, and so it is approval again.</p>
       <table className="difference">
         <thead>
           <tr>
@@ -122,8 +122,8 @@ function Changes({ asked }: { asked: Approval }) {
           {changes.map((one) => (
             <tr key={one.path}>
               <td>{visible(one.path ?? "")}</td>
-              <td>{written(one.before ?? null)}</td>
-              <td>{written(one.after ?? null)}</td>
+              <td>{formatValue(one.before ?? null)}</td>
+              <td>{formatValue(one.after ?? null)}</td>
             </tr>
           ))}
         </tbody>

@@ -2,7 +2,7 @@
 import { useId } from "react";
 import { money } from "../parts/format";
 import { visible } from "../parts/value";
-import { type Constraints, type Tighter as Draft, MICRO_CENTS } from "./constraints";
+import { type Constraints, type ConstraintDraft as Draft, MICRO_CENTS } from "./constraints";
 
 interface Props {
   bounds: Constraints;
@@ -12,8 +12,8 @@ interface Props {
   onChange: (draft: Draft) => void;
 }
 
-export function Tighter({ bounds, tools, draft, wrong, onChange }: Props) {
-  const places = bounds.environments ?? [];
+export function ConstraintForm({ bounds, tools, draft, wrong, onChange }: Props) {
+  const environments = bounds.environments ?? [];
   const toggle = (name: string, kept: boolean) =>
     onChange({
       ...draft,
@@ -36,14 +36,14 @@ export function Tighter({ bounds, tools, draft, wrong, onChange }: Props) {
           bounds.
         </p>
         <div className="pair-of-fields">
-          <Typed
+          <TextInput
             name="Most it may cost, in dollars"
             about={most}
             value={draft.cost}
             wrong={wrong.cost}
             onChange={(cost) => onChange({ ...draft, cost })}
           />
-          <Typed
+          <TextInput
             name="Longest answer, in tokens"
             about={longest}
             value={draft.tokens}
@@ -52,7 +52,7 @@ export function Tighter({ bounds, tools, draft, wrong, onChange }: Props) {
           />
         </div>
         {tools.length > 0 && (
-          <Kept
+          <CheckboxList
             title="Tools it may use"
             names={tools}
             without={draft.without}
@@ -60,16 +60,16 @@ export function Tighter({ bounds, tools, draft, wrong, onChange }: Props) {
             onToggle={toggle}
           />
         )}
-        {places.length > 0 && (
-          <Kept
+        {environments.length > 0 && (
+          <CheckboxList
             title="Environments it may touch"
-            names={places}
+            names={environments}
             without={draft.without}
             wrong={wrong.environments}
             onToggle={toggle}
           />
         )}
-        <Typed
+        <TextInput
           name="Further tools it may not use"
           about="by commas"
           value={draft.deny}
@@ -91,7 +91,7 @@ export function Tighter({ bounds, tools, draft, wrong, onChange }: Props) {
   );
 }
 
-interface TypedProps {
+interface TextInputProps {
   name: string;
   about: string;
   value: string;
@@ -99,7 +99,7 @@ interface TypedProps {
   onChange: (value: string) => void;
 }
 
-function Typed({ name, about, value, wrong, onChange }: TypedProps) {
+function TextInput({ name, about, value, wrong, onChange }: TextInputProps) {
   const id = useId();
   return (
     <div className="field">
@@ -122,7 +122,7 @@ function Typed({ name, about, value, wrong, onChange }: TypedProps) {
   );
 }
 
-interface KeptProps {
+interface CheckboxListProps {
   title: string;
   names: readonly string[];
   without: readonly string[];
@@ -130,7 +130,7 @@ interface KeptProps {
   onToggle: (name: string, kept: boolean) => void;
 }
 
-function Kept({ title, names, without, wrong, onToggle }: KeptProps) {
+function CheckboxList({ title, names, without, wrong, onToggle }: CheckboxListProps) {
   return (
     <fieldset className="choices">
       <legend>{title}</legend>

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { AS_ASKED, boundsOf, ceilingOf, tighten, toolsOf } from "./constraints";
+import { constraintsOf, costCeilingOf, tightened, toolsOf, UNCHANGED } from "./constraints";
 
 const bounds = { max_cost: 310_000, max_output_tokens: 500, environments: ["dev", "staging"] };
 
 test("nothing is sent where nothing was tightened", () => {
-  expect(tighten(bounds, ["mail"], AS_ASKED)).toEqual({ constraints: {}, wrong: {} });
+  expect(tightened(bounds, ["mail"], UNCHANGED)).toEqual({ constraints: {}, wrong: {} });
 });
 
 test("what is tightened is sent, in what the server counts in", () => {
@@ -15,7 +15,7 @@ test("what is tightened is sent, in what the server counts in", () => {
     deny: " web , ",
     readOnly: true,
   };
-  expect(tighten(bounds, ["mail", "read"], by).constraints).toEqual({
+  expect(tightened(bounds, ["mail", "read"], by).constraints).toEqual({
     max_cost: 100_000,
     max_output_tokens: 100,
     tools_allow: ["read"],
@@ -34,19 +34,19 @@ test("what would widen is refused before it is sent", () => {
     { tokens: "1.5" },
     { without: ["dev", "staging"] },
   ]) {
-    const { constraints, wrong } = tighten(bounds, [], { ...AS_ASKED, ...by });
+    const { constraints, wrong } = tightened(bounds, [], { ...UNCHANGED, ...by });
     expect(Object.keys(wrong)).toHaveLength(1);
     expect(constraints).toEqual({});
   }
 });
 
 test("only work has bounds", () => {
-  expect(boundsOf({ source: "policy", action: { constraints: bounds } })).toEqual(bounds);
-  expect(boundsOf({ source: "tool", action: { constraints: bounds } })).toBeNull();
-  expect(boundsOf({ source: "step", action: { question: "?" } })).toBeNull();
-  expect(boundsOf({ source: "step", action: null })).toBeNull();
-  expect(ceilingOf({ action: { cost_ceiling: 5 } })).toBe(5);
-  expect(ceilingOf({ action: { question: "?" } })).toBeNull();
+  expect(constraintsOf({ source: "policy", action: { constraints: bounds } })).toEqual(bounds);
+  expect(constraintsOf({ source: "tool", action: { constraints: bounds } })).toBeNull();
+  expect(constraintsOf({ source: "step", action: { question: "?" } })).toBeNull();
+  expect(constraintsOf({ source: "step", action: null })).toBeNull();
+  expect(costCeilingOf({ action: { cost_ceiling: 5 } })).toBe(5);
+  expect(costCeilingOf({ action: { question: "?" } })).toBeNull();
   expect(toolsOf({ action: { tools: ["mail", 3] } })).toEqual(["mail"]);
   expect(
     toolsOf({ action: { tools: ["mail", "web"], constraints: { tools_allow: ["mail"] } } }),

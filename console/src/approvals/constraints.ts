@@ -13,7 +13,7 @@ export interface Constraints {
 }
 
 /** What is typed and ticked. Lists of names that are ticked off, texts that are typed. */
-export interface Tighter {
+export interface ConstraintDraft {
   cost: string;
   tokens: string;
   /** Tools and environments that are taken away. */
@@ -23,29 +23,38 @@ export interface Tighter {
   readOnly: boolean;
 }
 
-export const AS_ASKED: Tighter = { cost: "", tokens: "", without: [], deny: "", readOnly: false };
+export const UNCHANGED: ConstraintDraft = {
+  cost: "",
+  tokens: "",
+  without: [],
+  deny: "",
+  readOnly: false,
+};
 
 /** Micro-cents of a dollar. */
 export const MICRO_CENTS = 100_000_000;
 
 /** The bounds of an action that can be tightened; null where there are none to tighten. */
-export function boundsOf(
-  asked: Pick<Schemas["Approval"], "source" | "action">,
+export function constraintsOf(
+  approval: Pick<Schemas["Approval"], "source" | "action">,
 ): Constraints | null {
-  if (asked.source === "tool" || asked.source === "escalation") return null;
-  const action = asked.action as { constraints?: Constraints } | null | undefined;
+  if (approval.source === "tool" || approval.source === "escalation") return null;
+  const action = approval.action as { constraints?: Constraints } | null | undefined;
   return action?.constraints ?? null;
 }
 
 /** Most that an action may cost, in micro-cents; null where it cannot cost. */
-export function ceilingOf(asked: Pick<Schemas["Approval"], "action">): number | null {
-  const action = asked.action as { cost_ceiling?: unknown } | null | undefined;
+export function costCeilingOf(approval: Pick<Schemas["Approval"], "action">): number | null {
+  const action = approval.action as { cost_ceiling?: unknown } | null | undefined;
   return typeof action?.cost_ceiling === "number" ? action.cost_ceiling : null;
 }
 
 /** The tools that an action may use, where it says. */
-export function toolsOf(asked: Pick<Schemas["Approval"], "action">): string[] {
-  const action = asked.action as { constraints?: Constraints; tools?: unknown } | null | undefined;
+export function toolsOf(approval: Pick<Schemas["Approval"], "action">): string[] {
+  const action = approval.action as
+    | { constraints?: Constraints; tools?: unknown }
+    | null
+    | undefined;
   const own = action?.constraints?.tools_allow;
   if (own) return own;
   return Array.isArray(action?.tools)
@@ -54,40 +63,40 @@ export function toolsOf(asked: Pick<Schemas["Approval"], "action">): string[] {
 }
 
 /** What is sent, and what is wrong with it. Nothing is sent where nothing was tightened. */
-export function tighten(
+export function tightened(
   bounds: Constraints,
   tools: readonly string[],
-  by: Tighter,
+  draft: ConstraintDraft,
 ): { constraints: Constraints; wrong: Record<string, string> } {
   const constraints: Constraints = {};
   const wrong: Record<string, string> = {};
-  if (by.cost.trim() !== "") {
-    const cost = Math.floor(Number(by.cost) * MICRO_CENTS);
+  if (draft.cost.trim() !== "") {
+    const cost = Math.floor(Number(draft.cost) * MICRO_CENTS);
     if (!Number.isFinite(cost) || cost < 0) wrong.cost = "A sum in dollars, as 0.05.";
     else if (bounds.max_cost !== undefined && cost > bounds.max_cost)
       wrong.cost = "It asks for less than that: only less can be agreed to.";
     else constraints.max_cost = cost;
   }
-  if (by.tokens.trim() !== "") {
-    const tokens = Number(by.tokens);
+  if (draft.tokens.trim() !== "") {
+    const tokens = Number(draft.tokens);
     if (!Number.isSafeInteger(tokens) || tokens < 1) wrong.tokens = "A whole number.";
     else if (bounds.max_output_tokens !== undefined && tokens > bounds.max_output_tokens)
       wrong.tokens = "It asks for less than that: only less can be agreed to.";
     else constraints.max_output_tokens = tokens;
   }
-  if (tools.some((one) => by.without.includes(one)))
-    constraints.tools_allow = tools.filter((one) => !by.without.includes(one));
-  const places = bounds.environments ?? [];
-  if (places.some((one) => by.without.includes(one))) {
-    const left = places.filter((one) => !by.without.includes(one));
+  if (tools.some((one) => draft.without.includes(one)))
+    constraints.tools_allow = tools.filter((one) => !draft.without.includes(one));
+  const environments = bounds.environments ?? [];
+  if (environments.some((one) => draft.without.includes(one))) {
+    const left = environments.filter((one) => !draft.without.includes(one));
     if (left.length === 0) wrong.environments = "One must be left; reject it instead.";
     else constraints.environments = left;
   }
-  const deny = by.deny
+  const deny = draft.deny
     .split(",")
     .map((one) => one.trim())
     .filter(Boolean);
   if (deny.length > 0) constraints.tools_deny = deny;
-  if (by.readOnly) constraints.data_access = "read_only";
+  if (draft.readOnly) constraints.data_access = "read_only";
   return { constraints, wrong };
 }

@@ -2,12 +2,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request } from "../api/client";
-import { Refusal } from "../parts/feedback";
-import { Field } from "../parts/form-field";
-import { type Draft, empty, read } from "../parts/form-values";
+import { ErrorMessage } from "../parts/feedback";
+import { FormField } from "../parts/form-field";
+import { type Draft, initialDrafts, parseDrafts } from "../parts/form-values";
 import type { Approval } from "./approval-card";
-import { Tighter } from "./constraint-form";
-import { AS_ASKED, boundsOf, tighten, toolsOf } from "./constraints";
+import { ConstraintForm } from "./constraint-form";
+import { constraintsOf, tightened, toolsOf, UNCHANGED } from "./constraints";
 
 type Answer = "approve" | "reject" | "retry" | "skip" | "abort";
 
@@ -20,16 +20,16 @@ const WORDS: Readonly<Record<Answer, string>> = {
 };
 
 /** Faults of bounds, told apart from those of values that a step asks for. */
-function boundFaults(wrong: Readonly<Record<string, string>>): Record<string, string> {
+function constraintErrors(wrong: Readonly<Record<string, string>>): Record<string, string> {
   const own = Object.entries(wrong).filter(([name]) => name.startsWith("bound "));
   return Object.fromEntries(own.map(([name, why]) => [name.slice("bound ".length), why]));
 }
 
-export function Decide({ asked }: { asked: Approval }) {
+export function DecisionForm({ approval }: { approval: Approval }) {
   const queries = useQueryClient();
   const id = useId();
-  const wanted = Object.fromEntries(
-    (asked.asks_for ?? []).map((one) => [
+  const specs = Object.fromEntries(
+    (approval.asks_for ?? []).map((one) => [
       one.name,
       {
         type: one.type ?? undefined,
@@ -39,15 +39,15 @@ export function Decide({ asked }: { asked: Approval }) {
       },
     ]),
   );
-  const [values, setValues] = useState<Record<string, Draft>>(() => empty(wanted));
+  const [values, setValues] = useState<Record<string, Draft>>(() => initialDrafts(specs));
   const [comment, setComment] = useState("");
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
-  const [tighter, setTighter] = useState(AS_ASKED);
+  const [tighter, setTighter] = useState(UNCHANGED);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   const reason = comment.trim();
-  const bounds = boundsOf(asked);
-  const tools = toolsOf(asked);
+  const bounds = constraintsOf(approval);
+  const tools = toolsOf(approval);
   const answer = async (decision: Answer) => {
     setRefused(null);
     if (decision === "reject" && reason === "") {
@@ -55,10 +55,10 @@ export function Decide({ asked }: { asked: Approval }) {
       document.getElementById(id)?.focus();
       return;
     }
-    const given = decision === "approve" ? read(wanted, values) : { values: {}, wrong: {} };
+    const given = decision === "approve" ? parseDrafts(specs, values) : { values: {}, wrong: {} };
     const bound =
       decision === "approve" && bounds
-        ? tighten(bounds, tools, tighter)
+        ? tightened(bounds, tools, tighter)
         : { constraints: {}, wrong: {} };
     const faults = {
       ...given.wrong,
@@ -77,7 +77,7 @@ export function Decide({ asked }: { asked: Approval }) {
         ...(Object.keys(bound.constraints).length === 0 ? {} : { constraints: bound.constraints }),
       };
       await request("post", "/api/v1/approvals/{approval}/resolve", {
-        path: { approval: asked.approval_id },
+        path: { approval: approval.approval_id },
         body,
       });
     } catch (error) {
@@ -89,11 +89,11 @@ export function Decide({ asked }: { asked: Approval }) {
     }
   };
   const answers: Answer[] =
-    asked.source === "escalation" ? ["retry", "skip", "abort"] : ["approve", "reject"];
+    approval.source === "escalation" ? ["retry", "skip", "abort"] : ["approve", "reject"];
   return (
     <div className="decide">
-      {Object.entries(wanted).map(([name, field]) => (
-        <Field
+      {Object.entries(specs).map(([name, field]) => (
+        <FormField
           key={name}
           name={name}
           field={field}
@@ -103,11 +103,11 @@ export function Decide({ asked }: { asked: Approval }) {
         />
       ))}
       {bounds && answers.includes("approve") && (
-        <Tighter
+        <ConstraintForm
           bounds={bounds}
           tools={tools}
           draft={tighter}
-          wrong={boundFaults(wrong)}
+          wrong={constraintErrors(wrong)}
           onChange={setTighter}
         />
       )}
@@ -130,7 +130,7 @@ export function Decide({ asked }: { asked: Approval }) {
           </span>
         )}
       </div>
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         {answers.map((one, at) => (
           <button

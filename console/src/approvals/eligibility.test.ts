@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { whyNot } from "./eligibility";
+import { reasonNotToDecide } from "./eligibility";
 
-type Asked = Parameters<typeof whyNot>[0];
+type Approval = Parameters<typeof reasonNotToDecide>[0];
 
-const asked = (more: Partial<Asked> = {}) =>
+const approval = (more: Partial<Approval> = {}) =>
   ({
     status: "pending",
     approvers: [],
@@ -11,7 +11,7 @@ const asked = (more: Partial<Asked> = {}) =>
     not_initiator: false,
     initiator: "ian",
     ...more,
-  }) as Asked;
+  }) as Approval;
 const ada = {
   principal: "ada",
   roles: ["approver", "finance"],
@@ -19,20 +19,26 @@ const ada = {
 };
 
 test("who may is asked nothing more", () => {
-  expect(whyNot(asked(), ada)).toBeNull();
-  expect(whyNot(asked({ approvers: ["finance"] }), ada)).toBeNull();
-  expect(whyNot(asked({ approvers: ["ada"] }), ada)).toBeNull();
-  expect(whyNot(asked({ not_initiator: true }), ada)).toBeNull();
-  expect(whyNot(asked({ approvers: ["group:finance"] }), ada)).toBeNull();
-  expect(whyNot(asked({ approvers: ["user:ada"] }), ada)).toBeNull();
+  expect(reasonNotToDecide(approval(), ada)).toBeNull();
+  expect(reasonNotToDecide(approval({ approvers: ["finance"] }), ada)).toBeNull();
+  expect(reasonNotToDecide(approval({ approvers: ["ada"] }), ada)).toBeNull();
+  expect(reasonNotToDecide(approval({ not_initiator: true }), ada)).toBeNull();
+  expect(reasonNotToDecide(approval({ approvers: ["group:finance"] }), ada)).toBeNull();
+  expect(reasonNotToDecide(approval({ approvers: ["user:ada"] }), ada)).toBeNull();
 });
 
 test("who may not is told why", () => {
-  expect(whyNot(asked({ status: "expired" }), ada)).toMatch("expired");
-  expect(whyNot(asked(), { ...ada, permissions: ["workflow:read"] })).toMatch("role");
-  expect(whyNot(asked({ approvers: ["legal"] }), ada)).toMatch("legal");
-  expect(whyNot(asked({ votes: ["ada"] }), ada)).toMatch("approved");
-  expect(whyNot(asked({ not_initiator: true, initiator: "ada" }), ada)).toMatch("started");
-  expect(whyNot(asked({ not_initiator: true, on_behalf_of: ["ada"] }), ada)).toMatch("started");
-  expect(whyNot(asked({ approvers: ["group:ada", "user:finance"] }), ada)).toMatch("may decide");
+  expect(reasonNotToDecide(approval({ status: "expired" }), ada)).toMatch("expired");
+  expect(reasonNotToDecide(approval(), { ...ada, permissions: ["workflow:read"] })).toMatch("role");
+  expect(reasonNotToDecide(approval({ approvers: ["legal"] }), ada)).toMatch("legal");
+  expect(reasonNotToDecide(approval({ votes: ["ada"] }), ada)).toMatch("approved");
+  expect(reasonNotToDecide(approval({ not_initiator: true, initiator: "ada" }), ada)).toMatch(
+    "started",
+  );
+  expect(reasonNotToDecide(approval({ not_initiator: true, on_behalf_of: ["ada"] }), ada)).toMatch(
+    "started",
+  );
+  expect(reasonNotToDecide(approval({ approvers: ["group:ada", "user:finance"] }), ada)).toMatch(
+    "may decide",
+  );
 });

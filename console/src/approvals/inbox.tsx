@@ -3,23 +3,23 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { request } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../connection";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { useRefreshOnEvents } from "../connection";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { useTitle } from "../parts/format";
 import { Link } from "../route";
-import { useMay } from "../session";
-import { Question } from "./approval-card";
-import { useApprovals } from "./pending";
+import { usePermission } from "../session";
+import { ApprovalCard } from "./approval-card";
+import { usePendingApprovals } from "./pending";
 
-const matters = (event: Event) =>
+const isRelevant = (event: Event) =>
   event.type.startsWith("approval.") || /^run\.(cancelled|timed_out|failed)$/.test(event.type);
 
 export function Inbox({ only }: { only: string | null }) {
-  const may = useMay("governance:read");
+  const may = usePermission("governance:read");
   const queries = useQueryClient();
   useTitle("Approvals");
-  useWhatHappens(
-    matters,
+  useRefreshOnEvents(
+    isRelevant,
     useCallback(() => {
       void queries.invalidateQueries({ queryKey: ["approvals"] });
       void queries.invalidateQueries({ queryKey: ["approval"] });
@@ -32,19 +32,19 @@ export function Inbox({ only }: { only: string | null }) {
         <h1 className="grow">{only === null ? "Approvals" : "Approval"}</h1>
         {only !== null && <Link href="/approvals">All open questions</Link>}
       </div>
-      {only === null ? <Open /> : <One approval={only} />}
+      {only === null ? <PendingList /> : <SingleApproval approval={only} />}
     </div>
   );
 }
 
-function Open() {
-  const open = useApprovals();
-  if (open.error && !open.data) return <Refusal error={open.error} />;
+function PendingList() {
+  const open = usePendingApprovals();
+  if (open.error && !open.data) return <ErrorMessage error={open.error} />;
   if (!open.data) return <Loading what="questions" />;
   if (open.data.length === 0) {
     return (
       <div className="card">
-        <Empty title="Nobody is asked anything">
+        <Empty title="Nobody is approval anything">
           <span>When a step needs a person, it shows here at once.</span>
         </Empty>
       </div>
@@ -54,20 +54,20 @@ function Open() {
     <ul className="inbox">
       {open.data.map((one) => (
         <li key={one.approval_id}>
-          <Question asked={one} />
+          <ApprovalCard approval={one} />
         </li>
       ))}
     </ul>
   );
 }
 
-function One({ approval }: { approval: string }) {
+function SingleApproval({ approval }: { approval: string }) {
   const one = useQuery({
     queryKey: ["approval", approval],
     queryFn: async ({ signal }) =>
       (await request("get", "/api/v1/approvals/{approval}", { path: { approval }, signal })).data,
   });
-  if (one.error && !one.data) return <Refusal error={one.error} />;
+  if (one.error && !one.data) return <ErrorMessage error={one.error} />;
   if (!one.data) return <Loading what="the question" />;
-  return <Question asked={one.data} />;
+  return <ApprovalCard approval={one.data} />;
 }

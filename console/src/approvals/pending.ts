@@ -1,10 +1,10 @@
 // The questions that are open now.
 import { useQuery } from "@tanstack/react-query";
 import { request } from "../api/client";
-import { useMay } from "../session";
+import { usePermission } from "../session";
 
-export function useApprovals() {
-  const may = useMay("governance:read");
+export function usePendingApprovals() {
+  const may = usePermission("governance:read");
   return useQuery({
     queryKey: ["approvals"],
     queryFn: async ({ signal }) => (await request("get", "/api/v1/approvals", { signal })).data,

@@ -2,11 +2,11 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
-import { Refusal } from "../parts/feedback";
+import { ErrorMessage } from "../parts/feedback";
 import { Copyable, Moment, useNow } from "../parts/format";
 import { Badge, words } from "../parts/status";
-import { visible, written } from "../parts/value";
-import { Link, runPath, useWord } from "../route";
+import { formatValue, visible } from "../parts/value";
+import { Link, runPath, useQueryParam } from "../route";
 
 type Report = Schemas["AuditReport"];
 interface Finding {
@@ -25,7 +25,7 @@ interface Checked {
 
 export function Chain() {
   const queries = useQueryClient();
-  const [run] = useWord("run");
+  const [run] = useQueryParam("run");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -53,14 +53,14 @@ export function Chain() {
     <section className="card chain" aria-label="The chain">
       <div className="bar">
         <h2>The chain</h2>
-        <State checked={checked} busy={busy} />
+        <VerifyBadge checked={checked} busy={busy} />
         <span className="grow" />
-        <Newest />
+        <SealButton />
         <button type="button" className="primary" onClick={verify} disabled={busy}>
           {busy ? "Verifying…" : run === "" ? "Verify everything" : "Verify this run"}
         </button>
       </div>
-      {sealed.error && !sealed.data && <Refusal error={sealed.error} />}
+      {sealed.error && !sealed.data && <ErrorMessage error={sealed.error} />}
       <p className="muted">
         {sealed.data === undefined ? (
           "\u00a0"
@@ -83,13 +83,13 @@ export function Chain() {
           </>
         )}
       </p>
-      {refused !== null && <Refusal error={refused} />}
-      <div aria-live="polite">{checked && <Told checked={checked} />}</div>
+      {refused !== null && <ErrorMessage error={refused} />}
+      <div aria-live="polite">{checked && <VerifyResult checked={checked} />}</div>
     </section>
   );
 }
 
-function State({ checked, busy }: { checked: Checked | null; busy: boolean }) {
+function VerifyBadge({ checked, busy }: { checked: Checked | null; busy: boolean }) {
   if (busy) return <Badge status="running" />;
   if (!checked) return <Badge status="not verified yet" />;
   return checked.report.ok ? (
@@ -99,7 +99,7 @@ function State({ checked, busy }: { checked: Checked | null; busy: boolean }) {
   );
 }
 
-function Told({ checked }: { checked: Checked }) {
+function VerifyResult({ checked }: { checked: Checked }) {
   useNow(10_000);
   const { report } = checked;
   const findings = report.findings as unknown as Finding[];
@@ -133,7 +133,7 @@ function Told({ checked }: { checked: Checked }) {
                 </td>
                 <td>
                   {one.place.run_id === undefined ? (
-                    written(
+                    formatValue(
                       Object.entries(one.place)
                         .map(([name, value]) => `${name} ${value}`)
                         .join(", "),
@@ -155,11 +155,11 @@ function Told({ checked }: { checked: Checked }) {
 }
 
 /** The newest seal, to be kept elsewhere: a copy outside shows when everything is rolled back. */
-function Newest() {
+function SealButton() {
   const queries = useQueryClient();
   const [seal, setSeal] = useState<Schemas["SealShown"] | null>(null);
   const [refused, setRefused] = useState<unknown>(null);
-  const take = async () => {
+  const fetchSeal = async () => {
     setRefused(null);
     try {
       setSeal((await request("post", "/api/v1/audit/seal")).data);
@@ -168,7 +168,7 @@ function Newest() {
       setRefused(error);
     }
   };
-  if (refused !== null) return <Refusal error={refused} />;
+  if (refused !== null) return <ErrorMessage error={refused} />;
   if (seal) {
     return (
       <span className="small">
@@ -177,7 +177,7 @@ function Newest() {
     );
   }
   return (
-    <button type="button" onClick={take}>
+    <button type="button" onClick={fetchSeal}>
       Take the newest seal
     </button>
   );

@@ -3,14 +3,14 @@ import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/re
 import { useCallback, useRef, useState } from "react";
 import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../connection";
-import { useTyped } from "../parts/debounce";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { useRefreshOnEvents } from "../connection";
+import { useDebounced } from "../parts/debounce";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { Copyable, clock, useTitle } from "../parts/format";
 import { words } from "../parts/status";
-import { isNothing, Value, visible } from "../parts/value";
-import { Link, runPath, useWord } from "../route";
-import { useMay } from "../session";
+import { isEmpty, Value, visible } from "../parts/value";
+import { Link, runPath, useQueryParam } from "../route";
+import { usePermission } from "../session";
 import { Chain } from "./chain";
 
 type Fact = Schemas["AuditFact"];
@@ -31,7 +31,8 @@ const SPANS: readonly [string, string, number][] = [
 ];
 
 /** Everything but what is being said is a fact. */
-const matters = (event: Event) => event.type !== "node.stream.delta" && event.type !== "node.log";
+const isRelevant = (event: Event) =>
+  event.type !== "node.stream.delta" && event.type !== "node.log";
 
 interface Filter {
   category: string;
@@ -66,7 +67,7 @@ function useFacts(filter: Filter) {
 
 export default function Audit() {
   useTitle("Audit");
-  const may = useMay("audit:read");
+  const may = usePermission("audit:read");
   if (!may) return <Empty title="Your role does not read the audit" />;
   return (
     <div className="page">
@@ -77,16 +78,16 @@ export default function Audit() {
 
 function Facts() {
   const queries = useQueryClient();
-  const [category] = useWord("category");
-  const [type] = useWord("type");
-  const [actor] = useWord("actor");
-  const [run] = useWord("run");
-  const [span] = useWord("since");
+  const [category] = useQueryParam("category");
+  const [type] = useQueryParam("type");
+  const [actor] = useQueryParam("actor");
+  const [run] = useQueryParam("run");
+  const [span] = useQueryParam("since");
   const facts = useFacts({ category, type, actor, run, span });
   const [news, setNews] = useState(false);
   const looked = useRef(false);
-  useWhatHappens(
-    matters,
+  useRefreshOnEvents(
+    isRelevant,
     useCallback(() => {
       // The stream begins with a look that nothing happened for.
       if (looked.current) setNews(true);
@@ -124,7 +125,7 @@ function Facts() {
           <span className="muted small">everything a stranger needs to check it offline</span>
         </div>
       )}
-      {facts.error && <Refusal error={facts.error} />}
+      {facts.error && <ErrorMessage error={facts.error} />}
       <div className="card">
         {facts.isPending && !facts.error && <Loading what="the audit" />}
         {facts.data && rows.length === 0 && !facts.hasNextPage && (
@@ -151,9 +152,9 @@ function Facts() {
 }
 
 /** A word of the address that is typed. */
-function Typed({ word, label, hint }: { word: string; label: string; hint: string }) {
-  const [value, setValue] = useWord(word);
-  const [typed, setTyped] = useTyped(value, setValue);
+function QueryParamInput({ word, label, hint }: { word: string; label: string; hint: string }) {
+  const [value, setValue] = useQueryParam(word);
+  const [typed, setTyped] = useDebounced(value, setValue);
   return (
     <input
       type="search"
@@ -166,8 +167,8 @@ function Typed({ word, label, hint }: { word: string; label: string; hint: strin
 }
 
 function Filters() {
-  const [category, setCategory] = useWord("category");
-  const [span, setSpan] = useWord("since");
+  const [category, setCategory] = useQueryParam("category");
+  const [span, setSpan] = useQueryParam("since");
   return (
     <search className="filters audit-filters">
       <select
@@ -180,9 +181,9 @@ function Filters() {
           <option key={one}>{one}</option>
         ))}
       </select>
-      <Typed word="type" label="Type" hint="Type, as step_completed" />
-      <Typed word="actor" label="Who" hint="Who" />
-      <Typed word="run" label="Run" hint="Run" />
+      <QueryParamInput word="type" label="Type" hint="Type, as step_completed" />
+      <QueryParamInput word="actor" label="Who" hint="Who" />
+      <QueryParamInput word="run" label="Run" hint="Run" />
       <select aria-label="When" value={span} onChange={(event) => setSpan(event.target.value)}>
         <option value="">Any time</option>
         {SPANS.map(([word, label]) => (
@@ -213,7 +214,7 @@ function List({ rows }: { rows: readonly Fact[] }) {
             {(before === undefined || DAY.format(new Date(before.at)) !== day) && (
               <h2 className="day">{day}</h2>
             )}
-            <Line fact={fact} />
+            <FactRow fact={fact} />
           </li>
         );
       })}
@@ -221,7 +222,7 @@ function List({ rows }: { rows: readonly Fact[] }) {
   );
 }
 
-function Line({ fact }: { fact: Fact }) {
+function FactRow({ fact }: { fact: Fact }) {
   const [open, setOpen] = useState(false);
   const what =
     fact.resource_type === "run"
@@ -278,7 +279,7 @@ function Detail({ fact }: { fact: Fact }) {
           </>
         )}
       </dl>
-      {!isNothing(fact.detail) && <Value of={fact.detail} label={`Detail of ${fact.type}`} />}
+      {!isEmpty(fact.detail) && <Value of={fact.detail} label={`Detail of ${fact.type}`} />}
     </div>
   );
 }

@@ -3,13 +3,13 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { useCallback } from "react";
 import { request } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../connection";
-import { Bars, ink, SERIES } from "../parts/chart";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { useRefreshOnEvents } from "../connection";
+import { Bars, SERIES, seriesClass } from "../parts/chart";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { dayOf, money, useNow, useTitle } from "../parts/format";
 import { visible } from "../parts/value";
-import { Link, useWord } from "../route";
-import { useMay } from "../session";
+import { Link, useQueryParam } from "../route";
+import { usePermission } from "../session";
 import {
   type Bucket,
   type By,
@@ -31,9 +31,9 @@ const SPANS: readonly [string, string, number, Bucket][] = [
 ];
 const BYS: readonly By[] = ["workflow", "agent", "model"];
 
-const matters = (event: Event) => event.type === "node.completed";
+const isRelevant = (event: Event) => event.type === "node.completed";
 /** How often costs are looked up while much happens. */
-const BEAT_MS = 5_000;
+const REFRESH_INTERVAL_MS = 5_000;
 const HOUR = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   hourCycle: "h23",
@@ -53,15 +53,15 @@ function short(bucket: Bucket, at: number): string {
 
 export default function CostPage() {
   useTitle("Cost");
-  const may = useMay("governance:read");
+  const may = usePermission("governance:read");
   if (!may) return <Empty title="Your role does not look at costs" />;
   return <Costs />;
 }
 
 function Costs() {
   const queries = useQueryClient();
-  const [word, setWord] = useWord("span");
-  const [byWord, setBy] = useWord("by");
+  const [word, setWord] = useQueryParam("span");
+  const [byWord, setBy] = useQueryParam("by");
   const by = BYS.find((one) => one === byWord) ?? "workflow";
   const [span, , wide, bucket] =
     SPANS.find(([one]) => one === word) ?? (SPANS[1] as (typeof SPANS)[number]);
@@ -74,10 +74,10 @@ function Costs() {
         .data,
     placeholderData: keepPreviousData,
   });
-  useWhatHappens(
-    matters,
+  useRefreshOnEvents(
+    isRelevant,
     useCallback(() => void queries.invalidateQueries({ queryKey: ["cost"] }), [queries]),
-    BEAT_MS,
+    REFRESH_INTERVAL_MS,
   );
   return (
     <div className="page">
@@ -108,14 +108,14 @@ function Costs() {
           ))}
         </select>
       </div>
-      {costs.error && <Refusal error={costs.error} />}
+      {costs.error && <ErrorMessage error={costs.error} />}
       {costs.isPending && !costs.error && (
         <div className="card">
           <Loading what="costs" />
         </div>
       )}
       {costs.data && (
-        <Drawn
+        <CostReport
           rows={costs.data}
           by={by}
           bucket={bucket}
@@ -126,14 +126,14 @@ function Costs() {
   );
 }
 
-interface DrawnProps {
+interface CostReportProps {
   rows: readonly Cost[];
   by: By;
   bucket: Bucket;
   buckets: readonly number[];
 }
 
-function Drawn({ rows, by, bucket, buckets }: DrawnProps) {
+function CostReport({ rows, by, bucket, buckets }: CostReportProps) {
   const sums = totals(rows, by);
   const names = seriesOf(sums, SERIES);
   const table = values(rows, by, names, buckets);
@@ -167,13 +167,13 @@ function Drawn({ rows, by, bucket, buckets }: DrawnProps) {
         <ul className="legend">
           {names.map((name, at) => (
             <li key={name}>
-              <i className={ink(at)} /> {visible(name)}
+              <i className={seriesClass(at)} /> {visible(name)}
             </li>
           ))}
         </ul>
       </section>
       <section className="card table" aria-label={`By ${by}`}>
-        <Sums sums={sums} all={all} by={by} names={names} />
+        <CostTable sums={sums} all={all} by={by} names={names} />
       </section>
     </div>
   );
@@ -181,7 +181,7 @@ function Drawn({ rows, by, bucket, buckets }: DrawnProps) {
 
 const COUNT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 
-function Sums({
+function CostTable({
   sums,
   all,
   by,
@@ -209,7 +209,7 @@ function Sums({
           return (
             <tr key={one.name}>
               <td className="wraps">
-                <i className={`dot ${ink(at < 0 ? SERIES - 1 : at)}`} />{" "}
+                <i className={`dot ${seriesClass(at < 0 ? SERIES - 1 : at)}`} />{" "}
                 {by === "workflow" ? (
                   <Link href={`/runs?workflow=${encodeURIComponent(one.name)}`}>
                     {visible(one.name)}

@@ -15,9 +15,9 @@ export interface Total {
 
 /** What stands for everything that has no series of its own. */
 export const OTHERS = "all others";
-const NOBODY = "not said";
+const UNKNOWN = "not said";
 
-const nameOf = (row: Cost, by: By): string => row[by] || NOBODY;
+const nameOf = (row: Cost, by: By): string => row[by] || UNKNOWN;
 
 /** Sums by name, the dearest first. */
 export function totals(rows: readonly Cost[], by: By): Total[] {

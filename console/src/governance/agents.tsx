@@ -2,18 +2,18 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { request } from "../api/client";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { money, useNow } from "../parts/format";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
-import { useMay } from "../session";
-import { span } from "./burn-down";
+import { usePermission } from "../session";
+import { periodSpan } from "./burn-down";
 import { type Agent, type Gateway, useAgents, useGateways } from "./registry";
 
 export function Agents() {
   const agents = useAgents();
   const gateways = useGateways();
-  const monthMs = span("monthly", useNow(600_000)).fromMs;
+  const monthMs = periodSpan("monthly", useNow(600_000)).fromMs;
   const month = useQuery({
     queryKey: ["month", monthMs],
     queryFn: async ({ signal }) =>
@@ -24,7 +24,7 @@ export function Agents() {
         })
       ).data,
   });
-  if (agents.error && !agents.data) return <Refusal error={agents.error} />;
+  if (agents.error && !agents.data) return <ErrorMessage error={agents.error} />;
   if (!agents.data) return <Loading what="agents" />;
   if (agents.data.length === 0) {
     return (
@@ -53,7 +53,7 @@ export function Agents() {
         </thead>
         <tbody>
           {agents.data.map((one) => (
-            <Line
+            <AgentRow
               key={one.id}
               agent={one}
               gateways={gateways.data ?? []}
@@ -92,7 +92,7 @@ function bounds(agent: Agent): string[] {
   return all;
 }
 
-function Line({
+function AgentRow({
   agent,
   gateways,
   spent,
@@ -137,20 +137,20 @@ function Line({
         {spent === null ? "–" : money(spent)}
       </td>
       <td className="right">
-        <Course agent={agent} />
+        <AgentActions agent={agent} />
       </td>
     </tr>
   );
 }
 
-function Course({ agent }: { agent: Agent }) {
-  const may = useMay("agent:write");
+function AgentActions({ agent }: { agent: Agent }) {
+  const may = usePermission("agent:write");
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   const paused = agent.status === "paused";
   if (!may || !["idle", "running", "paused"].includes(agent.status)) return null;
-  const turn = async () => {
+  const toggle = async () => {
     setBusy(true);
     setRefused(null);
     try {
@@ -170,12 +170,12 @@ function Course({ agent }: { agent: Agent }) {
       <button
         type="button"
         disabled={busy}
-        onClick={turn}
+        onClick={toggle}
         aria-label={`${paused ? "Resume" : "Pause"} ${agent.id}`}
       >
         {paused ? "Resume" : "Pause"}
       </button>
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
     </>
   );
 }

@@ -3,17 +3,17 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request, type Schemas } from "../api/client";
 import { Confirm } from "../parts/confirm";
-import { Empty, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage } from "../parts/feedback";
 import { Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
-import { useMay } from "../session";
-import { changed, type Files, NAME, textsOf } from "./policy-files";
+import { usePermission } from "../session";
+import { changedFiles, FILE_NAME, type Files, fileTexts } from "./policy-files";
 
 type Set = Schemas["SetShown"];
 
-interface Differs {
+interface Difference {
   run_id: string;
   node_id: string;
   event_id: number;
@@ -22,16 +22,16 @@ interface Differs {
   would_be: string;
   because: string[];
 }
-interface Compared {
+interface BacktestResult {
   decisions: number;
   differ: number;
   unknown: number;
-  data: Differs[];
+  data: Difference[];
 }
-interface Tried {
+interface Trial {
   /** What was tried, so that what is stored is what was tried. */
   of: string;
-  found: Compared;
+  found: BacktestResult;
 }
 
 const SPANS: readonly [string, string][] = [
@@ -48,12 +48,12 @@ interface Props {
 }
 
 export function BackTest({ active, shadow, onReset }: Props) {
-  const [files, setFiles] = useState<Files>(() => textsOf(active));
+  const [files, setFiles] = useState<Files>(() => fileTexts(active));
   const [span, setSpan] = useState("604800");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
-  const [tried, setTried] = useState<Tried | null>(null);
-  const differing = changed(textsOf(active), files);
+  const [trial, setTrial] = useState<Trial | null>(null);
+  const differing = changedFiles(fileTexts(active), files);
   const test = async () => {
     setBusy(true);
     setRefused(null);
@@ -61,15 +61,15 @@ export function BackTest({ active, shadow, onReset }: Props) {
     try {
       const body = { files, ...(span === "" ? {} : { since_s: Number(span) }) };
       const { data } = await request("post", "/api/v1/policies/test", { body });
-      setTried({ of, found: data as unknown as Compared });
+      setTrial({ of, found: data as unknown as BacktestResult });
     } catch (error) {
-      setTried(null);
+      setTrial(null);
       setRefused(error);
     } finally {
       setBusy(false);
     }
   };
-  const fresh = tried !== null && tried.of === JSON.stringify(files);
+  const fresh = trial !== null && trial.of === JSON.stringify(files);
   return (
     <section className="card" aria-label="Back-test">
       <div className="bar card-head">
@@ -105,8 +105,10 @@ export function BackTest({ active, shadow, onReset }: Props) {
             <Store files={files} active={active} shadow={shadow} onDone={onReset} />
           )}
         </div>
-        {refused !== null && <Refusal error={refused} />}
-        <div aria-live="polite">{tried && <Found found={tried.found} stale={!fresh} />}</div>
+        {refused !== null && <ErrorMessage error={refused} />}
+        <div aria-live="polite">
+          {trial && <BacktestReport found={trial.found} stale={!fresh} />}
+        </div>
       </div>
     </section>
   );
@@ -144,15 +146,15 @@ function Editor({ files, differing, active, shadow, onChange }: EditorProps) {
             </option>
           ))}
         </select>
-        <Add names={names} onAdd={add} />
+        <AddFile names={names} onAdd={add} />
         <span className="grow" />
         {shadow && (
-          <button type="button" onClick={() => onChange(textsOf(shadow))}>
+          <button type="button" onClick={() => onChange(fileTexts(shadow))}>
             Take the shadow set
           </button>
         )}
         {differing.length > 0 && (
-          <button type="button" onClick={() => onChange(textsOf(active))}>
+          <button type="button" onClick={() => onChange(fileTexts(active))}>
             Undo all changes
           </button>
         )}
@@ -172,9 +174,9 @@ function Editor({ files, differing, active, shadow, onChange }: EditorProps) {
   );
 }
 
-function Add({ names, onAdd }: { names: readonly string[]; onAdd: (name: string) => void }) {
+function AddFile({ names, onAdd }: { names: readonly string[]; onAdd: (name: string) => void }) {
   const [name, setName] = useState("");
-  const fits = NAME.test(name) && !names.includes(name);
+  const fits = FILE_NAME.test(name) && !names.includes(name);
   return (
     <form
       className="bar"
@@ -207,7 +209,7 @@ interface StoreProps {
 
 /** Stores what was tried, that and nothing else: in shadow, or in force. */
 function Store({ files, active, shadow, onDone }: StoreProps) {
-  const may = useMay("governance:write");
+  const may = usePermission("governance:write");
   const queries = useQueryClient();
   const [where, setWhere] = useState<"shadow" | "active" | null>(null);
   // What a server reads from files is changed there.
@@ -256,7 +258,7 @@ function Store({ files, active, shadow, onDone }: StoreProps) {
   );
 }
 
-function Found({ found, stale }: { found: Compared; stale: boolean }) {
+function BacktestReport({ found, stale }: { found: BacktestResult; stale: boolean }) {
   return (
     <div className="found">
       <p>

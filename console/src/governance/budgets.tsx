@@ -2,14 +2,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request } from "../api/client";
-import { Chart, Heights } from "../parts/chart";
+import { Chart, YAxis } from "../parts/chart";
 import { Confirm } from "../parts/confirm";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { clock, dayOf, Moment, money, useNow } from "../parts/format";
 import { Badge, type Tone } from "../parts/status";
 import { visible } from "../parts/value";
-import { useMay } from "../session";
-import { points, span, toldBy, usedUpMs } from "./burn-down";
+import { usePermission } from "../session";
+import { costDimension, exhaustedAtMs, periodSpan, points } from "./burn-down";
 import { type Budget, useBudgets } from "./registry";
 
 const HOUR_MS = 3_600_000;
@@ -22,7 +22,7 @@ const PERIODS: Readonly<Record<Budget["period"], string>> = {
 
 export function Budgets() {
   const budgets = useBudgets();
-  if (budgets.error && !budgets.data) return <Refusal error={budgets.error} />;
+  if (budgets.error && !budgets.data) return <ErrorMessage error={budgets.error} />;
   if (!budgets.data) return <Loading what="budgets" />;
   if (budgets.data.length === 0) {
     return (
@@ -38,7 +38,7 @@ export function Budgets() {
     <ul className="budgets">
       {budgets.data.map((one) => (
         <li key={one.id}>
-          <One budget={one} />
+          <BudgetCard budget={one} />
         </li>
       ))}
     </ul>
@@ -57,7 +57,7 @@ function state(budget: Budget): [string, Tone] {
   return ["open", "good"];
 }
 
-function One({ budget }: { budget: Budget }) {
+function BudgetCard({ budget }: { budget: Budget }) {
   const cap = budget.amount_cents / 100;
   const [spent, reserved, overrun] = [
     Number(budget.spent),
@@ -75,7 +75,7 @@ function One({ budget }: { budget: Budget }) {
         <span className="muted grow">
           {money(cap)} {PERIODS[budget.period]} for {visible(whose)}
         </span>
-        <Course budget={budget} />
+        <BudgetActions budget={budget} />
       </div>
       <Meter cap={cap} spent={spent} reserved={reserved} />
       <dl className="sums">
@@ -83,9 +83,9 @@ function One({ budget }: { budget: Budget }) {
         <Sum name="Reserved" value={money(reserved)} />
         <Sum name="Left" value={money(Number(budget.left))} />
         {overrun > 0 && <Sum name="Beyond the cap" value={money(overrun)} />}
-        {budget.period !== "total" && <Ends budget={budget} />}
+        {budget.period !== "total" && <ResetsAt budget={budget} />}
       </dl>
-      <Burn budget={budget} />
+      <BurnDown budget={budget} />
     </article>
   );
 }
@@ -97,13 +97,13 @@ const Sum = ({ name, value }: { name: string; value: string }) => (
   </div>
 );
 
-function Ends({ budget }: { budget: Budget }) {
+function ResetsAt({ budget }: { budget: Budget }) {
   const now = useNow(60_000);
   return (
     <div>
       <dt>Starts anew</dt>
       <dd>
-        <Moment at={new Date(span(budget.period, now).toMs).toISOString()} />
+        <Moment at={new Date(periodSpan(budget.period, now).toMs).toISOString()} />
       </dd>
     </div>
   );
@@ -127,11 +127,11 @@ function Meter({ cap, spent, reserved }: { cap: number; spent: number; reserved:
 }
 
 /** What is left, from the beginning of the period until now. */
-function Burn({ budget }: { budget: Budget }) {
+function BurnDown({ budget }: { budget: Budget }) {
   const now = useNow(60_000);
-  const by = toldBy(budget);
+  const by = costDimension(budget);
   const bucket = budget.period === "daily" || budget.period === "weekly" ? "hour" : "day";
-  const { fromMs, toMs } = span(budget.period, now);
+  const { fromMs, toMs } = periodSpan(budget.period, now);
   const costs = useQuery({
     queryKey: ["burn", by, bucket, fromMs],
     queryFn: async ({ signal }) =>
@@ -145,10 +145,10 @@ function Burn({ budget }: { budget: Budget }) {
         Costs are not kept by {budget.scope}, so how it went down cannot be drawn.
       </p>
     );
-  if (costs.error && !costs.data) return <Refusal error={costs.error} />;
+  if (costs.error && !costs.data) return <ErrorMessage error={costs.error} />;
   const line = points(budget, costs.data ?? [], bucket === "hour" ? HOUR_MS : 24 * HOUR_MS, now);
   const cap = budget.amount_cents / 100;
-  const end = usedUpMs(budget, now);
+  const end = exhaustedAtMs(budget, now);
   return (
     <>
       <Chart
@@ -168,7 +168,7 @@ function Burn({ budget }: { budget: Budget }) {
           }
           return (
             <>
-              <Heights frame={frame} top={cap} write={money} />
+              <YAxis frame={frame} top={cap} write={money} />
               <path className="burnt" d={`${path}V${frame.bottom}H${frame.left}Z`} />
               {budget.period !== "total" && (
                 <line
@@ -203,16 +203,16 @@ function Burn({ budget }: { budget: Budget }) {
 }
 
 /** What may be done about a budget. */
-function Course({ budget }: { budget: Budget }) {
-  const may = useMay("governance:write");
+function BudgetActions({ budget }: { budget: Budget }) {
+  const may = usePermission("governance:write");
   const queries = useQueryClient();
   const id = useId();
-  const [asked, setAsked] = useState<"cap" | "reopen" | null>(null);
+  const [dialog, setDialog] = useState<"cap" | "reopen" | null>(null);
   const [draft, setDraft] = useState("");
   if (!may) return null;
   const path = { name: budget.id };
   const act = async () => {
-    if (asked === "reopen") await request("post", "/api/v1/budgets/{name}/reopen", { path });
+    if (dialog === "reopen") await request("post", "/api/v1/budgets/{name}/reopen", { path });
     else {
       const dollars = Number(draft);
       if (draft.trim() === "" || !Number.isFinite(dollars) || dollars < 0)
@@ -227,7 +227,7 @@ function Course({ budget }: { budget: Budget }) {
   return (
     <span className="bar">
       {budget.closed && (
-        <button type="button" onClick={() => setAsked("reopen")}>
+        <button type="button" onClick={() => setDialog("reopen")}>
           Accept the overrun…
         </button>
       )}
@@ -235,23 +235,23 @@ function Course({ budget }: { budget: Budget }) {
         type="button"
         onClick={() => {
           setDraft(String(budget.amount_cents / 100));
-          setAsked("cap");
+          setDialog("cap");
         }}
       >
         Change the cap…
       </button>
-      {asked && (
+      {dialog && (
         <Confirm
           title={
-            asked === "cap"
+            dialog === "cap"
               ? `The cap of ${budget.id}`
               : `Accept what was spent beyond ${budget.id}?`
           }
-          act={asked === "cap" ? "Set the cap" : "Accept it"}
-          onClose={() => setAsked(null)}
+          act={dialog === "cap" ? "Set the cap" : "Accept it"}
+          onClose={() => setDialog(null)}
           onAct={act}
         >
-          {asked === "cap" ? (
+          {dialog === "cap" ? (
             <div className="field">
               <label htmlFor={id}>Dollars, {PERIODS[budget.period]}</label>
               <input

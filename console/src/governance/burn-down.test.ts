@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { points, span, toldBy, usedUpMs } from "./burn-down";
+import { costDimension, exhaustedAtMs, periodSpan, points } from "./burn-down";
 import type { Budget } from "./registry";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z"); // A Wednesday.
@@ -24,11 +24,11 @@ const day = (at: string, cost: number, agent?: string) => ({
 
 test("periods begin at midnight, on Sunday and on the first, in UTC", () => {
   const begin = (period: Budget["period"]) =>
-    new Date(span(period, NOW).fromMs).toISOString().slice(0, 10);
+    new Date(periodSpan(period, NOW).fromMs).toISOString().slice(0, 10);
   expect(begin("daily")).toBe("2026-11-18");
   expect(begin("weekly")).toBe("2026-11-15");
   expect(begin("monthly")).toBe("2026-11-01");
-  const december = span("monthly", Date.parse("2026-12-31T23:59:59Z"));
+  const december = periodSpan("monthly", Date.parse("2026-12-31T23:59:59Z"));
   expect(new Date(december.toMs).toISOString().slice(0, 10)).toBe("2027-01-01");
 });
 
@@ -57,16 +57,16 @@ test("a budget of an agent counts what that agent cost", () => {
   expect(
     points(own, [day("02", 10, "ada"), day("03", 99, "bob")], DAY, NOW).map((one) => one.left),
   ).toEqual([100, 100, 90, 90]);
-  expect(toldBy(own)).toBe("agent");
-  expect(toldBy(budget({ scope: "gateway", of: "eu" }))).toBeNull();
-  expect(toldBy(budget({ scope: "run", of: "run_1" }))).toBeNull();
-  expect(toldBy(budget())).toBe("");
+  expect(costDimension(own)).toBe("agent");
+  expect(costDimension(budget({ scope: "gateway", of: "eu" }))).toBeNull();
+  expect(costDimension(budget({ scope: "run", of: "run_1" }))).toBeNull();
+  expect(costDimension(budget())).toBe("");
 });
 
 test("a budget that lasts to its end is not said to be used up", () => {
-  expect(usedUpMs(budget(), NOW)).toBeNull();
-  const fast = usedUpMs(budget({ spent: "80" }), NOW);
+  expect(exhaustedAtMs(budget(), NOW)).toBeNull();
+  const fast = exhaustedAtMs(budget({ spent: "80" }), NOW);
   expect(new Date(fast ?? 0).toISOString().slice(0, 10)).toBe("2026-11-22");
-  expect(usedUpMs(budget({ spent: "0" }), NOW)).toBeNull();
-  expect(usedUpMs(budget({ spent: "100" }), NOW)).toBeNull();
+  expect(exhaustedAtMs(budget({ spent: "0" }), NOW)).toBeNull();
+  expect(exhaustedAtMs(budget({ spent: "100" }), NOW)).toBeNull();
 });

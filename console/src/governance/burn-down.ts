@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 const TOTAL_DAYS = 30;
 
 /** The period that a moment is in: UTC midnights, Sundays, firsts of the month. */
-export function span(period: Budget["period"], nowMs: number): Span {
+export function periodSpan(period: Budget["period"], nowMs: number): Span {
   const now = new Date(nowMs);
   const midnight = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate());
   switch (period) {
@@ -36,7 +36,9 @@ export function span(period: Budget["period"], nowMs: number): Span {
 }
 
 /** By what the costs of a budget are told apart; null where costs do not tell. */
-export function toldBy(budget: Pick<Budget, "scope" | "of">): "" | "agent" | "workflow" | null {
+export function costDimension(
+  budget: Pick<Budget, "scope" | "of">,
+): "" | "agent" | "workflow" | null {
   if (budget.scope === "global" || budget.of === undefined)
     return budget.scope === "run" ? null : "";
   return budget.scope === "agent" || budget.scope === "workflow" ? budget.scope : null;
@@ -54,10 +56,10 @@ export function points(
   bucketMs: number,
   nowMs: number,
 ): Point[] {
-  const { fromMs } = span(budget.period, nowMs);
+  const { fromMs } = periodSpan(budget.period, nowMs);
   const cap = budget.amount_cents / 100;
   const spent = Number(budget.spent);
-  const by = toldBy(budget);
+  const by = costDimension(budget);
   const steps = new Map<number, number>();
   for (const one of costs) {
     const atMs = Date.parse(one.start);
@@ -79,9 +81,9 @@ export function points(
 }
 
 /** When nothing is left, if it goes on as it went; null if that is after the period. */
-export function usedUpMs(budget: Budget, nowMs: number): number | null {
+export function exhaustedAtMs(budget: Budget, nowMs: number): number | null {
   if (budget.period === "total") return null;
-  const { fromMs, toMs } = span(budget.period, nowMs);
+  const { fromMs, toMs } = periodSpan(budget.period, nowMs);
   const [cap, spent] = [budget.amount_cents / 100, Number(budget.spent)];
   if (spent <= 0 || spent >= cap) return null;
   const atMs = fromMs + ((nowMs - fromMs) * cap) / spent;

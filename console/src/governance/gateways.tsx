@@ -2,17 +2,17 @@
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { clock, Moment, useNow } from "../parts/format";
 import { Badge, tone } from "../parts/status";
 import { visible } from "../parts/value";
-import { useMay } from "../session";
+import { usePermission } from "../session";
 import { type Gateway, useGateways } from "./registry";
 
 type Health = Schemas["HealthShown"];
 
 /** Gateways are pinged once a minute; looking more often shows nothing new. */
-const LOOK_MS = 30_000;
+const REFRESH_INTERVAL_MS = 30_000;
 /** Most gateways whose health is looked at. */
 const SHOWN_MAX = 100;
 const DAY_MS = 86_400_000;
@@ -26,10 +26,10 @@ export function Gateways() {
       queryFn: async ({ signal }: { signal: AbortSignal }) =>
         (await request("get", "/api/v1/gateways/{name}/health", { path: { name: one.id }, signal }))
           .data,
-      refetchInterval: LOOK_MS,
+      refetchInterval: REFRESH_INTERVAL_MS,
     })),
   });
-  if (gateways.error && !gateways.data) return <Refusal error={gateways.error} />;
+  if (gateways.error && !gateways.data) return <ErrorMessage error={gateways.error} />;
   if (!gateways.data) return <Loading what="gateways" />;
   if (shown.length === 0) {
     return (
@@ -44,7 +44,11 @@ export function Gateways() {
     <ul className="gateways">
       {shown.map((one, at) => (
         <li key={one.id}>
-          <One gateway={one} health={health[at]?.data ?? null} error={health[at]?.error ?? null} />
+          <GatewayCard
+            gateway={one}
+            health={health[at]?.data ?? null}
+            error={health[at]?.error ?? null}
+          />
         </li>
       ))}
       {gateways.data.length > SHOWN_MAX && (
@@ -54,7 +58,7 @@ export function Gateways() {
   );
 }
 
-function One({
+function GatewayCard({
   gateway,
   health,
   error,
@@ -75,7 +79,7 @@ function One({
         {gateway.paused && <Badge status="paused" />}
         {gateway.default && <span className="muted small">the default</span>}
         <span className="grow" />
-        <Course gateway={gateway} />
+        <GatewayActions gateway={gateway} />
       </div>
       <dl className="facts">
         <dt>Provider</dt>
@@ -122,7 +126,7 @@ export function stretches(
 }
 
 function History({ health }: { health: Health | null }) {
-  const now = useNow(LOOK_MS);
+  const now = useNow(REFRESH_INTERVAL_MS);
   const all = health ? stretches(health, now - DAY_MS, now) : [];
   const at = (ms: number) => (100 * (ms - (now - DAY_MS))) / DAY_MS;
   const label =
@@ -164,13 +168,13 @@ function History({ health }: { health: Health | null }) {
   );
 }
 
-function Course({ gateway }: { gateway: Gateway }) {
-  const may = useMay("gateway:write");
+function GatewayActions({ gateway }: { gateway: Gateway }) {
+  const may = usePermission("gateway:write");
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   if (!may) return null;
-  const turn = async () => {
+  const toggle = async () => {
     setBusy(true);
     setRefused(null);
     try {
@@ -187,11 +191,11 @@ function Course({ gateway }: { gateway: Gateway }) {
   };
   return (
     <>
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <button
         type="button"
         disabled={busy}
-        onClick={turn}
+        onClick={toggle}
         aria-label={`${gateway.paused ? "Resume" : "Pause"} ${gateway.id}`}
       >
         {gateway.paused ? "Resume" : "Pause"}

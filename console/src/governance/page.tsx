@@ -3,18 +3,18 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { request } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../connection";
+import { useRefreshOnEvents } from "../connection";
 import { Confirm } from "../parts/confirm";
 import { Empty } from "../parts/feedback";
 import { useTitle } from "../parts/format";
 import { GOVERNANCE, type GovernancePart, Link } from "../route";
-import { useMay } from "../session";
+import { usePermission } from "../session";
 import { Agents } from "./agents";
 import { Budgets } from "./budgets";
 import { Gateways } from "./gateways";
 import { Policies } from "./policies";
 
-const WORDS: Readonly<Record<GovernancePart, string>> = {
+const TITLES: Readonly<Record<GovernancePart, string>> = {
   policies: "Policies",
   budgets: "Budgets",
   agents: "Agents",
@@ -22,29 +22,29 @@ const WORDS: Readonly<Record<GovernancePart, string>> = {
 };
 
 /** What changes what is counted. */
-const matters = (event: Event) =>
+const isRelevant = (event: Event) =>
   /^(node\.(started|completed|failed|timed_out)|budget\.|run\.(completed|failed))/.test(event.type);
 /** How often figures are looked up while much happens. */
-const BEAT_MS = 4_000;
+const REFRESH_INTERVAL_MS = 4_000;
 
 export default function Governance({ part }: { part: GovernancePart }) {
-  const may = useMay("governance:read");
+  const may = usePermission("governance:read");
   const queries = useQueryClient();
-  useTitle(WORDS[part]);
-  useWhatHappens(
-    matters,
+  useTitle(TITLES[part]);
+  useRefreshOnEvents(
+    isRelevant,
     useCallback(() => {
       for (const key of ["budgets", "burn", "month", "health", "agents", "gateways", "switches"])
         void queries.invalidateQueries({ queryKey: [key] });
     }, [queries]),
-    BEAT_MS,
+    REFRESH_INTERVAL_MS,
   );
   if (!may) return <Empty title="Your role does not look at governance" />;
   return (
     <div className="page">
       <div className="bar">
         <h1 className="grow">Governance</h1>
-        <Everything />
+        <HoldSwitch />
       </div>
       <nav className="parts" aria-label="Governance">
         {GOVERNANCE.map((one) => (
@@ -53,7 +53,7 @@ export default function Governance({ part }: { part: GovernancePart }) {
             href={`/governance/${one}`}
             {...(one === part ? { "aria-current": "page" as const } : {})}
           >
-            {WORDS[one]}
+            {TITLES[one]}
           </Link>
         ))}
       </nav>
@@ -66,10 +66,10 @@ export default function Governance({ part }: { part: GovernancePart }) {
 }
 
 /** The switch for everything. */
-function Everything() {
+function HoldSwitch() {
   const queries = useQueryClient();
-  const may = useMay("governance:write");
-  const [asked, setAsked] = useState(false);
+  const may = usePermission("governance:write");
+  const [confirming, setConfirming] = useState(false);
   const switches = useQuery({
     queryKey: ["switches"],
     queryFn: async ({ signal }) =>
@@ -80,7 +80,7 @@ function Everything() {
   });
   if (!switches.data) return null;
   const held = switches.data.some((one) => one.id === "all" && one.held);
-  const turn = async () => {
+  const toggle = async () => {
     await request("put", "/api/v1/switches/{name}", {
       path: { name: "all" },
       body: { held: !held },
@@ -91,17 +91,17 @@ function Everything() {
     <>
       {held && <span className="note">Everything is held: nothing is dispatched.</span>}
       {may && (
-        <button type="button" className={held ? "primary" : ""} onClick={() => setAsked(true)}>
+        <button type="button" className={held ? "primary" : ""} onClick={() => setConfirming(true)}>
           {held ? "Let everything go on…" : "Hold everything…"}
         </button>
       )}
-      {asked && (
+      {confirming && (
         <Confirm
           title={held ? "Let everything go on?" : "Hold everything?"}
           act={held ? "Let it go on" : "Hold everything"}
           danger={!held}
-          onClose={() => setAsked(false)}
-          onAct={turn}
+          onClose={() => setConfirming(false)}
+          onAct={toggle}
         >
           <p>
             {held

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
-import { Loading, Refusal } from "../parts/feedback";
+import { ErrorMessage, Loading } from "../parts/feedback";
 import { Copyable } from "../parts/format";
 import { Badge, type Tone, words } from "../parts/status";
 import { Value, visible } from "../parts/value";
@@ -23,7 +23,7 @@ export function Policies() {
     queryFn: async ({ signal }) => (await request("get", "/api/v1/policy-sets", { signal })).data,
   });
   const [trying, setTrying] = useState(0);
-  if (sets.error && !sets.data) return <Refusal error={sets.error} />;
+  if (sets.error && !sets.data) return <ErrorMessage error={sets.error} />;
   if (!sets.data) return <Loading what="policies" />;
   const { active, shadow } = sets.data;
   return (
@@ -65,7 +65,7 @@ function SetCard({ set, title, about }: { set: Set; title: string; about: string
         <div key={file.name} className="policy-file">
           <ul>
             {file.policies.map((one) => (
-              <Line key={one.name} policy={one} />
+              <PolicyRow key={one.name} policy={one} />
             ))}
           </ul>
           <details>
@@ -81,7 +81,7 @@ function SetCard({ set, title, about }: { set: Set; title: string; about: string
 }
 
 /** What a forbid comes to, in words. */
-export function meaning(
+export function effectText(
   policy: Pick<Policy, "effect" | "action" | "enforcement" | "category" | "approvers">,
 ): string {
   if (policy.effect === "permit") return "allows";
@@ -103,19 +103,19 @@ export function meaning(
 
 /** A forbid that stops nothing does not look as if it did. */
 function toneOf(policy: Policy): Tone {
-  const does = meaning(policy);
+  const does = effectText(policy);
   if (does === "allows") return "good";
   if (does === "blocks") return "bad";
   return does.startsWith("asks") || does === "warns" ? "wait" : "calm";
 }
 
-function Line({ policy }: { policy: Policy }) {
+function PolicyRow({ policy }: { policy: Policy }) {
   return (
     <li className="policy">
       <Badge status={policy.effect} as={toneOf(policy)} />
       <span className="grow">
         <strong>{visible(policy.name)}</strong>{" "}
-        <span className="muted">{visible(meaning(policy))}</span>
+        <span className="muted">{visible(effectText(policy))}</span>
         {policy.description && <span className="about">{visible(policy.description)}</span>}
       </span>
       <span className="muted small policy-facts">

@@ -10,10 +10,10 @@ const SIDE = { left: 58, right: 10, top: 10, bottom: 24 };
 export const SERIES = 6;
 
 /** The class of a series. */
-export const ink = (at: number): string => `series-${Math.min(at, SERIES - 1) + 1}`;
+export const seriesClass = (at: number): string => `series-${Math.min(at, SERIES - 1) + 1}`;
 
 /** A round number that is at least this. */
-export function roof(value: number): number {
+export function roundUp(value: number): number {
   if (!(value > 0)) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));
   const fit = [1, 2, 2.5, 5, 10].find((one) => one * unit >= value * 0.999_999);
@@ -43,9 +43,9 @@ export function Chart({ label, height = CHART_PX, children }: Props) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const look = () => setWidth(element.clientWidth);
-    look();
-    const resized = new ResizeObserver(look);
+    const measure = () => setWidth(element.clientWidth);
+    measure();
+    const resized = new ResizeObserver(measure);
     resized.observe(element);
     return () => resized.disconnect();
   }, []);
@@ -68,7 +68,7 @@ export function Chart({ label, height = CHART_PX, children }: Props) {
 }
 
 /** Lines across, with what they stand for. */
-export function Heights({
+export function YAxis({
   frame,
   top,
   write,
@@ -107,7 +107,7 @@ interface BarsProps {
 /** Bars side by side, each of parts on top of each other. */
 export function Bars({ label, bars, names, write }: BarsProps) {
   const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
-  const top = roof(Math.max(0, ...sums));
+  const top = roundUp(Math.max(0, ...sums));
   return (
     <Chart label={label}>
       {(frame) => {
@@ -116,9 +116,9 @@ export function Bars({ label, bars, names, write }: BarsProps) {
         const every = Math.max(1, Math.ceil((bars.length * 52) / (frame.right - frame.left)));
         return (
           <>
-            <Heights frame={frame} top={top} write={write} />
+            <YAxis frame={frame} top={top} write={write} />
             {bars.map((bar, at) => (
-              <Pile
+              <StackedBar
                 key={bar.label}
                 bar={bar}
                 names={names}
@@ -127,7 +127,7 @@ export function Bars({ label, bars, names, write }: BarsProps) {
                 wide={wide}
                 bottom={frame.bottom}
                 scale={(frame.bottom - frame.top) / top}
-                told={at % every === 0}
+                labelled={at % every === 0}
               />
             ))}
           </>
@@ -137,7 +137,7 @@ export function Bars({ label, bars, names, write }: BarsProps) {
   );
 }
 
-interface PileProps {
+interface StackedBarProps {
   bar: Bar;
   names: readonly string[];
   write: (value: number) => string;
@@ -145,10 +145,10 @@ interface PileProps {
   wide: number;
   bottom: number;
   scale: number;
-  told: boolean;
+  labelled: boolean;
 }
 
-function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileProps) {
+function StackedBar({ bar, names, write, x, wide, bottom, scale, labelled }: StackedBarProps) {
   let below = 0;
   return (
     <g className="pile">
@@ -159,7 +159,7 @@ function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileProps) {
         return (
           <rect
             key={names[at]}
-            className={ink(at)}
+            className={seriesClass(at)}
             x={x}
             width={wide}
             y={y}
@@ -169,7 +169,7 @@ function Pile({ bar, names, write, x, wide, bottom, scale, told }: PileProps) {
           </rect>
         );
       })}
-      {told && (
+      {labelled && (
         <text className="tick" x={x + wide / 2} y={bottom + 16} textAnchor="middle">
           {bar.label}
         </text>

@@ -1,7 +1,7 @@
 // A question before something is done: what will happen, and the answer when it was refused.
 import { type ReactNode, useState } from "react";
 import { Dialog } from "./dialog";
-import { Refusal } from "./feedback";
+import { ErrorMessage } from "./feedback";
 
 interface Props {
   title: string;
@@ -31,7 +31,7 @@ export function Confirm({ title, act, danger = false, onClose, onAct, children }
   return (
     <Dialog title={title} onClose={onClose}>
       {children}
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         <button
           type="button"

@@ -2,9 +2,9 @@
 import { useEffect, useState } from "react";
 
 /** A word that is typed, told when typing rests; and taken over when it is set elsewhere. */
-export function useTyped(
+export function useDebounced(
   value: string,
-  tell: (value: string) => void,
+  commit: (value: string) => void,
 ): [string, (value: string) => void] {
   const [typed, setTyped] = useState(value);
   const [known, setKnown] = useState(value);
@@ -14,8 +14,8 @@ export function useTyped(
   }
   useEffect(() => {
     if (typed === value) return;
-    const timer = setTimeout(() => tell(typed), 300);
+    const timer = setTimeout(() => commit(typed), 300);
     return () => clearTimeout(timer);
-  }, [typed, value, tell]);
+  }, [typed, value, commit]);
   return [typed, setTyped];
 }

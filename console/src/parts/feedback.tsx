@@ -22,7 +22,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 }
 
 /** What was refused, and what to do about it. */
-export function Refusal({ error }: { error: unknown }) {
+export function ErrorMessage({ error }: { error: unknown }) {
   const known = error instanceof Problem ? error : null;
   const title = known?.message ?? (error instanceof Error ? error.message : "something went wrong");
   const page = known && /^[a-z_]+$/.test(known.code) && known.status > 0 ? known.code : null;

@@ -1,16 +1,16 @@
 // One field of a form, as its declaration wants it.
 import { useId } from "react";
-import { type Declared, type Draft, typed } from "./form-values";
+import { type Draft, type FieldSpec, toText } from "./form-values";
 
 interface Props {
   name: string;
-  field: Declared;
+  field: FieldSpec;
   draft: Draft;
   wrong: string | undefined;
   onChange: (draft: Draft) => void;
 }
 
-export function Field({ name, field, draft, wrong, onChange }: Props) {
+export function FormField({ name, field, draft, wrong, onChange }: Props) {
   const id = useId();
   const about = [field.description ? `${id}-about` : null, wrong ? `${id}-wrong` : null]
     .filter(Boolean)
@@ -43,7 +43,7 @@ export function Field({ name, field, draft, wrong, onChange }: Props) {
 }
 
 interface ControlProps {
-  field: Declared;
+  field: FieldSpec;
   shared: {
     id: string;
     value: string;
@@ -57,12 +57,12 @@ function Control({ field, shared, onChange }: ControlProps) {
   const choices = field.enum ?? (field.type === "boolean" ? [true, false] : []);
   if (choices.length > 0) {
     const word = (choice: unknown) =>
-      choice === true ? "yes" : choice === false ? "no" : typed(choice);
+      choice === true ? "yes" : choice === false ? "no" : toText(choice);
     return (
       <select {...shared} onChange={(event) => onChange(event.target.value)}>
         {(!field.required || shared.value === "") && <option value="">–</option>}
         {choices.map((choice) => (
-          <option key={typed(choice)} value={typed(choice)}>
+          <option key={toText(choice)} value={toText(choice)}>
             {word(choice)}
           </option>
         ))}

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { type Declared, empty, read } from "./form-values";
+import { type FieldSpec, initialDrafts, parseDrafts } from "./form-values";
 
-const value = (field: Declared, draft: string) => {
-  const { values, wrong } = read({ it: field }, { it: draft });
+const value = (field: FieldSpec, draft: string) => {
+  const { values, wrong } = parseDrafts({ it: field }, { it: draft });
   return wrong.it === undefined ? values.it : `wrong: ${wrong.it}`;
 };
 
@@ -19,7 +19,7 @@ test("what is typed becomes what was declared", () => {
 });
 
 test("what does not fit is refused", () => {
-  const bad: [Declared, string][] = [
+  const bad: [FieldSpec, string][] = [
     [{ type: "number" }, "twelve"],
     [{ type: "number" }, "1e999"],
     [{ type: "integer" }, "1.5"],
@@ -40,10 +40,10 @@ test("what is left open is not sent", () => {
     b: { type: "string", default: "eu" },
     c: { type: "integer", default: 3 },
   };
-  expect(empty(fields)).toEqual({ a: "", b: "eu", c: "3" });
-  expect(read(fields, { a: "", b: "eu", c: "3" })).toEqual({
+  expect(initialDrafts(fields)).toEqual({ a: "", b: "eu", c: "3" });
+  expect(parseDrafts(fields, { a: "", b: "eu", c: "3" })).toEqual({
     values: { b: "eu", c: 3 },
     wrong: {},
   });
-  expect(read(fields, { a: "", b: "", c: "" })).toEqual({ values: { b: "" }, wrong: {} });
+  expect(parseDrafts(fields, { a: "", b: "", c: "" })).toEqual({ values: { b: "" }, wrong: {} });
 });

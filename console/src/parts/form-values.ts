@@ -1,6 +1,6 @@
 // Forms out of declarations: what is typed, read as what was declared.
 
-export interface Declared {
+export interface FieldSpec {
   type?: string | undefined;
   required?: boolean;
   default?: unknown;
@@ -8,27 +8,27 @@ export interface Declared {
   description?: string;
 }
 
-export type Declarations = Readonly<Record<string, Declared>>;
+export type FieldSpecs = Readonly<Record<string, FieldSpec>>;
 
 /** What is typed: text, and for a yes or no also "true" and "false". */
 export type Draft = string;
 
 /** A value as one types it. */
-export function typed(value: unknown): Draft {
+export function toText(value: unknown): Draft {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** The drafts that a form begins with. */
-export function empty(fields: Declarations): Record<string, Draft> {
+export function initialDrafts(fields: FieldSpecs): Record<string, Draft> {
   return Object.fromEntries(
-    Object.entries(fields).map(([name, field]) => [name, typed(field.default)]),
+    Object.entries(fields).map(([name, field]) => [name, toText(field.default)]),
   );
 }
 
-function one(field: Declared, draft: Draft): { value: unknown } | { wrong: string } {
+function parseDraft(field: FieldSpec, draft: Draft): { value: unknown } | { wrong: string } {
   if (field.enum && field.enum.length > 0) {
-    const found = field.enum.find((choice) => typed(choice) === draft);
+    const found = field.enum.find((choice) => toText(choice) === draft);
     return found === undefined ? { wrong: "Choose one of the values." } : { value: found };
   }
   const json = (fits: (value: unknown) => boolean, wrong: string) => {
@@ -69,8 +69,8 @@ function one(field: Declared, draft: Draft): { value: unknown } | { wrong: strin
 }
 
 /** The values that were typed, and what is wrong with those that cannot be read. */
-export function read(
-  fields: Declarations,
+export function parseDrafts(
+  fields: FieldSpecs,
   drafts: Readonly<Record<string, Draft>>,
 ): { values: Record<string, unknown>; wrong: Record<string, string> } {
   const values: Record<string, unknown> = {};
@@ -84,7 +84,7 @@ export function read(
         values[name] = "";
       continue;
     }
-    const found = one(field, draft);
+    const found = parseDraft(field, draft);
     if ("wrong" in found) wrong[name] = found.wrong;
     else values[name] = found.value;
   }

@@ -1,11 +1,11 @@
 // Text that grows: its end stays in sight while one looks at the end.
 import { useLayoutEffect, useRef } from "react";
-import { written } from "./value";
+import { formatValue } from "./value";
 
 /** How near the end counts as the end, in pixels. */
 const NEAR = 24;
 
-export function Tail({ text, label }: { text: string; label: string }) {
+export function LiveText({ text, label }: { text: string; label: string }) {
   const element = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);
   useLayoutEffect(() => {
@@ -22,7 +22,7 @@ export function Tail({ text, label }: { text: string; label: string }) {
         atEnd.current = box.scrollTop + box.clientHeight >= box.scrollHeight - NEAR;
       }}
     >
-      {written(text)}
+      {formatValue(text)}
     </pre>
   );
 }

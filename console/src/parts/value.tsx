@@ -13,14 +13,14 @@ export function visible(text: string): string {
 const SHOWN_MAX = 200_000;
 
 /** A value as text. */
-export function written(value: unknown): string {
+export function formatValue(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
   const whole = visible(text.slice(0, SHOWN_MAX));
   return text.length > SHOWN_MAX ? `${whole}\n… ${text.length - SHOWN_MAX} characters more` : whole;
 }
 
 /** Whether there is nothing to show. */
-export function isNothing(value: unknown): boolean {
+export function isEmpty(value: unknown): boolean {
   if (value === null || value === undefined || value === "") return true;
   return typeof value === "object" && Object.keys(value).length === 0;
 }
@@ -29,7 +29,7 @@ export function isNothing(value: unknown): boolean {
 export function Value({ of, label }: { of: unknown; label: string }) {
   return (
     <pre className="value" tabIndex={0} aria-label={label}>
-      {written(of)}
+      {formatValue(of)}
     </pre>
   );
 }

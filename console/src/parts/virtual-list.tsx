@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "re
 
 export const ROW_PX = 34;
 /** Rows beyond the edges, so that scrolling shows no gap. */
-const SPARE = 12;
+const OVERSCAN = 12;
 
 interface Props {
   count: number;
@@ -14,32 +14,32 @@ interface Props {
   follow?: boolean;
 }
 
-export function Rows({ count, row, id, label, follow = false }: Props) {
+export function VirtualList({ count, row, id, label, follow = false }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState({ top: 0, height: 600 });
+  const [viewport, setSeen] = useState({ top: 0, height: 600 });
   const atEnd = useRef(true);
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const look = () => {
+    const measure = () => {
       atEnd.current = element.scrollTop + element.clientHeight >= element.scrollHeight - ROW_PX;
       setSeen({ top: element.scrollTop, height: element.clientHeight });
     };
-    look();
-    const resized = new ResizeObserver(look);
+    measure();
+    const resized = new ResizeObserver(measure);
     resized.observe(element);
-    element.addEventListener("scroll", look, { passive: true });
+    element.addEventListener("scroll", measure, { passive: true });
     return () => {
       resized.disconnect();
-      element.removeEventListener("scroll", look);
+      element.removeEventListener("scroll", measure);
     };
   }, []);
   useLayoutEffect(() => {
     if (follow && atEnd.current && box.current && count > 0)
       box.current.scrollTop = box.current.scrollHeight;
   }, [count, follow]);
-  const first = Math.max(0, Math.floor(seen.top / ROW_PX) - SPARE);
-  const last = Math.min(count, Math.ceil((seen.top + seen.height) / ROW_PX) + SPARE);
+  const first = Math.max(0, Math.floor(viewport.top / ROW_PX) - OVERSCAN);
+  const last = Math.min(count, Math.ceil((viewport.top + viewport.height) / ROW_PX) + OVERSCAN);
   const shown = [];
   for (let at = first; at < last; at += 1) {
     shown.push(

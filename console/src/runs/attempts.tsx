@@ -2,8 +2,8 @@
 import type { Event } from "../api/follow";
 import { clock, duration, money } from "../parts/format";
 import { Badge } from "../parts/status";
-import { isNothing, Value, visible } from "../parts/value";
-import { word } from "./feed";
+import { isEmpty, Value, visible } from "../parts/value";
+import { textField } from "./feed";
 
 export interface Attempt {
   /** The event that began it. */
@@ -47,7 +47,7 @@ export function attemptsOf(events: readonly Event[]): Attempt[] {
   for (const event of events) {
     if (event.type === "node.started") {
       const number = figure(event, "attempt") ?? all.length + 1;
-      const gateway = word(event, "gateway");
+      const gateway = textField(event, "gateway");
       const open = { end: null, why: null, answer: null, tookMs: null, tokens: null, cost: null };
       all.push({ id: event.eventId, number, began: event.timestamp, gateway, ...open });
       continue;
@@ -55,7 +55,7 @@ export function attemptsOf(events: readonly Event[]): Attempt[] {
     const [last, end] = [all.at(-1), ENDS[event.type]];
     if (!last || !end || last.end !== null) continue;
     last.end = end;
-    last.why = word(event, "errorMessage") ?? word(event, "cause");
+    last.why = textField(event, "errorMessage") ?? textField(event, "cause");
     last.answer = answered(event);
     last.tookMs = Date.parse(event.timestamp) - Date.parse(last.began);
     const [read, wrote] = [figure(event, "inputTokens"), figure(event, "outputTokens")];
@@ -101,7 +101,7 @@ function Answer({ number, of }: { number: number; of: Record<string, unknown> })
     <details open>
       <summary>Answer</summary>
       {typeof text === "string" && <Value of={text} label={`Answer of attempt ${number}`} />}
-      {!isNothing(rest) && <Value of={rest} label={`Rest of the answer of attempt ${number}`} />}
+      {!isEmpty(rest) && <Value of={rest} label={`Rest of the answer of attempt ${number}`} />}
     </details>
   );
 }

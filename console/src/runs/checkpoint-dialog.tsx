@@ -3,15 +3,15 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
 import { Dialog } from "../parts/dialog";
-import { Loading, Refusal } from "../parts/feedback";
+import { ErrorMessage, Loading } from "../parts/feedback";
 import { clock } from "../parts/format";
 import { words } from "../parts/status";
-import { go, runPath } from "../route";
+import { navigate, runPath } from "../route";
 import type { RunState } from "./live";
-import { Changed, type Edits, NO_EDITS, readEdits } from "./overrides";
-import { Choices, Preview } from "./step-picker";
+import { NO_OVERRIDES, type OverrideDrafts, Overrides, parseOverrides } from "./overrides";
+import { RepeatPreview, StepPicker } from "./step-picker";
 
-type Way = "rewind" | "branch";
+type Mode = "rewind" | "branch";
 type Checkpoint = Schemas["CheckpointShown"];
 
 interface Props {
@@ -22,8 +22,8 @@ interface Props {
 }
 
 /** Steps that were completed by a checkpoint: their outputs may be taken to have been others. */
-function doneBy(places: readonly Checkpoint[], at: number | null): string[] {
-  const done = places.filter(
+function completedBy(checkpoints: readonly Checkpoint[], at: number | null): string[] {
+  const done = checkpoints.filter(
     (one) => !one.undone && one.number <= (at ?? 0) && one.what === "completed",
   );
   return [...new Set(done.map((one) => one.node_id))];
@@ -39,12 +39,17 @@ function useCheckpoints(run: string) {
 }
 
 /** What would be repeated; nothing is asked before it is known where to, and that all values can be read. */
-function usePreview(run: string, way: Way, at: number | null, edits: ReturnType<typeof readEdits>) {
+function usePreview(
+  run: string,
+  mode: Mode,
+  at: number | null,
+  overrides: ReturnType<typeof parseOverrides>,
+) {
   return useQuery({
-    queryKey: ["run", run, way, at, way === "branch" ? edits.body : null],
+    queryKey: ["run", run, mode, at, mode === "branch" ? overrides.body : null],
     queryFn: async () => {
       const path = { run };
-      if (way === "rewind") {
+      if (mode === "rewind") {
         return (
           await request("post", "/api/v1/runs/{run}/rewind", {
             path,
@@ -52,34 +57,34 @@ function usePreview(run: string, way: Way, at: number | null, edits: ReturnType<
           })
         ).data.repeats;
       }
-      const body = { at, ...edits.body, preview: true };
+      const body = { at, ...overrides.body, preview: true };
       return (await request("post", "/api/v1/runs/{run}/branch", { path, body })).data.repeats;
     },
-    enabled: at !== null && (way === "rewind" || edits.wrong.length === 0),
+    enabled: at !== null && (mode === "rewind" || overrides.wrong.length === 0),
     staleTime: 0,
   });
 }
 
-export function Rewind({ state, args, onClose, onChanged }: Props) {
+export function CheckpointDialog({ state, args, onClose, onChanged }: Props) {
   const run = state.run_id;
-  const [way, setWay] = useState<Way>("rewind");
+  const [mode, setMode] = useState<Mode>("rewind");
   const [at, setAt] = useState<number | null>(null);
-  const [edits, setEdits] = useState<Edits>(NO_EDITS);
+  const [drafts, setDrafts] = useState<OverrideDrafts>(NO_OVERRIDES);
   const [refused, setRefused] = useState<unknown>(null);
-  const places = useCheckpoints(run);
-  const read = readEdits(edits);
-  const preview = usePreview(run, way, at, read);
+  const checkpoints = useCheckpoints(run);
+  const overrides = parseOverrides(drafts);
+  const preview = usePreview(run, mode, at, overrides);
   const act = async () => {
     try {
-      if (way === "rewind") {
+      if (mode === "rewind") {
         await request("post", "/api/v1/runs/{run}/rewind", { path: { run }, body: { to: at } });
         onChanged();
       } else {
         const { data } = await request("post", "/api/v1/runs/{run}/branch", {
           path: { run },
-          body: { at, ...read.body },
+          body: { at, ...overrides.body },
         });
-        if (data.run_id) go(runPath(data.run_id));
+        if (data.run_id) navigate(runPath(data.run_id));
       }
       onClose();
     } catch (error) {
@@ -87,7 +92,9 @@ export function Rewind({ state, args, onClose, onChanged }: Props) {
     }
   };
   const ready =
-    at !== null && preview.data !== undefined && (way === "rewind" || read.wrong.length === 0);
+    at !== null &&
+    preview.data !== undefined &&
+    (mode === "rewind" || overrides.wrong.length === 0);
   return (
     <Dialog title="Go back to a checkpoint" onClose={onClose}>
       <div className="bar" role="radiogroup" aria-label="Where">
@@ -95,8 +102,8 @@ export function Rewind({ state, args, onClose, onChanged }: Props) {
           <input
             type="radio"
             name="way"
-            checked={way === "rewind"}
-            onChange={() => setWay("rewind")}
+            checked={mode === "rewind"}
+            onChange={() => setMode("rewind")}
           />{" "}
           In this run
         </label>
@@ -104,54 +111,56 @@ export function Rewind({ state, args, onClose, onChanged }: Props) {
           <input
             type="radio"
             name="way"
-            checked={way === "branch"}
-            onChange={() => setWay("branch")}
+            checked={mode === "branch"}
+            onChange={() => setMode("branch")}
           />{" "}
           In a new run, which leaves this as it is
         </label>
       </div>
-      {places.error && <Refusal error={places.error} />}
-      {places.isPending && !places.error && <Loading what="checkpoints" />}
-      {places.data && <Places places={places.data} at={at} onChoose={setAt} />}
-      {way === "branch" && at !== null && (
-        <Changed
+      {checkpoints.error && <ErrorMessage error={checkpoints.error} />}
+      {checkpoints.isPending && !checkpoints.error && <Loading what="checkpoints" />}
+      {checkpoints.data && (
+        <CheckpointList checkpoints={checkpoints.data} at={at} onChoose={setAt} />
+      )}
+      {mode === "branch" && at !== null && (
+        <Overrides
           run={run}
           args={args}
-          steps={doneBy(places.data ?? [], at)}
-          edits={edits}
-          onChange={setEdits}
+          steps={completedBy(checkpoints.data ?? [], at)}
+          edits={drafts}
+          onChange={setDrafts}
         />
       )}
-      {at !== null && (way === "rewind" || read.wrong.length === 0) && (
-        <Preview repeats={preview.data} error={preview.error} asking={preview.isPending} />
+      {at !== null && (mode === "rewind" || overrides.wrong.length === 0) && (
+        <RepeatPreview repeats={preview.data} error={preview.error} loading={preview.isPending} />
       )}
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         <span className="grow" />
         <button type="button" onClick={onClose}>
           Leave it
         </button>
         <button type="button" className="primary" disabled={!ready} onClick={act}>
-          {way === "rewind" ? "Go back" : "Start the new run"}
+          {mode === "rewind" ? "Go back" : "Start the new run"}
         </button>
       </div>
     </Dialog>
   );
 }
 
-interface PlacesProps {
-  places: readonly Checkpoint[];
+interface CheckpointListProps {
+  checkpoints: readonly Checkpoint[];
   at: number | null;
   onChoose: (at: number) => void;
 }
 
-function Places({ places, at, onChoose }: PlacesProps) {
+function CheckpointList({ checkpoints, at, onChoose }: CheckpointListProps) {
   return (
-    <Choices
+    <StepPicker
       label="Checkpoint"
       role="radiogroup"
       // The newest first: that is where one goes back to most.
-      all={places.filter((one) => !one.undone).reverse()}
+      all={checkpoints.filter((one) => !one.undone).reverse()}
       name={(one) => one.node_id}
       first={
         <label>

@@ -33,7 +33,7 @@ function figure(gate: string, name: string, value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-function Line({ gate }: { gate: Gate }) {
+function GateLine({ gate }: { gate: Gate }) {
   const [mark, ink] = MARKS[gate.outcome] ?? ["?", "calm"];
   const figures = Object.entries(gate.figures ?? {}).map(
     ([name, value]) => `${words(name)} ${figure(gate.gate, name, value)}`,
@@ -60,19 +60,19 @@ function Line({ gate }: { gate: Gate }) {
 }
 
 /** What was decided, gate by gate. */
-export interface Judgement {
+export interface GateDecision {
   disposition?: string;
   gates?: Gate[];
   actionDigest?: string;
 }
 
 /** The gates one by one. */
-export function Gates({ of }: { of: Judgement }) {
+export function Gates({ of }: { of: GateDecision }) {
   return (
     <>
       <ul className="gates">
         {(of.gates ?? []).map((gate) => (
-          <Line key={gate.gate} gate={gate} />
+          <GateLine key={gate.gate} gate={gate} />
         ))}
       </ul>
       {of.actionDigest && (
@@ -86,7 +86,7 @@ export function Gates({ of }: { of: Judgement }) {
 
 /** One decision, newest first where there are several. */
 export function Decision({ event }: { event: Event }) {
-  const judgement = event.payload as Judgement;
+  const judgement = event.payload as GateDecision;
   return (
     <div className="decision">
       <p className="bar small">

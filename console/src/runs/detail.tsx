@@ -1,22 +1,22 @@
 // One run: its figures, its graph, its time, its journal, and a step of it.
 import { useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo } from "react";
-import { Loading, Refusal } from "../parts/feedback";
+import { ErrorMessage, Loading } from "../parts/feedback";
 import { Copyable, duration, Moment, money, useNow, useTitle } from "../parts/format";
 import { Badge, words } from "../parts/status";
-import { isNothing, Value, visible } from "../parts/value";
-import { Link, runPath, useWord } from "../route";
+import { isEmpty, Value, visible } from "../parts/value";
+import { Link, runPath, useQueryParam } from "../route";
 import { Events } from "./events";
 import { FailureSnapshot } from "./failure";
 import { GateWaits, shownStatus } from "./gate-waits";
 import { Graph } from "./graph";
 import { Inspector } from "./inspector";
-import { type Live, type RunDetail, type RunState, useRun } from "./live";
+import { type LiveRun, type RunDetail, type RunState, useRun } from "./live";
 import { Packet } from "./packet";
 import { Phases } from "./phases";
-import { Course } from "./run-actions";
+import { RunActions } from "./run-actions";
 import { Timeline } from "./timeline";
-import { flowsOf, useCrossings } from "./value-flow";
+import { flowEdges, useValueFlows } from "./value-flow";
 
 const VIEWS = ["graph", "timeline", "events", "result"] as const;
 type View = (typeof VIEWS)[number];
@@ -26,22 +26,22 @@ export default function RunPage({ run }: { run: string }) {
   const { detail, state } = live;
   const queries = useQueryClient();
   useTitle(state ? `${state.workflow} ${words(state.status)}` : "Run");
-  const asking = state?.approvals.filter((one) => one.status === "pending").length ?? 0;
+  const pendingCount = state?.approvals.filter((one) => one.status === "pending").length ?? 0;
   useEffect(() => {
     void queries.invalidateQueries({ queryKey: ["approvals"], refetchType: "active" });
-  }, [queries, asking]);
+  }, [queries, pendingCount]);
   if (!detail || !state) {
     if (!live.error) return <Loading what="the run" />;
     return (
       <div className="page">
-        <Refusal error={live.error} />
+        <ErrorMessage error={live.error} />
         <Link href="/runs">All runs</Link>
       </div>
     );
   }
   return (
     <div className="run">
-      <Head detail={detail} state={state} onChanged={live.again} />
+      <Head detail={detail} state={state} onChanged={live.refresh} />
       <Body live={live} detail={detail} state={state} />
     </div>
   );
@@ -56,8 +56,8 @@ function Head({
   state: RunState;
   onChanged: () => void;
 }) {
-  const asked = state.approvals.filter((one) => one.status === "pending");
-  const [, setStep] = useWord("step");
+  const pending = state.approvals.filter((one) => one.status === "pending");
+  const [, setStep] = useQueryParam("step");
   return (
     <header className="run-head">
       <div className="bar">
@@ -66,7 +66,11 @@ function Head({
         <Badge status={state.status} />
         {state.degraded && <Badge status="degraded" as="wait" />}
         <span className="grow" />
-        <Course state={state} args={detail.args as Record<string, unknown>} onChanged={onChanged} />
+        <RunActions
+          state={state}
+          args={detail.args as Record<string, unknown>}
+          onChanged={onChanged}
+        />
       </div>
       <Figures detail={detail} state={state} />
       <Phases state={state} />
@@ -77,7 +81,7 @@ function Head({
         </div>
       )}
       <GateWaits nodes={state.node_results} onChoose={setStep} />
-      {asked.map((one) => (
+      {pending.map((one) => (
         <p key={one.approval_id} className="note bar">
           <span className="grow">
             <strong>{one.node_id}</strong> waits for a person: {visible(one.summary)}
@@ -143,10 +147,10 @@ function Figures({ detail, state }: { detail: RunDetail; state: RunState }) {
   );
 }
 
-function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: RunState }) {
-  const [said, setView] = useWord("view");
-  const [step, setStep] = useWord("step");
-  const view: View = VIEWS.find((one) => one === said) ?? "graph";
+function Body({ live, detail, state }: { live: LiveRun; detail: RunDetail; state: RunState }) {
+  const [viewParam, setView] = useQueryParam("view");
+  const [step, setStep] = useQueryParam("step");
+  const view: View = VIEWS.find((one) => one === viewParam) ?? "graph";
   const chosen = step === "" ? null : step;
   const node = state.node_results.find((one) => one.node_id === chosen);
   const status = useMemo(
@@ -154,15 +158,15 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
     [state.node_results],
   );
   /** Arrows go from view to view, as in any row of tabs. */
-  const turn = (event: KeyboardEvent, from: View) => {
+  const moveTab = (event: KeyboardEvent, from: View) => {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const next = VIEWS[(VIEWS.indexOf(from) + by + VIEWS.length) % VIEWS.length];
     if (by === 0 || !next) return;
     setView(next === "graph" ? "" : next);
     document.getElementById(`tab-${next}`)?.focus();
   };
-  const crossings = useCrossings(state.run_id, node, live.feed);
-  const flows = useMemo(() => flowsOf(state.run_id, crossings), [state.run_id, crossings]);
+  const valueFlows = useValueFlows(state.run_id, node, live.feed);
+  const flows = useMemo(() => flowEdges(state.run_id, valueFlows), [state.run_id, valueFlows]);
   return (
     <div className={node ? "run-body" : "run-body alone-view"}>
       <div className="views">
@@ -175,7 +179,7 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
               id={`tab-${one}`}
               aria-selected={one === view}
               aria-controls="view"
-              onKeyDown={(event) => turn(event, one)}
+              onKeyDown={(event) => moveTab(event, one)}
               onClick={() => setView(one === "graph" ? "" : one)}
             >
               {one[0]?.toUpperCase() + one.slice(1)}
@@ -211,7 +215,7 @@ function Body({ live, detail, state }: { live: Live; detail: RunDetail; state: R
           state={state}
           node={node}
           feed={live.feed}
-          crossings={crossings}
+          flows={valueFlows}
           onChoose={setStep}
           onClose={() => setStep("")}
         />
@@ -234,7 +238,7 @@ function Result({ detail, state, onChoose }: ResultProps) {
       )}
       <section className="field">
         <h2>Outputs</h2>
-        {isNothing(state.outputs) ? (
+        {isEmpty(state.outputs) ? (
           <p className="muted">None yet.</p>
         ) : (
           <Value of={state.outputs} label="Outputs" />
@@ -242,7 +246,7 @@ function Result({ detail, state, onChoose }: ResultProps) {
       </section>
       <section className="field">
         <h2>Arguments</h2>
-        {isNothing(detail.args) ? (
+        {isEmpty(detail.args) ? (
           <p className="muted">None.</p>
         ) : (
           <Value of={detail.args} label="Arguments" />

@@ -2,11 +2,11 @@
 import { useState } from "react";
 import { request } from "../api/client";
 import type { Event } from "../api/follow";
-import { Empty, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage } from "../parts/feedback";
 import { clock } from "../parts/format";
 import { visible } from "../parts/value";
-import { Rows } from "../parts/virtual-list";
-import { type Feed, word } from "./feed";
+import { VirtualList } from "../parts/virtual-list";
+import { type Feed, textField } from "./feed";
 
 const PAGE = 500;
 const SHORT = 160;
@@ -24,7 +24,7 @@ function gist(event: Event): string {
     "message",
     "hint",
   ]
-    .map((name) => word(event, name))
+    .map((name) => textField(event, name))
     .find((text) => text !== null && text !== "");
   return visible((found ?? "").slice(0, SHORT)).replaceAll("\n", " ");
 }
@@ -46,7 +46,7 @@ export function Events({ run, feed, chosen, onChoose }: Props) {
     try {
       const query = { cursor: after, limit: Math.min(PAGE, first - 1) };
       const { data } = await request("get", "/api/v1/runs/{run}/journal", { path: { run }, query });
-      feed.before(data);
+      feed.prepend(data);
     } catch (error) {
       setRefused(error);
     }
@@ -55,7 +55,7 @@ export function Events({ run, feed, chosen, onChoose }: Props) {
   const row = (at: number) => {
     const event = events[at];
     if (!event) return null;
-    const node = word(event, "nodeId");
+    const node = textField(event, "nodeId");
     return (
       <button
         type="button"
@@ -81,8 +81,8 @@ export function Events({ run, feed, chosen, onChoose }: Props) {
           <span className="muted">{first - 1} before these</span>
         </p>
       )}
-      {refused !== null && <Refusal error={refused} />}
-      <Rows
+      {refused !== null && <ErrorMessage error={refused} />}
+      <VirtualList
         count={events.length}
         row={row}
         id={(at) => events[at]?.eventId ?? at}

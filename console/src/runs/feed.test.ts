@@ -22,7 +22,7 @@ function event(
 
 const state = (status: string) =>
   ({ status: "running", node_results: [{ node_id: "a", status }] }) as never;
-const shown = (feed: Feed, status: string) => feed.over(state(status)).node_results[0]?.status;
+const shown = (feed: Feed, status: string) => feed.overlay(state(status)).node_results[0]?.status;
 
 test("what is told twice is kept once", () => {
   const feed = new Feed();
@@ -36,9 +36,9 @@ test("a state that was asked for later counts, one that was asked for earlier do
   const feed = new Feed();
   feed.push([event(1, "node.queued"), event(2, "node.started")]);
   expect(shown(feed, "pending")).toBe("running");
-  feed.known(1);
+  feed.dropUpdatesUntil(1);
   expect(shown(feed, "queued")).toBe("running");
-  feed.known(2);
+  feed.dropUpdatesUntil(2);
   expect(shown(feed, "streaming")).toBe("streaming");
 });
 
@@ -53,9 +53,9 @@ test("text begins anew with each dispatch, also of the same attempt after a cras
     delta(3, 2, "The quick "),
     delta(4, 2, "fox"),
   ]);
-  expect(feed.said.get("a")).toEqual({ dispatch: 2, text: "The quick fox", cut: false });
+  expect(feed.streamed.get("a")).toEqual({ dispatch: 2, text: "The quick fox", cut: false });
   feed.push([delta(5, 3, "again", { attempt: 2 })]);
-  expect(feed.said.get("a")).toEqual({ dispatch: 3, text: "again", cut: false });
+  expect(feed.streamed.get("a")).toEqual({ dispatch: 3, text: "again", cut: false });
 });
 
 test("parts that name no dispatch are told apart by their attempt", () => {
@@ -63,16 +63,16 @@ test("parts that name no dispatch are told apart by their attempt", () => {
   const old = (id: number, attempt: number, text: string) =>
     event(id, "node.stream.delta", { nodeId: "a", attempt, text });
   feed.push([old(1, 1, "one "), old(2, 1, "two")]);
-  expect(feed.said.get("a")?.text).toBe("one two");
+  expect(feed.streamed.get("a")?.text).toBe("one two");
   feed.push([old(3, 2, "again")]);
-  expect(feed.said.get("a")?.text).toBe("again");
+  expect(feed.streamed.get("a")?.text).toBe("again");
 });
 
 test("a page that comes late says that something was said before", () => {
   const feed = new Feed();
   feed.push([delta(7, 1, "end", { deltaIndex: 3 })]);
   feed.push([delta(8, 1, ".", { deltaIndex: 4 })]);
-  expect(feed.said.get("a")).toEqual({ dispatch: 1, text: "end.", cut: true });
+  expect(feed.streamed.get("a")).toEqual({ dispatch: 1, text: "end.", cut: true });
 });
 
 test("only so many events are kept, the newest", () => {
@@ -80,7 +80,7 @@ test("only so many events are kept, the newest", () => {
   feed.push(Array.from({ length: KEPT_MAX + 10 }, (_, at) => event(at + 1, "node.log")));
   expect(feed.events.length).toBe(KEPT_MAX);
   expect(feed.events[0]?.eventId).toBe(11);
-  feed.before([event(9, "node.log"), event(10, "node.log"), event(11, "node.log")]);
+  feed.prepend([event(9, "node.log"), event(10, "node.log"), event(11, "node.log")]);
   expect(feed.events.slice(0, 3).map((one) => one.eventId)).toEqual([9, 10, 11]);
 });
 
@@ -88,7 +88,7 @@ test("many events make few looks, and the last is looked at", async () => {
   vi.useFakeTimers();
   const feed = new Feed();
   let looks = 0;
-  feed.onChange(async () => {
+  feed.onStale(async () => {
     looks += 1;
   });
   for (let id = 1; id <= 200; id += 1) {
@@ -116,14 +116,14 @@ test("counts and times follow what is told, until a state says them", () => {
     node_results: [{ node_id: "a", status: "pending", started_at: null, duration_ms: null }],
   } as never;
   feed.push([event(1, "node.started")]);
-  expect(feed.over(before)).toMatchObject({ pending_count: 0, in_flight_count: 1 });
+  expect(feed.overlay(before)).toMatchObject({ pending_count: 0, in_flight_count: 1 });
   feed.push([event(2, "node.completed", { nodeId: "a", durationMs: 40 })]);
-  const after = feed.over(before);
+  const after = feed.overlay(before);
   expect(after).toMatchObject({ pending_count: 0, in_flight_count: 0, executed_count: 1 });
   expect(after.node_results[0]).toMatchObject({
     started_at: "2026-01-01T00:00:00Z",
     duration_ms: 40,
   });
-  feed.known(2);
-  expect(feed.over(before)).toBe(before);
+  feed.dropUpdatesUntil(2);
+  expect(feed.overlay(before)).toBe(before);
 });

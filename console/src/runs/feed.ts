@@ -5,11 +5,11 @@ import type { Node, RunState } from "./state-diff";
 /** Most events that a page keeps; earlier ones are in the journal. */
 export const KEPT_MAX = 5_000;
 /** Longest text of a step that is kept while it comes. */
-export const SAID_MAX = 64 * 1024;
+export const TEXT_MAX = 64 * 1024;
 /** How often the page is drawn anew, at most. */
 const DRAW_MS = 100;
 /** How often the state is asked for, at most; slower when answers take long. */
-const LOOK_MS = 700;
+const RELOAD_INTERVAL_MS = 700;
 
 const STATUS: Readonly<Record<string, string>> = {
   "node.queued": "queued",
@@ -44,11 +44,11 @@ const COUNTED = new Map<string, Count>(
 export const countOf = (status: string): Count | undefined => COUNTED.get(status);
 const SETTLED = new Set(["completed", "failed", "timed_out", "cancelled"]);
 
-interface Told {
+interface StepUpdate {
   status: string;
   at: number;
   /** What the event says besides: when the step began, when it ended, what it took. */
-  more: Partial<
+  fields: Partial<
     Pick<
       Node,
       "started_at" | "completed_at" | "duration_ms" | "cost" | "input_tokens" | "output_tokens"
@@ -57,21 +57,21 @@ interface Told {
 }
 
 /** What an event says of a step beside its status. */
-function besides(event: Event, status: string): Told["more"] {
+function fieldsOf(event: Event, status: string): StepUpdate["fields"] {
   if (event.type === "node.started")
     return { started_at: event.timestamp, completed_at: null, duration_ms: null };
   if (!SETTLED.has(status)) return {};
-  const more: Told["more"] = { completed_at: event.timestamp };
+  const fields: StepUpdate["fields"] = { completed_at: event.timestamp };
   const { durationMs, cost, inputTokens, outputTokens } = event.payload;
-  if (typeof durationMs === "number") more.duration_ms = durationMs;
-  if (typeof cost === "number") more.cost = cost;
-  if (typeof inputTokens === "number") more.input_tokens = inputTokens;
-  if (typeof outputTokens === "number") more.output_tokens = outputTokens;
-  return more;
+  if (typeof durationMs === "number") fields.duration_ms = durationMs;
+  if (typeof cost === "number") fields.cost = cost;
+  if (typeof inputTokens === "number") fields.input_tokens = inputTokens;
+  if (typeof outputTokens === "number") fields.output_tokens = outputTokens;
+  return fields;
 }
 
 /** What a step has said so far in a dispatch: an attempt that is sent again after a crash is another one. */
-export interface Said {
+export interface StreamedText {
   dispatch: number;
   text: string;
   /** Whether more was said before what is kept. */
@@ -79,7 +79,7 @@ export interface Said {
 }
 
 /** A word of an event's payload. */
-export function word(event: Event, name: string): string | null {
+export function textField(event: Event, name: string): string | null {
   const value = event.payload[name];
   return typeof value === "string" ? value : null;
 }
@@ -89,15 +89,15 @@ export class Feed {
   events: Event[] = [];
   /** The last event's id; null before any. */
   last: number | null = null;
-  readonly said = new Map<string, Said>();
+  readonly streamed = new Map<string, StreamedText>();
   /** The last event of each step. */
   readonly touched = new Map<string, number>();
-  #told = new Map<string, Told>();
+  #updates = new Map<string, StepUpdate>();
   #version = 0;
   #listeners = new Set<() => void>();
-  #look: (() => Promise<unknown>) | null = null;
+  #reload: (() => Promise<unknown>) | null = null;
   #drawing: ReturnType<typeof setTimeout> | null = null;
-  #looking: ReturnType<typeof setTimeout> | "busy" | null = null;
+  #reloading: ReturnType<typeof setTimeout> | "busy" | null = null;
   #stale = false;
 
   /** Takes events as they come. */
@@ -105,7 +105,7 @@ export class Feed {
     const fresh = events.filter((event) => event.eventId > (this.last ?? 0));
     const newest = fresh.at(-1);
     if (!newest) return;
-    for (const event of fresh) this.#take(event);
+    for (const event of fresh) this.#apply(event);
     this.last = newest.eventId;
     const all = this.events.concat(fresh);
     this.events = all.length > KEPT_MAX ? all.slice(-KEPT_MAX) : all;
@@ -113,45 +113,46 @@ export class Feed {
     this.#drawing ??= setTimeout(() => this.flush(), DRAW_MS);
   }
 
-  #take(event: Event): void {
-    const node = word(event, "nodeId");
+  #apply(event: Event): void {
+    const node = textField(event, "nodeId");
     if (node === null) return;
     this.touched.set(node, event.eventId);
     const status = STATUS[event.type];
     if (status) {
-      const more = { ...this.#told.get(node)?.more, ...besides(event, status) };
-      this.#told.set(node, { status, at: event.eventId, more });
+      const fields = { ...this.#updates.get(node)?.fields, ...fieldsOf(event, status) };
+      this.#updates.set(node, { status, at: event.eventId, fields });
     }
-    if (event.type === "node.stream.delta") this.#hear(node, event);
+    if (event.type === "node.stream.delta") this.#appendText(node, event);
   }
 
-  #hear(node: string, event: Event): void {
+  #appendText(node: string, event: Event): void {
     // Journals of early versions count attempts alone.
     const dispatch = Number(event.payload.dispatchNo ?? event.payload.attempt ?? 0);
-    const before = this.said.get(node);
-    const kept = before?.dispatch === dispatch ? before : null;
-    const text = (kept?.text ?? "") + (word(event, "text") ?? "");
+    const previous = this.streamed.get(node);
+    const kept = previous?.dispatch === dispatch ? previous : null;
+    const text = (kept?.text ?? "") + (textField(event, "text") ?? "");
     // The first part that is heard of a step is its first one, or something came before it.
-    const late = !before && Number(event.payload.deltaIndex ?? 0) > 0;
-    const cut = (kept?.cut ?? late) || text.length > SAID_MAX;
-    this.said.set(node, { dispatch, text: text.slice(-SAID_MAX), cut });
+    const late = !previous && Number(event.payload.deltaIndex ?? 0) > 0;
+    const cut = (kept?.cut ?? late) || text.length > TEXT_MAX;
+    this.streamed.set(node, { dispatch, text: text.slice(-TEXT_MAX), cut });
   }
 
   /** Puts events of the past before those that are kept. */
-  before(events: readonly Event[]): void {
+  prepend(events: readonly Event[]): void {
     const first = this.events[0]?.eventId ?? Number.POSITIVE_INFINITY;
     this.events = events.filter((event) => event.eventId < first).concat(this.events);
     this.#draw();
   }
 
   /** A state came that was asked for when `at` was the last event. */
-  known(at: number | null): void {
-    for (const [node, told] of this.#told) if (told.at <= (at ?? 0)) this.#told.delete(node);
+  dropUpdatesUntil(at: number | null): void {
+    for (const [node, update] of this.#updates)
+      if (update.at <= (at ?? 0)) this.#updates.delete(node);
   }
 
-  /** The state with what was told since laid over it. */
-  over(state: RunState): RunState {
-    if (this.#told.size === 0) return state;
+  /** The state with the updates since laid over it. */
+  overlay(state: RunState): RunState {
+    if (this.#updates.size === 0) return state;
     const counts: Record<Count, number> = {
       pending_count: state.pending_count,
       waiting_count: state.waiting_count,
@@ -164,15 +165,15 @@ export class Feed {
       if (count) counts[count] += by;
     };
     const nodes = state.node_results.map((node) => {
-      const told = this.#told.get(node.node_id);
-      if (!told || told.status === node.status) return node;
+      const update = this.#updates.get(node.node_id);
+      if (!update || update.status === node.status) return node;
       turn(node.status, -1);
-      turn(told.status, 1);
+      turn(update.status, 1);
       // What it waited for is over with the status it had then.
       return {
         ...node,
-        ...told.more,
-        status: told.status,
+        ...update.fields,
+        status: update.status,
         waiting_reason: null,
         unblock_hint: null,
       };
@@ -185,18 +186,18 @@ export class Feed {
     if (this.#drawing) clearTimeout(this.#drawing);
     this.#drawing = null;
     this.#draw();
-    if (this.#looking === null && this.#stale) void this.#lookUp();
+    if (this.#reloading === null && this.#stale) void this.#reloadState();
   }
 
-  async #lookUp(): Promise<void> {
-    this.#looking = "busy";
+  async #reloadState(): Promise<void> {
+    this.#reloading = "busy";
     this.#stale = false;
     const began = performance.now();
-    await this.#look?.().catch(() => undefined);
-    const rest = Math.max(LOOK_MS, 4 * (performance.now() - began));
-    this.#looking = setTimeout(() => {
-      this.#looking = null;
-      if (this.#stale) void this.#lookUp();
+    await this.#reload?.().catch(() => undefined);
+    const rest = Math.max(RELOAD_INTERVAL_MS, 4 * (performance.now() - began));
+    this.#reloading = setTimeout(() => {
+      this.#reloading = null;
+      if (this.#stale) void this.#reloadState();
     }, rest);
   }
 
@@ -206,10 +207,10 @@ export class Feed {
   }
 
   /** How the state is looked up. */
-  onChange(look: () => Promise<unknown>): () => void {
-    this.#look = look;
+  onStale(look: () => Promise<unknown>): () => void {
+    this.#reload = look;
     return () => {
-      this.#look = null;
+      this.#reload = null;
     };
   }
 

@@ -13,16 +13,23 @@ import { useEffect, useMemo, useRef } from "react";
 import { Empty, Loading } from "../parts/feedback";
 import { LargeGraph } from "./large-graph";
 import { DAGRE_MAX } from "./layout";
-import { type Box, box, type Drawn, type Flow, type GraphProps, KINDS } from "./step-box";
-import { type Placed, usePlaced } from "./use-layout";
+import {
+  type Box,
+  type FlowEdge,
+  type GraphProps,
+  type GraphStep,
+  makeBox,
+  NODE_TYPES,
+} from "./step-box";
+import { type LaidOut, useLayout } from "./use-layout";
 
-export type { Drawn, Flow } from "./step-box";
+export type { FlowEdge as Flow, GraphStep as Drawn } from "./step-box";
 
 /** Steps beyond which a map of all of them helps. */
 const MAP_FROM = 30;
 
 export function Graph(props: GraphProps) {
-  const placed = usePlaced(props.steps);
+  const placed = useLayout(props.steps);
   if (props.steps.length === 0) return <Empty title="There are no steps" />;
   if (!placed) return <Loading what="the graph" />;
   return placed.steps.length > DAGRE_MAX ? (
@@ -33,28 +40,28 @@ export function Graph(props: GraphProps) {
 }
 
 function useBoxes(
-  { steps, field }: Placed<Drawn>,
+  { steps, layout }: LaidOut<GraphStep>,
   status: GraphProps["status"],
   chosen: string | null,
 ): Box[] {
   const before = useRef(new Map<string, Box>());
   return useMemo(() => {
     const boxes = steps.map((step, at) =>
-      box(before.current.get(step.node_id), {
+      makeBox(before.current.get(step.node_id), {
         step,
-        x: field.xs[at] ?? 0,
-        y: field.ys[at] ?? 0,
+        x: layout.xs[at] ?? 0,
+        y: layout.ys[at] ?? 0,
         status: status?.get(step.node_id) ?? null,
         selected: step.node_id === chosen,
       }),
     );
     before.current = new Map(boxes.map((one) => [one.id, one]));
     return boxes;
-  }, [steps, field, status, chosen]);
+  }, [steps, layout, status, chosen]);
 }
 
 /** What depends on what, and above it the values that went from step to step. */
-function useEdges({ steps }: Placed<Drawn>, flows: readonly Flow[]): Edge[] {
+function useEdges({ steps }: LaidOut<GraphStep>, flows: readonly FlowEdge[]): Edge[] {
   const plain = useMemo<Edge[]>(
     () =>
       steps.flatMap((step) =>
@@ -69,7 +76,7 @@ function useEdges({ steps }: Placed<Drawn>, flows: readonly Flow[]): Edge[] {
     [steps],
   );
   return useMemo(() => {
-    const pairs = new Map<string, Flow & { labels: Set<string> }>();
+    const pairs = new Map<string, FlowEdge & { labels: Set<string> }>();
     for (const flow of flows) {
       const id = `${flow.from}\n${flow.to}`;
       const there = pairs.get(id);
@@ -95,7 +102,7 @@ const FIT = { padding: 0.12, minZoom: 0.5, maxZoom: 1.1 };
 const FIT_ALL = { ...FIT, minZoom: 0.3 };
 
 /** Shows all of a graph again when it becomes another one. */
-function Refit({ to }: { to: Placed<Drawn> }) {
+function Refit({ to }: { to: LaidOut<GraphStep> }) {
   const { fitView } = useReactFlow();
   useEffect(() => {
     void fitView(FIT_ALL);
@@ -109,7 +116,7 @@ function SmallGraph({
   flows,
   chosen,
   onChoose,
-}: GraphProps & { placed: Placed<Drawn> }) {
+}: GraphProps & { placed: LaidOut<GraphStep> }) {
   const boxes = useBoxes(placed, status, chosen);
   const edges = useEdges(placed, flows);
   return (
@@ -117,7 +124,7 @@ function SmallGraph({
       <ReactFlow<Box>
         nodes={boxes}
         edges={edges}
-        nodeTypes={KINDS}
+        nodeTypes={NODE_TYPES}
         onNodeClick={(_, node) => onChoose?.(node.id)}
         onNodesChange={(changes) => {
           // Chosen by the keyboard.

@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-import { Loading, Refusal } from "../parts/feedback";
+import { ErrorMessage, Loading } from "../parts/feedback";
 import { clock, duration, money } from "../parts/format";
-import { Tail } from "../parts/live-text";
+import { LiveText } from "../parts/live-text";
 import { Badge, ended } from "../parts/status";
-import { isNothing, Value, visible } from "../parts/value";
+import { isEmpty, Value, visible } from "../parts/value";
 import { Link } from "../route";
 import { Attempts } from "./attempts";
 import { Decision } from "./decision";
@@ -15,7 +15,7 @@ import type { Feed } from "./feed";
 import { Cause, shownStatus, waitsAtGate } from "./gate-waits";
 import type { Node, RunState } from "./live";
 import { Media } from "./media";
-import { type Crossing, Values } from "./value-flow";
+import { type ValueFlow, ValueFlowList } from "./value-flow";
 
 type Detail = Schemas["StepDetail"];
 
@@ -27,12 +27,12 @@ interface Props {
   state: RunState;
   node: Node;
   feed: Feed;
-  crossings: readonly Crossing[];
+  flows: readonly ValueFlow[];
   onChoose: (step: string) => void;
   onClose: () => void;
 }
 
-export function Inspector({ run, state, node, feed, crossings, onChoose, onClose }: Props) {
+export function Inspector({ run, state, node, feed, flows, onChoose, onClose }: Props) {
   const step = node.node_id;
   // While text streams the step is not asked for with every part of it.
   const settled = node.status === "streaming" ? "streaming" : feed.touched.get(step);
@@ -54,17 +54,17 @@ export function Inspector({ run, state, node, feed, crossings, onChoose, onClose
           </button>
         </div>
         <Figures node={node} phases={state.phases} />
-        <Trouble node={node} state={state} />
+        <StepNotices node={node} state={state} />
       </header>
       <Streaming node={node} feed={feed} />
       {detail.error && !detail.data && (
         <section>
-          <Refusal error={detail.error} />
+          <ErrorMessage error={detail.error} />
         </section>
       )}
       {detail.isPending && !detail.error && <Loading what="the step" />}
       {detail.data && <Sections detail={detail.data} shown={node} />}
-      <Values run={run} step={step} crossings={crossings} onChoose={onChoose} />
+      <ValueFlowList run={run} step={step} flows={flows} onChoose={onChoose} />
     </aside>
   );
 }
@@ -104,8 +104,8 @@ function Figures({ node, phases }: { node: Node; phases: RunState["phases"] }) {
 }
 
 /** What went wrong or is waited for, and what would help. */
-function Trouble({ node, state }: { node: Node; state: RunState }) {
-  const asked = state.approvals.find(
+function StepNotices({ node, state }: { node: Node; state: RunState }) {
+  const approval = state.approvals.find(
     (one) => one.node_id === node.node_id && one.status === "pending",
   );
   return (
@@ -126,10 +126,12 @@ function Trouble({ node, state }: { node: Node; state: RunState }) {
         </div>
       )}
       {node.skip_reason && <p className="note">{visible(`Skipped: ${node.skip_reason}`)}</p>}
-      {asked && (
+      {approval && (
         <p className="note">
           A person is asked.{" "}
-          <Link href={`/approvals/${encodeURIComponent(asked.approval_id)}`}>See the question</Link>
+          <Link href={`/approvals/${encodeURIComponent(approval.approval_id)}`}>
+            See the question
+          </Link>
         </p>
       )}
       {waitsAtGate(node) && (
@@ -137,7 +139,7 @@ function Trouble({ node, state }: { node: Node; state: RunState }) {
           Waits at a gate: <Cause hint={node.unblock_hint} />
         </p>
       )}
-      {!asked && node.unblock_hint && !waitsAtGate(node) && !ended(node.status) && (
+      {!approval && node.unblock_hint && !waitsAtGate(node) && !ended(node.status) && (
         <p className="note">{visible(node.unblock_hint)}</p>
       )}
     </>
@@ -145,22 +147,30 @@ function Trouble({ node, state }: { node: Node; state: RunState }) {
 }
 
 function Streaming({ node, feed }: { node: Node; feed: Feed }) {
-  const said = feed.said.get(node.node_id);
-  if (!said || !["running", "streaming"].includes(node.status)) return null;
+  const streamed = feed.streamed.get(node.node_id);
+  if (!streamed || !["running", "streaming"].includes(node.status)) return null;
   return (
     <section>
       <h2>As it is written</h2>
-      {said.cut && (
+      {streamed.cut && (
         <p className="muted small">
           Its beginning was before this page looked; the journal has it.
         </p>
       )}
-      <Tail text={said.text} label="Text so far" />
+      <LiveText text={streamed.text} label="Text so far" />
     </section>
   );
 }
 
-function Part({ title, open, children }: { title: string; open?: boolean; children: ReactNode }) {
+function Section({
+  title,
+  open,
+  children,
+}: {
+  title: string;
+  open?: boolean;
+  children: ReactNode;
+}) {
   return (
     <details open={open ?? false}>
       <summary>{title}</summary>
@@ -177,43 +187,43 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
   const layers = node.prompt_layers ?? [];
   return (
     <>
-      {!isNothing(node.outputs) && (
-        <Part title="Outputs" open>
+      {!isEmpty(node.outputs) && (
+        <Section title="Outputs" open>
           <Value of={node.outputs} label="Outputs" />
-        </Part>
+        </Section>
       )}
-      {!isNothing(node.output) && JSON.stringify(node.output) !== JSON.stringify(node.outputs) && (
-        <Part title="What it said" open>
+      {!isEmpty(node.output) && JSON.stringify(node.output) !== JSON.stringify(node.outputs) && (
+        <Section title="What it said" open>
           <Value of={node.output} label="What it said" />
-        </Part>
+        </Section>
       )}
-      {!isNothing(node.media) && (
-        <Part title="Media" open>
+      {!isEmpty(node.media) && (
+        <Section title="Media" open>
           <Media of={node.media} />
-        </Part>
+        </Section>
       )}
-      {!isNothing(node.metadata) && (
-        <Part title="Metadata">
+      {!isEmpty(node.metadata) && (
+        <Section title="Metadata">
           <Value of={node.metadata} label="Metadata" />
-        </Part>
+        </Section>
       )}
-      {!isNothing(node.inputs) && (
-        <Part title="Inputs" open={troubled}>
+      {!isEmpty(node.inputs) && (
+        <Section title="Inputs" open={troubled}>
           <Value of={node.inputs} label="Inputs" />
-        </Part>
+        </Section>
       )}
       {node.prompt && (
-        <Part title={node.agent === "shell" ? "Command" : "Prompt"}>
+        <Section title={node.agent === "shell" ? "Command" : "Prompt"}>
           <Value of={node.prompt} label="Prompt" />
-        </Part>
+        </Section>
       )}
       {layers.length > 0 && (
-        <Part title={`Layers of the prompt (${layers.length})`}>
+        <Section title={`Layers of the prompt (${layers.length})`}>
           <Value of={layers} label="Layers of the prompt" />
-        </Part>
+        </Section>
       )}
       {newest && (
-        <Part
+        <Section
           title={decisions.length > 1 ? `Decision (newest of ${decisions.length})` : "Decision"}
           open={troubled}
         >
@@ -224,14 +234,14 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
               <Decision event={one} />
             </details>
           ))}
-        </Part>
+        </Section>
       )}
       <Attempts events={events(detail.attempts)} />
       <Journal title="Logs" events={events(detail.logs)} />
       {detail.conversation.length > 0 && (
-        <Part title={`Conversation (${detail.conversation.length})`}>
+        <Section title={`Conversation (${detail.conversation.length})`}>
           <Conversation turns={detail.conversation} />
-        </Part>
+        </Section>
       )}
       <Journal title="Other events" events={events(detail.others)} />
     </>
@@ -241,7 +251,7 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
 function Journal({ title, events }: { title: string; events: readonly Event[] }) {
   if (events.length === 0) return null;
   return (
-    <Part title={`${title} (${events.length})`}>
+    <Section title={`${title} (${events.length})`}>
       {events.map((event) => (
         <div key={event.eventId} className="small">
           <span className="muted">
@@ -250,7 +260,7 @@ function Journal({ title, events }: { title: string; events: readonly Event[] })
           <Value of={event.payload} label={`Event ${event.eventId}`} />
         </div>
       ))}
-    </Part>
+    </Section>
   );
 }
 
@@ -261,10 +271,7 @@ function Conversation({ turns }: { turns: readonly Record<string, unknown>[] }) 
       // A conversation only grows, so that a place in it is as good as a name.
       <div key={at} className="small">
         <span className="muted">{visible(String(role ?? "?"))}</span>
-        <Value
-          of={isNothing(rest) ? (text ?? "") : { text, ...rest }}
-          label={`Message ${at + 1}`}
-        />
+        <Value of={isEmpty(rest) ? (text ?? "") : { text, ...rest }} label={`Message ${at + 1}`} />
       </div>
     );
   });

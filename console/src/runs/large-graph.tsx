@@ -20,7 +20,7 @@ import {
   useState,
 } from "react";
 import { tone } from "../parts/status";
-import { type Field, HEIGHT, WIDTH } from "./layout";
+import { type GraphLayout, HEIGHT, WIDTH } from "./layout";
 import {
   type Bounds,
   extent,
@@ -35,8 +35,8 @@ import {
   TONES,
   within,
 } from "./paint";
-import { type Box, box, type Drawn, type GraphProps, KINDS } from "./step-box";
-import type { Placed } from "./use-layout";
+import { type Box, type GraphProps, type GraphStep, makeBox, NODE_TYPES } from "./step-box";
+import type { LaidOut } from "./use-layout";
 
 /** Most steps that are elements. */
 const NEAR_MAX = 200;
@@ -49,13 +49,13 @@ const STRIDE = 240;
 const MAP = { width: 200, height: 130 };
 const NO_EDGES: never[] = [];
 /** What one looks for among thousands. */
-const WAYS = [
+const JUMPS = [
   ["bad", "Go to what failed"],
   ["busy", "Go to what runs"],
 ] as const;
 
 interface Props extends GraphProps {
-  placed: Placed<Drawn>;
+  placed: LaidOut<GraphStep>;
 }
 
 interface Size {
@@ -80,7 +80,7 @@ function useSize() {
 
 /** Steps, as they are painted. */
 function useScene({ placed, status, chosen, flows }: Props): Scene {
-  const { steps, field } = placed;
+  const { steps, layout } = placed;
   const numbers = useMemo(() => new Map(steps.map((step, at) => [step.node_id, at])), [steps]);
   const tones = useMemo(() => {
     const all = new Uint8Array(steps.length);
@@ -94,12 +94,12 @@ function useScene({ placed, status, chosen, flows }: Props): Scene {
     );
     const known = pairs.filter(([from, to]) => from >= 0 && to >= 0);
     return {
-      field,
+      layout,
       tones,
       chosen: chosen === null ? -1 : (numbers.get(chosen) ?? -1),
       flows: known,
     };
-  }, [field, tones, chosen, flows, numbers]);
+  }, [layout, tones, chosen, flows, numbers]);
 }
 
 /** Paints both canvases when something changed, at most once a frame. */
@@ -162,35 +162,35 @@ const same = (one: Bounds | null, other: Bounds | null) =>
     one.bottom === other.bottom);
 
 /** The steps that are elements: those that are near, a few more with each frame. */
-function useNear({ field }: Placed<Drawn>, near: Bounds | null): readonly number[] {
-  const wanted = useMemo(() => (near ? within(field, near, NEAR_MAX) : []), [field, near]);
-  const [there, setThere] = useState<{ field: Field; numbers: readonly number[] }>({
-    field,
+function useNear({ layout }: LaidOut<GraphStep>, near: Bounds | null): readonly number[] {
+  const wanted = useMemo(() => (near ? within(layout, near, NEAR_MAX) : []), [layout, near]);
+  const [there, setThere] = useState<{ layout: GraphLayout; numbers: readonly number[] }>({
+    layout,
     numbers: [],
   });
   useEffect(() => {
-    const now = new Set(there.field === field ? there.numbers : []);
+    const now = new Set(there.layout === layout ? there.numbers : []);
     let room = NEW_MAX;
     const next = wanted.filter((at) => now.has(at) || room-- > 0);
     if (next.length === now.size && next.every((at) => now.has(at))) return;
-    const frame = requestAnimationFrame(() => setThere({ field, numbers: next }));
+    const frame = requestAnimationFrame(() => setThere({ layout, numbers: next }));
     return () => cancelAnimationFrame(frame);
-  }, [wanted, there, field]);
-  return there.field === field ? there.numbers : [];
+  }, [wanted, there, layout]);
+  return there.layout === layout ? there.numbers : [];
 }
 
 function useBoxes({ placed, status, chosen }: Props, near: Bounds | null): Box[] {
-  const { steps, field } = placed;
+  const { steps, layout } = placed;
   const before = useRef(new Map<string, Box>());
   const numbers = useNear(placed, near);
   return useMemo(() => {
     const boxes = numbers.flatMap((at) => {
       const step = steps[at];
       if (!step) return [];
-      const [x, y] = [field.xs[at] ?? 0, field.ys[at] ?? 0];
+      const [x, y] = [layout.xs[at] ?? 0, layout.ys[at] ?? 0];
       const now = status?.get(step.node_id) ?? null;
       return [
-        box(before.current.get(step.node_id), {
+        makeBox(before.current.get(step.node_id), {
           step,
           x,
           y,
@@ -201,18 +201,18 @@ function useBoxes({ placed, status, chosen }: Props, near: Bounds | null): Box[]
     });
     before.current = new Map(boxes.map((one) => [one.id, one]));
     return boxes;
-  }, [numbers, steps, field, status, chosen]);
+  }, [numbers, steps, layout, status, chosen]);
 }
 
 /** A legible look at a step, without more emptiness than there must be. */
 function lookAt(
-  { field }: Placed<Drawn>,
+  { layout }: LaidOut<GraphStep>,
   all: Bounds,
   at: number,
   { width, height }: Size,
 ): Viewport {
   const [zoom, rim] = [0.8, 24];
-  const [x, y] = [(field.xs[at] ?? 0) + WIDTH / 2, (field.ys[at] ?? 0) + HEIGHT / 2];
+  const [x, y] = [(layout.xs[at] ?? 0) + WIDTH / 2, (layout.ys[at] ?? 0) + HEIGHT / 2];
   return {
     zoom,
     x: Math.min(rim - all.left * zoom, width * 0.4 - x * zoom),
@@ -236,7 +236,7 @@ export function LargeGraph(props: Props) {
 function Pane(props: Props & { size: Size }) {
   const { placed, chosen, onChoose, size } = props;
   const scene = useScene(props);
-  const all = useMemo(() => extent(placed.field), [placed.field]);
+  const all = useMemo(() => extent(placed.layout), [placed.layout]);
   const map = useMemo(() => overview(all, MAP.width, MAP.height), [all]);
   const whole = useMemo(() => overview(all, size.width, size.height), [all, size]);
   const flow = useRef<ReactFlowInstance<Box> | null>(null);
@@ -266,7 +266,7 @@ function Pane(props: Props & { size: Size }) {
   }, [size]);
   const choose = (event: MouseEvent) => {
     const place = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
-    const step = place && placed.steps[stepAt(placed.field, place.x, place.y)];
+    const step = place && placed.steps[stepAt(placed.layout, place.x, place.y)];
     if (step) onChoose?.(step.node_id);
   };
   const jump = (event: MouseEvent<HTMLCanvasElement>) => {
@@ -277,7 +277,7 @@ function Pane(props: Props & { size: Size }) {
     ];
     void flow.current?.setCenter(x, y, { zoom: Math.max(LEGIBLE, look.current?.zoom ?? 1) });
   };
-  const ways = WAYS.flatMap(([wanted, label]) => {
+  const jumps = JUMPS.flatMap(([wanted, label]) => {
     const at = firstOf(scene, wanted);
     return at < 0
       ? []
@@ -293,7 +293,7 @@ function Pane(props: Props & { size: Size }) {
       <ReactFlow<Box>
         nodes={boxes}
         edges={NO_EDGES}
-        nodeTypes={KINDS}
+        nodeTypes={NODE_TYPES}
         defaultViewport={first.current}
         onInit={(instance) => {
           flow.current = instance;
@@ -314,7 +314,7 @@ function Pane(props: Props & { size: Size }) {
         <Background gap={22} />
         <Controls showInteractive={false} onFitView={() => void flow.current?.setViewport(whole)} />
         <Panel position="top-right" className="bar">
-          {ways.map(({ label, go }) => (
+          {jumps.map(({ label, go }) => (
             <button key={label} type="button" className="small" onClick={go}>
               {label}
             </button>

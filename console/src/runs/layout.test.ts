@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DAGRE_MAX, HEIGHT, inWaves, layout, type Step, WIDTH } from "./layout";
+import { DAGRE_MAX, HEIGHT, positionsOf, type Step, WIDTH, wavePositions } from "./layout";
 
 /** A graph of so many waves, each step after two of the wave before. */
 function graph(waves: number, wide: number): Step[] {
@@ -12,7 +12,7 @@ function graph(waves: number, wide: number): Step[] {
 }
 
 function check(steps: Step[]) {
-  const places = layout(steps);
+  const places = positionsOf(steps);
   const all = steps.map((step) => {
     const place = places[step.node_id];
     if (!place) throw new Error(`${step.node_id} has no place`);
@@ -41,8 +41,8 @@ test("steps stand after what they depend on, and none on another", () => {
 });
 
 test("what is not there is not drawn", () => {
-  expect(layout([])).toEqual({});
-  expect(Object.keys(layout([{ node_id: "a", wave: 1, depends_on: ["elsewhere"] }]))).toEqual([
+  expect(positionsOf([])).toEqual({});
+  expect(Object.keys(positionsOf([{ node_id: "a", wave: 1, depends_on: ["elsewhere"] }]))).toEqual([
     "a",
   ]);
 });
@@ -52,7 +52,7 @@ test("places of many steps take at most seven times as long for five times as ma
     let best = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 7; round += 1) {
       const began = performance.now();
-      inWaves(steps);
+      wavePositions(steps);
       best = Math.min(best, performance.now() - began);
     }
     return best;

@@ -10,7 +10,7 @@ export interface Step {
   depends_on: readonly string[];
 }
 
-export type Places = Record<string, { x: number; y: number }>;
+export type Positions = Record<string, { x: number; y: number }>;
 
 export const WIDTH = 190;
 export const HEIGHT = 54;
@@ -22,7 +22,7 @@ const GAP_Y = 18;
 const COLUMN_MAX = 60;
 
 /** Where many steps stand and what they depend on, by their numbers: quick to hand over and to look through. */
-export interface Field {
+export interface GraphLayout {
   xs: Float64Array<ArrayBuffer>;
   ys: Float64Array<ArrayBuffer>;
   /** Edge by edge: from which step, to which. */
@@ -33,14 +33,14 @@ export interface Field {
 }
 
 /** The field of some steps. */
-export function field(steps: readonly Step[]): Field {
+export function computeLayout(steps: readonly Step[]): GraphLayout {
   const began = performance.now();
-  const places = layout(steps);
+  const positions = positionsOf(steps);
   const number = new Map(steps.map((step, at) => [step.node_id, at]));
   const [xs, ys] = [new Float64Array(steps.length), new Float64Array(steps.length)];
   const [from, to]: [number[], number[]] = [[], []];
   steps.forEach((step, at) => {
-    const place = places[step.node_id];
+    const place = positions[step.node_id];
     xs[at] = place?.x ?? 0;
     ys[at] = place?.y ?? 0;
     for (const before of step.depends_on) {
@@ -60,11 +60,11 @@ export function field(steps: readonly Step[]): Field {
 }
 
 /** Places for all steps. */
-export function layout(steps: readonly Step[]): Places {
-  return steps.length <= DAGRE_MAX ? drawn(steps) : inWaves(steps);
+export function positionsOf(steps: readonly Step[]): Positions {
+  return steps.length <= DAGRE_MAX ? dagrePositions(steps) : wavePositions(steps);
 }
 
-function drawn(steps: readonly Step[]): Places {
+function dagrePositions(steps: readonly Step[]): Positions {
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({ rankdir: "LR", nodesep: GAP_Y, ranksep: GAP_X });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -75,27 +75,27 @@ function drawn(steps: readonly Step[]): Places {
       if (known.has(before)) graph.setEdge(before, step.node_id);
   }
   dagre.layout(graph);
-  const places: Places = {};
+  const positions: Positions = {};
   for (const step of steps) {
     const { x, y } = graph.node(step.node_id);
-    places[step.node_id] = { x: x - WIDTH / 2, y: y - HEIGHT / 2 };
+    positions[step.node_id] = { x: x - WIDTH / 2, y: y - HEIGHT / 2 };
   }
-  return places;
+  return positions;
 }
 
 /** Waves from left to right; in each, steps stand near what they depend on. */
-export function inWaves(steps: readonly Step[]): Places {
+export function wavePositions(steps: readonly Step[]): Positions {
   const waves = new Map<number, Step[]>();
   for (const step of steps) {
     const wave = waves.get(step.wave);
     if (wave) wave.push(step);
     else waves.set(step.wave, [step]);
   }
-  const places: Places = {};
+  const positions: Positions = {};
   let x = 0;
   for (const [, wave] of [...waves].sort(([one], [other]) => one - other)) {
     const near = (step: Step) => {
-      const above = step.depends_on.map((before) => places[before]?.y ?? 0);
+      const above = step.depends_on.map((before) => positions[before]?.y ?? 0);
       return above.length === 0 ? 0 : above.reduce((sum, y) => sum + y, 0) / above.length;
     };
     // Sorting keeps the order of steps that are alike: the document's.
@@ -107,9 +107,9 @@ export function inWaves(steps: readonly Step[]): Places {
     order.forEach(([, step], at) => {
       const [column, row] = [Math.floor(at / rows), at % rows];
       const y = (row - (rows - 1) / 2) * (HEIGHT + GAP_Y);
-      places[step.node_id] = { x: x + column * (WIDTH + GAP_Y), y };
+      positions[step.node_id] = { x: x + column * (WIDTH + GAP_Y), y };
     });
     x += columns * (WIDTH + GAP_Y) - GAP_Y + GAP_X;
   }
-  return places;
+  return positions;
 }

@@ -1,8 +1,8 @@
 // Finds places beside the page, which stays quick meanwhile.
-import { field, type Step } from "./layout";
+import { computeLayout, type Step } from "./layout";
 
 self.onmessage = (event: MessageEvent<Step[]>) => {
-  const found = field(event.data);
+  const found = computeLayout(event.data);
   const { xs, ys, from, to } = found;
   // Handed over, not copied.
   self.postMessage(found, { transfer: [xs.buffer, ys.buffer, from.buffer, to.buffer] });

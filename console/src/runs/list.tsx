@@ -8,12 +8,12 @@ import {
 import { useCallback, useEffect, useState } from "react";
 import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
-import { useWhatHappens } from "../connection";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { useRefreshOnEvents } from "../connection";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { duration, Moment, useTitle } from "../parts/format";
 import { Badge, ended } from "../parts/status";
-import { go, Link, runPath, useWord } from "../route";
-import { useMay } from "../session";
+import { Link, navigate, runPath, useQueryParam } from "../route";
+import { usePermission } from "../session";
 
 type Run = Schemas["RunShown"];
 
@@ -38,7 +38,7 @@ const SPANS: readonly [string, string, number][] = [
 const REST_MS = 200;
 
 /** What changes a line of the list. */
-const matters = (event: Event) => event.type.startsWith("run.");
+const isRelevant = (event: Event) => event.type.startsWith("run.");
 
 /** A word that is typed, told when typing rests. */
 function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
@@ -70,10 +70,10 @@ function useRuns(text: string, status: string, workflow: string, span: string) {
 
 export function RunList() {
   useTitle("Runs");
-  const [text, setText] = useWord("text");
-  const [status, setStatus] = useWord("status");
-  const [workflow, setWorkflow] = useWord("workflow");
-  const [span, setSpan] = useWord("since");
+  const [text, setText] = useQueryParam("text");
+  const [status, setStatus] = useQueryParam("status");
+  const [workflow, setWorkflow] = useQueryParam("workflow");
+  const [span, setSpan] = useQueryParam("since");
   const [typed, setTyped] = useTyped(text, setText);
   const runs = useRuns(text, status, workflow, span);
   const workflows = useQuery({
@@ -81,8 +81,8 @@ export function RunList() {
     queryFn: async ({ signal }) => (await request("get", "/api/v1/workflows", { signal })).data,
   });
   const queries = useQueryClient();
-  useWhatHappens(
-    matters,
+  useRefreshOnEvents(
+    isRelevant,
     useCallback(() => {
       void queries.invalidateQueries({ queryKey: ["runs"] });
       void queries.invalidateQueries({ queryKey: ["approvals"] });
@@ -94,7 +94,7 @@ export function RunList() {
     <div className="page">
       <div className="bar">
         <h1 className="grow">Runs</h1>
-        <Start />
+        <StartButton />
       </div>
       <search className="filters">
         <input
@@ -127,7 +127,7 @@ export function RunList() {
           ))}
         </select>
       </search>
-      {runs.error && <Refusal error={runs.error} />}
+      {runs.error && <ErrorMessage error={runs.error} />}
       <div className="card table">
         {runs.isPending && !runs.error && <Loading what="runs" />}
         {runs.data && rows.length === 0 && (
@@ -135,7 +135,7 @@ export function RunList() {
             {!filtered && <span>Start a workflow, and it shows here as it goes.</span>}
           </Empty>
         )}
-        {rows.length > 0 && <Table rows={rows} />}
+        {rows.length > 0 && <RunTable rows={rows} />}
       </div>
       {runs.hasNextPage && (
         <div className="bar">
@@ -152,8 +152,8 @@ export function RunList() {
   );
 }
 
-function Start() {
-  return useMay("workflow:execute") ? (
+function StartButton() {
+  return usePermission("workflow:execute") ? (
     <Link href="/workflows" className="button primary">
       Start a workflow
     </Link>
@@ -181,7 +181,7 @@ function Choice({ label, value, all, options, onChange }: ChoiceProps) {
   );
 }
 
-function Table({ rows }: { rows: readonly Run[] }) {
+function RunTable({ rows }: { rows: readonly Run[] }) {
   return (
     <table>
       <thead>
@@ -196,18 +196,18 @@ function Table({ rows }: { rows: readonly Run[] }) {
       </thead>
       <tbody>
         {rows.map((run) => (
-          <Line key={run.run_id} run={run} />
+          <RunRow key={run.run_id} run={run} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function Line({ run }: { run: Run }) {
+function RunRow({ run }: { run: Run }) {
   const href = runPath(run.run_id);
   const took = run.completed_at ? Date.parse(run.completed_at) - Date.parse(run.started_at) : null;
   return (
-    <tr data-href={href} onClick={() => go(href)}>
+    <tr data-href={href} onClick={() => navigate(href)}>
       <td>
         <Badge status={run.status} />
       </td>

@@ -6,32 +6,32 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { request, type Schemas } from "../api/client";
 import { type Event, follow } from "../api/follow";
-import { setLink } from "../connection";
+import { setConnection } from "../connection";
 import { ended } from "../parts/status";
 import { Feed } from "./feed";
 import type { RunState } from "./state-diff";
-import { States } from "./state-loader";
+import { StateLoader } from "./state-loader";
 
 export type { Node, RunState } from "./state-diff";
 export type RunDetail = Schemas["RunDetail"];
 
 /** Events of the past that the page begins with; earlier ones are fetched when asked for. */
-const BACK = 500;
-const LAST = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
+const HISTORY = 500;
+const FINAL_EVENTS = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
 
-export interface Live {
+export interface LiveRun {
   detail: RunDetail | undefined;
   state: RunState | undefined;
   feed: Feed;
   error: unknown;
   /** Follows the stream again, after a run that had ended goes on. */
-  again: () => void;
+  refresh: () => void;
 }
 
 /** Follows a run. */
-export function useRun(run: string): Live {
+export function useRun(run: string): LiveRun {
   const feed = useMemo(() => new Feed(), []);
-  const states = useMemo(() => new States(run, () => feed.last), [run, feed]);
+  const states = useMemo(() => new StateLoader(run, () => feed.last), [run, feed]);
   useEffect(() => () => states.close(), [states]);
   const [round, setRound] = useState(0);
   const detail = useQuery({
@@ -43,8 +43,8 @@ export function useRun(run: string): Live {
   const state = useQuery({
     queryKey: ["run", run, "state"],
     queryFn: async () => {
-      const { state, at } = await states.ask();
-      feed.known(at);
+      const { state, at } = await states.load();
+      feed.dropUpdatesUntil(at);
       return state;
     },
     // What did not change stays the same already; comparing thousands of steps would be felt.
@@ -56,17 +56,17 @@ export function useRun(run: string): Live {
   const refetch = state.refetch;
   useEffect(() => {
     if (whole === undefined || from === undefined) return;
-    const after = feed.last ?? Math.max(0, from - BACK);
-    const stopLooking = feed.onChange(() => refetch());
+    const after = feed.last ?? Math.max(0, from - HISTORY);
+    const stopLooking = feed.onStale(() => refetch());
     const stop = follow({
       url: `/api/v1/runs/${encodeURIComponent(whole)}/events`,
       after: String(after),
       onEvents: (events) => feed.push(events),
-      onLink: (link) => {
-        setLink(link);
+      onConnection: (link) => {
+        setConnection(link);
         if (link === "over") feed.flush();
       },
-      isLast: (event: Event) => LAST.has(event.type),
+      isLast: (event: Event) => FINAL_EVENTS.has(event.type),
     });
     return () => {
       stop();
@@ -76,7 +76,7 @@ export function useRun(run: string): Live {
   }, [whole, from, feed, refetch, round]);
   useSyncExternalStore(feed.subscribe, feed.version);
   const merged = useMemo(
-    () => state.data && feed.over(state.data),
+    () => state.data && feed.overlay(state.data),
     // The feed's version says when what is laid over the state is another.
     [state.data, feed, feed.version()],
   );
@@ -85,7 +85,7 @@ export function useRun(run: string): Live {
     state: merged,
     feed,
     error: detail.error ?? state.error,
-    again: () => {
+    refresh: () => {
       if (merged && ended(merged.status)) setRound((one) => one + 1);
       void refetch();
     },

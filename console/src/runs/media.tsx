@@ -70,7 +70,7 @@ export function Media({ of }: { of: unknown }) {
     <div className="media">
       {items.slice(0, ITEMS_MAX).map((one, at) => (
         // What a step made does not change, so that a place in it is as good as a name.
-        <Shown key={at} item={one} label={`Media ${at + 1}`} />
+        <MediaItem key={at} item={one} label={`Media ${at + 1}`} />
       ))}
       {items.length > ITEMS_MAX && (
         <p className="muted small">{items.length - ITEMS_MAX} more are not shown.</p>
@@ -79,7 +79,7 @@ export function Media({ of }: { of: unknown }) {
   );
 }
 
-function Shown({ item, label }: { item: Item; label: string }) {
+function MediaItem({ item, label }: { item: Item; label: string }) {
   const what = `${label}, ${visible(item.mime)}`;
   if (item.kind === "image") return <img src={item.url} alt={what} />;
   if (item.kind === "audio")

@@ -2,26 +2,26 @@
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request } from "../api/client";
-import { isNothing, visible } from "../parts/value";
+import { isEmpty, visible } from "../parts/value";
 
 /** What was typed, by the argument's name or by `STEP.OUTPUT`. */
-export interface Edits {
+export interface OverrideDrafts {
   args: Readonly<Record<string, string>>;
   set: Readonly<Record<string, string>>;
 }
 
-export const NO_EDITS: Edits = { args: {}, set: {} };
+export const NO_OVERRIDES: OverrideDrafts = { args: {}, set: {} };
 
 /** A value as one types it here: always JSON, so that text and number cannot be confused. */
-export const typedJson = (value: unknown): string => JSON.stringify(value, null, 1) ?? "null";
+export const toJson = (value: unknown): string => JSON.stringify(value, null, 1) ?? "null";
 
 /** What is sent, and the names of what cannot be read. */
-export function readEdits(edits: Edits): {
+export function parseOverrides(edits: OverrideDrafts): {
   body: { args?: object; set?: object };
   wrong: string[];
 } {
   const wrong: string[] = [];
-  const read = (typed: Edits["args"]) => {
+  const read = (typed: OverrideDrafts["args"]) => {
     const values: [string, unknown][] = [];
     for (const [name, text] of Object.entries(typed)) {
       try {
@@ -33,7 +33,7 @@ export function readEdits(edits: Edits): {
     return Object.fromEntries(values);
   };
   const [args, set] = [read(edits.args), read(edits.set)];
-  const body = { ...(isNothing(args) ? {} : { args }), ...(isNothing(set) ? {} : { set }) };
+  const body = { ...(isEmpty(args) ? {} : { args }), ...(isEmpty(set) ? {} : { set }) };
   return { body, wrong };
 }
 
@@ -42,13 +42,13 @@ interface Props {
   args: Readonly<Record<string, unknown>>;
   /** Steps whose outputs may be taken to have been others. */
   steps: readonly string[];
-  edits: Edits;
-  onChange: (edits: Edits) => void;
+  edits: OverrideDrafts;
+  onChange: (edits: OverrideDrafts) => void;
 }
 
-export function Changed({ run, args, steps, edits, onChange }: Props) {
-  const { wrong } = readEdits(edits);
-  const drop = (from: Edits["args"], name: string) =>
+export function Overrides({ run, args, steps, edits, onChange }: Props) {
+  const { wrong } = parseOverrides(edits);
+  const drop = (from: OverrideDrafts["args"], name: string) =>
     Object.fromEntries(Object.entries(from).filter(([one]) => one !== name));
   const names = Object.keys(args);
   return (
@@ -58,16 +58,16 @@ export function Changed({ run, args, steps, edits, onChange }: Props) {
         <p className="muted small">There is nothing yet that could be another.</p>
       )}
       {names.length > 0 && (
-        <Adder
+        <AddValue
           label="Argument"
           names={names.filter((name) => !(name in edits.args))}
           onAdd={(name) =>
-            onChange({ ...edits, args: { ...edits.args, [name]: typedJson(args[name]) } })
+            onChange({ ...edits, args: { ...edits.args, [name]: toJson(args[name]) } })
           }
         />
       )}
       {Object.entries(edits.args).map(([name, text]) => (
-        <Edited
+        <OverrideField
           key={name}
           name={name}
           text={text}
@@ -77,17 +77,17 @@ export function Changed({ run, args, steps, edits, onChange }: Props) {
         />
       ))}
       {steps.length > 0 && (
-        <OutputAdder
+        <AddOutput
           run={run}
           steps={steps}
           taken={Object.keys(edits.set)}
           onAdd={(place, value) =>
-            onChange({ ...edits, set: { ...edits.set, [place]: typedJson(value) } })
+            onChange({ ...edits, set: { ...edits.set, [place]: toJson(value) } })
           }
         />
       )}
       {Object.entries(edits.set).map(([place, text]) => (
-        <Edited
+        <OverrideField
           key={place}
           name={place}
           text={text}
@@ -100,7 +100,7 @@ export function Changed({ run, args, steps, edits, onChange }: Props) {
   );
 }
 
-function Adder({
+function AddValue({
   label,
   names,
   onAdd,
@@ -125,7 +125,7 @@ function Adder({
   );
 }
 
-interface OutputProps {
+interface AddOutputProps {
   run: string;
   steps: readonly string[];
   taken: readonly string[];
@@ -133,7 +133,7 @@ interface OutputProps {
 }
 
 /** First a step, then one of its outputs: what they were is asked for only then. */
-function OutputAdder({ run, steps, taken, onAdd }: OutputProps) {
+function AddOutput({ run, steps, taken, onAdd }: AddOutputProps) {
   const [step, setStep] = useState("");
   const found = useQuery({
     queryKey: ["run", run, "step", step, "outputs"],
@@ -162,7 +162,7 @@ function OutputAdder({ run, steps, taken, onAdd }: OutputProps) {
         <span className="muted small">It has no other outputs.</span>
       )}
       {step !== "" && open.length > 0 && (
-        <Adder
+        <AddValue
           label="Output"
           names={open}
           onAdd={(name) => onAdd(`${step}.${name}`, outputs[name])}
@@ -172,7 +172,7 @@ function OutputAdder({ run, steps, taken, onAdd }: OutputProps) {
   );
 }
 
-interface EditedProps {
+interface OverrideFieldProps {
   name: string;
   text: string;
   wrong: boolean;
@@ -180,7 +180,7 @@ interface EditedProps {
   onDrop: () => void;
 }
 
-function Edited({ name, text, wrong, onChange, onDrop }: EditedProps) {
+function OverrideField({ name, text, wrong, onChange, onDrop }: OverrideFieldProps) {
   const id = useId();
   return (
     <div className="field">

@@ -1,26 +1,26 @@
 // The run's packet: what a stranger needs to check it offline, as a file.
 import { useState } from "react";
 import { readProblem } from "../api/client";
-import { Refusal } from "../parts/feedback";
-import { useMay } from "../session";
+import { ErrorMessage } from "../parts/feedback";
+import { usePermission } from "../session";
 
 /** How long a file that was handed to the browser is kept for it. */
 const KEPT_MS = 60_000;
 
 export function Packet({ run }: { run: string }) {
-  const may = useMay("audit:read");
+  const may = usePermission("audit:read");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   if (!may) return null;
-  const fetchIt = async () => {
+  const download = async () => {
     setBusy(true);
     setRefused(null);
     try {
-      const answer = await fetch(`/api/v1/runs/${encodeURIComponent(run)}/audit`, {
+      const response = await fetch(`/api/v1/runs/${encodeURIComponent(run)}/audit`, {
         credentials: "same-origin",
       });
-      if (!answer.ok) throw await readProblem(answer);
-      const url = URL.createObjectURL(await answer.blob());
+      if (!response.ok) throw await readProblem(response);
+      const url = URL.createObjectURL(await response.blob());
       const link = document.createElement("a");
       link.href = url;
       link.download = `${run}.packet.txt`;
@@ -39,11 +39,11 @@ export function Packet({ run }: { run: string }) {
         Definition, journal, chain and seals in one file. Anybody can check it without this server.
       </p>
       <div>
-        <button type="button" disabled={busy} onClick={fetchIt}>
+        <button type="button" disabled={busy} onClick={download}>
           {busy ? "Gathering…" : "Download the packet"}
         </button>
       </div>
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
     </section>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { field, HEIGHT, type Step, WIDTH } from "./layout";
+import { computeLayout, HEIGHT, type Step, WIDTH } from "./layout";
 import { extent, type Look, overview, sight, stepAt, within } from "./paint";
 
 const steps: Step[] = Array.from({ length: 900 }, (_, at) => ({
@@ -7,7 +7,7 @@ const steps: Step[] = Array.from({ length: 900 }, (_, at) => ({
   wave: Math.floor(at / 30),
   depends_on: at < 30 ? [] : [`s${at - 30}`, "elsewhere"],
 }));
-const places = field(steps);
+const places = computeLayout(steps);
 
 test("edges go between steps that are there", () => {
   expect(places.from.length).toBe(870);

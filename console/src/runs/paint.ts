@@ -1,7 +1,7 @@
 // Thousands of steps on a canvas: their edges, and their boxes as far as no element stands for them.
 //
 // What must hold: a paint looks at every step and edge once, and draws at most so many curves.
-import { type Field, HEIGHT, WIDTH } from "./layout";
+import { type GraphLayout, HEIGHT, WIDTH } from "./layout";
 
 /** What can be seen: a place of the graph is at `place * zoom + (x, y)` on the canvas. */
 export interface Look {
@@ -24,7 +24,7 @@ export interface Bounds {
 export const TONES = ["calm", "good", "bad", "wait", "busy"] as const;
 
 export interface Scene {
-  field: Field;
+  layout: GraphLayout;
   /** The tone of each step. */
   tones: Uint8Array;
   /** The step that is chosen, or -1. */
@@ -47,7 +47,7 @@ const EDGES_MAX = 6_000;
 const CURVED_FROM = 0.25;
 
 /** The whole graph. */
-export function extent({ xs, ys }: Field): Bounds {
+export function extent({ xs, ys }: GraphLayout): Bounds {
   const bounds = { left: 0, top: 0, right: WIDTH, bottom: HEIGHT };
   for (let at = 0; at < xs.length; at += 1) {
     const [x, y] = [xs[at] ?? 0, ys[at] ?? 0];
@@ -70,7 +70,7 @@ export function sight(look: Look, around: number): Bounds {
 }
 
 /** The steps within bounds, at most so many. */
-export function within({ xs, ys }: Field, bounds: Bounds, most: number): number[] {
+export function within({ xs, ys }: GraphLayout, bounds: Bounds, most: number): number[] {
   const found: number[] = [];
   for (let at = 0; at < xs.length && found.length < most; at += 1) {
     const [x, y] = [xs[at] ?? 0, ys[at] ?? 0];
@@ -86,7 +86,7 @@ export function within({ xs, ys }: Field, bounds: Bounds, most: number): number[
 }
 
 /** The step at a place of the graph, or -1. */
-export function stepAt({ xs, ys }: Field, x: number, y: number): number {
+export function stepAt({ xs, ys }: GraphLayout, x: number, y: number): number {
   for (let at = 0; at < xs.length; at += 1) {
     const [left, top] = [xs[at] ?? 0, ys[at] ?? 0];
     if (x >= left && x <= left + WIDTH && y >= top && y <= top + HEIGHT) return at;
@@ -109,13 +109,13 @@ export function ink(element: Element): Ink {
 
 function edge(
   to: CanvasRenderingContext2D,
-  field: Field,
+  layout: GraphLayout,
   source: number,
   target: number,
   curved: boolean,
 ): void {
-  const [x, y] = [(field.xs[source] ?? 0) + WIDTH, (field.ys[source] ?? 0) + HEIGHT / 2];
-  const [endX, endY] = [field.xs[target] ?? 0, (field.ys[target] ?? 0) + HEIGHT / 2];
+  const [x, y] = [(layout.xs[source] ?? 0) + WIDTH, (layout.ys[source] ?? 0) + HEIGHT / 2];
+  const [endX, endY] = [layout.xs[target] ?? 0, (layout.ys[target] ?? 0) + HEIGHT / 2];
   to.moveTo(x, y);
   const bend = Math.max(30, (endX - x) / 2);
   if (curved) to.bezierCurveTo(x + bend, y, endX - bend, endY, endX, endY);
@@ -124,12 +124,12 @@ function edge(
 
 function edges(
   to: CanvasRenderingContext2D,
-  { field, flows }: Scene,
+  { layout, flows }: Scene,
   look: Look,
   colours: Ink,
 ): void {
   const seen = sight(look, 0);
-  const { xs, ys, from, to: ends } = field;
+  const { xs, ys, from, to: ends } = layout;
   to.lineWidth = 1 / Math.max(look.zoom, 0.3);
   to.strokeStyle = colours.line;
   to.beginPath();
@@ -140,7 +140,7 @@ function edges(
     const [y, endY] = [ys[source] ?? 0, ys[target] ?? 0];
     if (endX < seen.left || x + WIDTH > seen.right) continue;
     if (Math.max(y, endY) + HEIGHT < seen.top || Math.min(y, endY) > seen.bottom) continue;
-    edge(to, field, source, target, look.zoom >= CURVED_FROM);
+    edge(to, layout, source, target, look.zoom >= CURVED_FROM);
     drawn += 1;
   }
   to.stroke();
@@ -149,7 +149,7 @@ function edges(
   to.strokeStyle = colours.accent;
   to.fillStyle = colours.accent;
   to.beginPath();
-  for (const [source, target] of flows) edge(to, field, source, target, true);
+  for (const [source, target] of flows) edge(to, layout, source, target, true);
   to.stroke();
   for (const [, target] of flows) {
     const [x, y] = [xs[target] ?? 0, (ys[target] ?? 0) + HEIGHT / 2];
@@ -173,8 +173,8 @@ export function paint(
   to.clearRect(0, 0, look.width * scale, look.height * scale);
   to.setTransform(look.zoom * scale, 0, 0, look.zoom * scale, look.x * scale, look.y * scale);
   edges(to, scene, look, colours);
-  const { xs, ys } = scene.field;
-  for (const at of within(scene.field, sight(look, 0), xs.length)) {
+  const { xs, ys } = scene.layout;
+  for (const at of within(scene.layout, sight(look, 0), xs.length)) {
     to.fillStyle = colours.tones[scene.tones[at] ?? 0] ?? colours.line;
     // A little smaller than the element that may stand on it: its corners are round.
     to.fillRect((xs[at] ?? 0) + 2, (ys[at] ?? 0) + 2, WIDTH - 4, HEIGHT - 4);
@@ -211,7 +211,7 @@ export function paintMap(
   to.clearRect(0, 0, map.width * scale, map.height * scale);
   to.setTransform(map.zoom * scale, 0, 0, map.zoom * scale, map.x * scale, map.y * scale);
   const least = 1 / map.zoom;
-  const { xs, ys } = scene.field;
+  const { xs, ys } = scene.layout;
   for (let at = 0; at < xs.length; at += 1) {
     to.fillStyle = colours.tones[scene.tones[at] ?? 0] ?? colours.line;
     to.fillRect(xs[at] ?? 0, ys[at] ?? 0, Math.max(WIDTH, least), Math.max(HEIGHT, least));

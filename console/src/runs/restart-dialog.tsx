@@ -3,15 +3,15 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { request } from "../api/client";
 import { Dialog } from "../parts/dialog";
-import { Refusal } from "../parts/feedback";
+import { ErrorMessage } from "../parts/feedback";
 import { words } from "../parts/status";
-import { go, runPath } from "../route";
+import { navigate, runPath } from "../route";
 import type { RunState } from "./live";
-import { Choices, Preview } from "./step-picker";
+import { RepeatPreview, StepPicker } from "./step-picker";
 
 const FAILED = new Set(["failed", "timed_out", "blocked", "cancelled"]);
 
-export function Restart({ state, onClose }: { state: RunState; onClose: () => void }) {
+export function RestartDialog({ state, onClose }: { state: RunState; onClose: () => void }) {
   const run = state.run_id;
   const [from, setFrom] = useState<ReadonlySet<string>>(
     () =>
@@ -38,13 +38,13 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
         path: { run },
         body: { from: steps },
       });
-      if (data.run_id) go(runPath(data.run_id));
+      if (data.run_id) navigate(runPath(data.run_id));
       onClose();
     } catch (error) {
       setRefused(error);
     }
   };
-  const turn = (id: string) => {
+  const toggle = (id: string) => {
     const next = new Set(from);
     if (!next.delete(id)) next.add(id);
     setFrom(next);
@@ -55,7 +55,7 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
         The steps that are chosen are done again, with all that depend on them. The others keep what
         they made.
       </p>
-      <Choices
+      <StepPicker
         label="Steps that are done again"
         role="group"
         all={state.node_results}
@@ -65,7 +65,7 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
             <input
               type="checkbox"
               checked={from.has(node.node_id)}
-              onChange={() => turn(node.node_id)}
+              onChange={() => toggle(node.node_id)}
             />
             <span className="grow cut">{node.node_id}</span>
             <span className="muted small">{words(node.status)}</span>
@@ -75,9 +75,13 @@ export function Restart({ state, onClose }: { state: RunState; onClose: () => vo
       {from.size === 0 ? (
         <p className="muted">Choose where it begins.</p>
       ) : (
-        <Preview repeats={preview.data?.repeats} error={preview.error} asking={preview.isPending} />
+        <RepeatPreview
+          repeats={preview.data?.repeats}
+          error={preview.error}
+          loading={preview.isPending}
+        />
       )}
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         <span className="grow" />
         <button type="button" onClick={onClose}>

@@ -2,14 +2,14 @@
 import { useState } from "react";
 import { request } from "../api/client";
 import { Dialog } from "../parts/dialog";
-import { Refusal } from "../parts/feedback";
+import { ErrorMessage } from "../parts/feedback";
 import { ended } from "../parts/status";
-import { useMay } from "../session";
-import { Rewind } from "./checkpoint-dialog";
+import { usePermission } from "../session";
+import { CheckpointDialog } from "./checkpoint-dialog";
 import type { RunState } from "./live";
-import { Restart } from "./restart-dialog";
+import { RestartDialog } from "./restart-dialog";
 
-type Asked = "cancel" | "restart" | "rewind" | null;
+type OpenDialog = "cancel" | "restart" | "rewind" | null;
 
 interface Props {
   state: RunState;
@@ -17,13 +17,13 @@ interface Props {
   onChanged: () => void;
 }
 
-export function Course({ state, args, onChanged }: Props) {
-  const [mayStop, mayStart] = [useMay("run:cancel"), useMay("workflow:execute")];
-  const [asked, setAsked] = useState<Asked>(null);
+export function RunActions({ state, args, onChanged }: Props) {
+  const [mayStop, mayStart] = [usePermission("run:cancel"), usePermission("workflow:execute")];
+  const [dialog, setDialog] = useState<OpenDialog>(null);
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
   const run = state.run_id;
-  const tell = async (what: "pause" | "resume" | "retry") => {
+  const send = async (what: "pause" | "resume" | "retry") => {
     setBusy(true);
     setRefused(null);
     try {
@@ -43,27 +43,27 @@ export function Course({ state, args, onChanged }: Props) {
     <>
       <div className="bar">
         {mayStop && !over && !stopping && !paused && (
-          <button type="button" disabled={busy} onClick={() => tell("pause")}>
+          <button type="button" disabled={busy} onClick={() => send("pause")}>
             Pause
           </button>
         )}
         {mayStart && paused && (
-          <button type="button" disabled={busy} onClick={() => tell("resume")}>
+          <button type="button" disabled={busy} onClick={() => send("resume")}>
             Resume
           </button>
         )}
         {mayStart && state.status === "failed" && (
-          <button type="button" disabled={busy} onClick={() => tell("retry")}>
+          <button type="button" disabled={busy} onClick={() => send("retry")}>
             Retry
           </button>
         )}
         {mayStart && over && (
-          <button type="button" onClick={() => setAsked("restart")}>
+          <button type="button" onClick={() => setDialog("restart")}>
             Restart…
           </button>
         )}
         {mayStart && !stopping && (
-          <button type="button" onClick={() => setAsked("rewind")}>
+          <button type="button" onClick={() => setDialog("rewind")}>
             Go back…
           </button>
         )}
@@ -72,19 +72,24 @@ export function Course({ state, args, onChanged }: Props) {
             type="button"
             className="danger"
             disabled={stopping}
-            onClick={() => setAsked("cancel")}
+            onClick={() => setDialog("cancel")}
           >
             Cancel…
           </button>
         )}
       </div>
-      {refused !== null && <Refusal error={refused} />}
-      {asked === "cancel" && (
-        <Cancel run={run} onClose={() => setAsked(null)} onChanged={onChanged} />
+      {refused !== null && <ErrorMessage error={refused} />}
+      {dialog === "cancel" && (
+        <CancelDialog run={run} onClose={() => setDialog(null)} onChanged={onChanged} />
       )}
-      {asked === "restart" && <Restart state={state} onClose={() => setAsked(null)} />}
-      {asked === "rewind" && (
-        <Rewind state={state} args={args} onClose={() => setAsked(null)} onChanged={onChanged} />
+      {dialog === "restart" && <RestartDialog state={state} onClose={() => setDialog(null)} />}
+      {dialog === "rewind" && (
+        <CheckpointDialog
+          state={state}
+          args={args}
+          onClose={() => setDialog(null)}
+          onChanged={onChanged}
+        />
       )}
     </>
   );
@@ -96,7 +101,7 @@ interface CancelProps {
   onChanged: () => void;
 }
 
-function Cancel({ run, onClose, onChanged }: CancelProps) {
+function CancelDialog({ run, onClose, onChanged }: CancelProps) {
   const [reason, setReason] = useState("");
   const [refused, setRefused] = useState<unknown>(null);
   const cancel = async () => {
@@ -116,7 +121,7 @@ function Cancel({ run, onClose, onChanged }: CancelProps) {
         <label htmlFor="reason">Reason, for the journal</label>
         <input id="reason" value={reason} onChange={(event) => setReason(event.target.value)} />
       </div>
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         <span className="grow" />
         <button type="button" onClick={onClose}>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { applied, Changes, type Node, type RunState } from "./state-diff";
+import { applyDiff, type Node, type RunState, StateDiff } from "./state-diff";
 
-type Whole = Parameters<Changes["take"]>[0];
+type Whole = Parameters<StateDiff["diff"]>[0];
 
 const whole = (statuses: string[]) =>
   ({
@@ -16,14 +16,14 @@ const whole = (statuses: string[]) =>
 
 /** What a page has after it was told of each of these states. */
 function told(states: Whole[]): { shown: RunState; changed: number[] } {
-  const changes = new Changes();
+  const changes = new StateDiff();
   let shown: RunState = { node_results: [] } as unknown as RunState;
   const changed: number[] = [];
   for (const state of states) {
-    const { parts, rest } = changes.take(state);
+    const { parts, rest } = changes.diff(state);
     const all = parts.flatMap((part) => part.nodes);
     changed.push(all.length);
-    shown = applied(shown.node_results, all, rest);
+    shown = applyDiff(shown.node_results, all, rest);
   }
   return { shown, changed };
 }
@@ -39,15 +39,15 @@ test("only steps that changed are told", () => {
 });
 
 test("what did not change stays the same object", () => {
-  const changes = new Changes();
-  const first = changes.take(whole(["queued", "queued"]));
-  const one = applied(
+  const changes = new StateDiff();
+  const first = changes.diff(whole(["queued", "queued"]));
+  const one = applyDiff(
     [],
     first.parts.flatMap((part) => part.nodes),
     first.rest,
   );
-  const second = changes.take(whole(["queued", "running"]));
-  const two = applied(
+  const second = changes.diff(whole(["queued", "running"]));
+  const two = applyDiff(
     one.node_results,
     second.parts.flatMap((part) => part.nodes),
     second.rest,
@@ -62,7 +62,9 @@ test("steps that come and go leave no trace", () => {
 });
 
 test("what is long is left out, and many steps come in parts", () => {
-  const { parts, rest } = new Changes().take(whole(Array.from({ length: 1_000 }, () => "queued")));
+  const { parts, rest } = new StateDiff().diff(
+    whole(Array.from({ length: 1_000 }, () => "queued")),
+  );
   expect(parts.length).toBeGreaterThan(1);
   expect(rest.count).toBe(1_000);
   expect(Object.keys(parts[0]?.nodes[0]?.[1] as Node)).toEqual(["node_id", "status"]);

@@ -15,56 +15,56 @@ export type Node = Omit<
 export type RunState = Omit<Whole, "node_results"> & { node_results: readonly Node[] };
 
 /** Some steps that changed, by their places. */
-export interface Part {
+export interface StatePart {
   nodes: [number, Node][];
 }
 
 /** The last word about a state. */
-export interface Rest {
+export interface StateHead {
   head: Omit<RunState, "node_results">;
   count: number;
 }
 
 /** Steps that are handed over at once: more would be felt. */
-const PART = 400;
+const PART_MAX = 400;
 
-function brief(node: WholeNode): Node {
+function summaryOf(node: WholeNode): Node {
   const { inputs: _i, prompt: _p, stdout: _s, output: _o, outputs: _u, ...more } = node;
   const { prompt_layers: _l, media: _m, metadata: _d, ...rest } = more;
   return rest;
 }
 
 /** Remembers what it told, and tells what is new. */
-export class Changes {
-  #told: string[] = [];
+export class StateDiff {
+  #sent: string[] = [];
 
   /** Parts, and what belongs to all of them. */
-  take(state: Whole): { parts: Part[]; rest: Rest } {
+  diff(state: Whole): { parts: StatePart[]; rest: StateHead } {
     const { node_results: whole, ...head } = state;
-    const parts: Part[] = [];
+    const parts: StatePart[] = [];
     let part: [number, Node][] = [];
     whole.forEach((one, at) => {
-      const node = brief(one);
+      const node = summaryOf(one);
       const text = JSON.stringify(node);
-      if (this.#told[at] === text) return;
-      this.#told[at] = text;
+      if (this.#sent[at] === text) return;
+      this.#sent[at] = text;
       part.push([at, node]);
-      if (part.length === PART) {
+      if (part.length === PART_MAX) {
         parts.push({ nodes: part });
         part = [];
       }
     });
-    this.#told.length = whole.length;
+    this.#sent.length = whole.length;
     if (part.length > 0) parts.push({ nodes: part });
     return { parts, rest: { head, count: whole.length } };
   }
 }
 
 /** A state with changes laid over it. */
-export function applied(
+export function applyDiff(
   before: readonly Node[],
   changed: readonly [number, Node][],
-  rest: Rest,
+  rest: StateHead,
 ): RunState {
   if (changed.length === 0 && before.length === rest.count)
     return { ...rest.head, node_results: before };

@@ -1,22 +1,22 @@
-// The states of one run, asked for and read by a worker.
+// The states of one run, loading for and read by a worker.
 //
 // What must hold: one question at a time, since a worker tells only what changed since its last answer.
 import { notifySignedOut, Problem, unreachableProblem } from "../api/client";
-import type { Told } from "./state.worker";
-import { applied, type Node, type RunState } from "./state-diff";
+import type { WorkerMessage } from "./state.worker";
+import { applyDiff, type Node, type RunState } from "./state-diff";
 
-/** A state, and the last event that was known when it was asked for. */
-export interface Asked {
+/** A state, and the last event that was known when it was loading for. */
+export interface LoadedState {
   state: RunState;
   at: number | null;
 }
 
-export class States {
+export class StateLoader {
   #run: string;
   #last: () => number | null;
   #worker: Worker | null = null;
   #nodes: readonly Node[] = [];
-  #asked: Promise<Asked> | null = null;
+  #loading: Promise<LoadedState> | null = null;
   #fail: ((problem: Problem) => void) | null = null;
 
   /** Of a run; `last` is the last event that is known of it. */
@@ -26,16 +26,16 @@ export class States {
   }
 
   /** The state as it is now; whoever asks meanwhile gets the same answer. */
-  ask(): Promise<Asked> {
-    if (this.#asked) return this.#asked;
-    const asked = this.#once().finally(() => {
-      if (this.#asked === asked) this.#asked = null;
+  load(): Promise<LoadedState> {
+    if (this.#loading) return this.#loading;
+    const loading = this.#loadOnce().finally(() => {
+      if (this.#loading === loading) this.#loading = null;
     });
-    this.#asked = asked;
-    return asked;
+    this.#loading = loading;
+    return loading;
   }
 
-  #once(): Promise<Asked> {
+  #loadOnce(): Promise<LoadedState> {
     const at = this.#last();
     this.#worker ??= new Worker(new URL("./state.worker.ts", import.meta.url), { type: "module" });
     const worker = this.#worker;
@@ -48,15 +48,19 @@ export class States {
       };
       this.#fail = reject;
       worker.onerror = () => fail(unreachableProblem());
-      worker.onmessage = ({ data: told }: MessageEvent<Told>) => {
-        if (told.kind === "part") changed.push(...told.nodes);
-        else if (told.kind === "rest") {
-          const state = applied(this.#nodes, changed, told.rest);
+      worker.onmessage = ({ data: message }: MessageEvent<WorkerMessage>) => {
+        if (message.kind === "part") changed.push(...message.nodes);
+        else if (message.kind === "rest") {
+          const state = applyDiff(this.#nodes, changed, message.rest);
           this.#nodes = state.node_results;
           resolve({ state, at });
         } else {
-          if (told.status === 401) notifySignedOut();
-          fail(told.status === 0 ? unreachableProblem() : new Problem(told.status, told.told));
+          if (message.status === 401) notifySignedOut();
+          fail(
+            message.status === 0
+              ? unreachableProblem()
+              : new Problem(message.status, message.problem),
+          );
         }
       };
       worker.postMessage({ run: this.#run });
@@ -68,7 +72,7 @@ export class States {
     this.#worker?.terminate();
     this.#worker = null;
     this.#nodes = [];
-    this.#asked = null;
+    this.#loading = null;
     this.#fail?.(unreachableProblem());
     this.#fail = null;
   }

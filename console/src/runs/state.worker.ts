@@ -1,14 +1,14 @@
 // Asks for the state of a run and reads it beside the page: of a large run it is megabytes.
-import { Changes } from "./state-diff";
+import { StateDiff } from "./state-diff";
 
-const changes = new Changes();
+const changes = new StateDiff();
 
-export type Told =
-  | { kind: "part"; nodes: ReturnType<Changes["take"]>["parts"][number]["nodes"] }
-  | { kind: "rest"; rest: ReturnType<Changes["take"]>["rest"] }
-  | { kind: "refused"; status: number; told: object };
+export type WorkerMessage =
+  | { kind: "part"; nodes: ReturnType<StateDiff["diff"]>["parts"][number]["nodes"] }
+  | { kind: "rest"; rest: ReturnType<StateDiff["diff"]>["rest"] }
+  | { kind: "refused"; status: number; problem: object };
 
-const tell = (told: Told) => self.postMessage(told);
+const send = (message: WorkerMessage) => self.postMessage(message);
 
 self.onmessage = async (event: MessageEvent<{ run: string }>) => {
   const url = `/api/v1/runs/${encodeURIComponent(event.data.run)}/state`;
@@ -18,15 +18,15 @@ self.onmessage = async (event: MessageEvent<{ run: string }>) => {
       credentials: "same-origin",
     });
     if (!answer.ok)
-      return tell({
+      return send({
         kind: "refused",
         status: answer.status,
-        told: await answer.json().catch(() => ({})),
+        problem: await answer.json().catch(() => ({})),
       });
-    const { parts, rest } = changes.take((await answer.json()).data);
-    for (const part of parts) tell({ kind: "part", nodes: part.nodes });
-    tell({ kind: "rest", rest });
+    const { parts, rest } = changes.diff((await answer.json()).data);
+    for (const part of parts) send({ kind: "part", nodes: part.nodes });
+    send({ kind: "rest", rest });
   } catch {
-    tell({ kind: "refused", status: 0, told: {} });
+    send({ kind: "refused", status: 0, problem: {} });
   }
 };

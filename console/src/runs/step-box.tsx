@@ -5,23 +5,23 @@ import { tone, words } from "../parts/status";
 import { HEIGHT, type Step, WIDTH } from "./layout";
 
 /** A step that is drawn. */
-export interface Drawn extends Step {
+export interface GraphStep extends Step {
   kind: string;
 }
 
 /** A value that went from one step to another. */
-export interface Flow {
+export interface FlowEdge {
   from: string;
   to: string;
   label: string;
 }
 
 export interface GraphProps {
-  steps: readonly Drawn[];
+  steps: readonly GraphStep[];
   /** What each step is doing; none for a workflow that does not run. */
   status: ReadonlyMap<string, string> | null;
   /** Values that went to the chosen step and from it. */
-  flows: readonly Flow[];
+  flows: readonly FlowEdge[];
   chosen: string | null;
   onChoose: ((step: string) => void) | null;
 }
@@ -43,10 +43,10 @@ const StepBox = memo(function StepBox({ data }: NodeProps<Box>) {
   );
 });
 
-export const KINDS = { step: StepBox };
+export const NODE_TYPES = { step: StepBox };
 
-export interface BoxProps {
-  step: Drawn;
+export interface BoxOptions {
+  step: GraphStep;
   x: number;
   y: number;
   status: string | null;
@@ -54,7 +54,7 @@ export interface BoxProps {
 }
 
 /** The box of a step; the old one, where nothing in it changed: that is not drawn again. */
-export function box(old: Box | undefined, { step, x, y, status, selected }: BoxProps): Box {
+export function makeBox(old: Box | undefined, { step, x, y, status, selected }: BoxOptions): Box {
   const id = step.node_id;
   const at = old?.position;
   if (old && at?.x === x && at.y === y && old.data.status === status && old.selected === selected)

@@ -1,6 +1,6 @@
 // What doing steps again has in common, wherever it begins: a list to choose from, and what would be repeated.
 import { type ReactNode, useState } from "react";
-import { Loading, Refusal } from "../parts/feedback";
+import { ErrorMessage, Loading } from "../parts/feedback";
 import { visible } from "../parts/value";
 
 /** Most steps that a preview names. */
@@ -10,16 +10,16 @@ const LISTED_MAX = 100;
 /** Lines from which on typing helps. */
 const SEARCHED_FROM = 12;
 
-interface PreviewProps {
+interface RepeatPreviewProps {
   repeats: readonly string[] | undefined;
   error: unknown;
-  asking: boolean;
+  loading: boolean;
 }
 
 /** What would be done a second time. */
-export function Preview({ repeats, error, asking }: PreviewProps) {
-  if (error) return <Refusal error={error} />;
-  if (asking || !repeats) return <Loading what="the preview" />;
+export function RepeatPreview({ repeats, error, loading }: RepeatPreviewProps) {
+  if (error) return <ErrorMessage error={error} />;
+  if (loading || !repeats) return <Loading what="the preview" />;
   return (
     <div className="note" role="status">
       {repeats.length === 0 ? (
@@ -34,7 +34,7 @@ export function Preview({ repeats, error, asking }: PreviewProps) {
   );
 }
 
-interface ChoicesProps<T> {
+interface StepPickerProps<T> {
   label: string;
   role: "group" | "radiogroup";
   all: readonly T[];
@@ -46,7 +46,7 @@ interface ChoicesProps<T> {
 }
 
 /** Lines to choose from: of many, those that match what is typed. */
-export function Choices<T>({ label, role, all, name, line, first }: ChoicesProps<T>) {
+export function StepPicker<T>({ label, role, all, name, line, first }: StepPickerProps<T>) {
   const [typed, setTyped] = useState("");
   const found = typed === "" ? all : all.filter((one) => name(one).includes(typed));
   return (

@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { Empty } from "../parts/feedback";
 import { duration, useNow } from "../parts/format";
 import { tone, words } from "../parts/status";
-import { Rows } from "../parts/virtual-list";
+import { VirtualList } from "../parts/virtual-list";
 import { countOf } from "./feed";
 import { shownStatus } from "./gate-waits";
 import type { Node, RunState } from "./live";
@@ -50,7 +50,7 @@ export function Timeline({ state, chosen, onChoose }: Props) {
     if (!node) return null;
     const began = node.started_at ? Date.parse(node.started_at) : null;
     const ended = node.completed_at ? Date.parse(node.completed_at) : until;
-    const asked = state.approvals.filter((one) => one.node_id === node.node_id);
+    const approvals = state.approvals.filter((one) => one.node_id === node.node_id);
     const took = node.duration_ms ?? (began === null ? null : ended - began);
     return (
       <button
@@ -69,7 +69,7 @@ export function Timeline({ state, chosen, onChoose }: Props) {
               }}
             />
           )}
-          {asked.map((one) => (
+          {approvals.map((one) => (
             <i
               key={one.approval_id}
               className="diamond ink-wait"
@@ -109,7 +109,7 @@ export function Timeline({ state, chosen, onChoose }: Props) {
         </search>
       )}
       {nodes.length === 0 && <Empty title="No step matches" />}
-      <Rows
+      <VirtualList
         count={nodes.length}
         row={row}
         id={(at) => nodes[at]?.node_id ?? at}

@@ -1,22 +1,22 @@
 // Places of the steps of a graph, found by a worker.
 import { useEffect, useState } from "react";
-import type { Field, Step } from "./layout";
+import type { GraphLayout, Step } from "./layout";
 
 /** Steps, and where they stand. */
-export interface Placed<S extends Step> {
+export interface LaidOut<S extends Step> {
   steps: readonly S[];
-  field: Field;
+  layout: GraphLayout;
 }
 
 /** The steps with their places; those from before while new ones are being found, null before the first. */
-export function usePlaced<S extends Step>(steps: readonly S[]): Placed<S> | null {
-  const [found, setFound] = useState<Placed<S> | null>(null);
+export function useLayout<S extends Step>(steps: readonly S[]): LaidOut<S> | null {
+  const [found, setFound] = useState<LaidOut<S> | null>(null);
   useEffect(() => {
     const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
-    worker.onmessage = (event: MessageEvent<Field>) => {
+    worker.onmessage = (event: MessageEvent<GraphLayout>) => {
       const { took } = event.data;
       performance.measure("layout", { start: performance.now() - took, duration: took });
-      setFound({ steps, field: event.data });
+      setFound({ steps, layout: event.data });
       worker.terminate();
     };
     worker.postMessage(

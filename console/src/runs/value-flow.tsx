@@ -5,16 +5,20 @@ import { visible } from "../parts/value";
 import { Link, runPath } from "../route";
 import type { Feed } from "./feed";
 import type { Node } from "./live";
-import type { Flow } from "./step-box";
+import type { FlowEdge } from "./step-box";
 
-export type Crossing = Schemas["Provenance"]["rows"][number];
+export type ValueFlow = Schemas["Provenance"]["rows"][number];
 
 /** Most values that are listed one by one. */
 const LISTED_MAX = 60;
-const NONE: readonly Crossing[] = [];
+const NONE: readonly ValueFlow[] = [];
 
 /** The values that went directly to a step and from it. */
-export function useCrossings(run: string, node: Node | undefined, feed: Feed): readonly Crossing[] {
+export function useValueFlows(
+  run: string,
+  node: Node | undefined,
+  feed: Feed,
+): readonly ValueFlow[] {
   const step = node?.node_id ?? "";
   // What a step is given is settled once it begins; where its values go, once others have begun.
   const when = node?.status === "streaming" ? "streaming" : (feed.touched.get(step) ?? 0);
@@ -33,12 +37,12 @@ export function useCrossings(run: string, node: Node | undefined, feed: Feed): r
   return found.data;
 }
 
-const here = (run: string, step: string) => (place: Crossing["source"]) =>
+const isStep = (run: string, step: string) => (place: ValueFlow["source"]) =>
   place.run_id === run && place.node_id === step;
 
 /** What of it is drawn between steps of this run. */
-export function flowsOf(run: string, crossings: readonly Crossing[]): Flow[] {
-  return crossings
+export function flowEdges(run: string, flows: readonly ValueFlow[]): FlowEdge[] {
+  return flows
     .filter(
       (one) => one.source.run_id === run && one.target.run_id === run && one.source.node_id !== "",
     )
@@ -52,53 +56,53 @@ export function flowsOf(run: string, crossings: readonly Crossing[]): Flow[] {
 interface Props {
   run: string;
   step: string;
-  crossings: readonly Crossing[];
+  flows: readonly ValueFlow[];
   onChoose: (step: string) => void;
 }
 
 /** The values of a step, in words. */
-export function Values({ run, step, crossings, onChoose }: Props) {
-  const is = here(run, step);
-  const [came, went] = [
-    crossings.filter((one) => is(one.target)),
-    crossings.filter((one) => is(one.source)),
+export function ValueFlowList({ run, step, flows, onChoose }: Props) {
+  const isThisStep = isStep(run, step);
+  const [incoming, outgoing] = [
+    flows.filter((one) => isThisStep(one.target)),
+    flows.filter((one) => isThisStep(one.source)),
   ];
-  if (came.length + went.length === 0) return null;
+  if (incoming.length + outgoing.length === 0) return null;
   return (
     <details open>
       <summary>Where values came from and went</summary>
       <ul className="values small">
-        {came.slice(0, LISTED_MAX).map((one, at) => (
+        {incoming.slice(0, LISTED_MAX).map((one, at) => (
           <li key={`from${at}`}>
             <code>{visible(one.target_input_path)}</code> <span className="muted">from</span>{" "}
-            <Place run={run} place={one.source} onChoose={onChoose} />{" "}
+            <FlowEnd run={run} place={one.source} onChoose={onChoose} />{" "}
             <code>{visible(one.source_output_path)}</code>
           </li>
         ))}
-        {went.slice(0, LISTED_MAX).map((one, at) => (
+        {outgoing.slice(0, LISTED_MAX).map((one, at) => (
           <li key={`to${at}`}>
             <code>{visible(one.source_output_path)}</code> <span className="muted">to</span>{" "}
-            <Place run={run} place={one.target} onChoose={onChoose} />{" "}
+            <FlowEnd run={run} place={one.target} onChoose={onChoose} />{" "}
             <code>{visible(one.target_input_path)}</code>
           </li>
         ))}
       </ul>
-      {came.length + went.length > LISTED_MAX && (
+      {incoming.length + outgoing.length > LISTED_MAX && (
         <p className="muted small">
-          {came.length} came, {went.length} went; not all are listed.
+          {incoming.length} came, {outgoing.length} went; not all are listed.
         </p>
       )}
     </details>
   );
 }
 
-function Place({
+function FlowEnd({
   run,
   place,
   onChoose,
 }: {
   run: string;
-  place: Crossing["source"];
+  place: ValueFlow["source"];
   onChoose: (step: string) => void;
 }) {
   if (place.run_id !== run) {

@@ -1,30 +1,30 @@
 // Settings: who one is, how the page looks, how the server is, and whom it lets in.
 import { useQuery } from "@tanstack/react-query";
-import { useWhatHappens } from "../connection";
+import { useRefreshOnEvents } from "../connection";
 import { Copyable, Moment, useTitle } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
-import { useMay, useSession } from "../session";
+import { usePermission, useSession } from "../session";
 import { chooseTheme, type Theme, useTheme } from "../theme";
 import { Tokens } from "./tokens";
 
 /** How often the server is asked how it is, while somebody looks. */
-const LOOK_MS = 30_000;
+const REFRESH_INTERVAL_MS = 30_000;
 const never = () => false;
 const nothing = () => undefined;
 
 export default function Settings() {
   useTitle("Settings");
-  const manages = useMay("token:manage");
+  const manages = usePermission("token:manage");
   // Nothing here changes with runs; the stream tells whether the server is there.
-  useWhatHappens(never, nothing);
+  useRefreshOnEvents(never, nothing);
   return (
     <div className="page">
       <h1>Settings</h1>
       <div className="settings">
-        <You />
+        <Account />
         <Server />
-        <Looks />
+        <Appearance />
       </div>
       {manages && <Tokens />}
     </div>
@@ -32,7 +32,7 @@ export default function Settings() {
 }
 
 /** What each permission lets one do. */
-const MEANS: Readonly<Record<string, string>> = {
+const PERMISSION_TEXTS: Readonly<Record<string, string>> = {
   "workflow:read": "look at workflows and runs",
   "workflow:write": "add and change workflows",
   "workflow:execute": "start runs of registered workflows and let runs go on",
@@ -47,7 +47,7 @@ const MEANS: Readonly<Record<string, string>> = {
   "token:manage": "make and revoke tokens",
 };
 
-function You() {
+function Account() {
   const session = useSession();
   return (
     <section className="card setting" aria-label="You">
@@ -74,7 +74,7 @@ function You() {
         <ul className="may">
           {session.permissions.map((one) => (
             <li key={one}>
-              {MEANS[one] ?? one} <code className="muted">{one}</code>
+              {PERMISSION_TEXTS[one] ?? one} <code className="muted">{one}</code>
             </li>
           ))}
         </ul>
@@ -83,16 +83,16 @@ function You() {
   );
 }
 
-interface Told {
+interface Readiness {
   status: string;
   why?: string;
 }
 
 /** How a server says it is, whatever its answer's status. */
-async function told(path: string, signal: AbortSignal): Promise<Told> {
+async function fetchReadiness(path: string, signal: AbortSignal): Promise<Readiness> {
   try {
     const answer = await fetch(path, { signal, cache: "no-store" });
-    return (await answer.json()) as Told;
+    return (await answer.json()) as Readiness;
   } catch (error) {
     if (signal.aborted) throw error;
     return { status: "gone" };
@@ -103,8 +103,8 @@ function Server() {
   const session = useSession();
   const ready = useQuery({
     queryKey: ["ready"],
-    queryFn: ({ signal }) => told("/readyz", signal),
-    refetchInterval: LOOK_MS,
+    queryFn: ({ signal }) => fetchReadiness("/readyz", signal),
+    refetchInterval: REFRESH_INTERVAL_MS,
   });
   const status = ready.data?.status ?? "looking";
   return (
@@ -144,7 +144,7 @@ const THEMES: readonly [string, string, Theme | null][] = [
   ["dark", "Dark", "dark"],
 ];
 
-function Looks() {
+function Appearance() {
   const { chosen } = useTheme();
   return (
     <section className="card setting" aria-label="How it looks">

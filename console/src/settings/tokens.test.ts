@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parents } from "./tokens";
+import { ancestors } from "./tokens";
 
 test("a session ends with the token it was opened with, and with what made that", () => {
   const all = [
@@ -8,10 +8,10 @@ test("a session ends with the token it was opened with, and with what made that"
     { token_id: "session", parent: "child" },
     { token_id: "other", parent: "root" },
   ];
-  expect(parents(all, "session")).toEqual(["child", "root"]);
-  expect(parents(all, "unknown")).toEqual([]);
+  expect(ancestors(all, "session")).toEqual(["child", "root"]);
+  expect(ancestors(all, "unknown")).toEqual([]);
   expect(
-    parents(
+    ancestors(
       [
         { token_id: "a", parent: "b" },
         { token_id: "b", parent: "a" },

@@ -4,7 +4,7 @@ import { type FormEvent, useId, useState } from "react";
 import { request, type Schemas } from "../api/client";
 import { Confirm } from "../parts/confirm";
 import { Dialog } from "../parts/dialog";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { Copyable, Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
@@ -13,7 +13,7 @@ import { useSession } from "../session";
 type Token = Schemas["TokenShown"];
 
 const ROLES = ["viewer", "operator", "approver", "admin"] as const;
-const LIVES: readonly [string, string][] = [
+const LIFETIMES: readonly [string, string][] = [
   ["86400", "A day"],
   ["2592000", "30 days"],
   ["31536000", "A year"],
@@ -46,17 +46,20 @@ export function Tokens() {
           Make a token…
         </button>
       </div>
-      {tokens.error && !tokens.data && <Refusal error={tokens.error} />}
+      {tokens.error && !tokens.data && <ErrorMessage error={tokens.error} />}
       {!tokens.data && !tokens.error && <Loading what="tokens" />}
       {tokens.data && shown.length === 0 && <Empty title="No tokens" />}
-      {shown.length > 0 && <List tokens={shown} all={tokens.data ?? []} />}
-      {making && <Make onClose={() => setMaking(false)} />}
+      {shown.length > 0 && <TokenTable tokens={shown} all={tokens.data ?? []} />}
+      {making && <CreateToken onClose={() => setMaking(false)} />}
     </section>
   );
 }
 
 /** The tokens that a session hangs on: it ends with each of them. */
-export function parents(all: readonly Pick<Token, "token_id" | "parent">[], id: string): string[] {
+export function ancestors(
+  all: readonly Pick<Token, "token_id" | "parent">[],
+  id: string,
+): string[] {
   const found: string[] = [];
   let at = all.find((one) => one.token_id === id)?.parent;
   while (at && !found.includes(at)) {
@@ -66,9 +69,9 @@ export function parents(all: readonly Pick<Token, "token_id" | "parent">[], id: 
   return found;
 }
 
-function List({ tokens, all }: { tokens: readonly Token[]; all: readonly Token[] }) {
+function TokenTable({ tokens, all }: { tokens: readonly Token[]; all: readonly Token[] }) {
   const session = useSession();
-  const needed = parents(all, session.token_id);
+  const needed = ancestors(all, session.token_id);
   return (
     <div className="table stacks">
       <table>
@@ -86,7 +89,7 @@ function List({ tokens, all }: { tokens: readonly Token[]; all: readonly Token[]
         </thead>
         <tbody>
           {tokens.map((one) => (
-            <Line key={one.token_id} token={one} needed={needed.includes(one.token_id)} />
+            <TokenRow key={one.token_id} token={one} needed={needed.includes(one.token_id)} />
           ))}
         </tbody>
       </table>
@@ -94,10 +97,10 @@ function List({ tokens, all }: { tokens: readonly Token[]; all: readonly Token[]
   );
 }
 
-function Line({ token, needed }: { token: Token; needed: boolean }) {
+function TokenRow({ token, needed }: { token: Token; needed: boolean }) {
   const session = useSession();
   const queries = useQueryClient();
-  const [asked, setAsked] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const own = token.token_id === session.token_id;
   const over = token.permissions.length === 0;
   const revoke = async () => {
@@ -127,18 +130,18 @@ function Line({ token, needed }: { token: Token; needed: boolean }) {
         {!own && (
           <button
             type="button"
-            onClick={() => setAsked(true)}
+            onClick={() => setConfirming(true)}
             aria-label={`Revoke ${token.token_id}`}
           >
             Revoke…
           </button>
         )}
-        {asked && (
+        {confirming && (
           <Confirm
             title={`Revoke the token of ${token.principal}?`}
             act="Revoke it"
             danger
-            onClose={() => setAsked(false)}
+            onClose={() => setConfirming(false)}
             onAct={revoke}
           >
             <p>
@@ -155,7 +158,7 @@ function Line({ token, needed }: { token: Token; needed: boolean }) {
   );
 }
 
-function Made({ secret, onClose }: { secret: string; onClose: () => void }) {
+function NewToken({ secret, onClose }: { secret: string; onClose: () => void }) {
   return (
     <Dialog title="The token" onClose={onClose}>
       <p className="note">It is shown this once. Only its hash is kept.</p>
@@ -197,7 +200,7 @@ function Roles({
   );
 }
 
-function Make({ onClose }: { onClose: () => void }) {
+function CreateToken({ onClose }: { onClose: () => void }) {
   const id = useId();
   const queries = useQueryClient();
   const [principal, setPrincipal] = useState("");
@@ -230,7 +233,7 @@ function Make({ onClose }: { onClose: () => void }) {
       setBusy(false);
     }
   };
-  if (made !== null) return <Made secret={made} onClose={onClose} />;
+  if (made !== null) return <NewToken secret={made} onClose={onClose} />;
   return (
     <Dialog title="Make a token" onClose={onClose}>
       <form className="make" onSubmit={submit}>
@@ -258,14 +261,14 @@ function Make({ onClose }: { onClose: () => void }) {
         <div className="field">
           <label htmlFor={`${id}-life`}>How long it counts</label>
           <select id={`${id}-life`} value={life} onChange={(event) => setLife(event.target.value)}>
-            {LIVES.map(([word, label]) => (
+            {LIFETIMES.map(([word, label]) => (
               <option key={word} value={word}>
                 {label}
               </option>
             ))}
           </select>
         </div>
-        {refused !== null && <Refusal error={refused} />}
+        {refused !== null && <ErrorMessage error={refused} />}
         <div className="bar">
           <button
             type="submit"

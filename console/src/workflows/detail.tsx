@@ -2,24 +2,24 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, lazy, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
 import { request, type Schemas } from "../api/client";
-import { Loading, Refusal } from "../parts/feedback";
-import { Field } from "../parts/form-field";
-import { type Declarations, type Draft, empty, read } from "../parts/form-values";
+import { ErrorMessage, Loading } from "../parts/feedback";
+import { FormField } from "../parts/form-field";
+import { type Draft, type FieldSpecs, initialDrafts, parseDrafts } from "../parts/form-values";
 import { useTitle } from "../parts/format";
 import { Value } from "../parts/value";
-import { go, Link, runPath, useWord } from "../route";
+import { Link, navigate, runPath, useQueryParam } from "../route";
 import { Graph } from "../runs/graph";
-import { useMay } from "../session";
-import { type Forecast, ForecastCard, foreseen } from "./forecast";
-import { Gateway } from "./gateway-status";
-import { drawnOf, type Plan } from "./plan";
+import { usePermission } from "../session";
+import { type Forecast, ForecastCard, forecastStatuses } from "./forecast";
+import { GatewayStatus } from "./gateway-status";
+import { graphSteps, type Plan } from "./plan";
 
 type Version = Schemas["VersionShown"];
 
 const Editor = lazy(() => import("./editor"));
 
-export default function Launch({ name }: { name: string }) {
-  const [editing] = useWord("edit");
+export default function WorkflowPage({ name }: { name: string }) {
+  const [editing] = useQueryParam("edit");
   const shown = useQuery({
     queryKey: ["workflow", name],
     queryFn: async ({ signal }) =>
@@ -29,7 +29,7 @@ export default function Launch({ name }: { name: string }) {
   if (!shown.data) {
     return (
       <div className="page">
-        {shown.error ? <Refusal error={shown.error} /> : <Loading what="the workflow" />}
+        {shown.error ? <ErrorMessage error={shown.error} /> : <Loading what="the workflow" />}
       </div>
     );
   }
@@ -40,16 +40,16 @@ export default function Launch({ name }: { name: string }) {
       </Suspense>
     );
   }
-  return <Shown shown={shown.data} />;
+  return <WorkflowDetail shown={shown.data} />;
 }
 
-function Shown({ shown }: { shown: Version }) {
+function WorkflowDetail({ shown }: { shown: Version }) {
   const { name } = shown;
-  const may = useMay("workflow:execute");
+  const may = usePermission("workflow:execute");
   const [forecast, setForecast] = useState<Forecast | null>(null);
   const plan = shown.plan as Plan | null;
-  const steps = useMemo(() => drawnOf(plan, shown.waves), [plan, shown.waves]);
-  const status = useMemo(() => foreseen(forecast), [forecast]);
+  const steps = useMemo(() => graphSteps(plan, shown.waves), [plan, shown.waves]);
+  const status = useMemo(() => forecastStatuses(forecast), [forecast]);
   return (
     <div className="page">
       <div className="bar">
@@ -75,7 +75,7 @@ function Shown({ shown }: { shown: Version }) {
         {!plan && (
           <p className="note">It does not fit what is set up any more, and cannot be started.</p>
         )}
-        {plan && may && <Form name={name} fields={plan.args ?? {}} onForecast={setForecast} />}
+        {plan && may && <StartForm name={name} fields={plan.args ?? {}} onForecast={setForecast} />}
         {plan && !may && <p className="muted">Your role does not start runs.</p>}
       </div>
       {forecast && <ForecastCard forecast={forecast} />}
@@ -83,24 +83,27 @@ function Shown({ shown }: { shown: Version }) {
   );
 }
 
-interface FormProps {
+interface StartFormProps {
   name: string;
-  fields: Declarations;
+  fields: FieldSpecs;
   onForecast: (forecast: Forecast | null) => void;
 }
 
 type Busy = "starting" | "looking" | null;
 
-function Form({ name, fields, onForecast }: FormProps) {
-  const [drafts, setDrafts] = useState<Record<string, Draft>>(() => empty(fields));
+function StartForm({ name, fields, onForecast }: StartFormProps) {
+  const [drafts, setDrafts] = useState<Record<string, Draft>>(() => initialDrafts(fields));
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
   const [busy, setBusy] = useState<Busy>(null);
   const [refused, setRefused] = useState<unknown>(null);
   // However often it is sent, it is one run.
   const key = useRef(crypto.randomUUID?.() ?? String(Math.random()));
   /** Does something with the values, if they can be read. */
-  const using = async (doing: Busy, act: (values: Record<string, unknown>) => Promise<void>) => {
-    const given = read(fields, drafts);
+  const withValues = async (
+    doing: Busy,
+    act: (values: Record<string, unknown>) => Promise<void>,
+  ) => {
+    const given = parseDrafts(fields, drafts);
     setWrong(given.wrong);
     setRefused(null);
     if (Object.keys(given.wrong).length > 0) return;
@@ -115,15 +118,15 @@ function Form({ name, fields, onForecast }: FormProps) {
   };
   const start = (event: FormEvent) => {
     event.preventDefault();
-    return using("starting", async (args) => {
-      const wish = { path: { name }, body: { args }, key: key.current };
-      const { data } = await request("post", "/api/v1/workflows/{name}/runs", wish);
-      go(runPath(data.run_id));
+    return withValues("starting", async (args) => {
+      const options = { path: { name }, body: { args }, key: key.current };
+      const { data } = await request("post", "/api/v1/workflows/{name}/runs", options);
+      navigate(runPath(data.run_id));
     });
   };
-  const look = () => {
+  const dryRun = () => {
     onForecast(null);
-    return using("looking", async (args) => {
+    return withValues("looking", async (args) => {
       const { data } = await request("post", "/api/v1/workflows/{name}/forecast", {
         path: { name },
         body: { args },
@@ -140,14 +143,14 @@ function Form({ name, fields, onForecast }: FormProps) {
   return (
     <form className="card" onSubmit={start} noValidate>
       <h2>Start it</h2>
-      <Gateway workflow={name} />
+      <GatewayStatus workflow={name} />
       <Fields fields={fields} drafts={drafts} wrong={wrong} onChange={change} />
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         <button type="submit" className="primary" disabled={busy !== null}>
           {busy === "starting" ? "Starting…" : "Start"}
         </button>
-        <button type="button" disabled={busy !== null} onClick={look}>
+        <button type="button" disabled={busy !== null} onClick={dryRun}>
           {busy === "looking" ? "Asking the gates…" : "Dry run"}
         </button>
       </div>
@@ -156,7 +159,7 @@ function Form({ name, fields, onForecast }: FormProps) {
 }
 
 interface FieldsProps {
-  fields: Declarations;
+  fields: FieldSpecs;
   drafts: Readonly<Record<string, Draft>>;
   wrong: Readonly<Record<string, string>>;
   onChange: (field: string, draft: Draft) => void;
@@ -166,7 +169,7 @@ function Fields({ fields, drafts, wrong, onChange }: FieldsProps): ReactNode {
   const names = Object.keys(fields);
   if (names.length === 0) return <p className="muted">It takes no arguments.</p>;
   return names.map((one) => (
-    <Field
+    <FormField
       key={one}
       name={one}
       field={fields[one] ?? {}}

@@ -2,13 +2,13 @@
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { request, type Schemas } from "../api/client";
-import { Empty, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage } from "../parts/feedback";
 import { useTitle } from "../parts/format";
 import { visible } from "../parts/value";
-import { go, Link } from "../route";
+import { Link, navigate } from "../route";
 import { Graph } from "../runs/graph";
-import { useMay } from "../session";
-import { drawnOf, type Plan } from "./plan";
+import { usePermission } from "../session";
+import { graphSteps, type Plan } from "./plan";
 import { offsetOf } from "./text-offset";
 
 type Report = Schemas["ReportShown"];
@@ -20,7 +20,7 @@ const REST_MS = 350;
 /** Most problems that are listed. */
 const LISTED_MAX = 50;
 
-const BEGINNING = `name: hello
+const TEMPLATE = `name: hello
 version: 1
 args:
   who: {type: string, required: true, description: Whom to greet}
@@ -29,7 +29,7 @@ steps:
     command: Greet \${args.who} in one sentence.
 `;
 
-function useRested(text: string): string {
+function useDelayed(text: string): string {
   const [rested, setRested] = useState(text);
   useEffect(() => {
     const timer = setTimeout(() => setRested(text), REST_MS);
@@ -40,8 +40,8 @@ function useRested(text: string): string {
 
 export default function Editor({ from }: { from: Version | null }) {
   useTitle(from ? `Edit ${from.name}` : "New workflow");
-  const [text, setText] = useState(from?.document ?? BEGINNING);
-  const document = useRested(text);
+  const [text, setText] = useState(from?.document ?? TEMPLATE);
+  const document = useDelayed(text);
   const format = from?.format ?? null;
   const checked = useQuery({
     queryKey: ["validate", document, format],
@@ -56,7 +56,7 @@ export default function Editor({ from }: { from: Version | null }) {
   const drawn = useRef<Report | null>(null);
   if (checked.data?.plan) drawn.current = checked.data;
   const shown = drawn.current;
-  const steps = useMemo(() => drawnOf(shown?.plan as Plan | null, shown?.waves ?? []), [shown]);
+  const steps = useMemo(() => graphSteps(shown?.plan as Plan | null, shown?.waves ?? []), [shown]);
   const area = useRef<HTMLTextAreaElement>(null);
   const show = ({ line, column }: Found) => {
     const box = area.current;
@@ -81,8 +81,8 @@ export default function Editor({ from }: { from: Version | null }) {
           <Text text={text} report={checked.data} area={area} onChange={setText} />
         </div>
         <div className="found">
-          {checked.error && <Refusal error={checked.error} />}
-          <Findings report={checked.data} current={current !== undefined} onShow={show} />
+          {checked.error && <ErrorMessage error={checked.error} />}
+          <ProblemList report={checked.data} current={current !== undefined} onShow={show} />
           <div className={checked.data?.plan ? "card picture" : "card picture stale"}>
             {steps.length > 0 ? (
               <>
@@ -144,13 +144,13 @@ function Text({ text, report, area, onChange }: TextProps) {
   );
 }
 
-interface FindingsProps {
+interface ProblemListProps {
   report: Report | undefined;
   current: boolean;
   onShow: (found: Found) => void;
 }
 
-function Findings({ report, current, onShow }: FindingsProps) {
+function ProblemList({ report, current, onShow }: ProblemListProps) {
   const all = report ? [...report.errors, ...report.warnings] : [];
   const errors = report?.errors.length ?? 0;
   const word =
@@ -193,7 +193,7 @@ interface SaveProps {
 }
 
 function Save({ text, format, report, changed }: SaveProps) {
-  const may = useMay("workflow:write");
+  const may = usePermission("workflow:write");
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
@@ -206,7 +206,7 @@ function Save({ text, format, report, changed }: SaveProps) {
       const { name } = report?.plan as Plan;
       await queries.invalidateQueries({ queryKey: ["workflow", name] });
       await queries.invalidateQueries({ queryKey: ["workflows"] });
-      go(`/workflows/${encodeURIComponent(name)}`);
+      navigate(`/workflows/${encodeURIComponent(name)}`);
     } catch (error) {
       setRefused(error);
       setBusy(false);
@@ -222,7 +222,7 @@ function Save({ text, format, report, changed }: SaveProps) {
       >
         {busy ? "Saving…" : "Save as a version"}
       </button>
-      {refused !== null && <Refusal error={refused} />}
+      {refused !== null && <ErrorMessage error={refused} />}
     </>
   );
 }

@@ -2,7 +2,7 @@
 import type { Schemas } from "../api/client";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
-import { Gates, type Judgement } from "../runs/decision";
+import { type GateDecision, Gates } from "../runs/decision";
 
 export type Forecast = Schemas["ForecastShown"];
 type Step = Forecast["steps"][number];
@@ -22,7 +22,7 @@ const STATUS: Readonly<Record<string, string>> = {
 const statusOf = (step: Step): string => STATUS[step.outcome] ?? "not_known";
 
 /** What would become of each step, for the graph. */
-export function foreseen(forecast: Forecast | null): ReadonlyMap<string, string> | null {
+export function forecastStatuses(forecast: Forecast | null): ReadonlyMap<string, string> | null {
   return forecast && new Map(forecast.steps.map((step) => [step.node_id, statusOf(step)]));
 }
 
@@ -73,7 +73,7 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
 const WHY = new Set(["skip", "fail"]);
 
 /** What a run that only looks says of itself goes without saying here. */
-const told = (reason: string | null | undefined) =>
+const withoutPrefix = (reason: string | null | undefined) =>
   reason?.replace(/^the run only looks: /, "") ?? "";
 
 function StepLine({ step }: { step: Step }) {
@@ -89,13 +89,13 @@ function StepLine({ step }: { step: Step }) {
       {step.conditional && <p className="muted small">{hint}</p>}
     </>
   );
-  const judgement = step.decision as Judgement | null | undefined;
+  const judgement = step.decision as GateDecision | null | undefined;
   if (!judgement) {
     return (
       <div className="bar">
         {head}
         {WHY.has(step.outcome) && step.reason && (
-          <p className="muted small">{visible(told(step.reason))}</p>
+          <p className="muted small">{visible(withoutPrefix(step.reason))}</p>
         )}
       </div>
     );

@@ -4,7 +4,7 @@ import { request } from "../api/client";
 import { Moment } from "../parts/format";
 import { Badge } from "../parts/status";
 import { visible } from "../parts/value";
-import { useMay } from "../session";
+import { usePermission } from "../session";
 
 interface Row {
   id: string;
@@ -15,10 +15,10 @@ interface Row {
 }
 
 /** How often a page that is left open looks again. */
-const LOOK_MS = 15_000;
+const REFRESH_INTERVAL_MS = 15_000;
 
-export function Gateway({ workflow }: { workflow: string }) {
-  const may = useMay("governance:read");
+export function GatewayStatus({ workflow }: { workflow: string }) {
+  const may = usePermission("governance:read");
   const name = useQuery({
     queryKey: ["gateway of", workflow],
     queryFn: async ({ signal }) => {
@@ -47,7 +47,7 @@ export function Gateway({ workflow }: { workflow: string }) {
         })
       ).data,
     enabled: may && typeof name.data === "string",
-    refetchInterval: LOOK_MS,
+    refetchInterval: REFRESH_INTERVAL_MS,
   });
   if (!may || !name.data) return null;
   const since = health.data?.history.at(-1)?.at;

@@ -2,15 +2,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { request } from "../api/client";
-import { Empty, Loading, Refusal } from "../parts/feedback";
+import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { useTitle } from "../parts/format";
-import { Link, useWord } from "../route";
-import { useMay } from "../session";
+import { Link, useQueryParam } from "../route";
+import { usePermission } from "../session";
 
 const Editor = lazy(() => import("./editor"));
 
 export function WorkflowList() {
-  const [making] = useWord("new");
+  const [making] = useQueryParam("new");
   if (making === "") return <All />;
   return (
     <Suspense fallback={<Loading what="the editor" />}>
@@ -21,7 +21,7 @@ export function WorkflowList() {
 
 function All() {
   useTitle("Workflows");
-  const may = useMay("workflow:write");
+  const may = usePermission("workflow:write");
   const all = useQuery({
     queryKey: ["workflows"],
     queryFn: async ({ signal }) => (await request("get", "/api/v1/workflows", { signal })).data,
@@ -36,7 +36,7 @@ function All() {
           </Link>
         )}
       </div>
-      {all.error && !all.data && <Refusal error={all.error} />}
+      {all.error && !all.data && <ErrorMessage error={all.error} />}
       <div className="card">
         {!all.data && !all.error && <Loading what="workflows" />}
         {all.data?.length === 0 && (

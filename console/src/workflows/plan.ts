@@ -1,16 +1,16 @@
 // What the server makes of a document, as far as the console looks into it.
-import type { Declarations } from "../parts/form-values";
+import type { FieldSpecs } from "../parts/form-values";
 import type { Drawn } from "../runs/graph";
 
 export interface Plan {
   name: string;
   description?: string;
-  args?: Declarations;
+  args?: FieldSpecs;
   steps: { id: string; depends_on?: string[]; work?: { kind?: string } }[];
 }
 
 /** The steps of a plan, as a graph is drawn of them. */
-export function drawnOf(
+export function graphSteps(
   plan: Plan | null | undefined,
   waves: readonly (readonly string[])[],
 ): Drawn[] {
