@@ -1,4 +1,4 @@
-// The frame of every page: where one can go, who one is, whether the server is there.
+// The frame of every page: navigation, account, and the connection state.
 import { lazy, Suspense, useEffect, useRef } from "react";
 import { Inbox } from "./approvals/inbox";
 import { usePendingApprovals } from "./approvals/pending";
@@ -55,7 +55,7 @@ function Navigation() {
   const decides = usePermission("governance:read");
   const audits = usePermission("audit:read");
   const nav = useRef<HTMLElement>(null);
-  // On a phone not all of them fit; where one is should be seen, also when the count comes.
+  // On a narrow screen the navigation scrolls: keep the current link visible.
   useEffect(() => {
     if (here && open >= 0)
       nav.current

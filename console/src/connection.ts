@@ -1,11 +1,10 @@
-// Whether the server is there: the stream that the page follows knows.
+// State of the connection to the server, taken from the event stream of the page.
 import { useEffect, useSyncExternalStore } from "react";
 import { type ConnectionState, type Event, follow } from "./api/follow";
 
 let current: ConnectionState = "connecting";
 const listeners = new Set<() => void>();
 
-/** Says how the page's stream is. */
 export function setConnection(state: ConnectionState): void {
   current = state;
   for (const listener of listeners) listener();
@@ -16,13 +15,12 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 
-/** How the page's stream is. */
 export const useConnection = (): ConnectionState => useSyncExternalStore(subscribe, () => current);
 
-/** How often a page looks again, at most, while much happens. */
+/** Shortest time between two refreshes of a page. */
 const REFRESH_INTERVAL_MS = 1_000;
 
-/** Calls `look` when something happened in any run that `matters`, at most once a beat. */
+/** Follows the events of all runs and calls `refresh` after relevant ones, at most once per interval. */
 export function useRefreshOnEvents(
   isRelevant: (event: Event) => boolean,
   refresh: () => void,
@@ -43,7 +41,7 @@ export function useRefreshOnEvents(
         if (events.some(isRelevant)) schedule();
       },
       onConnection: (link) => {
-        // What happened before this stream began is looked up.
+        // Load what happened before this stream started.
         if (link === "live") refresh();
         setConnection(link);
       },

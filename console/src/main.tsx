@@ -1,4 +1,4 @@
-// Where the console begins.
+// Entry point of the console.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -17,7 +17,7 @@ applyTheme();
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // What was refused is refused again; a server that is gone comes back.
+      // Refused requests stay refused; an unreachable server may come back.
       retry: (failures, error) =>
         isUnreachable(error) || (!(error instanceof Problem) && failures < 2),
       retryDelay: (failures) => Math.min(5_000, 400 * 2 ** failures),

@@ -1,4 +1,4 @@
-// Which page is shown: the path says it, and the server answers the same paths.
+// Client-side routing. The server serves the console at the same paths.
 import { type AnchorHTMLAttributes, type MouseEvent, useSyncExternalStore } from "react";
 
 export type Page =
@@ -14,7 +14,7 @@ export type Page =
   | { name: "settings" }
   | { name: "nowhere" };
 
-/** The parts of the governance room, in their order. */
+/** Sections of the governance page, in order. */
 export const GOVERNANCE = ["policies", "budgets", "agents", "gateways"] as const;
 export type GovernancePart = (typeof GOVERNANCE)[number];
 
@@ -26,7 +26,6 @@ function decodeSegment(part: string): string | null {
   }
 }
 
-/** The page at a path. */
 export function pageAt(path: string): Page {
   const [section = "", raw, ...more] = path.slice(1).split("/");
   const name = raw === undefined ? undefined : decodeSegment(raw);
@@ -59,10 +58,9 @@ const notify = () => {
 };
 addEventListener("popstate", notify);
 
-/** How the address changes: as a step that one can go back from, or in place. */
+/** Whether navigation adds a history entry or replaces the current one. */
 export type HistoryMode = "push" | "replace";
 
-/** Goes to a path. */
 export function navigate(path: string, mode: HistoryMode = "push"): void {
   if (mode === "push") history.pushState(null, "", path);
   else history.replaceState(null, "", path);
@@ -74,12 +72,12 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 
-/** The path and query that are shown. */
+/** The current path and query. */
 export function useLocation(): string {
   return useSyncExternalStore(subscribe, () => location.pathname + location.search);
 }
 
-/** One word of the query, and how it is set. */
+/** A query parameter and its setter. Setting it replaces the history entry. */
 export function useQueryParam(name: string): [string, (value: string) => void] {
   const query = useLocation().split("?")[1] ?? "";
   const set = (value: string) => {
@@ -91,7 +89,7 @@ export function useQueryParam(name: string): [string, (value: string) => void] {
   return [new URLSearchParams(query).get(name) ?? "", set];
 }
 
-/** A link that stays in the page. */
+/** A link that navigates without loading a page. */
 export function Link({
   href,
   ...rest
@@ -105,5 +103,4 @@ export function Link({
   return <a href={href} onClick={onClick} {...rest} />;
 }
 
-/** The path of a run. */
 export const runPath = (run: string): string => `/runs/${encodeURIComponent(run)}`;

@@ -1,4 +1,4 @@
-// Who is signed in, and what they may do.
+// The session: who is signed in, and with which permissions.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import {
   createContext,
@@ -29,26 +29,24 @@ export type Permission =
 
 const SessionContext = createContext<Session | null>(null);
 
-/** Whoever is signed in. */
 export function useSession(): Session {
   const session = useContext(SessionContext);
   if (!session) throw new Error("a page is shown to those who are signed in");
   return session;
 }
 
-/** Whether they may. What one may not is not offered; the server refuses it besides. */
+/** Whether the session has a permission. Pages hide what is not permitted; the server also refuses it. */
 export function usePermission(permission: Permission): boolean {
   return useSession().permissions.includes(permission);
 }
 
-/** Ends the session. */
 export async function signOut(): Promise<void> {
   await request("delete", "/api/v1/session");
   setCsrf(null);
   location.assign("/");
 }
 
-/** Shows the page to those who are signed in, and else the way in. */
+/** Renders its children in a session, and the sign-in form otherwise. */
 export function RequireSession({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
   const session = useQuery({

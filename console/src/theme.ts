@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody says otherwise.
+// Light or dark theme: the system's, until the user chooses one.
 import { useSyncExternalStore } from "react";
 
 export type Theme = "light" | "dark";
@@ -8,13 +8,13 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 const listeners = new Set<() => void>();
 
-/** What somebody chose; null is what the system says. */
+/** The user's choice; null follows the system. */
 export function chosen(): Theme | null {
   const kept = localStorage.getItem(KEY);
   return kept === "light" || kept === "dark" ? kept : null;
 }
 
-/** What is shown now. */
+/** The theme in effect. */
 export const theme = (): Theme => chosen() ?? (dark.matches ? "dark" : "light");
 
 function apply(): void {
@@ -22,20 +22,19 @@ function apply(): void {
   for (const listener of listeners) listener();
 }
 
-/** Shows the page in its theme, also when the system changes. */
+/** Applies the theme, and again whenever the system's changes. */
 export function applyTheme(): void {
   apply();
   dark.onchange = apply;
 }
 
-/** From now on this one; null is what the system says. */
+/** Stores the user's choice; null follows the system. */
 export function chooseTheme(next: Theme | null): void {
   if (next === null) localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, next);
   apply();
 }
 
-/** The other one, from now on. */
 export const switchTheme = (): void => chooseTheme(theme() === "dark" ? "light" : "dark");
 
 const subscribe = (listener: () => void) => {
@@ -43,7 +42,7 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 
-/** What is shown, and what was chosen. */
+/** The theme in effect, and the user's choice. */
 export function useTheme(): { shown: Theme; chosen: Theme | null } {
   const shown = useSyncExternalStore(subscribe, theme);
   const own = useSyncExternalStore(subscribe, chosen);

@@ -1,7 +1,8 @@
-// The one way to the API: typed by its own description, by the cookie of a session.
+// The only HTTP client of the console: typed by the OpenAPI description, authenticated by the
+// session cookie.
 //
-// What must hold: changes carry the session's CSRF token; whoever is not signed in
-// any more is told to everybody who listens, once.
+// INVARIANT: every request that changes something carries the session's CSRF token. A 401
+// notifies the listeners of `onSignedOut`.
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -13,34 +14,34 @@ type SuccessResponse<O> = O extends { responses: infer R }
   : never;
 type Json<G> = G extends { content: { "application/json": infer J } } ? J : never;
 
-/** What a route answers: its data. */
+/** The `data` field of a route's response. */
 export type Data<P extends keyof paths, M extends Method & keyof paths[P]> =
   Json<SuccessResponse<paths[P][M]>> extends { data: infer D } ? D : never;
 
-/** A refusal as the API sends it, or what stands for one when nothing was answered. */
+/** A problem response of the API, or a stand-in when the server did not respond. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
-  /** What to do about it. */
+  /** What the user can do. */
   readonly remedy: string;
   readonly errors: readonly string[];
   readonly requestId: string | null;
 
-  constructor(status: number, told: Partial<Schemas["Problem"]>) {
-    super(told.title ?? `the server answered ${status}`);
+  constructor(status: number, body: Partial<Schemas["Problem"]>) {
+    super(body.title ?? `the server answered ${status}`);
     this.status = status;
-    this.code = told.code ?? "unknown";
-    this.remedy = told.detail ?? "";
-    this.errors = told.errors ?? [];
-    this.requestId = told.request_id ?? null;
+    this.code = body.code ?? "unknown";
+    this.remedy = body.detail ?? "";
+    this.errors = body.errors ?? [];
+    this.requestId = body.request_id ?? null;
   }
 }
 
-/** Whether the server was not reached at all. */
+/** Whether the server did not respond at all. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof Problem && error.status === 0;
 
-/** What stands for an answer of a server that does not give one. */
+/** The stand-in for a missing response. */
 export const unreachableProblem = (): Problem =>
   new Problem(0, {
     title: "the server cannot be reached",
@@ -51,18 +52,18 @@ export const unreachableProblem = (): Problem =>
 let csrf: string | null = null;
 const signOutListeners = new Set<() => void>();
 
-/** Sets what changes are sent with. */
+/** Sets the CSRF token of later requests. */
 export function setCsrf(token: string | null): void {
   csrf = token;
 }
 
-/** Tells `listener` when the session counts no more. */
+/** Calls `listener` when the session has expired or was revoked. Returns a function that removes it. */
 export function onSignedOut(listener: () => void): () => void {
   signOutListeners.add(listener);
   return () => signOutListeners.delete(listener);
 }
 
-/** Says that the session counts no more. */
+/** Notifies the listeners that the session is no longer valid. */
 export function notifySignedOut(): void {
   for (const listener of signOutListeners) listener();
 }
@@ -71,14 +72,14 @@ export interface RequestOptions {
   path?: Record<string, string>;
   query?: Record<string, string | number | null | undefined>;
   body?: unknown;
-  /** A token instead of the cookie: to sign in. */
+  /** Bearer token to use instead of the session cookie. */
   token?: string;
-  /** The same key means the same change. */
+  /** Idempotency key: the server performs requests with the same key once. */
   key?: string;
   signal?: AbortSignal;
 }
 
-/** A path of the API with its names filled in. */
+/** The URL of a route: path parameters are filled in, empty query parameters are left out. */
 export function apiUrl(template: string, options: Pick<RequestOptions, "path" | "query">): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(options.path?.[name] ?? ""),
@@ -90,13 +91,12 @@ export function apiUrl(template: string, options: Pick<RequestOptions, "path" | 
   return query.size > 0 ? `${filled}?${query}` : filled;
 }
 
-/** The problem that an answer is. */
 export async function readProblem(response: Response): Promise<Problem> {
   const body = (await response.json().catch(() => ({}))) as Partial<Schemas["Problem"]>;
   return new Problem(response.status, body);
 }
 
-/** Asks the API, and answers with data and what is said of it. */
+/** Sends a request to the API. Throws a `Problem` unless the server answers with success. */
 export async function request<
   P extends keyof paths & string,
   M extends Method & keyof paths[P] & string,

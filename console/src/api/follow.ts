@@ -1,41 +1,41 @@
-// Follows a stream of the server, and goes on after the last event it saw when the server was gone.
+// Follows an event stream, and resumes after the last event when the connection is lost.
 //
-// What must hold: no event is told twice, none is left out: each connection begins after the last id
-// that was told. A stream that says nothing for longer than its heartbeats is taken to be dead.
+// INVARIANT: every event is delivered exactly once, because each connection starts after the last
+// delivered id. A stream that is silent for longer than the heartbeat interval is closed.
 
 import type { Schemas } from "./client";
 import { notifySignedOut, Problem, readProblem } from "./client";
 import { Frames } from "./sse";
 
-/** An event of a journal; what its payload holds depends on its type. */
+/** A journal event. The fields of its payload depend on its type. */
 export type Event = Omit<Schemas["Event"], "payload"> & { payload: Record<string, unknown> };
 
-/** How a stream is. `gone`: the server does not answer, and is tried again. */
+/** State of a stream. `gone`: the server does not respond; the client retries. */
 export type ConnectionState = "connecting" | "live" | "gone" | "over" | "refused";
 
 export interface FollowOptions {
   url: string;
-  /** The last event that is known; null is the stream's own beginning. */
+  /** Id of the last known event; null starts at the stream's default position. */
   after: string | null;
-  /** Events in their order, as many as came at once. */
+  /** Receives events in order, in batches as they arrive. */
   onEvents: (events: Event[]) => void;
   onConnection: (link: ConnectionState) => void;
-  /** Whether a stream that the server ends after this event is over. */
+  /** Whether the stream is complete when the server closes it after this event. */
   isLast: (event: Event) => boolean;
 }
 
-/** How far a stream was read, over all its connections. */
+/** How far a stream was read, across reconnects. */
 interface StreamPosition {
   after: string | null;
   last: Event | null;
   failures: number;
 }
 
-/** Silence that no living stream keeps: the server says something every 15 s. */
+/** Longest silence of a working stream: the server sends a heartbeat every 15 s. */
 const SILENCE_MAX_MS = 40_000;
 const BACKOFF_MS = [300, 700, 1_500, 3_000, 5_000];
 
-/** Follows until the stream is over or the answered function is called. */
+/** Follows until the stream is complete or the returned function is called. */
 export function follow(options: FollowOptions): () => void {
   const stop = new AbortController();
   const position: StreamPosition = { after: options.after, last: null, failures: 0 };
@@ -54,7 +54,7 @@ export function follow(options: FollowOptions): () => void {
   return () => stop.abort();
 }
 
-/** One connection. `ended`: the server closed it, and may be asked again. */
+/** Reads one connection. `ended`: the server closed it; reconnect. */
 async function readConnection(
   options: FollowOptions,
   position: StreamPosition,
@@ -83,7 +83,7 @@ async function readConnection(
       timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
       const events: Event[] = [];
       for (const frame of frames.push(value)) {
-        // A sign of life: it has no id, and is no event of any run.
+        // A heartbeat has no id and belongs to no run.
         if (frame.event === "heartbeat") continue;
         events.push(JSON.parse(frame.data) as Event);
         if (frame.id !== null) position.after = frame.id;
@@ -100,7 +100,7 @@ async function readConnection(
   }
 }
 
-/** What to do when a stream is not given: servers that start or have no room are asked again. */
+/** Decides whether to retry: a server that is starting or overloaded may accept the stream later. */
 async function afterRefusal(response: Response): Promise<"refused" | "gone"> {
   const problem: Problem = await readProblem(response);
   if (problem.status === 401) notifySignedOut();

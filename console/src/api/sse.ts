@@ -1,4 +1,4 @@
-// Server-sent events out of text that comes in pieces.
+// Parser of server-sent events that arrive in chunks.
 
 export interface Frame {
   id: string | null;
@@ -6,10 +6,10 @@ export interface Frame {
   data: string;
 }
 
-/** Longest line that is waited for: an event is bounded by the server far below this. */
+/** Longest accepted line. The server's limit for an event is far below this. */
 const LINE_MAX = 16 * 1024 * 1024;
 
-/** Takes pieces of a stream; answers with the frames that are whole by then. */
+/** Collects chunks and returns the frames they complete. */
 export class Frames {
   #rest = "";
   #frame: Frame = { id: null, event: "message", data: "" };

@@ -103,7 +103,7 @@ function Facts({ approval }: { approval: Approval }) {
   );
 }
 
-/** What is another since somebody agreed before: the step asks again because of it. */
+/** Differences to the action that was approved before: the reason for another request. */
 function ChangedParts({ approval }: { approval: Approval }) {
   const changes = approval.changes as { path?: string; before?: unknown; after?: unknown }[];
   if (changes.length === 0) return null;

@@ -1,4 +1,4 @@
-// The form in which an approver tightens what a step may do.
+// The form that tightens the constraints of an action.
 import { useId } from "react";
 import { money } from "../parts/format";
 import { visible } from "../parts/value";

@@ -1,24 +1,24 @@
-// What an approver may tighten: bounds of the action, never wider than it asks for.
+// Constraints that an approver may tighten. They never become wider than the action's own.
 import type { Schemas } from "../api/client";
 
-/** Bounds as an action states them. */
+/** Constraints as the API writes them. */
 export interface Constraints {
   environments?: string[];
   tools_allow?: string[];
   tools_deny?: string[];
   data_access?: string;
-  /** In micro-cents, as accounts are kept. */
+  /** In micro-cents. */
   max_cost?: number;
   max_output_tokens?: number;
 }
 
-/** What is typed and ticked. Lists of names that are ticked off, texts that are typed. */
+/** The form's contents. */
 export interface ConstraintDraft {
   cost: string;
   tokens: string;
-  /** Tools and environments that are taken away. */
+  /** Tools and environments that the approver removed. */
   without: readonly string[];
-  /** Further tools that are refused, by commas. */
+  /** More tools to deny, separated by commas. */
   deny: string;
   readOnly: boolean;
 }
@@ -31,10 +31,10 @@ export const UNCHANGED: ConstraintDraft = {
   readOnly: false,
 };
 
-/** Micro-cents of a dollar. */
+/** Micro-cents in a dollar. */
 export const MICRO_CENTS = 100_000_000;
 
-/** The bounds of an action that can be tightened; null where there are none to tighten. */
+/** Constraints of an action; null if it has none that can be tightened. */
 export function constraintsOf(
   approval: Pick<Schemas["Approval"], "source" | "action">,
 ): Constraints | null {
@@ -43,13 +43,13 @@ export function constraintsOf(
   return action?.constraints ?? null;
 }
 
-/** Most that an action may cost, in micro-cents; null where it cannot cost. */
+/** Cost ceiling of an action in micro-cents; null if it costs nothing. */
 export function costCeilingOf(approval: Pick<Schemas["Approval"], "action">): number | null {
   const action = approval.action as { cost_ceiling?: unknown } | null | undefined;
   return typeof action?.cost_ceiling === "number" ? action.cost_ceiling : null;
 }
 
-/** The tools that an action may use, where it says. */
+/** Tools of an action; empty if it does not list them. */
 export function toolsOf(approval: Pick<Schemas["Approval"], "action">): string[] {
   const action = approval.action as
     | { constraints?: Constraints; tools?: unknown }
@@ -62,7 +62,7 @@ export function toolsOf(approval: Pick<Schemas["Approval"], "action">): string[]
     : [];
 }
 
-/** What is sent, and what is wrong with it. Nothing is sent where nothing was tightened. */
+/** The constraints to send, and error messages by field. Unchanged constraints are not sent. */
 export function tightened(
   bounds: Constraints,
   tools: readonly string[],

@@ -1,4 +1,4 @@
-// Answering a question.
+// The form that decides an approval request.
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request } from "../api/client";
@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<Answer, string>> = {
   abort: "Stop the run",
 };
 
-/** Faults of bounds, told apart from those of values that a step asks for. */
+/** Errors of constraint fields, without those of the requested values. */
 function constraintErrors(wrong: Readonly<Record<string, string>>): Record<string, string> {
   const own = Object.entries(wrong).filter(([name]) => name.startsWith("bound "));
   return Object.fromEntries(own.map(([name, why]) => [name.slice("bound ".length), why]));

@@ -1,16 +1,16 @@
-// Whether somebody may answer a question, and why not. The server decides; this says it beforehand.
+// Whether the user may decide an approval request, and why not. The server enforces it; the page
+// only explains it in advance.
 import type { Schemas } from "../api/client";
 
 type Approval = Schemas["Approval"];
 
-/** Who asks to answer. */
 export interface Viewer {
   principal: string;
   roles: readonly string[];
   permissions: readonly string[];
 }
 
-/** Why they may not answer; null if they may. */
+/** Why the viewer may not decide; null if they may. */
 export function reasonNotToDecide(approval: Approval, viewer: Viewer): string | null {
   if (approval.status !== "pending") return `It is ${approval.status}.`;
   if (!viewer.permissions.includes("governance:approve"))
@@ -27,7 +27,7 @@ export function reasonNotToDecide(approval: Approval, viewer: Viewer): string | 
   return null;
 }
 
-/** Whether an approver's name is theirs, or that of a group of theirs. The server knows which names are groups. */
+/** Whether an approver entry names the viewer or one of their groups. Only the server knows which names are groups. */
 function isNamedBy(name: string, viewer: Viewer): boolean {
   if (name.startsWith("group:")) return viewer.roles.includes(name.slice("group:".length));
   if (name.startsWith("user:")) return viewer.principal === name.slice("user:".length);

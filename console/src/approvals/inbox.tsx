@@ -1,4 +1,4 @@
-// Questions to people: the inbox, or one of them.
+// Approval requests: the inbox, or a single one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { request } from "../api/client";

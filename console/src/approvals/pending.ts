@@ -1,4 +1,4 @@
-// The questions that are open now.
+// The pending approval requests.
 import { useQuery } from "@tanstack/react-query";
 import { request } from "../api/client";
 import { usePermission } from "../session";

@@ -1,4 +1,4 @@
-// The state of the chain: how far it is sealed, and whether everything is as it was sealed.
+// The audit chain: the newest seal, and verification of everything under it.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -19,7 +19,7 @@ interface Checked {
   report: Report;
   at: string;
   run: string;
-  /** The newest seal by then. */
+  /** Number of the newest seal at that time. */
   upto: number;
 }
 
@@ -154,7 +154,7 @@ function VerifyResult({ checked }: { checked: Checked }) {
   );
 }
 
-/** The newest seal, to be kept elsewhere: a copy outside shows when everything is rolled back. */
+/** Shows the newest seal for safekeeping: a copy outside the server reveals a rollback of everything. */
 function SealButton() {
   const queries = useQueryClient();
   const [seal, setSeal] = useState<Schemas["SealShown"] | null>(null);

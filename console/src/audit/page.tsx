@@ -1,4 +1,4 @@
-// The audit: what happened, newest first, and whether it is still so.
+// The audit log, newest first, and the state of its chain.
 import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef, useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -30,7 +30,7 @@ const SPANS: readonly [string, string, number][] = [
   ["week", "Last 7 days", 7 * 86_400_000],
 ];
 
-/** Everything but what is being said is a fact. */
+/** Streamed text and log lines are not in the audit log. */
 const isRelevant = (event: Event) =>
   event.type !== "node.stream.delta" && event.type !== "node.log";
 
@@ -60,7 +60,7 @@ function useFacts(filter: Filter) {
     initialPageParam: "now",
     getNextPageParam: (last) => last.meta.next_cursor,
     placeholderData: keepPreviousData,
-    // What was looked up does not change; what is new is asked for.
+    // Old entries do not change; new ones are loaded on request.
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
@@ -89,7 +89,7 @@ function Facts() {
   useRefreshOnEvents(
     isRelevant,
     useCallback(() => {
-      // The stream begins with a look that nothing happened for.
+      // The first refresh comes when the stream opens, not from an event.
       if (looked.current) setNews(true);
       looked.current = true;
     }, []),
@@ -151,7 +151,7 @@ function Facts() {
   );
 }
 
-/** A word of the address that is typed. */
+/** A search field bound to a query parameter. */
 function QueryParamInput({ word, label, hint }: { word: string; label: string; hint: string }) {
   const [value, setValue] = useQueryParam(word);
   const [typed, setTyped] = useDebounced(value, setValue);
@@ -196,10 +196,10 @@ function Filters() {
   );
 }
 
-/** Days where one looks from, as the times beside them. */
+/** Days in the user's time zone, as the times next to them. */
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "full" });
 
-/** Two facts can be told by where they stand alone. */
+/** Entries without a hash may be equal in every field: add their position. */
 const key = (fact: Fact, at: number) =>
   fact.hash ?? `${fact.at} ${fact.type} ${fact.resource_id} ${at}`;
 

@@ -1,4 +1,4 @@
-// What work has cost: over time, by what it was done for.
+// Costs over time, by workflow, agent or model.
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { request } from "../api/client";
@@ -32,7 +32,7 @@ const SPANS: readonly [string, string, number, Bucket][] = [
 const BYS: readonly By[] = ["workflow", "agent", "model"];
 
 const isRelevant = (event: Event) => event.type === "node.completed";
-/** How often costs are looked up while much happens. */
+/** Shortest time between two reloads. */
 const REFRESH_INTERVAL_MS = 5_000;
 const HOUR = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
@@ -45,7 +45,7 @@ const MONTH = new Intl.DateTimeFormat(undefined, {
   timeZone: "UTC",
 });
 
-/** A bucket in few letters. */
+/** Short label of a bucket. */
 function short(bucket: Bucket, at: number): string {
   if (bucket === "hour") return `${HOUR.format(at)}:00`;
   return bucket === "month" ? MONTH.format(at) : dayOf(at);

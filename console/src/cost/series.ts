@@ -1,4 +1,4 @@
-// Costs as they are drawn: one bar a bucket, one series a name, the small ones together.
+// Chart data of costs: one bar per bucket, one series per name, small ones combined.
 import type { Schemas } from "../api/client";
 
 export type Cost = Schemas["CostShown"];
@@ -13,13 +13,13 @@ export interface Total {
   steps: number;
 }
 
-/** What stands for everything that has no series of its own. */
+/** Name of the series that combines all remaining names. */
 export const OTHERS = "all others";
 const UNKNOWN = "not said";
 
 const nameOf = (row: Cost, by: By): string => row[by] || UNKNOWN;
 
-/** Sums by name, the dearest first. */
+/** Totals by name, highest cost first. */
 export function totals(rows: readonly Cost[], by: By): Total[] {
   const all = new Map<string, Total>();
   for (const row of rows) {
@@ -36,13 +36,13 @@ export function totals(rows: readonly Cost[], by: By): Total[] {
   );
 }
 
-/** The names that have a series, the last for all others where there are more. */
+/** Names of the series; the last one combines the rest if there are more than `most`. */
 export function seriesOf(sums: readonly Total[], most: number): string[] {
   const names = sums.map((one) => one.name);
   return names.length <= most ? names : [...names.slice(0, most - 1), OTHERS];
 }
 
-/** The beginnings of all buckets of a time, also of those in which nothing cost anything. */
+/** Start times of all buckets in a time range, including empty ones. */
 export function starts(bucket: Bucket, fromMs: number, toMs: number): number[] {
   const from = new Date(fromMs);
   const day = Date.UTC(from.getUTCFullYear(), from.getUTCMonth(), from.getUTCDate());
@@ -64,7 +64,7 @@ export function starts(bucket: Bucket, fromMs: number, toMs: number): number[] {
   return all;
 }
 
-/** One row of values a bucket, in the order of the series. */
+/** One row of values per bucket, in the order of the series. */
 export function values(
   rows: readonly Cost[],
   by: By,

@@ -1,4 +1,4 @@
-// Agents: who works, how far they are trusted, what bounds them.
+// Agents: their status, trust level, gateways and limits.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { request } from "../api/client";
@@ -68,7 +68,7 @@ export function Agents() {
   );
 }
 
-/** The gateways that an agent can be sent through. */
+/** Gateways that accept this agent's work. */
 export function reachable(agent: Agent, gateways: readonly Gateway[]): string[] {
   if (agent.gateway !== undefined) return [agent.gateway];
   const offers = (one: Gateway) =>

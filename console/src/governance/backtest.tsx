@@ -1,4 +1,4 @@
-// A changed set of policies, tried on what was decided before, and then stored.
+// Back-test of a changed policy set against recorded decisions, and storing the set.
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -29,7 +29,7 @@ interface BacktestResult {
   data: Difference[];
 }
 interface Trial {
-  /** What was tried, so that what is stored is what was tried. */
+  /** The files that were tested: only these may be stored. */
   of: string;
   found: BacktestResult;
 }
@@ -122,7 +122,7 @@ interface EditorProps {
   onChange: (files: Files) => void;
 }
 
-/** The files of the set that is tried, one of them at a time. */
+/** Edits the files of the set, one at a time. */
 function Editor({ files, differing, active, shadow, onChange }: EditorProps) {
   const id = useId();
   const names = Object.keys(files);
@@ -207,12 +207,12 @@ interface StoreProps {
   onDone: () => void;
 }
 
-/** Stores what was tried, that and nothing else: in shadow, or in force. */
+/** Stores exactly the tested files, as the shadow set or as the active set. */
 function Store({ files, active, shadow, onDone }: StoreProps) {
   const may = usePermission("governance:write");
   const queries = useQueryClient();
   const [where, setWhere] = useState<"shadow" | "active" | null>(null);
-  // What a server reads from files is changed there.
+  // A set that the server reads from files is changed in those files.
   if (!may || active.origin === "files") return null;
   const store = async () => {
     const row = (name: string) => (where === "shadow" ? `shadow/${name}` : name);

@@ -1,4 +1,4 @@
-// Budgets: what may be spent, what is, and how it went down.
+// Budgets: their caps, what is spent, and the burn-down.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request } from "../api/client";
@@ -45,7 +45,7 @@ export function Budgets() {
   );
 }
 
-/** How a budget is, in a word. */
+/** The state of a budget as a badge. */
 function state(budget: Budget): [string, Tone] {
   const cap = budget.amount_cents / 100;
   const part = cap > 0 ? (Number(budget.spent) + Number(budget.reserved)) / cap : 1;
@@ -109,7 +109,7 @@ function ResetsAt({ budget }: { budget: Budget }) {
   );
 }
 
-/** Spent and reserved against the cap, with the marks that raise alerts. */
+/** Spent and reserved against the cap, with marks where alerts are raised. */
 function Meter({ cap, spent, reserved }: { cap: number; spent: number; reserved: number }) {
   const part = (value: number) => `${Math.min(100, cap > 0 ? (100 * value) / cap : 100)}%`;
   const label = `${money(spent)} spent and ${money(reserved)} reserved of ${money(cap)}`;
@@ -126,7 +126,7 @@ function Meter({ cap, spent, reserved }: { cap: number; spent: number; reserved:
   );
 }
 
-/** What is left, from the beginning of the period until now. */
+/** How much was left, from the start of the period until now. */
 function BurnDown({ budget }: { budget: Budget }) {
   const now = useNow(60_000);
   const by = costDimension(budget);
@@ -202,7 +202,6 @@ function BurnDown({ budget }: { budget: Budget }) {
   );
 }
 
-/** What may be done about a budget. */
 function BudgetActions({ budget }: { budget: Budget }) {
   const may = usePermission("governance:write");
   const queries = useQueryClient();

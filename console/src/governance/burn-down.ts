@@ -1,4 +1,4 @@
-// How a budget was used up: its period, and what was left at each moment of it.
+// The burn-down of a budget: its period, and how much was left at each moment.
 import type { Schemas } from "../api/client";
 import type { Budget } from "./registry";
 
@@ -6,15 +6,15 @@ type Cost = Pick<Schemas["CostShown"], "start" | "cost" | "agent" | "workflow">;
 
 export interface Span {
   fromMs: number;
-  /** When it starts anew; for one that never does, now. */
+  /** When the budget resets; now for a budget that never does. */
   toMs: number;
 }
 
 const DAY_MS = 86_400_000;
-/** How far back one looks that never starts anew. */
+/** Days shown of a budget that never resets. */
 const TOTAL_DAYS = 30;
 
-/** The period that a moment is in: UTC midnights, Sundays, firsts of the month. */
+/** The period that contains a moment. Periods start at midnight UTC, on Sundays or on the first of a month. */
 export function periodSpan(period: Budget["period"], nowMs: number): Span {
   const now = new Date(nowMs);
   const midnight = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate());
@@ -35,7 +35,7 @@ export function periodSpan(period: Budget["period"], nowMs: number): Span {
   }
 }
 
-/** By what the costs of a budget are told apart; null where costs do not tell. */
+/** The dimension to group costs by for this budget; null when costs are not recorded by it. */
 export function costDimension(
   budget: Pick<Budget, "scope" | "of">,
 ): "" | "agent" | "workflow" | null {
@@ -49,7 +49,7 @@ export interface Point {
   left: number;
 }
 
-/** What was left at each moment, ending with what is left now. */
+/** How much was left at each moment, ending now. */
 export function points(
   budget: Budget,
   costs: readonly Cost[],
@@ -66,12 +66,12 @@ export function points(
     if ((by && one[by] !== budget.of) || atMs + bucketMs <= fromMs) continue;
     steps.set(atMs, (steps.get(atMs) ?? 0) + Number(one.cost));
   }
-  // From now backwards, since the figures of the budget have the last word: one that is younger than
-  // its period did not count what came before it.
+  // Computed backwards from the budget's own figures, which are authoritative: a budget created
+  // within its period did not count what was spent before.
   const line: Point[] = [{ atMs: nowMs, left: cap - spent }];
   let used = spent;
   for (const [atMs, cost] of [...steps].sort(([one], [other]) => other - one)) {
-    // When within its hour or day something was spent is not known: it is drawn as spent evenly.
+    // Costs are known per hour or day only: draw them as spent evenly within it.
     line.push({ atMs: Math.min(nowMs, atMs + bucketMs), left: cap - used });
     used = Math.max(0, used - cost);
     line.push({ atMs: Math.max(fromMs, atMs), left: cap - used });
@@ -80,7 +80,7 @@ export function points(
   return line.reverse();
 }
 
-/** When nothing is left, if it goes on as it went; null if that is after the period. */
+/** When the budget is exhausted at the current rate; null if that is after the period. */
 export function exhaustedAtMs(budget: Budget, nowMs: number): number | null {
   if (budget.period === "total") return null;
   const { fromMs, toMs } = periodSpan(budget.period, nowMs);

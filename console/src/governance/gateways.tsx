@@ -1,4 +1,4 @@
-// Gateways: where work goes, and how each is and was.
+// Gateways: their settings, and their health now and over the last day.
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -11,9 +11,9 @@ import { type Gateway, useGateways } from "./registry";
 
 type Health = Schemas["HealthShown"];
 
-/** Gateways are pinged once a minute; looking more often shows nothing new. */
+/** The server pings gateways once a minute; a shorter interval shows nothing new. */
 const REFRESH_INTERVAL_MS = 30_000;
-/** Most gateways whose health is looked at. */
+/** Most gateways on the page: each one costs a request for its health. */
 const SHOWN_MAX = 100;
 const DAY_MS = 86_400_000;
 
@@ -108,14 +108,14 @@ interface Stretch {
   toMs: number;
 }
 
-/** How a gateway was over a time: stretches of the same health, from when on it is known. */
+/** Splits the time since `fromMs` into stretches of the same health. */
 export function stretches(
   health: Pick<Health, "health" | "history">,
   fromMs: number,
   nowMs: number,
 ): Stretch[] {
   const changes = health.history.map((one) => ({ atMs: Date.parse(one.at), health: one.health }));
-  // Without a change it was as it is, as far as anybody can tell.
+  // Without a recorded change the current health covers the whole time.
   if (changes.length === 0) return [{ health: health.health, fromMs, toMs: nowMs }];
   const all: Stretch[] = [];
   for (const [at, one] of changes.entries()) {

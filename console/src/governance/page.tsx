@@ -1,4 +1,4 @@
-// Governance: what decides, what it may cost, who works and where.
+// Governance: policies, budgets, agents and gateways.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { request } from "../api/client";
@@ -21,10 +21,10 @@ const TITLES: Readonly<Record<GovernancePart, string>> = {
   gateways: "Gateways",
 };
 
-/** What changes what is counted. */
+/** Events that change a figure on these pages. */
 const isRelevant = (event: Event) =>
   /^(node\.(started|completed|failed|timed_out)|budget\.|run\.(completed|failed))/.test(event.type);
-/** How often figures are looked up while much happens. */
+/** Shortest time between two reloads of the figures. */
 const REFRESH_INTERVAL_MS = 4_000;
 
 export default function Governance({ part }: { part: GovernancePart }) {
@@ -65,7 +65,7 @@ export default function Governance({ part }: { part: GovernancePart }) {
   );
 }
 
-/** The switch for everything. */
+/** The switch that stops every dispatch. */
 function HoldSwitch() {
   const queries = useQueryClient();
   const may = usePermission("governance:write");

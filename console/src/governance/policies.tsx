@@ -1,4 +1,4 @@
-// The sets of policies: what each says, and what another set would have decided.
+// The policy sets: their policies, and a back-test of a changed set.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -80,7 +80,7 @@ function SetCard({ set, title, about }: { set: Set; title: string; about: string
   );
 }
 
-/** What a forbid comes to, in words. */
+/** The effect of a policy, in words. */
 export function effectText(
   policy: Pick<Policy, "effect" | "action" | "enforcement" | "category" | "approvers">,
 ): string {
@@ -101,7 +101,7 @@ export function effectText(
   }
 }
 
-/** A forbid that stops nothing does not look as if it did. */
+/** A `forbid` that only warns or logs is not shown in red. */
 function toneOf(policy: Policy): Tone {
   const does = effectText(policy);
   if (does === "allows") return "good";

@@ -1,4 +1,4 @@
-// Rows of the registry, as pages read them.
+// Registry rows, as far as the console reads them.
 import { useQuery } from "@tanstack/react-query";
 import { request } from "../api/client";
 
@@ -45,7 +45,6 @@ export interface Budget {
   closed: boolean;
 }
 
-/** The agents. */
 export const useAgents = () =>
   useQuery({
     queryKey: ["agents"],
@@ -53,7 +52,6 @@ export const useAgents = () =>
       (await request("get", "/api/v1/agents", { signal })).data as unknown as Agent[],
   });
 
-/** The gateways. */
 export const useGateways = () =>
   useQuery({
     queryKey: ["gateways"],
@@ -61,7 +59,7 @@ export const useGateways = () =>
       (await request("get", "/api/v1/gateways", { signal })).data as unknown as Gateway[],
   });
 
-/** The budgets, with what was counted in them. */
+/** Budgets with their current figures. */
 export const useBudgets = () =>
   useQuery({
     queryKey: ["budgets"],

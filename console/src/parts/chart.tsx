@@ -1,18 +1,18 @@
-// Charts, as small as they can be: bars over time, and what is left of something.
+// Small SVG charts.
 //
-// What must hold: a chart takes its place before it has anything to show, and says in words what it draws.
+// INVARIANT: a chart has its full height before its data arrives, and a label that describes it.
 import { type ReactNode, useEffect, useRef, useState } from "react";
 
 export const CHART_PX = 220;
 const SIDE = { left: 58, right: 10, top: 10, bottom: 24 };
 
-/** As many series as have a colour of their own; the last is for all others. */
+/** Number of series colours; the last one is for all other series. */
 export const SERIES = 6;
 
-/** The class of a series. */
+/** CSS class of a series. */
 export const seriesClass = (at: number): string => `series-${Math.min(at, SERIES - 1) + 1}`;
 
-/** A round number that is at least this. */
+/** The next round number. */
 export function roundUp(value: number): number {
   if (!(value > 0)) return 1;
   const unit = 10 ** Math.floor(Math.log10(value));
@@ -20,7 +20,7 @@ export function roundUp(value: number): number {
   return (fit ?? 10) * unit;
 }
 
-/** The room that a drawing has. */
+/** The drawing area. */
 export interface Frame {
   width: number;
   left: number;
@@ -30,13 +30,13 @@ export interface Frame {
 }
 
 interface Props {
-  /** What is drawn, in words. */
+  /** Description for screen readers. */
   label: string;
   height?: number;
   children: (frame: Frame) => ReactNode;
 }
 
-/** A drawing as wide as its place. */
+/** An SVG as wide as its container. */
 export function Chart({ label, height = CHART_PX, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
@@ -67,7 +67,7 @@ export function Chart({ label, height = CHART_PX, children }: Props) {
   );
 }
 
-/** Lines across, with what they stand for. */
+/** Horizontal grid lines with their values. */
 export function YAxis({
   frame,
   top,
@@ -91,9 +91,9 @@ export function YAxis({
 }
 
 export interface Bar {
-  /** When it is. */
+  /** Label on the time axis. */
   label: string;
-  /** One for each series, from below. */
+  /** One value per series, from the bottom up. */
   values: readonly number[];
 }
 
@@ -104,7 +104,7 @@ interface BarsProps {
   write: (value: number) => string;
 }
 
-/** Bars side by side, each of parts on top of each other. */
+/** A stacked bar chart. */
 export function Bars({ label, bars, names, write }: BarsProps) {
   const sums = bars.map((bar) => bar.values.reduce((sum, value) => sum + value, 0));
   const top = roundUp(Math.max(0, ...sums));

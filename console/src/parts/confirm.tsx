@@ -1,15 +1,15 @@
-// A question before something is done: what will happen, and the answer when it was refused.
+// A confirmation dialog that also shows the error when the action fails.
 import { type ReactNode, useState } from "react";
 import { Dialog } from "./dialog";
 import { ErrorMessage } from "./feedback";
 
 interface Props {
   title: string;
-  /** What the button says. */
+  /** Label of the button. */
   act: string;
   danger?: boolean;
   onClose: () => void;
-  /** Does it. What it throws is shown. */
+  /** Performs the action. The dialog shows what it throws. */
   onAct: () => Promise<void>;
   children: ReactNode;
 }

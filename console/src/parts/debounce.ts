@@ -1,7 +1,7 @@
-// What is typed into a search field.
+// Debounced text fields.
 import { useEffect, useState } from "react";
 
-/** A word that is typed, told when typing rests; and taken over when it is set elsewhere. */
+/** Text of a field that is committed after a pause in typing, and follows changes from outside. */
 export function useDebounced(
   value: string,
   commit: (value: string) => void,

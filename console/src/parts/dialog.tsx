@@ -1,7 +1,7 @@
-// A question in front of the page.
+// A modal dialog.
 import { type ReactNode, useEffect, useId, useRef } from "react";
 
-/** A dialog that is open as long as it is drawn. Escape closes it. */
+/** Open as long as it is rendered. Escape closes it. */
 export function Dialog({
   title,
   onClose,

@@ -1,8 +1,7 @@
-// What a page says when it has nothing else to say: that it loads, that there is nothing, that it was refused.
+// Loading, empty and error states of a page.
 import type { ReactNode } from "react";
 import { Problem } from "../api/client";
 
-/** Something is being fetched. */
 export function Loading({ what }: { what: string }) {
   return (
     <p className="state" role="status">
@@ -11,7 +10,6 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
-/** There is nothing, and why. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="state">
@@ -21,7 +19,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
-/** What was refused, and what to do about it. */
+/** An error with its remedy and a link to its documentation. */
 export function ErrorMessage({ error }: { error: unknown }) {
   const known = error instanceof Problem ? error : null;
   const title = known?.message ?? (error instanceof Error ? error.message : "something went wrong");

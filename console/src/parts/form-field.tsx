@@ -1,4 +1,4 @@
-// One field of a form, as its declaration wants it.
+// One form field, with the control that fits its declared type.
 import { useId } from "react";
 import { type Draft, type FieldSpec, toText } from "./form-values";
 

@@ -1,4 +1,4 @@
-// Forms out of declarations: what is typed, read as what was declared.
+// Typed values from form fields, by the declared types of arguments and inputs.
 
 export interface FieldSpec {
   type?: string | undefined;
@@ -10,16 +10,16 @@ export interface FieldSpec {
 
 export type FieldSpecs = Readonly<Record<string, FieldSpec>>;
 
-/** What is typed: text, and for a yes or no also "true" and "false". */
+/** The text in a field; booleans are "true" and "false". */
 export type Draft = string;
 
-/** A value as one types it. */
+/** A value as text in a field. */
 export function toText(value: unknown): Draft {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The drafts that a form begins with. */
+/** Initial contents of a form: the defaults. */
 export function initialDrafts(fields: FieldSpecs): Record<string, Draft> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, field]) => [name, toText(field.default)]),
@@ -59,7 +59,7 @@ function parseDraft(field: FieldSpec, draft: Draft): { value: unknown } | { wron
         'An object in JSON, as {"a": 1}.',
       );
     default:
-      // Anything: JSON where it is JSON, else the text.
+      // Any type: JSON if it parses, otherwise the text itself.
       try {
         return { value: JSON.parse(draft) as unknown };
       } catch {
@@ -68,7 +68,7 @@ function parseDraft(field: FieldSpec, draft: Draft): { value: unknown } | { wron
   }
 }
 
-/** The values that were typed, and what is wrong with those that cannot be read. */
+/** The values of a form, and error messages by field. */
 export function parseDrafts(
   fields: FieldSpecs,
   drafts: Readonly<Record<string, Draft>>,
@@ -79,7 +79,7 @@ export function parseDrafts(
     const draft = drafts[name] ?? "";
     if (draft.trim() === "") {
       if (field.required) wrong[name] = "This is needed.";
-      // Where something is declared for nothing, clearing the field means the empty text.
+      // Clearing a field with a default means the empty string, not the default.
       else if (field.type === "string" && typeof field.default === "string" && field.default !== "")
         values[name] = "";
       continue;

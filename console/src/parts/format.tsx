@@ -1,4 +1,4 @@
-// Times, durations, money, ids: how they are written.
+// Formatting of times, durations, money and ids.
 import { useEffect, useState } from "react";
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -9,7 +9,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
   hourCycle: "h23",
 });
 
-/** How long, in at most two units. */
+/** A duration in at most two units. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   const seconds = ms / 1_000;
@@ -25,7 +25,7 @@ export function duration(ms: number): string {
   return `${minutes} min ${whole % 60} s`;
 }
 
-/** Dollars, with as many places as small sums need. */
+/** Dollars; amounts below one dollar have four decimals. */
 export function money(dollars: number): string {
   if (dollars === 0) return "$0";
   return `$${dollars.toFixed(Math.abs(dollars) < 1 ? 4 : 2)}`;
@@ -37,13 +37,12 @@ const DATE = new Intl.DateTimeFormat(undefined, {
   timeZone: "UTC",
 });
 
-/** The day of a moment, in UTC, as budgets and costs count days. */
+/** The UTC day: budgets and costs count days in UTC. */
 export const dayOf = (ms: number): string => DATE.format(new Date(ms));
 
-/** The time of day. */
 export const clock = (at: string): string => CLOCK.format(new Date(at));
 
-/** The present, told anew every so often. */
+/** The current time, updated at an interval. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -53,7 +52,7 @@ export function useNow(everyMs: number): number {
   return now;
 }
 
-/** Names the page, for tabs and bookmarks. */
+/** Sets the title of the page. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Sluice`;
@@ -63,7 +62,7 @@ export function useTitle(title: string): void {
   }, [title]);
 }
 
-/** A moment, as how long ago it was or how far it is off. */
+/** A time relative to now. */
 export function Moment({ at }: { at: string }) {
   const away = useNow(10_000) - Date.parse(at);
   const text =
@@ -75,7 +74,7 @@ export function Moment({ at }: { at: string }) {
   );
 }
 
-/** An id or hash that can be copied. */
+/** An id or hash with a copy button. */
 export function Copyable({ text, shown }: { text: string; shown?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
@@ -86,7 +85,7 @@ export function Copyable({ text, shown }: { text: string; shown?: string }) {
   return (
     <span className="digest">
       <code title={text}>{shown ?? text}</code>
-      {/* Only pages that came over TLS or from this machine may copy. */}
+      {/* The clipboard is available only over TLS or on localhost. */}
       {isSecureContext && (
         <button type="button" className="link small" onClick={copy} title={`Copy ${text}`}>
           {copied ? "copied" : "copy"}

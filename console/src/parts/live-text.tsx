@@ -1,8 +1,8 @@
-// Text that grows: its end stays in sight while one looks at the end.
+// Growing text that stays scrolled to its end.
 import { useLayoutEffect, useRef } from "react";
 import { formatValue } from "./value";
 
-/** How near the end counts as the end, in pixels. */
+/** Distance from the end that still counts as the end, in pixels. */
 const NEAR = 24;
 
 export function LiveText({ text, label }: { text: string; label: string }) {

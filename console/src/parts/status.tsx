@@ -1,4 +1,4 @@
-// How the statuses of runs and steps look: one colour for one meaning, always with its word.
+// Badges of statuses: one colour per meaning, always with the word.
 
 export type Tone = "good" | "bad" | "wait" | "busy" | "calm";
 
@@ -39,18 +39,14 @@ const TONES: Readonly<Record<string, Tone>> = {
   held: "wait",
 };
 
-/** The meaning of a status. */
 export const tone = (status: string): Tone => TONES[status] ?? "calm";
 
-/** A status in words. */
 export const words = (status: string): string => status.replaceAll("_", " ");
 
 const ENDED = new Set(["completed", "failed", "cancelled", "timed_out"]);
 
-/** Whether a run in this status has ended. */
 export const ended = (status: string): boolean => ENDED.has(status);
 
-/** A status as it is shown. */
 export function Badge({ status, as }: { status: string; as?: Tone | undefined }) {
   return <span className={`badge tone-${as ?? tone(status)}`}>{words(status)}</span>;
 }

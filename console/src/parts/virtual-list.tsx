@@ -1,8 +1,8 @@
-// A long list of which only what can be seen is in the page.
+// A list that renders only its visible rows.
 import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 export const ROW_PX = 34;
-/** Rows beyond the edges, so that scrolling shows no gap. */
+/** Rows rendered beyond the edges, so that scrolling shows no gap. */
 const OVERSCAN = 12;
 
 interface Props {
@@ -10,7 +10,7 @@ interface Props {
   row: (at: number) => ReactNode;
   id: (at: number) => string | number;
   label: string;
-  /** Whether the newest row stays in sight while one looks at the end. */
+  /** Whether the list stays scrolled to its end while rows are added. */
   follow?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// The attempts of a step: when each began, where it went, how it ended, what it cost.
+// The attempts of a step: start, gateway, outcome and cost.
 import type { Event } from "../api/follow";
 import { clock, duration, money } from "../parts/format";
 import { Badge } from "../parts/status";
@@ -6,15 +6,15 @@ import { isEmpty, Value, visible } from "../parts/value";
 import { textField } from "./feed";
 
 export interface Attempt {
-  /** The event that began it. */
+  /** Id of the event that started it. */
   id: number;
   number: number;
   began: string;
   gateway: string | null;
-  /** How it ended; null while it goes on. */
+  /** Its outcome; null while it runs. */
   end: string | null;
   why: string | null;
-  /** What it answered, where it failed all the same. */
+  /** The answer of a failed attempt. */
   answer: Record<string, unknown> | null;
   tookMs: number | null;
   tokens: number | null;
@@ -41,7 +41,7 @@ const answered = (event: Event): Record<string, unknown> | null => {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
 };
 
-/** Beginnings and ends, put together. */
+/** Pairs the events that start and end an attempt. */
 export function attemptsOf(events: readonly Event[]): Attempt[] {
   const all: Attempt[] = [];
   for (const event of events) {
@@ -94,7 +94,7 @@ export function Attempts({ events }: { events: readonly Event[] }) {
   );
 }
 
-/** What a failed attempt answered: its text, and whatever else there was. */
+/** The answer of a failed attempt: its text, and all other fields. */
 function Answer({ number, of }: { number: number; of: Record<string, unknown> }) {
   const { text, conversation: _, ...rest } = of;
   return (

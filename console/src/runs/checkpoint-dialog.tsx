@@ -1,4 +1,4 @@
-// Back to a checkpoint: in the same run, or in a new one in which some values are others.
+// Goes back to a checkpoint: rewinds this run, or branches into a new run with changed values.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -21,7 +21,7 @@ interface Props {
   onChanged: () => void;
 }
 
-/** Steps that were completed by a checkpoint: their outputs may be taken to have been others. */
+/** Steps completed by a checkpoint: a branch may override their outputs. */
 function completedBy(checkpoints: readonly Checkpoint[], at: number | null): string[] {
   const done = checkpoints.filter(
     (one) => !one.undone && one.number <= (at ?? 0) && one.what === "completed",
@@ -38,7 +38,7 @@ function useCheckpoints(run: string) {
   });
 }
 
-/** What would be repeated; nothing is asked before it is known where to, and that all values can be read. */
+/** Steps that would run again. Waits for a chosen checkpoint and valid overrides. */
 function usePreview(
   run: string,
   mode: Mode,
@@ -159,7 +159,7 @@ function CheckpointList({ checkpoints, at, onChoose }: CheckpointListProps) {
     <StepPicker
       label="Checkpoint"
       role="radiogroup"
-      // The newest first: that is where one goes back to most.
+      // Newest first: users mostly go back to recent checkpoints.
       all={checkpoints.filter((one) => !one.undone).reverse()}
       name={(one) => one.node_id}
       first={

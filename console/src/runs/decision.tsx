@@ -1,4 +1,4 @@
-// A decision of the gates, one by one: what was compared, and what would unblock.
+// A decision gate by gate: what was compared, and what would unblock the step.
 import type { Event } from "../api/follow";
 import { clock, money } from "../parts/format";
 import { Badge, words } from "../parts/status";
@@ -22,11 +22,11 @@ const MARKS: Readonly<Record<string, [string, string]>> = {
   skip: ["–", "calm"],
 };
 
-/** Micro-cents of a dollar, as accounts are kept in. */
+/** Micro-cents in a dollar. */
 const MICRO_CENTS = 100_000_000;
 const SUMS = new Set(["amount", "held", "worst"]);
 
-/** What was compared, as people write it. */
+/** A compared figure as text. */
 function figure(gate: string, name: string, value: unknown): string {
   if (gate.startsWith("budget") && SUMS.has(name) && typeof value === "number")
     return money(value / MICRO_CENTS);
@@ -59,14 +59,13 @@ function GateLine({ gate }: { gate: Gate }) {
   );
 }
 
-/** What was decided, gate by gate. */
+/** A decision as the API writes it. */
 export interface GateDecision {
   disposition?: string;
   gates?: Gate[];
   actionDigest?: string;
 }
 
-/** The gates one by one. */
 export function Gates({ of }: { of: GateDecision }) {
   return (
     <>
@@ -84,7 +83,6 @@ export function Gates({ of }: { of: GateDecision }) {
   );
 }
 
-/** One decision, newest first where there are several. */
 export function Decision({ event }: { event: Event }) {
   const judgement = event.payload as GateDecision;
   return (

@@ -1,4 +1,4 @@
-// One run: its figures, its graph, its time, its journal, and a step of it.
+// One run: figures, graph, timeline, journal, result, and the inspector of a step.
 import { useQueryClient } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useMemo } from "react";
 import { ErrorMessage, Loading } from "../parts/feedback";
@@ -157,7 +157,7 @@ function Body({ live, detail, state }: { live: LiveRun; detail: RunDetail; state
     () => new Map(state.node_results.map((one) => [one.node_id, shownStatus(one)])),
     [state.node_results],
   );
-  /** Arrows go from view to view, as in any row of tabs. */
+  /** Arrow keys move between tabs. */
   const moveTab = (event: KeyboardEvent, from: View) => {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const next = VIEWS[(VIEWS.indexOf(from) + by + VIEWS.length) % VIEWS.length];

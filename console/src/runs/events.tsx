@@ -1,4 +1,4 @@
-// The journal of a run, as it is written.
+// The journal of a run, live.
 import { useState } from "react";
 import { request } from "../api/client";
 import type { Event } from "../api/follow";
@@ -11,7 +11,7 @@ import { type Feed, textField } from "./feed";
 const PAGE = 500;
 const SHORT = 160;
 
-/** What an event says, in a line. */
+/** A one-line summary of an event. */
 function gist(event: Event): string {
   const found = [
     "errorMessage",

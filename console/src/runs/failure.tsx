@@ -1,4 +1,4 @@
-// What a failed run had come to: where it stopped, what was done by then, and who wrote which variables.
+// The failure snapshot of a run: where it stopped, completed steps, and variables.
 import { Value, visible } from "../parts/value";
 import type { RunState } from "./live";
 
@@ -9,7 +9,7 @@ interface Props {
   onChoose: (step: string) => void;
 }
 
-/** Most steps that are named in a line. */
+/** Most steps named in a line. */
 const NAMED_MAX = 40;
 
 export function FailureSnapshot({ of, onChoose }: Props) {

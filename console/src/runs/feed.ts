@@ -1,14 +1,14 @@
-// What the stream of a run said, kept for the page: the newest events, statuses, text on its way.
+// Events of a run as they arrive: the newest events, status updates, and streamed text.
 import type { Event } from "../api/follow";
 import type { Node, RunState } from "./state-diff";
 
-/** Most events that a page keeps; earlier ones are in the journal. */
+/** Most events in memory; the journal has the earlier ones. */
 export const KEPT_MAX = 5_000;
-/** Longest text of a step that is kept while it comes. */
+/** Longest streamed text of a step in memory. */
 export const TEXT_MAX = 64 * 1024;
-/** How often the page is drawn anew, at most. */
+/** Shortest time between two renders. */
 const DRAW_MS = 100;
-/** How often the state is asked for, at most; slower when answers take long. */
+/** Shortest time between two loads of the state; longer when responses are slow. */
 const RELOAD_INTERVAL_MS = 700;
 
 const STATUS: Readonly<Record<string, string>> = {
@@ -26,7 +26,7 @@ const STATUS: Readonly<Record<string, string>> = {
   "approval.requested": "awaiting_approval",
 };
 
-/** What is counted of a run's steps, and the statuses that count as it. */
+/** The counters of a run and the step statuses that each includes. */
 const COUNTS = {
   pending_count: ["pending"],
   waiting_count: ["awaiting_dependency", "queued", "awaiting_approval"],
@@ -40,14 +40,14 @@ const COUNTED = new Map<string, Count>(
     statuses.map((status) => [status, count as Count] as const),
   ),
 );
-/** What a status counts as. */
+/** The counter of a status. */
 export const countOf = (status: string): Count | undefined => COUNTED.get(status);
 const SETTLED = new Set(["completed", "failed", "timed_out", "cancelled"]);
 
 interface StepUpdate {
   status: string;
   at: number;
-  /** What the event says besides: when the step began, when it ended, what it took. */
+  /** Other fields that the event changes: times, cost, tokens. */
   fields: Partial<
     Pick<
       Node,
@@ -56,7 +56,7 @@ interface StepUpdate {
   >;
 }
 
-/** What an event says of a step beside its status. */
+/** Fields that an event changes besides the status. */
 function fieldsOf(event: Event, status: string): StepUpdate["fields"] {
   if (event.type === "node.started")
     return { started_at: event.timestamp, completed_at: null, duration_ms: null };
@@ -70,27 +70,27 @@ function fieldsOf(event: Event, status: string): StepUpdate["fields"] {
   return fields;
 }
 
-/** What a step has said so far in a dispatch: an attempt that is sent again after a crash is another one. */
+/** Streamed text of one dispatch. An attempt that is dispatched again after a crash starts a new text. */
 export interface StreamedText {
   dispatch: number;
   text: string;
-  /** Whether more was said before what is kept. */
+  /** Whether the beginning of the text is missing. */
   cut: boolean;
 }
 
-/** A word of an event's payload. */
+/** A string field of an event's payload. */
 export function textField(event: Event, name: string): string | null {
   const value = event.payload[name];
   return typeof value === "string" ? value : null;
 }
 
 export class Feed {
-  /** The newest events, oldest first. */
+  /** The newest events, in order. */
   events: Event[] = [];
-  /** The last event's id; null before any. */
+  /** Id of the last event; null before the first. */
   last: number | null = null;
   readonly streamed = new Map<string, StreamedText>();
-  /** The last event of each step. */
+  /** Id of the last event of each step. */
   readonly touched = new Map<string, number>();
   #updates = new Map<string, StepUpdate>();
   #version = 0;
@@ -100,7 +100,7 @@ export class Feed {
   #reloading: ReturnType<typeof setTimeout> | "busy" | null = null;
   #stale = false;
 
-  /** Takes events as they come. */
+  /** Adds new events. */
   push(events: readonly Event[]): void {
     const fresh = events.filter((event) => event.eventId > (this.last ?? 0));
     const newest = fresh.at(-1);
@@ -126,31 +126,31 @@ export class Feed {
   }
 
   #appendText(node: string, event: Event): void {
-    // Journals of early versions count attempts alone.
+    // Journals of early versions have no dispatch number.
     const dispatch = Number(event.payload.dispatchNo ?? event.payload.attempt ?? 0);
     const previous = this.streamed.get(node);
     const kept = previous?.dispatch === dispatch ? previous : null;
     const text = (kept?.text ?? "") + (textField(event, "text") ?? "");
-    // The first part that is heard of a step is its first one, or something came before it.
+    // A first delta with an index above 0 means that earlier ones were missed.
     const late = !previous && Number(event.payload.deltaIndex ?? 0) > 0;
     const cut = (kept?.cut ?? late) || text.length > TEXT_MAX;
     this.streamed.set(node, { dispatch, text: text.slice(-TEXT_MAX), cut });
   }
 
-  /** Puts events of the past before those that are kept. */
+  /** Adds earlier events from the journal. */
   prepend(events: readonly Event[]): void {
     const first = this.events[0]?.eventId ?? Number.POSITIVE_INFINITY;
     this.events = events.filter((event) => event.eventId < first).concat(this.events);
     this.#draw();
   }
 
-  /** A state came that was asked for when `at` was the last event. */
+  /** Drops the updates that a loaded state includes: it was requested when `at` was the last event. */
   dropUpdatesUntil(at: number | null): void {
     for (const [node, update] of this.#updates)
       if (update.at <= (at ?? 0)) this.#updates.delete(node);
   }
 
-  /** The state with the updates since laid over it. */
+  /** The state with newer updates applied. */
   overlay(state: RunState): RunState {
     if (this.#updates.size === 0) return state;
     const counts: Record<Count, number> = {
@@ -169,7 +169,7 @@ export class Feed {
       if (!update || update.status === node.status) return node;
       turn(node.status, -1);
       turn(update.status, 1);
-      // What it waited for is over with the status it had then.
+      // The reason for waiting belongs to the old status.
       return {
         ...node,
         ...update.fields,
@@ -181,7 +181,7 @@ export class Feed {
     return { ...state, ...counts, node_results: nodes };
   }
 
-  /** Draws what came, and has the state looked up. */
+  /** Renders, and reloads the state if it is stale. */
   flush(): void {
     if (this.#drawing) clearTimeout(this.#drawing);
     this.#drawing = null;
@@ -206,7 +206,7 @@ export class Feed {
     for (const listener of this.#listeners) listener();
   }
 
-  /** How the state is looked up. */
+  /** Sets the function that reloads the state. */
   onStale(look: () => Promise<unknown>): () => void {
     this.#reload = look;
     return () => {

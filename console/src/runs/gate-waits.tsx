@@ -1,20 +1,19 @@
-// Steps that wait at a gate: why, and what would let them go on.
+// Steps that wait at a gate: the cause, and what unblocks them.
 import { ended } from "../parts/status";
 import { visible } from "../parts/value";
 import type { Node } from "./live";
 
-/** Most steps that are named one by one. */
+/** Most steps named one by one. */
 const NAMED_MAX = 5;
 
-/** Whether a step waits at a gate now. */
 export const waitsAtGate = (node: Pick<Node, "status" | "waiting_reason">): boolean =>
   node.waiting_reason === "gate" && !ended(node.status);
 
-/** The status that is shown of a step: that it waits at a gate says more than that it is queued. */
+/** The status to show: waiting at a gate says more than queued. */
 export const shownStatus = (node: Pick<Node, "status" | "waiting_reason">): string =>
   waitsAtGate(node) ? "waits_at_a_gate" : node.status;
 
-/** The gate's code, and what would end the wait: the projection writes `code: hint`. */
+/** Splits an unblock hint, which has the form `code: hint`. */
 export function causeOf(hint: string | null): { code: string | null; help: string } {
   const found = /^([a-z][a-z0-9_]*)(?:: ([\s\S]*))?$/.exec(hint ?? "");
   return found
@@ -22,7 +21,7 @@ export function causeOf(hint: string | null): { code: string | null; help: strin
     : { code: null, help: hint ?? "" };
 }
 
-/** The cause of a wait at a gate, with its page. */
+/** The cause of a wait, with a link to its documentation. */
 export function Cause({ hint }: { hint: string | null }) {
   const { code, help } = causeOf(hint);
   return (
@@ -42,7 +41,7 @@ interface Props {
   onChoose: (step: string) => void;
 }
 
-/** What a run waits for at its gates, above everything else of it. */
+/** Notices in the head of a run. */
 export function GateWaits({ nodes, onChoose }: Props) {
   const waiting = nodes.filter(waitsAtGate);
   if (waiting.length === 0) return null;

@@ -1,4 +1,4 @@
-// The steps of a run or workflow as a graph. Many are drawn in another way: see `large`.
+// The steps of a run or workflow as a graph. `large-graph.tsx` draws more than `DAGRE_MAX` steps.
 import {
   Background,
   Controls,
@@ -25,7 +25,7 @@ import { type LaidOut, useLayout } from "./use-layout";
 
 export type { FlowEdge as Flow, GraphStep as Drawn } from "./step-box";
 
-/** Steps beyond which a map of all of them helps. */
+/** Number of steps from which a minimap is shown. */
 const MAP_FROM = 30;
 
 export function Graph(props: GraphProps) {
@@ -60,7 +60,7 @@ function useBoxes(
   }, [steps, layout, status, chosen]);
 }
 
-/** What depends on what, and above it the values that went from step to step. */
+/** Dependency edges, replaced by value flows where there are any. */
 function useEdges({ steps }: LaidOut<GraphStep>, flows: readonly FlowEdge[]): Edge[] {
   const plain = useMemo<Edge[]>(
     () =>
@@ -98,10 +98,10 @@ function useEdges({ steps }: LaidOut<GraphStep>, flows: readonly FlowEdge[]): Ed
 }
 
 const FIT = { padding: 0.12, minZoom: 0.5, maxZoom: 1.1 };
-/** A preview is small, and shows all of it rather than all its letters. */
+/** A preview shows the whole graph, even when labels become too small to read. */
 const FIT_ALL = { ...FIT, minZoom: 0.3 };
 
-/** Shows all of a graph again when it becomes another one. */
+/** Fits the view again when the graph changes. */
 function Refit({ to }: { to: LaidOut<GraphStep> }) {
   const { fitView } = useReactFlow();
   useEffect(() => {
@@ -127,7 +127,7 @@ function SmallGraph({
         nodeTypes={NODE_TYPES}
         onNodeClick={(_, node) => onChoose?.(node.id)}
         onNodesChange={(changes) => {
-          // Chosen by the keyboard.
+          // Selection by keyboard.
           for (const change of changes)
             if (change.type === "select" && change.selected) onChoose?.(change.id);
         }}

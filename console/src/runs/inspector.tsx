@@ -1,4 +1,4 @@
-// Everything about one step: what it was given, what it made, what was decided, what it cost.
+// The inspector of one step: inputs, outputs, decisions, attempts and cost.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { request, type Schemas } from "../api/client";
@@ -19,7 +19,7 @@ import { type ValueFlow, ValueFlowList } from "./value-flow";
 
 type Detail = Schemas["StepDetail"];
 
-/** The description of the API says of these only that they are objects. */
+/** The OpenAPI description types these as plain objects. */
 const events = (list: readonly object[]): Event[] => [...(list as readonly Event[])];
 
 interface Props {
@@ -34,7 +34,7 @@ interface Props {
 
 export function Inspector({ run, state, node, feed, flows, onChoose, onClose }: Props) {
   const step = node.node_id;
-  // While text streams the step is not asked for with every part of it.
+  // Do not reload the step with every delta of its text.
   const settled = node.status === "streaming" ? "streaming" : feed.touched.get(step);
   const detail = useQuery({
     queryKey: ["run", run, "step", step, settled ?? 0],
@@ -103,7 +103,7 @@ function Figures({ node, phases }: { node: Node; phases: RunState["phases"] }) {
   );
 }
 
-/** What went wrong or is waited for, and what would help. */
+/** Errors and waits of a step, with their remedies. */
 function StepNotices({ node, state }: { node: Node; state: RunState }) {
   const approval = state.approvals.find(
     (one) => one.node_id === node.node_id && one.status === "pending",
@@ -268,7 +268,7 @@ function Conversation({ turns }: { turns: readonly Record<string, unknown>[] }) 
   return turns.map((turn, at) => {
     const { role, text, ...rest } = turn;
     return (
-      // A conversation only grows, so that a place in it is as good as a name.
+      // A conversation only grows, so the index identifies a message.
       <div key={at} className="small">
         <span className="muted">{visible(String(role ?? "?"))}</span>
         <Value of={isEmpty(rest) ? (text ?? "") : { text, ...rest }} label={`Message ${at + 1}`} />

@@ -1,7 +1,7 @@
-// A graph of thousands of steps: what is near is elements that can be reached and chosen, the rest is painted.
+// A graph of thousands of steps: nearby steps are elements, the rest is painted on a canvas.
 //
-// What must hold: however many steps there are, only so many are elements; moving and changes of status paint
-// a canvas, at most once a frame.
+// INVARIANT: at most `NEAR_MAX` steps are elements. Panning and status changes repaint the canvas at
+// most once per frame.
 import {
   Background,
   Controls,
@@ -38,17 +38,17 @@ import {
 import { type Box, type GraphProps, type GraphStep, makeBox, NODE_TYPES } from "./step-box";
 import type { LaidOut } from "./use-layout";
 
-/** Most steps that are elements. */
+/** Most steps rendered as elements. */
 const NEAR_MAX = 200;
-/** Steps that become elements in one frame: more would be felt. */
+/** Most new elements per frame: more would make the page stutter. */
 const NEW_MAX = 24;
-/** Size below which nobody could read a step. */
+/** Zoom below which a step cannot be read. */
 const LEGIBLE = 0.5;
-/** What is near changes in strides of so many pixels. */
+/** The nearby area moves in strides of this many pixels. */
 const STRIDE = 240;
 const MAP = { width: 200, height: 130 };
 const NO_EDGES: never[] = [];
-/** What one looks for among thousands. */
+/** Buttons that jump to the first step of a tone. */
 const JUMPS = [
   ["bad", "Go to what failed"],
   ["busy", "Go to what runs"],
@@ -78,7 +78,7 @@ function useSize() {
   return [element, size] as const;
 }
 
-/** Steps, as they are painted. */
+/** The contents of the canvas. */
 function useScene({ placed, status, chosen, flows }: Props): Scene {
   const { steps, layout } = placed;
   const numbers = useMemo(() => new Map(steps.map((step, at) => [step.node_id, at])), [steps]);
@@ -102,7 +102,7 @@ function useScene({ placed, status, chosen, flows }: Props): Scene {
   }, [layout, tones, chosen, flows, numbers]);
 }
 
-/** Paints both canvases when something changed, at most once a frame. */
+/** Paints the graph and the minimap after a change, at most once per frame. */
 function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
   const [canvas, small] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const newest = useRef({ scene, map });
@@ -128,7 +128,7 @@ function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
   }, [look]);
   useEffect(soon, [soon, scene, map]);
   useEffect(() => {
-    // Another theme is other colours.
+    // Repaint with the colours of a new theme.
     const themed = new MutationObserver(soon);
     themed.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     return () => {
@@ -140,7 +140,7 @@ function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
   return { canvas, small, soon };
 }
 
-/** The part of the graph whose steps are elements, in strides: the same for small movements. */
+/** The area whose steps are elements, rounded to strides so that small movements do not change it. */
 function nearby(look: Look): Bounds | null {
   if (look.zoom < LEGIBLE) return null;
   const { left, top, right, bottom } = sight(look, STRIDE / 2);
@@ -161,7 +161,7 @@ const same = (one: Bounds | null, other: Bounds | null) =>
     one.right === other.right &&
     one.bottom === other.bottom);
 
-/** The steps that are elements: those that are near, a few more with each frame. */
+/** Indices of the steps that are elements. New ones are added a few per frame. */
 function useNear({ layout }: LaidOut<GraphStep>, near: Bounds | null): readonly number[] {
   const wanted = useMemo(() => (near ? within(layout, near, NEAR_MAX) : []), [layout, near]);
   const [there, setThere] = useState<{ layout: GraphLayout; numbers: readonly number[] }>({
@@ -204,7 +204,7 @@ function useBoxes({ placed, status, chosen }: Props, near: Bounds | null): Box[]
   }, [numbers, steps, layout, status, chosen]);
 }
 
-/** A legible look at a step, without more emptiness than there must be. */
+/** A readable view of a step that avoids empty space at the edges of the graph. */
 function lookAt(
   { layout }: LaidOut<GraphStep>,
   all: Bounds,
@@ -220,7 +220,7 @@ function lookAt(
   };
 }
 
-/** The first step of a tone, or -1. */
+/** Index of the first step of a tone, or -1. */
 const firstOf = (scene: Scene, wanted: (typeof TONES)[number]): number =>
   scene.tones.indexOf(TONES.indexOf(wanted));
 
@@ -302,7 +302,7 @@ function Pane(props: Props & { size: Size }) {
         onNodeClick={(_, node) => onChoose?.(node.id)}
         onPaneClick={choose}
         onNodesChange={(changes) => {
-          // Chosen by the keyboard.
+          // Selection by keyboard.
           for (const change of changes)
             if (change.type === "select" && change.selected) onChoose?.(change.id);
         }}

@@ -1,7 +1,7 @@
-// Where the steps of a graph stand.
+// The layout of a graph.
 //
-// Up to some hundred, dagre finds places with few crossings. Beyond that it takes seconds, and the waves
-// that the server knows are columns: what is drawn stays the same, since both go from left to right.
+// For up to `DAGRE_MAX` steps dagre finds a layout with few crossings. For more it takes seconds, so
+// the server's waves become columns instead. Both go from left to right.
 import dagre from "@dagrejs/dagre";
 
 export interface Step {
@@ -14,25 +14,24 @@ export type Positions = Record<string, { x: number; y: number }>;
 
 export const WIDTH = 190;
 export const HEIGHT = 54;
-/** Most steps that dagre is given. */
+/** Most steps laid out by dagre. */
 export const DAGRE_MAX = 200;
 const GAP_X = 70;
 const GAP_Y = 18;
-/** Most steps of a wave that stand in one column. */
+/** Most steps of a wave in one column. */
 const COLUMN_MAX = 60;
 
-/** Where many steps stand and what they depend on, by their numbers: quick to hand over and to look through. */
+/** Positions and edges by step index, in typed arrays: cheap to transfer and to scan. */
 export interface GraphLayout {
   xs: Float64Array<ArrayBuffer>;
   ys: Float64Array<ArrayBuffer>;
-  /** Edge by edge: from which step, to which. */
+  /** Source and target step of each edge. */
   from: Int32Array<ArrayBuffer>;
   to: Int32Array<ArrayBuffer>;
-  /** How long it took to find, in milliseconds. */
+  /** Computation time in milliseconds. */
   took: number;
 }
 
-/** The field of some steps. */
 export function computeLayout(steps: readonly Step[]): GraphLayout {
   const began = performance.now();
   const positions = positionsOf(steps);
@@ -59,7 +58,6 @@ export function computeLayout(steps: readonly Step[]): GraphLayout {
   };
 }
 
-/** Places for all steps. */
 export function positionsOf(steps: readonly Step[]): Positions {
   return steps.length <= DAGRE_MAX ? dagrePositions(steps) : wavePositions(steps);
 }
@@ -83,7 +81,7 @@ function dagrePositions(steps: readonly Step[]): Positions {
   return positions;
 }
 
-/** Waves from left to right; in each, steps stand near what they depend on. */
+/** Waves from left to right; within a wave, steps are close to their dependencies. */
 export function wavePositions(steps: readonly Step[]): Positions {
   const waves = new Map<number, Step[]>();
   for (const step of steps) {
@@ -98,7 +96,7 @@ export function wavePositions(steps: readonly Step[]): Positions {
       const above = step.depends_on.map((before) => positions[before]?.y ?? 0);
       return above.length === 0 ? 0 : above.reduce((sum, y) => sum + y, 0) / above.length;
     };
-    // Sorting keeps the order of steps that are alike: the document's.
+    // The sort is stable: equal steps keep the order of the document.
     const order = wave
       .map((step) => [near(step), step] as const)
       .sort(([one], [other]) => one - other);

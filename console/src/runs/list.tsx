@@ -1,4 +1,4 @@
-// All runs, newest first, as far as they match.
+// The list of runs with filters, newest first.
 import {
   keepPreviousData,
   useInfiniteQuery,
@@ -34,10 +34,10 @@ const SPANS: readonly [string, string, number][] = [
   ["week", "Last 7 days", 7 * 86_400_000],
 ];
 
-/** How long typing rests before it counts. */
+/** Pause in typing before the search starts. */
 const REST_MS = 200;
 
-/** What changes a line of the list. */
+/** Events that change a row of the list. */
 const isRelevant = (event: Event) => event.type.startsWith("run.");
 
 /** A word that is typed, told when typing rests. */

@@ -1,7 +1,7 @@
-// A run as it goes: what the server last said of it, and what its stream said since.
+// A run with live updates: the last loaded state plus the events since.
 //
-// What must hold: events are kept once and in order; a status that the stream told is shown until a
-// state that was asked for after it has come. Then the state is right, and what was told is dropped.
+// INVARIANT: events are kept once and in order. A status from the stream is shown until a state
+// arrives that was requested after it; then the update is dropped.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { request, type Schemas } from "../api/client";
@@ -15,7 +15,7 @@ import { StateLoader } from "./state-loader";
 export type { Node, RunState } from "./state-diff";
 export type RunDetail = Schemas["RunDetail"];
 
-/** Events of the past that the page begins with; earlier ones are fetched when asked for. */
+/** Past events loaded at the start; the user loads earlier ones on request. */
 const HISTORY = 500;
 const FINAL_EVENTS = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
 
@@ -24,11 +24,10 @@ export interface LiveRun {
   state: RunState | undefined;
   feed: Feed;
   error: unknown;
-  /** Follows the stream again, after a run that had ended goes on. */
+  /** Reloads the state, and follows the stream again if the run had ended. */
   refresh: () => void;
 }
 
-/** Follows a run. */
 export function useRun(run: string): LiveRun {
   const feed = useMemo(() => new Feed(), []);
   const states = useMemo(() => new StateLoader(run, () => feed.last), [run, feed]);
@@ -47,7 +46,7 @@ export function useRun(run: string): LiveRun {
       feed.dropUpdatesUntil(at);
       return state;
     },
-    // What did not change stays the same already; comparing thousands of steps would be felt.
+    // The diff already keeps unchanged steps; comparing thousands of them again is slow.
     structuralSharing: false,
     gcTime: 0,
   });
@@ -72,7 +71,6 @@ export function useRun(run: string): LiveRun {
       stop();
       stopLooking();
     };
-    // A new round is a new stream.
   }, [whole, from, feed, refetch, round]);
   useSyncExternalStore(feed.subscribe, feed.version);
   const merged = useMemo(

@@ -1,10 +1,10 @@
-// Pictures, sound and films that a step made.
+// Images, audio and video that a step returned.
 //
-// What must hold: nothing that a step made can run here or fetch anything. Only data that is in the value
-// itself is shown, and only of types that hold no script; everything else is shown as text.
+// INVARIANT: media cannot run scripts or load anything. Only data URLs of types without scripts are
+// rendered; everything else is shown as text.
 import { Value, visible } from "../parts/value";
 
-/** What is shown as what it is. Pictures with scripts in them (SVG) are not among these. */
+/** Rendered types. SVG is not among them: it can contain scripts. */
 const SHOWN: Readonly<Record<string, "image" | "audio" | "video">> = {
   "image/png": "image",
   "image/jpeg": "image",
@@ -21,21 +21,20 @@ const SHOWN: Readonly<Record<string, "image" | "audio" | "video">> = {
   "video/webm": "video",
 };
 
-/** Longest address that is put on a page. */
+/** Longest data URL that is rendered, in characters. */
 const URL_MAX = 32 * 1024 * 1024;
-/** Most of them that are shown of one step. */
+/** Most items rendered per step. */
 const ITEMS_MAX = 24;
 
-/** One thing that was made. */
 export interface Item {
   kind: "image" | "audio" | "video" | "text";
-  /** The address of what is shown; empty for what is told as text. */
+  /** The data URL; empty for text. */
   url: string;
   mime: string;
   of: unknown;
 }
 
-/** The type that an address of data says of itself; null for any other address. */
+/** The media type of a base64 data URL; null for any other URL. */
 function typeOf(url: string): string | null {
   return (
     /^data:([a-z]+\/[a-z0-9.+-]+)(?:;[a-z0-9=-]+)*;base64,[A-Za-z0-9+/]*={0,2}$/.exec(url)?.[1] ??
@@ -52,13 +51,13 @@ function item(of: unknown): Item {
   if (typeof url !== "string" || url.length > URL_MAX) return text;
   const type = typeOf(url);
   const kind = type === null ? undefined : SHOWN[type];
-  // What the address says counts; a step that says otherwise beside it is not believed.
+  // Trust the type in the data URL; reject an item whose `mime` contradicts it.
   if (type === null || kind === undefined || (typeof mime === "string" && mime !== type))
     return text;
   return { kind, url, mime: type, of };
 }
 
-/** The things in a step's media: one, or a list of them. */
+/** The items of a step's media: a single one or a list. */
 export function itemsOf(media: unknown): Item[] {
   if (media === null || media === undefined) return [];
   return (Array.isArray(media) ? media : [media]).map(item);
@@ -69,7 +68,7 @@ export function Media({ of }: { of: unknown }) {
   return (
     <div className="media">
       {items.slice(0, ITEMS_MAX).map((one, at) => (
-        // What a step made does not change, so that a place in it is as good as a name.
+        // Outputs never change, so the index identifies an item.
         <MediaItem key={at} item={one} label={`Media ${at + 1}`} />
       ))}
       {items.length > ITEMS_MAX && (

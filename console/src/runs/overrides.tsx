@@ -1,10 +1,10 @@
-// Values that are others in a new run: arguments, and what steps are taken to have made.
+// Changed values of a branch: arguments, and outputs of completed steps.
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { request } from "../api/client";
 import { isEmpty, visible } from "../parts/value";
 
-/** What was typed, by the argument's name or by `STEP.OUTPUT`. */
+/** The edited texts, by argument name or `STEP.OUTPUT`. */
 export interface OverrideDrafts {
   args: Readonly<Record<string, string>>;
   set: Readonly<Record<string, string>>;
@@ -12,10 +12,10 @@ export interface OverrideDrafts {
 
 export const NO_OVERRIDES: OverrideDrafts = { args: {}, set: {} };
 
-/** A value as one types it here: always JSON, so that text and number cannot be confused. */
+/** Overrides are always edited as JSON, so that text and numbers cannot be confused. */
 export const toJson = (value: unknown): string => JSON.stringify(value, null, 1) ?? "null";
 
-/** What is sent, and the names of what cannot be read. */
+/** The request body, and the names of overrides that are not valid JSON. */
 export function parseOverrides(edits: OverrideDrafts): {
   body: { args?: object; set?: object };
   wrong: string[];
@@ -40,7 +40,7 @@ export function parseOverrides(edits: OverrideDrafts): {
 interface Props {
   run: string;
   args: Readonly<Record<string, unknown>>;
-  /** Steps whose outputs may be taken to have been others. */
+  /** Steps whose outputs can be overridden. */
   steps: readonly string[];
   edits: OverrideDrafts;
   onChange: (edits: OverrideDrafts) => void;
@@ -132,7 +132,7 @@ interface AddOutputProps {
   onAdd: (place: string, value: unknown) => void;
 }
 
-/** First a step, then one of its outputs: what they were is asked for only then. */
+/** Chooses a step, then one of its outputs. The outputs are loaded when the step is chosen. */
 function AddOutput({ run, steps, taken, onAdd }: AddOutputProps) {
   const [step, setStep] = useState("");
   const found = useQuery({

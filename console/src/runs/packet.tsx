@@ -1,10 +1,10 @@
-// The run's packet: what a stranger needs to check it offline, as a file.
+// Download of a run's audit packet, which can be verified offline.
 import { useState } from "react";
 import { readProblem } from "../api/client";
 import { ErrorMessage } from "../parts/feedback";
 import { usePermission } from "../session";
 
-/** How long a file that was handed to the browser is kept for it. */
+/** How long the object URL stays valid for the download. */
 const KEPT_MS = 60_000;
 
 export function Packet({ run }: { run: string }) {

@@ -1,9 +1,9 @@
-// Thousands of steps on a canvas: their edges, and their boxes as far as no element stands for them.
+// Paints thousands of steps and their edges on a canvas.
 //
-// What must hold: a paint looks at every step and edge once, and draws at most so many curves.
+// INVARIANT: a paint visits every step and edge once, and draws at most `EDGES_MAX` edges.
 import { type GraphLayout, HEIGHT, WIDTH } from "./layout";
 
-/** What can be seen: a place of the graph is at `place * zoom + (x, y)` on the canvas. */
+/** The viewport: a point of the graph is at `point * zoom + (x, y)` on the canvas. */
 export interface Look {
   x: number;
   y: number;
@@ -12,7 +12,7 @@ export interface Look {
   height: number;
 }
 
-/** A part of the graph, by its edges. */
+/** A rectangle of the graph. */
 export interface Bounds {
   left: number;
   top: number;
@@ -20,20 +20,20 @@ export interface Bounds {
   bottom: number;
 }
 
-/** Meanings of statuses, by number. */
+/** Tones by number. */
 export const TONES = ["calm", "good", "bad", "wait", "busy"] as const;
 
 export interface Scene {
   layout: GraphLayout;
   /** The tone of each step. */
   tones: Uint8Array;
-  /** The step that is chosen, or -1. */
+  /** Index of the chosen step, or -1. */
   chosen: number;
-  /** Values that went from step to step. */
+  /** Value flows as pairs of step indices. */
   flows: readonly (readonly [number, number])[];
 }
 
-/** Colours by what they are for. */
+/** Colours by purpose. */
 export interface Ink {
   line: string;
   accent: string;
@@ -41,12 +41,12 @@ export interface Ink {
   tones: readonly string[];
 }
 
-/** Most edges that are drawn at once, as long as they are more than a haze. */
+/** Most edges drawn at once: more cannot be told apart. */
 const EDGES_MAX = 6_000;
-/** Below this size, edges are straight: nobody sees their curves. */
+/** Zoom below which edges are drawn straight. */
 const CURVED_FROM = 0.25;
 
-/** The whole graph. */
+/** Bounds of the whole graph. */
 export function extent({ xs, ys }: GraphLayout): Bounds {
   const bounds = { left: 0, top: 0, right: WIDTH, bottom: HEIGHT };
   for (let at = 0; at < xs.length; at += 1) {
@@ -59,7 +59,7 @@ export function extent({ xs, ys }: GraphLayout): Bounds {
   return bounds;
 }
 
-/** What of the graph is in sight, and so many pixels around it. */
+/** The visible part of the graph, with a margin in pixels. */
 export function sight(look: Look, around: number): Bounds {
   return {
     left: (-look.x - around) / look.zoom,
@@ -69,7 +69,7 @@ export function sight(look: Look, around: number): Bounds {
   };
 }
 
-/** The steps within bounds, at most so many. */
+/** Indices of the first `most` steps within bounds. */
 export function within({ xs, ys }: GraphLayout, bounds: Bounds, most: number): number[] {
   const found: number[] = [];
   for (let at = 0; at < xs.length && found.length < most; at += 1) {
@@ -85,7 +85,7 @@ export function within({ xs, ys }: GraphLayout, bounds: Bounds, most: number): n
   return found;
 }
 
-/** The step at a place of the graph, or -1. */
+/** Index of the step at a point, or -1. */
 export function stepAt({ xs, ys }: GraphLayout, x: number, y: number): number {
   for (let at = 0; at < xs.length; at += 1) {
     const [left, top] = [xs[at] ?? 0, ys[at] ?? 0];
@@ -94,7 +94,7 @@ export function stepAt({ xs, ys }: GraphLayout, x: number, y: number): number {
   return -1;
 }
 
-/** The colours of the page as it is now. */
+/** The colours of the current theme. */
 export function ink(element: Element): Ink {
   const style = getComputedStyle(element);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -102,7 +102,7 @@ export function ink(element: Element): Ink {
     line: colour("line-strong"),
     accent: colour("accent"),
     focus: colour("focus"),
-    // What waits steps back behind what happens.
+    // Pending steps are less prominent than active ones.
     tones: TONES.map((tone) => colour(tone === "calm" ? "line-strong" : tone)),
   };
 }
@@ -161,7 +161,7 @@ function edges(
   }
 }
 
-/** Draws what can be seen. */
+/** Paints the visible part of the graph. */
 export function paint(
   to: CanvasRenderingContext2D,
   scene: Scene,
@@ -176,7 +176,7 @@ export function paint(
   const { xs, ys } = scene.layout;
   for (const at of within(scene.layout, sight(look, 0), xs.length)) {
     to.fillStyle = colours.tones[scene.tones[at] ?? 0] ?? colours.line;
-    // A little smaller than the element that may stand on it: its corners are round.
+    // Smaller than the element that may cover it, because that has round corners.
     to.fillRect((xs[at] ?? 0) + 2, (ys[at] ?? 0) + 2, WIDTH - 4, HEIGHT - 4);
   }
   if (scene.chosen < 0) return;
@@ -185,7 +185,7 @@ export function paint(
   to.strokeRect(xs[scene.chosen] ?? 0, ys[scene.chosen] ?? 0, WIDTH, HEIGHT);
 }
 
-/** How a map of so many pixels looks at the whole graph. */
+/** The viewport that fits the whole graph into a size in pixels. */
 export function overview(bounds: Bounds, width: number, height: number): Look {
   const [wide, high] = [bounds.right - bounds.left, bounds.bottom - bounds.top];
   const zoom = Math.min(width / wide, height / high);
@@ -198,7 +198,7 @@ export function overview(bounds: Bounds, width: number, height: number): Look {
   };
 }
 
-/** Draws the map: every step as a speck, and a frame around what can be seen. */
+/** Paints the minimap: every step as a dot, and a frame around the visible part. */
 export function paintMap(
   to: CanvasRenderingContext2D,
   scene: Scene,

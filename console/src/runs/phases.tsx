@@ -1,4 +1,4 @@
-// The phases of a run: how far each has come.
+// The phases of a run and their progress.
 import { visible } from "../parts/value";
 import { countOf } from "./feed";
 import type { RunState } from "./live";
@@ -8,13 +8,13 @@ export interface Progress {
   name: string;
   done: number;
   of: number;
-  /** Whether a step of it did not go well. */
+  /** Whether one of its steps failed. */
   failed: boolean;
-  /** Whether a step of it is at work. */
+  /** Whether one of its steps is running. */
   busy: boolean;
 }
 
-/** How far each phase has come. Instances count as their step does. */
+/** Progress of each phase. Instances of a fan-out are not counted besides their step. */
 export function progressOf(state: Pick<RunState, "phases" | "node_results">): Progress[] {
   const all = new Map<string, Progress>();
   for (const { id, name } of state.phases ?? [])

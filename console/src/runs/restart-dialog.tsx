@@ -1,4 +1,4 @@
-// A new run that does some steps of another again.
+// Restarts chosen steps of a run in a new run.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { request } from "../api/client";

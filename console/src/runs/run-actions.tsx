@@ -1,4 +1,4 @@
-// Changing the course of a run. What its status or one's role does not allow is not offered.
+// Actions on a run. Only those that its status and the user's role allow are shown.
 import { useState } from "react";
 import { request } from "../api/client";
 import { Dialog } from "../parts/dialog";
@@ -37,7 +37,7 @@ export function RunActions({ state, args, onChanged }: Props) {
   };
   const over = ended(state.status);
   const stopping = state.status === "cancelling";
-  // One that waits for people goes on when they answer.
+  // A run that waits for an approval resumes when it is decided.
   const paused = state.status === "paused" && state.pause_reason !== "approval";
   return (
     <>

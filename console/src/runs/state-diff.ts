@@ -1,31 +1,31 @@
-// What became different between two states of a run, so that a page takes over only that.
+// The difference between two states of a run, so that a page replaces only changed steps.
 //
-// What must hold: whoever lays all the changes over what they had has the newest state. Steps that did
-// not change stay the same objects there, and are not drawn again.
+// INVARIANT: applying every diff in order gives the newest state. Unchanged steps stay the same
+// objects and are not rendered again.
 import type { Schemas } from "../api/client";
 
 type Whole = Schemas["RunState"];
 type WholeNode = Whole["node_results"][number];
 
-/** What a page shows of each step without being asked: the rest comes with the step itself. */
+/** A step without its large fields; the inspector loads those. */
 export type Node = Omit<
   WholeNode,
   "inputs" | "prompt" | "stdout" | "output" | "outputs" | "prompt_layers" | "media" | "metadata"
 >;
 export type RunState = Omit<Whole, "node_results"> & { node_results: readonly Node[] };
 
-/** Some steps that changed, by their places. */
+/** Changed steps by index. */
 export interface StatePart {
   nodes: [number, Node][];
 }
 
-/** The last word about a state. */
+/** The fields of a state besides its steps. */
 export interface StateHead {
   head: Omit<RunState, "node_results">;
   count: number;
 }
 
-/** Steps that are handed over at once: more would be felt. */
+/** Most steps per message: larger messages block the page. */
 const PART_MAX = 400;
 
 function summaryOf(node: WholeNode): Node {
@@ -34,11 +34,10 @@ function summaryOf(node: WholeNode): Node {
   return rest;
 }
 
-/** Remembers what it told, and tells what is new. */
+/** Remembers the steps it returned, and returns only those that changed. */
 export class StateDiff {
   #sent: string[] = [];
 
-  /** Parts, and what belongs to all of them. */
   diff(state: Whole): { parts: StatePart[]; rest: StateHead } {
     const { node_results: whole, ...head } = state;
     const parts: StatePart[] = [];
@@ -60,7 +59,6 @@ export class StateDiff {
   }
 }
 
-/** A state with changes laid over it. */
 export function applyDiff(
   before: readonly Node[],
   changed: readonly [number, Node][],

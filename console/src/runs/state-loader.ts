@@ -1,11 +1,11 @@
-// The states of one run, loading for and read by a worker.
+// Loads the state of one run in a worker.
 //
-// What must hold: one question at a time, since a worker tells only what changed since its last answer.
+// INVARIANT: one load at a time, because the worker sends only the difference to its last result.
 import { notifySignedOut, Problem, unreachableProblem } from "../api/client";
 import type { WorkerMessage } from "./state.worker";
 import { applyDiff, type Node, type RunState } from "./state-diff";
 
-/** A state, and the last event that was known when it was loading for. */
+/** A state, and the last event known when it was requested. */
 export interface LoadedState {
   state: RunState;
   at: number | null;
@@ -19,13 +19,13 @@ export class StateLoader {
   #loading: Promise<LoadedState> | null = null;
   #fail: ((problem: Problem) => void) | null = null;
 
-  /** Of a run; `last` is the last event that is known of it. */
+  /** `last` returns the id of the last known event. */
   constructor(run: string, last: () => number | null) {
     this.#run = run;
     this.#last = last;
   }
 
-  /** The state as it is now; whoever asks meanwhile gets the same answer. */
+  /** Loads the current state. Concurrent callers share one load. */
   load(): Promise<LoadedState> {
     if (this.#loading) return this.#loading;
     const loading = this.#loadOnce().finally(() => {
@@ -42,7 +42,7 @@ export class StateLoader {
     const changed: [number, Node][] = [];
     return new Promise((resolve, reject) => {
       const fail = (problem: Problem) => {
-        // What was told in part is not known to be whole: the next one begins anew.
+        // A partial diff cannot be completed: start over with a new worker.
         if (changed.length > 0) this.close();
         reject(problem);
       };
@@ -67,7 +67,7 @@ export class StateLoader {
     });
   }
 
-  /** Ends the worker. It is started again if somebody asks. */
+  /** Terminates the worker. The next load starts a new one. */
   close(): void {
     this.#worker?.terminate();
     this.#worker = null;

@@ -1,4 +1,4 @@
-// Asks for the state of a run and reads it beside the page: of a large run it is megabytes.
+// Loads and parses the state of a run off the main thread: a large run has megabytes of it.
 import { StateDiff } from "./state-diff";
 
 const changes = new StateDiff();

@@ -1,15 +1,14 @@
-// One step in a graph.
+// The box of one step in a graph.
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 import { tone, words } from "../parts/status";
 import { HEIGHT, type Step, WIDTH } from "./layout";
 
-/** A step that is drawn. */
 export interface GraphStep extends Step {
   kind: string;
 }
 
-/** A value that went from one step to another. */
+/** A value that one step passed to another. */
 export interface FlowEdge {
   from: string;
   to: string;
@@ -18,9 +17,9 @@ export interface FlowEdge {
 
 export interface GraphProps {
   steps: readonly GraphStep[];
-  /** What each step is doing; none for a workflow that does not run. */
+  /** Status of each step; null for a workflow without a run. */
   status: ReadonlyMap<string, string> | null;
-  /** Values that went to the chosen step and from it. */
+  /** Value flows of the chosen step. */
   flows: readonly FlowEdge[];
   chosen: string | null;
   onChoose: ((step: string) => void) | null;
@@ -53,7 +52,7 @@ export interface BoxOptions {
   selected: boolean;
 }
 
-/** The box of a step; the old one, where nothing in it changed: that is not drawn again. */
+/** Returns the old box if nothing changed, so that React does not render it again. */
 export function makeBox(old: Box | undefined, { step, x, y, status, selected }: BoxOptions): Box {
   const id = step.node_id;
   const at = old?.position;

@@ -1,13 +1,13 @@
-// What doing steps again has in common, wherever it begins: a list to choose from, and what would be repeated.
+// Parts of the restart and checkpoint dialogs: a searchable list, and a preview of repeated steps.
 import { type ReactNode, useState } from "react";
 import { ErrorMessage, Loading } from "../parts/feedback";
 import { visible } from "../parts/value";
 
-/** Most steps that a preview names. */
+/** Most steps named in a preview. */
 const NAMED_MAX = 30;
-/** Most lines of a list at once; others are found by typing. */
+/** Most entries in the list; the search finds the others. */
 const LISTED_MAX = 100;
-/** Lines from which on typing helps. */
+/** Number of entries from which a search field is shown. */
 const SEARCHED_FROM = 12;
 
 interface RepeatPreviewProps {
@@ -16,7 +16,7 @@ interface RepeatPreviewProps {
   loading: boolean;
 }
 
-/** What would be done a second time. */
+/** Names the steps that would run again. */
 export function RepeatPreview({ repeats, error, loading }: RepeatPreviewProps) {
   if (error) return <ErrorMessage error={error} />;
   if (loading || !repeats) return <Loading what="the preview" />;
@@ -38,14 +38,14 @@ interface StepPickerProps<T> {
   label: string;
   role: "group" | "radiogroup";
   all: readonly T[];
-  /** What a line is found by. */
+  /** Text that the search matches. */
   name: (one: T) => string;
   line: (one: T) => ReactNode;
-  /** A line that is always there. */
+  /** An entry above the list that the search does not hide. */
   first?: ReactNode;
 }
 
-/** Lines to choose from: of many, those that match what is typed. */
+/** A list of choices with a search field. */
 export function StepPicker<T>({ label, role, all, name, line, first }: StepPickerProps<T>) {
   const [typed, setTyped] = useState("");
   const found = typed === "" ? all : all.filter((one) => name(one).includes(typed));

@@ -1,4 +1,4 @@
-// When each step worked, and when people were asked.
+// When each step ran, and when it requested an approval.
 import { useMemo, useState } from "react";
 import { Empty } from "../parts/feedback";
 import { duration, useNow } from "../parts/format";
@@ -14,7 +14,7 @@ interface Props {
   onChoose: (step: string) => void;
 }
 
-/** Steps from which on one wants to find some of them. */
+/** Number of steps from which filters are shown. */
 const FILTERED_FROM = 30;
 const GROUPS = [
   ["in_flight_count", "In flight"],
@@ -23,7 +23,7 @@ const GROUPS = [
   ["executed_count", "Done"],
 ] as const;
 
-/** Statuses of steps that have not begun, as short as they fit. */
+/** Short texts for steps that have not started. */
 const SHORT: Readonly<Record<string, string>> = {
   awaiting_dependency: "waits",
   awaiting_approval: "is asked",

@@ -1,14 +1,14 @@
-// Places of the steps of a graph, found by a worker.
+// The layout of a graph, computed by a worker.
 import { useEffect, useState } from "react";
 import type { GraphLayout, Step } from "./layout";
 
-/** Steps, and where they stand. */
+/** Steps with their layout. */
 export interface LaidOut<S extends Step> {
   steps: readonly S[];
   layout: GraphLayout;
 }
 
-/** The steps with their places; those from before while new ones are being found, null before the first. */
+/** The newest finished layout; null before the first. */
 export function useLayout<S extends Step>(steps: readonly S[]): LaidOut<S> | null {
   const [found, setFound] = useState<LaidOut<S> | null>(null);
   useEffect(() => {

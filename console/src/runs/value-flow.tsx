@@ -1,4 +1,4 @@
-// Where a step's values came from, and where they went: in the graph, and in words.
+// Value flow: the origin of a step's inputs and the consumers of its outputs.
 import { useQuery } from "@tanstack/react-query";
 import { request, type Schemas } from "../api/client";
 import { visible } from "../parts/value";
@@ -9,18 +9,18 @@ import type { FlowEdge } from "./step-box";
 
 export type ValueFlow = Schemas["Provenance"]["rows"][number];
 
-/** Most values that are listed one by one. */
+/** Most flows in the list. */
 const LISTED_MAX = 60;
 const NONE: readonly ValueFlow[] = [];
 
-/** The values that went directly to a step and from it. */
+/** Loads the direct value flows of a step. */
 export function useValueFlows(
   run: string,
   node: Node | undefined,
   feed: Feed,
 ): readonly ValueFlow[] {
   const step = node?.node_id ?? "";
-  // What a step is given is settled once it begins; where its values go, once others have begun.
+  // The inputs of a step are settled once it starts; its consumers, once they start.
   const when = node?.status === "streaming" ? "streaming" : (feed.touched.get(step) ?? 0);
   const found = useQuery({
     queryKey: ["run", run, "provenance", step, when],
@@ -40,7 +40,7 @@ export function useValueFlows(
 const isStep = (run: string, step: string) => (place: ValueFlow["source"]) =>
   place.run_id === run && place.node_id === step;
 
-/** What of it is drawn between steps of this run. */
+/** Flows between two steps of this run, for the graph. */
 export function flowEdges(run: string, flows: readonly ValueFlow[]): FlowEdge[] {
   return flows
     .filter(
@@ -60,7 +60,6 @@ interface Props {
   onChoose: (step: string) => void;
 }
 
-/** The values of a step, in words. */
 export function ValueFlowList({ run, step, flows, onChoose }: Props) {
   const isThisStep = isStep(run, step);
   const [incoming, outgoing] = [

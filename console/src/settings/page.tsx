@@ -1,4 +1,4 @@
-// Settings: who one is, how the page looks, how the server is, and whom it lets in.
+// Settings: the account, the theme, the server's health, and API tokens.
 import { useQuery } from "@tanstack/react-query";
 import { useRefreshOnEvents } from "../connection";
 import { Copyable, Moment, useTitle } from "../parts/format";
@@ -8,7 +8,6 @@ import { usePermission, useSession } from "../session";
 import { chooseTheme, type Theme, useTheme } from "../theme";
 import { Tokens } from "./tokens";
 
-/** How often the server is asked how it is, while somebody looks. */
 const REFRESH_INTERVAL_MS = 30_000;
 const never = () => false;
 const nothing = () => undefined;
@@ -16,7 +15,7 @@ const nothing = () => undefined;
 export default function Settings() {
   useTitle("Settings");
   const manages = usePermission("token:manage");
-  // Nothing here changes with runs; the stream tells whether the server is there.
+  // No event changes this page; the stream only shows whether the server responds.
   useRefreshOnEvents(never, nothing);
   return (
     <div className="page">
@@ -31,7 +30,6 @@ export default function Settings() {
   );
 }
 
-/** What each permission lets one do. */
 const PERMISSION_TEXTS: Readonly<Record<string, string>> = {
   "workflow:read": "look at workflows and runs",
   "workflow:write": "add and change workflows",
@@ -88,7 +86,7 @@ interface Readiness {
   why?: string;
 }
 
-/** How a server says it is, whatever its answer's status. */
+/** Reads the server's readiness, whatever the HTTP status. */
 async function fetchReadiness(path: string, signal: AbortSignal): Promise<Readiness> {
   try {
     const answer = await fetch(path, { signal, cache: "no-store" });

@@ -1,4 +1,4 @@
-// Tokens: who may ask the server, and as what. Secrets are shown once, when they are made.
+// API tokens. A secret is shown once, when the token is created.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -55,7 +55,7 @@ export function Tokens() {
   );
 }
 
-/** The tokens that a session hangs on: it ends with each of them. */
+/** Ids of the tokens that a token was derived from: revoking any of them revokes it. */
 export function ancestors(
   all: readonly Pick<Token, "token_id" | "parent">[],
   id: string,

@@ -1,4 +1,4 @@
-// One workflow: what it does, what it takes, and starting it.
+// One workflow: its graph, its arguments, and the form that starts or dry-runs it.
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, lazy, type ReactNode, Suspense, useMemo, useRef, useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -96,9 +96,9 @@ function StartForm({ name, fields, onForecast }: StartFormProps) {
   const [wrong, setWrong] = useState<Readonly<Record<string, string>>>({});
   const [busy, setBusy] = useState<Busy>(null);
   const [refused, setRefused] = useState<unknown>(null);
-  // However often it is sent, it is one run.
+  // Idempotency key: sending the form twice starts one run.
   const key = useRef(crypto.randomUUID?.() ?? String(Math.random()));
-  /** Does something with the values, if they can be read. */
+  /** Calls `act` with the arguments if every field is valid. */
   const withValues = async (
     doing: Busy,
     act: (values: Record<string, unknown>) => Promise<void>,
@@ -135,7 +135,7 @@ function StartForm({ name, fields, onForecast }: StartFormProps) {
     });
   };
   const change = (field: string, draft: Draft) => {
-    // Other arguments are another run, and what was foreseen was of these.
+    // Changed arguments mean a different run, and invalidate the dry run.
     key.current = crypto.randomUUID?.() ?? String(Math.random());
     onForecast(null);
     setDrafts({ ...drafts, [field]: draft });

@@ -1,4 +1,4 @@
-// A document as it is written: checked by the server as one types, with the places of problems and the graph it makes.
+// The document editor: the server validates while the user types; problems link to their lines.
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { request, type Schemas } from "../api/client";
@@ -15,9 +15,8 @@ type Report = Schemas["ReportShown"];
 type Found = Report["errors"][number];
 type Version = Schemas["VersionShown"];
 
-/** How long typing rests before the document is checked. */
+/** Pause in typing before the document is validated. */
 const REST_MS = 350;
-/** Most problems that are listed. */
 const LISTED_MAX = 50;
 
 const TEMPLATE = `name: hello
@@ -52,7 +51,7 @@ export default function Editor({ from }: { from: Version | null }) {
     gcTime: 0,
   });
   const current = text === document && !checked.isPlaceholderData ? checked.data : undefined;
-  // The last graph that could be drawn stays while a document is half written.
+  // Keep the last valid graph while the document is incomplete.
   const drawn = useRef<Report | null>(null);
   if (checked.data?.plan) drawn.current = checked.data;
   const shown = drawn.current;
@@ -64,7 +63,7 @@ export default function Editor({ from }: { from: Version | null }) {
     const at = offsetOf(text, line, column);
     box.focus();
     box.setSelectionRange(at, at);
-    // Lines do not break, so that each is as high as the others.
+    // Lines do not wrap, so all of them have the same height.
     box.scrollTop = Math.max(0, (line - 4) * parseFloat(getComputedStyle(box).lineHeight));
   };
   return (
@@ -108,7 +107,7 @@ interface TextProps {
   onChange: (text: string) => void;
 }
 
-/** The text, and beside it the numbers of its lines; those with problems are marked. */
+/** The text area with line numbers; lines with problems are marked. */
 function Text({ text, report, area, onChange }: TextProps) {
   const gutter = useRef<HTMLPreElement>(null);
   const lines = useMemo(() => text.split("\n").length, [text]);
@@ -187,7 +186,7 @@ function ProblemList({ report, current, onShow }: ProblemListProps) {
 interface SaveProps {
   text: string;
   format: string | null;
-  /** What was found in this very text. */
+  /** The report of exactly this text. */
   report: Report | undefined;
   changed: boolean;
 }

@@ -1,4 +1,4 @@
-// What the gates would say of a run that is not started: in all, and step by step.
+// The result of a dry run: a summary, and the expected decision of each step.
 import type { Schemas } from "../api/client";
 import { Badge, words } from "../parts/status";
 import { visible } from "../parts/value";
@@ -7,7 +7,7 @@ import { type GateDecision, Gates } from "../runs/decision";
 export type Forecast = Schemas["ForecastShown"];
 type Step = Forecast["steps"][number];
 
-/** Most steps that are listed; the graph shows all. */
+/** Most steps in the list; the graph shows all of them. */
 const LISTED_MAX = 200;
 
 const STATUS: Readonly<Record<string, string>> = {
@@ -21,12 +21,12 @@ const STATUS: Readonly<Record<string, string>> = {
 
 const statusOf = (step: Step): string => STATUS[step.outcome] ?? "not_known";
 
-/** What would become of each step, for the graph. */
+/** Expected status of each step, for the graph. */
 export function forecastStatuses(forecast: Forecast | null): ReadonlyMap<string, string> | null {
   return forecast && new Map(forecast.steps.map((step) => [step.node_id, statusOf(step)]));
 }
 
-/** How many steps come to what, in words. */
+/** Counts of steps by expected status. */
 function summary(steps: readonly Step[]): string {
   const counts = new Map<string, number>();
   for (const step of steps) counts.set(statusOf(step), (counts.get(statusOf(step)) ?? 0) + 1);
@@ -69,7 +69,7 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
   );
 }
 
-/** Outcomes whose reason is not in their name. */
+/** Outcomes that need their reason shown. */
 const WHY = new Set(["skip", "fail"]);
 
 /** What a run that only looks says of itself goes without saying here. */

@@ -1,4 +1,4 @@
-// Where a workflow's runs go, and how that gateway is: the one of its deployment, else the organisation's.
+// The gateway of a workflow's runs and its health: the deployment's gateway, or the organisation's default.
 import { useQuery } from "@tanstack/react-query";
 import { request } from "../api/client";
 import { Moment } from "../parts/format";
@@ -14,7 +14,6 @@ interface Row {
   default?: boolean;
 }
 
-/** How often a page that is left open looks again. */
 const REFRESH_INTERVAL_MS = 15_000;
 
 export function GatewayStatus({ workflow }: { workflow: string }) {

@@ -1,4 +1,4 @@
-// The workflows that can be started by name.
+// The list of stored workflows.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { request } from "../api/client";

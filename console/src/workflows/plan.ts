@@ -1,4 +1,4 @@
-// What the server makes of a document, as far as the console looks into it.
+// The plan of a document, as far as the console reads it.
 import type { FieldSpecs } from "../parts/form-values";
 import type { Drawn } from "../runs/graph";
 
@@ -9,7 +9,6 @@ export interface Plan {
   steps: { id: string; depends_on?: string[]; work?: { kind?: string } }[];
 }
 
-/** The steps of a plan, as a graph is drawn of them. */
 export function graphSteps(
   plan: Plan | null | undefined,
   waves: readonly (readonly string[])[],

@@ -1,6 +1,6 @@
-// Places in a text.
+// Offsets in a text.
 
-/** Where a line and column begin in a text, both from 1; columns count characters as people see them in YAML. */
+/** Offset of a line and column, both counted from 1; a column is one Unicode character. */
 export function offsetOf(text: string, line: number, column: number): number {
   let at = 0;
   for (let passed = 1; passed < line; passed += 1) {
@@ -10,6 +10,6 @@ export function offsetOf(text: string, line: number, column: number): number {
   }
   const end = text.indexOf("\n", at);
   const rest = text.slice(at, end < 0 ? text.length : end);
-  // One character may be two units of the text.
+  // A character may take two UTF-16 code units.
   return at + [...rest].slice(0, Math.max(0, column - 1)).join("").length;
 }
