@@ -8,7 +8,7 @@ RUNS ?= 1000
 SCHEMATHESIS_SECONDS ?= 150
 BINARY = $(or $(CARGO_TARGET_DIR),target)/debug/sluice
 
-.PHONY: help cc python postgres node binary mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes attack fuzz mutants clean
+.PHONY: help cc python postgres node binary openapi mcp-client aimock console start test check schemathesis browser console-test screenshots lint fmt deny bench cluster chaos sim kill changes attack fuzz mutants clean
 
 help:
 	@echo 'make start    build Sluice and serve it with a demo: prints the address and the token'
@@ -19,6 +19,7 @@ help:
 	@echo 'make screenshots  pictures of every page of the console'
 	@echo 'make lint     formatting, lints, licences of dependencies'
 	@echo 'make fmt      format the source'
+	@echo 'make openapi  renew docs/openapi.json after a change of the API'
 	@echo 'make bench    measure the hot paths'
 	@echo 'make cluster  three nodes on one PostgreSQL, and what happens as they are killed'
 	@echo 'make chaos    the same for longer: 2,000 runs'
@@ -74,7 +75,16 @@ console/node_modules/.installed: console/package-lock.json | node
 	cd console && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-console/dist/index.html: console/node_modules/.installed console/index.html console/vite.config.ts $(shell find console/src console/public -type f 2>/dev/null)
+# The types of the API, generated from its description. A test keeps the description
+# equal to the routes, so this needs no server.
+console/src/api/schema.ts: docs/openapi.json console/node_modules/.installed
+	cd console && npm run --silent api
+	@touch $@
+
+openapi: binary
+	$(BINARY) schema openapi > docs/openapi.json
+
+console/dist/index.html: console/node_modules/.installed console/src/api/schema.ts console/index.html console/vite.config.ts $(shell find console/src console/public -type f 2>/dev/null)
 	cd console && npm run --silent build -- --logLevel warn
 	@touch $@
 

@@ -1,11 +1,10 @@
 #!/bin/sh
-# The console: its types against the server's own description, its tests, and all of it in
+# The console: its types against the description of the API, its tests, and all of it in
 # Debian's Chromium: tools/console.sh BINARY
 set -eu
 binary=$(realpath "$1")
 chromium=$("$(dirname "$0")/chromium.sh")
 cd "$(dirname "$0")/../console"
-npm run --silent api -- "$binary"
 npm run --silent check
 npm run --silent test
 timeout 900 node e2e/console.mjs "$binary" "$chromium"

@@ -128,8 +128,12 @@ pub(crate) enum Command {
     #[command(after_help = "Exit code: 0, or 2 when the document is refused.\n\nExample:\n  \
         sluice plan examples/fan-out-join.lobsterx.yaml --format mermaid")]
     Plan(Plan),
-    /// Print the JSON Schema of a format, for editors
-    #[command(after_help = "Example:\n  sluice schema lobsterx > lobsterx.schema.json")]
+    /// Print the schema of a document format or of the HTTP API
+    #[command(
+        after_help = "Document formats are described in JSON Schema, for editors; the HTTP API in OpenAPI 3.1, \
+        for client generators. Needs no server and no data directory.\n\nExample:\n  \
+        sluice schema lobsterx > lobsterx.schema.json\n  sluice schema openapi > openapi.json"
+    )]
     Schema(Schema),
     /// Evaluate an expression against values
     #[command(
@@ -325,7 +329,7 @@ impl Plan {
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Which format
+    /// Format to describe
     #[arg(value_name = "FORMAT", value_enum)]
     pub(crate) format: Format,
     #[command(flatten)]
@@ -423,7 +427,7 @@ pub(crate) enum Shape {
     Json,
 }
 
-/// The formats of files.
+/// What `sluice schema` describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// `.lobsterX`: a list of steps
@@ -432,4 +436,6 @@ pub(crate) enum Format {
     Lens,
     /// A setup: what `sluice apply` takes
     Setup,
+    /// The HTTP API of `sluice serve`, in OpenAPI 3.1
+    Openapi,
 }

@@ -1,16 +1,18 @@
-//! `sluice schema`: the JSON Schema of a format.
+//! `sluice schema`: the JSON Schema of a document format, or the OpenAPI description of the server.
 
 use crate::Exit;
 use crate::cli::{self, Reader, Schema};
 use crate::out::{Layout, Out};
 use sluice_core::doc::Format;
 use sluice_core::doc::setup::Setup;
+use sluice_server::api;
 
 pub(super) fn run(args: &Schema, out: &mut Out) -> anyhow::Result<Exit> {
     let schema = match args.format {
         cli::Format::Lobsterx => Format::Lobsterx.json_schema(),
         cli::Format::Lens => Format::Lens.json_schema(),
         cli::Format::Setup => Setup::json_schema(),
+        cli::Format::Openapi => api::openapi::document(&api::routes()),
     };
     let layout = match args.json.reader() {
         Reader::Person => Layout::Pretty,

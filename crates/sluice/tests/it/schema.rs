@@ -22,11 +22,30 @@ fn format_of(path: &str) -> &'static str {
 
 #[test]
 fn both_forms_hold_the_same_schema() {
-    for format in ["lobsterx", "lens", "setup"] {
+    for format in ["lobsterx", "lens", "setup", "openapi"] {
         let compact = Session::new().output(&["schema", format, "--json"], b"").stdout;
         assert_eq!(compact.iter().filter(|byte| **byte == b'\n').count(), 1);
         assert_eq!(serde_json::from_slice::<Value>(&compact).unwrap(), schema(format));
     }
+}
+
+/// Clients and the console are generated from this file, without a server.
+#[test]
+fn the_openapi_description_in_docs_is_what_the_routes_make() {
+    let printed = Session::new().output(&["schema", "openapi"], b"").stdout;
+    let kept = std::fs::read(root().join("docs/openapi.json")).unwrap_or_default();
+    assert!(printed == kept, "docs/openapi.json is out of date: run `make openapi`");
+}
+
+#[test]
+fn the_openapi_description_needs_no_data_directory() {
+    let session = Session::new();
+    let output = session.output(&["schema", "openapi", "--json"], b"");
+    assert_eq!(output.status.code(), Some(0));
+    let described: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(described["openapi"], "3.1.0");
+    assert!(described["paths"]["/api/v1/runs"]["get"].is_object());
+    assert_eq!(session.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn help_names_every_command() {
         Commands:
           validate       Check workflow documents and report every problem
           plan           Show what a document becomes: its steps, wave by wave
-          schema         Print the JSON Schema of a format, for editors
+          schema         Print the schema of a document format or of the HTTP API
           eval           Evaluate an expression against values
           run            Run a workflow here
           serve          Serve the API, and do the work of all runs here
