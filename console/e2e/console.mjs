@@ -47,11 +47,11 @@ async function launch(world, page, vendor) {
   await page.goto(`${world.origin}/workflows`);
   await page.getByRole("link", { name: /vendor-review/ }).click();
   await page.getByRole("button", { name: "Start", exact: true }).click();
-  await page.getByText("This is needed.").waitFor();
+  await page.getByText("This field is required.").waitFor();
   await page.getByLabel(/^vendor/).fill(vendor);
   await page.getByLabel(/^annual_spend_usd/).fill("a lot");
   await page.getByRole("button", { name: "Start", exact: true }).click();
-  await page.getByText("A number, as 12.5.").waitFor();
+  await page.getByText("Enter a number, such as 12.5.").waitFor();
   await page.getByLabel(/^annual_spend_usd/).fill("900");
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await page.waitForURL(/\/runs\/run_/);
@@ -69,7 +69,7 @@ async function approving(world) {
   const asked = (await world.api(`/api/v1/runs/${run}`)).approvals[0];
   await page.getByText(asked.digest, { exact: true }).waitFor();
   await page.getByText("approver, admin").waitFor();
-  const action = await page.getByLabel("The exact action").innerText();
+  const action = await page.getByLabel("Exact action").innerText();
   must(
     JSON.stringify(JSON.parse(action)) === JSON.stringify(asked.action),
     "the action is shown as it is",
@@ -80,7 +80,7 @@ async function approving(world) {
   await other.locator(".run-head .badge", { hasText: "paused" }).waitFor();
   await page.getByLabel(/Comment/).fill("Fine with me.");
   await page.getByRole("button", { name: "Approve" }).click();
-  await page.getByText("It is approved.").waitFor();
+  await page.getByText("This request is approved.").waitFor();
   await other.locator(".run-head .badge", { hasText: "completed" }).waitFor();
   await other.getByRole("tab", { name: "Result" }).click();
   await other.getByText("we would like to go ahead").first().waitFor();
@@ -142,9 +142,9 @@ async function losingTheServer(world) {
   await page.getByText("node.stream.delta").first().waitFor();
   await page.getByLabel("Text so far").waitFor();
   await world.kill("SIGKILL");
-  await page.getByText("The server does not answer.").waitFor();
+  await page.getByText("The server does not respond.").waitFor();
   await world.serve();
-  await page.getByText("The server does not answer.").waitFor({ state: "detached" });
+  await page.getByText("The server does not respond.").waitFor({ state: "detached" });
   // The attempt is sent again under the next number, and its text begins anew.
   const said = () => page.getByLabel("Text so far").allInnerTexts();
   const text = await until("the step speaks again", async () => {
@@ -177,7 +177,7 @@ async function changingTheCourse(world) {
     "what ended cannot be paused",
   );
   await page.getByRole("button", { name: "Restart…" }).click();
-  await page.getByText("Done a second time: breaks").waitFor();
+  await page.getByText("Runs again: breaks").waitFor();
   await page.getByRole("button", { name: "Start the new run" }).click();
   await until(
     "the page is at the new run",
@@ -194,8 +194,8 @@ async function changingTheCourse(world) {
   );
   await page.locator(".run-head .badge", { hasText: "failed" }).waitFor();
   await page.getByRole("button", { name: "Go back…" }).click();
-  await page.getByLabel("The beginning").check();
-  await page.getByText("Done a second time: breaks").waitFor();
+  await page.getByLabel("Start of the run").check();
+  await page.getByText("Runs again: breaks").waitFor();
   await page.getByRole("button", { name: "Go back", exact: true }).click();
   await page.getByRole("tab", { name: "Events" }).click();
   await page.getByText("node.invalidated").first().waitFor();
@@ -216,7 +216,7 @@ async function changingTheCourse(world) {
   await world.status(held, "paused");
   await page.goto(`${world.origin}/runs/${held}`);
   await page.getByRole("button", { name: "Cancel…" }).click();
-  await page.getByLabel("Reason, for the journal").fill("not needed");
+  await page.getByLabel("Reason (recorded in the journal)").fill("not needed");
   await page.getByRole("button", { name: "Cancel the run" }).click();
   await page.locator(".run-head .badge", { hasText: "cancelled" }).waitFor();
 
@@ -244,9 +244,9 @@ async function roles(world) {
     must((await viewer.getByRole("button", { name }).count()) === 0, `a viewer is offered ${name}`);
   }
   await viewer.goto(`${world.origin}/workflows/daily-brief`);
-  await viewer.getByText("Your role does not start runs.").waitFor();
+  await viewer.getByText("Your role cannot start runs.").waitFor();
   await viewer.goto(`${world.origin}/approvals`);
-  await viewer.getByText("Your role does not answer approvals.").first().waitFor();
+  await viewer.getByText("Your role cannot decide approvals.").first().waitFor();
   await viewer.context().close();
   const approver = await world.page({ token: await token("approver") });
   await approver.goto(`${world.origin}/approvals`);

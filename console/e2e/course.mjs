@@ -18,19 +18,19 @@ export async function branching(world) {
   await page.getByRole("button", { name: "Go back…" }).click();
   await page.getByLabel(/In a new run/).check();
   await page.getByLabel(/after gather/).check();
-  await page.getByText("Done a second time: tell").waitFor();
+  await page.getByText("Runs again: tell").waitFor();
   await page.getByLabel("Argument").selectOption("who");
   await page.getByLabel(/^who/).fill("Blue Freight");
-  await page.getByText("This is no JSON").waitFor();
+  await page.getByText("Not valid JSON").waitFor();
   must(
     await page.getByRole("button", { name: "Start the new run" }).isDisabled(),
     "what cannot be read could be sent",
   );
   await page.getByLabel(/^who/).fill('"Blue Freight"');
-  await page.getByLabel("Step whose output is another").selectOption("gather");
+  await page.getByLabel("Step with a changed output").selectOption("gather");
   await page.getByLabel("Output", { exact: true }).selectOption("items");
   await page.getByLabel(/^gather\.items/).fill('["nothing at all"]');
-  await page.getByText("Done a second time: tell").waitFor();
+  await page.getByText("Runs again: tell").waitFor();
   await page.getByRole("button", { name: "Start the new run" }).click();
   await until(
     "the page is at the new run",
@@ -67,7 +67,7 @@ export async function provenance(world) {
   await world.status(run, "completed");
   await page.goto(`${world.origin}/runs/${run}?step=tell`);
   const step = page.getByRole("complementary", { name: "Step tell" });
-  await step.getByText("Where values came from and went").waitFor();
+  await step.getByText("Value flow").waitFor();
   await page.locator(".value-edge").waitFor();
   await step.getByRole("button", { name: "gather" }).click();
   await page

@@ -56,7 +56,7 @@ export async function hostile(world) {
   await safe("approvals");
   await page.goto(`${world.origin}/workflows/hostile`);
   await page.getByText(MARK).first().waitFor();
-  await page.getByText("The document", { exact: true }).click();
+  await page.getByText("Document", { exact: true }).click();
   await safe("the workflow");
   await page.getByRole("button", { name: "Dry run" }).click();
   await page.getByRole("region", { name: "Dry run" }).waitFor();
@@ -65,7 +65,7 @@ export async function hostile(world) {
     .evaluateAll((all) => all.forEach((one) => (one.open = true)));
   await safe("a dry run");
   await page.goto(`${world.origin}/workflows/hostile?edit=yes`);
-  const text = page.getByRole("textbox", { name: "The document" });
+  const text = page.getByRole("textbox", { name: "Document" });
   must((await text.inputValue()).includes(MARK), "the document is text");
   await text.fill(
     `name: "${MARK}"\n${MARK}: 1\nsteps:\n  - {id: "${MARK}", command: "${MARK}", depends_on: ["${MARK}x"]}\n`,
@@ -75,7 +75,7 @@ export async function hostile(world) {
   await page.goto(`${world.origin}/runs/${run}`);
   await page.getByRole("button", { name: "Go back…" }).click();
   await page.getByLabel(/In a new run/).check();
-  await page.getByLabel("The beginning").check();
+  await page.getByLabel("Start of the run").check();
   await page.getByLabel("Argument").selectOption("who");
   must((await page.getByLabel(/^who/).inputValue()).includes(MARK), "the argument is text");
   await safe("a branch");

@@ -69,7 +69,7 @@ const STATES = {
   write: {
     problems: async (page) => {
       await page
-        .getByRole("textbox", { name: "The document" })
+        .getByRole("textbox", { name: "Document" })
         .fill("name: x\nsteps:\n  - {id: a, comand: Go.}\n  - {id: a}\n");
       await page.getByRole("button", { name: /line/ }).first().waitFor();
     },
@@ -79,15 +79,15 @@ const STATES = {
       await page.getByRole("button", { name: "Go back…" }).click();
       await page.getByLabel(/In a new run/).check();
       await page.getByLabel(/after gather/).check();
-      await page.getByLabel("Step whose output is another").selectOption("gather");
+      await page.getByLabel("Step with a changed output").selectOption("gather");
       await page.getByLabel("Output", { exact: true }).selectOption("items");
-      await page.getByText(/second time/).waitFor();
+      await page.getByText(/Runs again/).waitFor();
     },
   },
   "run-failed": {
     restart: async (page) => {
       await page.getByRole("button", { name: "Restart…" }).click();
-      await page.getByText(/Done a second time/).waitFor();
+      await page.getByText(/Runs again/).waitFor();
     },
   },
 };

@@ -42,7 +42,7 @@ try {
       for (const [name, path] of Object.entries(all)) {
         await settled(page, world.origin + path);
         if (name === "policies-tried") await tried(page);
-        if (name === "approval-bounds") await page.getByText("Tighten what it may do").click();
+        if (name === "approval-bounds") await page.getByText("Tighten the constraints").click();
         await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`) });
       }
       await page.context().close();
@@ -61,9 +61,9 @@ for (const [from, to] of Object.entries(shown ? SHOWN : {})) {
 /** A back-test with something to tell. */
 async function tried(page) {
   const trial = page.getByRole("region", { name: "Back-test" });
-  await trial.getByRole("button", { name: "Take the shadow set" }).click();
-  await trial.getByRole("button", { name: "Try it on the past" }).click();
+  await trial.getByRole("button", { name: "Load the shadow set" }).click();
+  await trial.getByRole("button", { name: "Run the back-test" }).click();
   await trial.getByText(/decisions would differ/).waitFor();
-  await trial.getByRole("button", { name: "Try it on the past" }).scrollIntoViewIfNeeded();
+  await trial.getByRole("button", { name: "Run the back-test" }).scrollIntoViewIfNeeded();
   await trial.locator(".found").scrollIntoViewIfNeeded();
 }

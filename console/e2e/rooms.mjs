@@ -64,16 +64,16 @@ async function policies(world) {
   const force = page.getByRole("region", { name: "Policies in force" });
   await force.getByText("the set that Sluice ships with").waitFor();
   await force.getByText("default.cedar/steps").waitFor();
-  await force.getByText("The text of").click();
+  await force.getByText("Source of").click();
   await force.getByText("The policies that Sluice ships with.").waitFor();
   const trial = page.getByRole("region", { name: "Back-test" });
   await trial.getByLabel("Name of a new file").fill("counsel.cedar");
   await trial.getByRole("button", { name: "Add a file" }).click();
   await trial.getByLabel("Text of counsel.cedar").fill("forbid (nobody);");
-  await trial.getByRole("button", { name: "Try it on the past" }).click();
+  await trial.getByRole("button", { name: "Run the back-test" }).click();
   await trial.getByRole("alert").getByText("the policies cannot be used").waitFor();
   await trial.getByLabel("Text of counsel.cedar").fill(ASK);
-  await trial.getByRole("button", { name: "Try it on the past" }).click();
+  await trial.getByRole("button", { name: "Run the back-test" }).click();
   await trial.getByText(/\d+ of \d+ decisions would differ/).waitFor();
   const row = trial.locator("tr", { hasText: run.slice(0, 16) }).first();
   await row.getByText("+counsel.cedar/ask-counsel").waitFor();
@@ -88,14 +88,14 @@ async function policies(world) {
   );
   await trial.getByLabel("Text of counsel.cedar").press("End");
   await trial.getByLabel("Text of counsel.cedar").fill(`${ASK}\n// more\n`);
-  await trial.getByText("try again").waitFor();
+  await trial.getByText("run the back-test again").waitFor();
   must(
-    (await trial.getByRole("button", { name: "Put in shadow…" }).count()) === 0,
+    (await trial.getByRole("button", { name: "Store as shadow…" }).count()) === 0,
     "what was not tried can be stored",
   );
-  await trial.getByRole("button", { name: "Try it on the past" }).click();
-  await trial.getByRole("button", { name: "Put in shadow…" }).click();
-  await page.getByRole("button", { name: "Put in shadow", exact: true }).click();
+  await trial.getByRole("button", { name: "Run the back-test" }).click();
+  await trial.getByRole("button", { name: "Store as shadow…" }).click();
+  await page.getByRole("button", { name: "Store as shadow", exact: true }).click();
   await page
     .getByRole("region", { name: "Policies in shadow" })
     .getByText("counsel.cedar/ask-counsel")
@@ -106,8 +106,8 @@ async function policies(world) {
     "the set in force is another, or the shadow is not whole",
   );
   await page.goto(`${world.origin}/governance/policies`);
-  await trial.getByRole("button", { name: "Take the shadow set" }).click();
-  await trial.getByRole("button", { name: "Try it on the past" }).click();
+  await trial.getByRole("button", { name: "Load the shadow set" }).click();
+  await trial.getByRole("button", { name: "Run the back-test" }).click();
   await trial
     .locator("tr", { hasText: run.slice(0, 16) })
     .first()
@@ -175,9 +175,9 @@ async function agentsAndGateways(world) {
   must((await page.getByRole("dialog").count()) === 0, "the question stays");
   await page.getByRole("button", { name: "Hold everything…" }).click();
   await page.getByRole("button", { name: "Hold everything", exact: true }).click();
-  await page.getByText("Everything is held").waitFor();
-  await page.getByRole("button", { name: "Let everything go on…" }).click();
-  await page.getByRole("button", { name: "Let it go on" }).click();
+  await page.getByText("Everything is on hold").waitFor();
+  await page.getByRole("button", { name: "Release the hold…" }).click();
+  await page.getByRole("button", { name: "Release the hold", exact: true }).click();
   await page.getByRole("button", { name: "Hold everything…" }).waitFor();
   await page.context().close();
 }
@@ -189,12 +189,12 @@ async function auditing(world) {
   await page.goto(`${world.origin}/audit`);
   const facts = page.locator(".fact");
   await facts.first().waitFor();
-  const chain = page.getByRole("region", { name: "The chain" });
+  const chain = page.getByRole("region", { name: "Audit chain" });
   await chain.getByText(/^Seal \d+/).waitFor();
   await chain.getByRole("button", { name: "Verify everything" }).click();
-  await chain.getByText("Every hash, chain and signature holds").waitFor();
+  await chain.getByText("Every hash, chain and signature is valid").waitFor();
   await chain.getByText("verified", { exact: true }).waitFor();
-  await chain.getByRole("button", { name: "Take the newest seal" }).click();
+  await chain.getByRole("button", { name: "Get the newest seal" }).click();
   await chain.getByText(/^seal \d+$/).waitFor();
   // Newest first, over pages.
   const times = async () =>
@@ -210,7 +210,7 @@ async function auditing(world) {
   // What happens shows as a sign, and moves nothing.
   const run = await world.start("name: audited\nsteps:\n  - {id: one, command: Go.}\n");
   await world.status(run, "completed");
-  await page.getByText("Something happened since.").waitFor();
+  await page.getByText("New entries available.").waitFor();
   must((await times()).length === all.length, "the list moved by itself");
   await page.getByRole("button", { name: "Show the newest" }).click();
   await page.locator(".fact", { hasText: "run completed" }).first().click();
@@ -222,7 +222,7 @@ async function auditing(world) {
   );
   await page.locator(".fact", { hasText: "run started" }).waitFor();
   const download = page.waitForEvent("download");
-  await page.getByRole("link", { name: "Download the packet of this run" }).click();
+  await page.getByRole("link", { name: "Download the audit packet of this run" }).click();
   must((await download).suggestedFilename() === `${run}.packet`, "the packet has another name");
   await page.getByRole("button", { name: "Verify this run" }).click();
   await chain.getByText(/of 1 run,/).waitFor();
@@ -237,7 +237,7 @@ async function auditing(world) {
     "the filter lets others through",
   );
   await page.goto(`${world.origin}/audit?type=nothing_like_it`);
-  await page.getByText("Nothing matches").waitFor();
+  await page.getByText("No entries match").waitFor();
   await page.context().close();
 }
 
@@ -249,7 +249,7 @@ async function costs(world) {
   await page.getByLabel("By", { exact: true }).selectOption("model");
   await page.getByRole("img", { name: /by day and model/ }).waitFor();
   await page.getByRole("cell", { name: "demo-large" }).waitFor();
-  await page.getByLabel("Time", { exact: true }).selectOption("day");
+  await page.getByLabel("Time range", { exact: true }).selectOption("day");
   await page.getByRole("img", { name: /by hour and model/ }).waitFor();
   must(
     page.url().includes("by=model") && page.url().includes("span=day"),
@@ -261,31 +261,28 @@ async function costs(world) {
 async function settings(world) {
   const page = await world.page();
   await page.goto(`${world.origin}/settings`);
-  await page
-    .getByRole("region", { name: "The server" })
-    .getByText("ready", { exact: true })
-    .waitFor();
+  await page.getByRole("region", { name: "Server" }).getByText("ready", { exact: true }).waitFor();
   await page.getByLabel("Dark").check();
   must(
     (await page.evaluate(() => document.documentElement.dataset.theme)) === "dark",
     "it is not dark",
   );
-  await page.getByLabel("As the system").check();
+  await page.getByLabel("System").check();
   must(
     (await page.evaluate(() => document.documentElement.dataset.theme)) === "light",
     "it is not as the system",
   );
-  await page.getByRole("button", { name: "Make a token…" }).click();
-  await page.getByLabel("In whose name it acts").fill("grace");
-  await page.getByRole("button", { name: "Make it" }).click();
+  await page.getByRole("button", { name: "Create a token…" }).click();
+  await page.getByLabel("Principal").fill("grace");
+  await page.getByRole("button", { name: "Create token" }).click();
   const secret = await page.locator(".secret code").innerText();
   must(secret.startsWith("slk_"), "no token is shown");
   await world.api("/api/v1/runs", undefined, secret);
-  await page.getByRole("button", { name: "I have it" }).click();
+  await page.getByRole("button", { name: "Done" }).click();
   must(!(await page.content()).includes(secret), "the secret stays in the page");
   const row = page.getByRole("row", { name: /grace/ });
   await row.getByRole("button", { name: /^Revoke/ }).click();
-  await page.getByRole("button", { name: "Revoke it" }).click();
+  await page.getByRole("button", { name: "Revoke token" }).click();
   await row.waitFor({ state: "detached" });
   const { status } = await fetch(`${world.origin}/api/v1/runs`, {
     headers: { authorization: `Bearer ${secret}` },
@@ -298,18 +295,18 @@ async function tightening(world) {
   const approval = await furnish(world);
   const page = await world.page();
   await page.goto(`${world.origin}/approvals/${approval}`);
-  await page.getByText("Tighten what it may do").click();
-  await page.getByLabel(/Most it may cost/).fill("5");
+  await page.getByText("Tighten the constraints").click();
+  await page.getByLabel(/Maximum cost/).fill("5");
   await page.getByRole("button", { name: "Approve" }).click();
-  await page.getByText("only less can be agreed to").waitFor();
+  await page.getByText("The limit of the action is lower").waitFor();
   must(
     (await world.api(`/api/v1/approvals/${approval}`)).status === "pending",
     "something wider was sent",
   );
-  await page.getByLabel(/Most it may cost/).fill("0.0031");
-  await page.getByLabel(/Further tools/).fill("mail, web");
+  await page.getByLabel(/Maximum cost/).fill("0.0031");
+  await page.getByLabel(/More denied tools/).fill("mail, web");
   await page.getByRole("button", { name: "Approve" }).click();
-  await page.getByText("It is approved.").waitFor();
+  await page.getByText("This request is approved.").waitFor();
   const { run_id: run } = await world.api(`/api/v1/approvals/${approval}`);
   await world.status(run, "completed");
   const journal = await world.api(`/api/v1/runs/${run}/export`);
@@ -335,13 +332,13 @@ async function limits(world) {
     "a viewer is offered the audit",
   );
   await page.goto(`${world.origin}/audit`);
-  await page.getByText("Your role does not read the audit").waitFor();
+  await page.getByText("Your role cannot view the audit log").waitFor();
   const offered = {
-    "/governance/policies": ["Hold everything…", "Put in force…", "Put in shadow…"],
+    "/governance/policies": ["Hold everything…", "Activate…", "Store as shadow…"],
     "/governance/budgets": ["Change the cap…", "Accept the overrun…"],
     "/governance/agents": [/^Pause/, /^Resume/],
     "/governance/gateways": [/^Pause/, /^Resume/],
-    "/settings": ["Make a token…", /^Revoke/],
+    "/settings": ["Create a token…", /^Revoke/],
   };
   for (const [path, names] of Object.entries(offered)) {
     await page.goto(world.origin + path);
@@ -354,7 +351,7 @@ async function limits(world) {
   }
   // Looking at what a set would do is for everybody who may read it.
   await page.goto(`${world.origin}/governance/policies`);
-  await page.getByRole("button", { name: "Try it on the past" }).click();
+  await page.getByRole("button", { name: "Run the back-test" }).click();
   await page.getByText(/decisions would differ/).waitFor();
   await page.context().close();
 }
@@ -375,8 +372,8 @@ async function troubles(world) {
     "/governance/budgets": "No budgets",
     "/governance/agents": "No agents yet",
     "/governance/gateways": "No gateways yet",
-    "/audit": "Nothing has happened yet",
-    "/cost": "Nothing was spent in this time",
+    "/audit": "No entries yet",
+    "/cost": "No costs in this time range",
     "/settings": "No tokens",
   };
   const refusal = {

@@ -8,9 +8,9 @@ export async function dryRun(world) {
     (await world.api("/api/v1/runs?workflow=vendor-review&limit=500")).length;
   const before = await count();
   await page.goto(`${world.origin}/workflows/vendor-review`);
-  await page.locator("form", { hasText: "Goes to demo" }).getByText("healthy").waitFor();
+  await page.locator("form", { hasText: "Gateway demo" }).getByText("healthy").waitFor();
   await page.getByRole("button", { name: "Dry run" }).click();
-  await page.getByText("This is needed.").waitFor();
+  await page.getByText("This field is required.").waitFor();
   await page.getByLabel(/^vendor/).fill("Northwind Paper");
   await page.getByRole("button", { name: "Dry run" }).click();
   const card = page.getByRole("region", { name: "Dry run" });
@@ -19,7 +19,7 @@ export async function dryRun(world) {
     .first()
     .waitFor();
   await card
-    .getByText(/would ask a person/)
+    .getByText(/would need approval/)
     .first()
     .waitFor();
   await card.getByText("healthy", { exact: true }).waitFor();
@@ -46,9 +46,9 @@ export async function editing(world) {
   const page = await world.page();
   await page.goto(`${world.origin}/workflows`);
   await page.getByRole("link", { name: "New workflow" }).click();
-  const text = page.getByRole("textbox", { name: "The document" });
-  await page.getByText("It can be run.").waitFor();
-  const save = page.getByRole("button", { name: "Save as a version" });
+  const text = page.getByRole("textbox", { name: "Document" });
+  await page.getByText("The document is valid.").waitFor();
+  const save = page.getByRole("button", { name: "Save as a new version" });
   await text.fill(DOCUMENT.replace("[first]", "[frist]"));
   const problems = page.getByRole("region", { name: "Problems" });
   await problems
@@ -71,7 +71,7 @@ export async function editing(world) {
     box.setSelectionRange(box.value.indexOf("{id: ,") + 5, box.value.indexOf("{id: ,") + 5),
   );
   await page.keyboard.type("second");
-  await page.getByText("It can be run.").waitFor();
+  await page.getByText("The document is valid.").waitFor();
   await page.locator(".step", { hasText: "second" }).waitFor();
   await save.click();
   await page.getByRole("heading", { name: "written" }).waitFor();
@@ -82,18 +82,18 @@ export async function editing(world) {
   // A version never changes: the same number with other text is refused, and the text stays.
   await page.getByRole("link", { name: "Edit the document" }).click();
   await text.fill(DOCUMENT.replace("in the console", "again"));
-  await page.getByText("It can be run.").waitFor();
+  await page.getByText("The document is valid.").waitFor();
   await save.click();
   await page.getByRole("alert").waitFor();
   must((await text.inputValue()).includes("again"), "what was typed is lost");
   await text.fill(DOCUMENT.replace("version: 1", "version: 2"));
-  await page.getByText("It can be run.").waitFor();
+  await page.getByText("The document is valid.").waitFor();
   await save.click();
   await page.getByText("v2").waitFor();
   const { token } = await world.api("/api/v1/tokens", { principal: "reader", roles: ["viewer"] });
   const viewer = await world.page({ token });
   await viewer.goto(`${world.origin}/workflows/written?edit=yes`);
-  await viewer.getByText("Your role does not save workflows.").waitFor();
+  await viewer.getByText("Your role cannot save workflows.").waitFor();
   must(
     (await viewer.getByRole("button", { name: /Save/ }).count()) === 0,
     "a viewer is offered to save",

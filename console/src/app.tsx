@@ -42,7 +42,7 @@ function CurrentPage() {
       return <Settings />;
     case "nowhere":
       return (
-        <Empty title="There is nothing here">
+        <Empty title="Page not found">
           <Link href="/runs">All runs</Link>
         </Empty>
       );
@@ -65,7 +65,7 @@ function Navigation() {
   const current = (...names: string[]) =>
     names.includes(here) ? { "aria-current": "page" as const } : {};
   return (
-    <nav aria-label="Rooms" ref={nav}>
+    <nav aria-label="Pages" ref={nav}>
       <Link href="/runs" {...current("runs", "run")}>
         Runs
       </Link>
@@ -135,7 +135,7 @@ export function App() {
       </main>
       <div className="gone" role="status">
         {connection === "gone" && (
-          <p>The server does not answer. The page goes on by itself when it is back.</p>
+          <p>The server does not respond. The page reconnects automatically.</p>
         )}
       </div>
     </div>

@@ -74,7 +74,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
   return (
     <main className="alone">
       <p role="status" className="muted">
-        {gone ? "The server does not answer. Trying again…" : "One moment…"}
+        {gone ? "The server does not respond. Retrying…" : "Loading…"}
       </p>
     </main>
   );
@@ -117,8 +117,8 @@ function SignIn({ onDone }: { onDone: () => void }) {
           onChange={(event) => setToken(event.target.value)}
         />
         <p className="muted small">
-          The first start wrote an admin's to <code>admin.token</code> in the data directory. Others
-          come from <code>sluice tokens create</code>.
+          The first start writes an admin token to <code>admin.token</code> in the data directory.
+          Create more with <code>sluice tokens create</code>.
         </p>
         {refused !== null && <ErrorMessage error={refused} />}
         <button type="submit" className="primary" disabled={busy || token.trim() === ""}>

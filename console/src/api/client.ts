@@ -28,7 +28,7 @@ export class Problem extends Error {
   readonly requestId: string | null;
 
   constructor(status: number, body: Partial<Schemas["Problem"]>) {
-    super(body.title ?? `the server answered ${status}`);
+    super(body.title ?? `the server responded with status ${status}`);
     this.status = status;
     this.code = body.code ?? "unknown";
     this.remedy = body.detail ?? "";
@@ -46,7 +46,7 @@ export const unreachableProblem = (): Problem =>
   new Problem(0, {
     title: "the server cannot be reached",
     code: "unreachable",
-    detail: "it is tried again by itself",
+    detail: "the console retries automatically",
   });
 
 let csrf: string | null = null;

@@ -8,25 +8,25 @@ const BEAT =
 const frame = (id: number, type: string) =>
   `id: ${id}\nevent: ${type}\ndata: {"eventId":${id},"type":"${type}"}\n\n`;
 
-test("a heartbeat is no event, and moves no cursor", async () => {
-  const sent: (string | null)[] = [];
+test("a heartbeat is not delivered and does not move the cursor", async () => {
+  const cursors: (string | null)[] = [];
   const bodies = [frame(1, "run.started") + BEAT, BEAT + frame(2, "run.completed") + BEAT];
   vi.stubGlobal("addEventListener", () => undefined);
   vi.stubGlobal("removeEventListener", () => undefined);
   vi.stubGlobal("fetch", async (_: string, { headers }: { headers: Record<string, string> }) => {
-    sent.push(headers["last-event-id"] ?? null);
+    cursors.push(headers["last-event-id"] ?? null);
     return new Response(bodies.shift());
   });
-  const told: Event[] = [];
+  const received: Event[] = [];
   await new Promise<void>((resolve) => {
     follow({
       url: "/api/v1/runs/run_1/events",
       after: null,
-      onEvents: (events) => told.push(...events),
+      onEvents: (events) => received.push(...events),
       onConnection: (link) => link === "over" && resolve(),
       isLast: (event) => event.type === "run.completed",
     });
   });
-  expect(told.map((event) => event.eventId)).toEqual([1, 2]);
-  expect(sent).toEqual([null, "1"]);
+  expect(received.map((event) => event.eventId)).toEqual([1, 2]);
+  expect(cursors).toEqual([null, "1"]);
 });

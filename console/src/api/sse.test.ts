@@ -4,7 +4,7 @@ import { Frames } from "./sse";
 const TEXT =
   'id: 7\nevent: node.log\ndata: {"a":1}\n\n: heartbeat\n\nid: 8\nevent: x\ndata: one\ndata: two\n\n';
 
-test("frames are whole however the text is cut", () => {
+test("frames do not depend on how the stream is split", () => {
   const whole = new Frames().push(TEXT);
   expect(whole).toEqual([
     { id: "7", event: "node.log", data: '{"a":1}' },
@@ -19,7 +19,7 @@ test("frames are whole however the text is cut", () => {
   }
 });
 
-test("what has no data is no frame, and what is cut off is not told", () => {
+test("a frame needs data, and an incomplete one is not returned", () => {
   const frames = new Frames();
   expect(frames.push(": dropped\n\nid: 3\n\ndata: un")).toEqual([]);
   expect(frames.push("done\r\n\r\n")).toEqual([{ id: null, event: "message", data: "undone" }]);

@@ -12,16 +12,16 @@ import { reasonNotToDecide } from "./eligibility";
 export type Approval = Schemas["Approval"];
 
 const SOURCES: Readonly<Record<string, string>> = {
-  step: "the workflow asks here",
-  policy: "a policy holds this step",
-  escalation: "the step failed twice and asks what to do",
+  step: "required by the workflow",
+  policy: "required by a policy",
+  escalation: "the step failed twice",
 };
 
 export function ApprovalCard({ approval }: { approval: Approval }) {
   const session = useSession();
   const refused = reasonNotToDecide(approval, session);
   return (
-    <article className="card question" aria-label={`Question of ${approval.node_id}`}>
+    <article className="card question" aria-label={`Approval request of ${approval.node_id}`}>
       <div className="bar">
         <Badge status={approval.status} as={approval.status === "pending" ? "wait" : undefined} />
         <Link href={`${runPath(approval.run_id)}?step=${encodeURIComponent(approval.node_id)}`}>
@@ -34,8 +34,8 @@ export function ApprovalCard({ approval }: { approval: Approval }) {
       <ChangedParts approval={approval} />
       {!isEmpty(approval.action) && (
         <details open>
-          <summary>The exact action</summary>
-          <Value of={approval.action} label="The exact action" />
+          <summary>Exact action</summary>
+          <Value of={approval.action} label="Exact action" />
         </details>
       )}
       {refused === null ? <DecisionForm approval={approval} /> : <p className="muted">{refused}</p>}
@@ -48,25 +48,25 @@ function Facts({ approval }: { approval: Approval }) {
   const ceiling = costCeilingOf(approval);
   return (
     <dl className="facts">
-      <dt>Asked</dt>
+      <dt>Requested</dt>
       <dd>
         <Moment at={approval.requested_at} />
-        {approval.initiator && ` in a run of ${approval.initiator}`}
+        {approval.initiator && ` in a run started by ${approval.initiator}`}
       </dd>
       {approval.status === "pending" && (
         <>
           <dt>Deadline</dt>
           <dd>
-            <Moment at={approval.expires_at} />, then it counts as rejected
+            <Moment at={approval.expires_at} />, then it is treated as rejected
           </dd>
         </>
       )}
-      <dt>May decide</dt>
+      <dt>Approvers</dt>
       <dd>
         {approval.approvers.length > 0
           ? approval.approvers.join(", ")
-          : "anybody who may answer approvals"}
-        {approval.not_initiator && ", but not who started the run"}
+          : "everyone with the permission to approve"}
+        {approval.not_initiator && ", except the initiator of the run"}
         {approval.quorum > 1 && ` · ${approval.votes.length} of ${approval.quorum} have approved`}
         {approval.votes.length > 0 && ` (${approval.votes.join(", ")})`}
       </dd>
@@ -78,13 +78,13 @@ function Facts({ approval }: { approval: Approval }) {
       )}
       {reasons.length > 0 && (
         <>
-          <dt>Because</dt>
+          <dt>Reason</dt>
           <dd>{visible(reasons.join("; "))}</dd>
         </>
       )}
       {approval.by && (
         <>
-          <dt>Answered by</dt>
+          <dt>Decided by</dt>
           <dd>
             {visible(approval.by)}
             {approval.comment && `: ${visible(approval.comment)}`}
@@ -109,7 +109,9 @@ function ChangedParts({ approval }: { approval: Approval }) {
   if (changes.length === 0) return null;
   return (
     <div>
-      <p className="note">What was agreed to has changed, and so it is approval again.</p>
+      <p className="note">
+        The action has changed since it was approved, so it needs a new approval.
+      </p>
       <table className="difference">
         <thead>
           <tr>

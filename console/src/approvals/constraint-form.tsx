@@ -20,31 +20,27 @@ export function ConstraintForm({ bounds, tools, draft, wrong, onChange }: Props)
       without: kept ? draft.without.filter((one) => one !== name) : [...draft.without, name],
     });
   const most =
-    bounds.max_cost === undefined
-      ? "no bound is set"
-      : `at most ${money(bounds.max_cost / MICRO_CENTS)}`;
+    bounds.max_cost === undefined ? "no limit" : `at most ${money(bounds.max_cost / MICRO_CENTS)}`;
   const longest =
-    bounds.max_output_tokens === undefined
-      ? "no bound is set"
-      : `at most ${bounds.max_output_tokens}`;
+    bounds.max_output_tokens === undefined ? "no limit" : `at most ${bounds.max_output_tokens}`;
   return (
     <details className="tighter">
-      <summary>Tighten what it may do</summary>
+      <summary>Tighten the constraints</summary>
       <div>
         <p className="muted small">
-          Bounds can become narrower, never wider. What you agree to is the action with these
-          bounds.
+          Constraints can only become stricter. Your approval covers the action with these
+          constraints.
         </p>
         <div className="pair-of-fields">
           <TextInput
-            name="Most it may cost, in dollars"
+            name="Maximum cost in dollars"
             about={most}
             value={draft.cost}
             wrong={wrong.cost}
             onChange={(cost) => onChange({ ...draft, cost })}
           />
           <TextInput
-            name="Longest answer, in tokens"
+            name="Maximum output tokens"
             about={longest}
             value={draft.tokens}
             wrong={wrong.tokens}
@@ -53,7 +49,7 @@ export function ConstraintForm({ bounds, tools, draft, wrong, onChange }: Props)
         </div>
         {tools.length > 0 && (
           <CheckboxList
-            title="Tools it may use"
+            title="Allowed tools"
             names={tools}
             without={draft.without}
             wrong={undefined}
@@ -62,7 +58,7 @@ export function ConstraintForm({ bounds, tools, draft, wrong, onChange }: Props)
         )}
         {environments.length > 0 && (
           <CheckboxList
-            title="Environments it may touch"
+            title="Allowed environments"
             names={environments}
             without={draft.without}
             wrong={wrong.environments}
@@ -70,8 +66,8 @@ export function ConstraintForm({ bounds, tools, draft, wrong, onChange }: Props)
           />
         )}
         <TextInput
-          name="Further tools it may not use"
-          about="by commas"
+          name="More denied tools"
+          about="separated by commas"
           value={draft.deny}
           wrong={undefined}
           onChange={(deny) => onChange({ ...draft, deny })}
@@ -83,7 +79,7 @@ export function ConstraintForm({ bounds, tools, draft, wrong, onChange }: Props)
               checked={draft.readOnly}
               onChange={(event) => onChange({ ...draft, readOnly: event.target.checked })}
             />{" "}
-            It may only read data
+            Read-only data access
           </label>
         )}
       </div>

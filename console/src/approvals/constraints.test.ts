@@ -3,11 +3,11 @@ import { constraintsOf, costCeilingOf, tightened, toolsOf, UNCHANGED } from "./c
 
 const bounds = { max_cost: 310_000, max_output_tokens: 500, environments: ["dev", "staging"] };
 
-test("nothing is sent where nothing was tightened", () => {
+test("unchanged constraints are not sent", () => {
   expect(tightened(bounds, ["mail"], UNCHANGED)).toEqual({ constraints: {}, wrong: {} });
 });
 
-test("what is tightened is sent, in what the server counts in", () => {
+test("tightened constraints are sent in the server's units", () => {
   const by = {
     cost: "0.001",
     tokens: "100",
@@ -25,7 +25,7 @@ test("what is tightened is sent, in what the server counts in", () => {
   });
 });
 
-test("what would widen is refused before it is sent", () => {
+test("a wider constraint is rejected in the form", () => {
   for (const by of [
     { cost: "1" },
     { cost: "-1" },
@@ -40,7 +40,7 @@ test("what would widen is refused before it is sent", () => {
   }
 });
 
-test("only work has bounds", () => {
+test("tool calls and escalations have no constraints", () => {
   expect(constraintsOf({ source: "policy", action: { constraints: bounds } })).toEqual(bounds);
   expect(constraintsOf({ source: "tool", action: { constraints: bounds } })).toBeNull();
   expect(constraintsOf({ source: "step", action: { question: "?" } })).toBeNull();

@@ -72,16 +72,17 @@ export function tightened(
   const wrong: Record<string, string> = {};
   if (draft.cost.trim() !== "") {
     const cost = Math.floor(Number(draft.cost) * MICRO_CENTS);
-    if (!Number.isFinite(cost) || cost < 0) wrong.cost = "A sum in dollars, as 0.05.";
+    if (!Number.isFinite(cost) || cost < 0)
+      wrong.cost = "Enter an amount in dollars, such as 0.05.";
     else if (bounds.max_cost !== undefined && cost > bounds.max_cost)
-      wrong.cost = "It asks for less than that: only less can be agreed to.";
+      wrong.cost = "The limit of the action is lower: enter at most that.";
     else constraints.max_cost = cost;
   }
   if (draft.tokens.trim() !== "") {
     const tokens = Number(draft.tokens);
-    if (!Number.isSafeInteger(tokens) || tokens < 1) wrong.tokens = "A whole number.";
+    if (!Number.isSafeInteger(tokens) || tokens < 1) wrong.tokens = "Enter a whole number.";
     else if (bounds.max_output_tokens !== undefined && tokens > bounds.max_output_tokens)
-      wrong.tokens = "It asks for less than that: only less can be agreed to.";
+      wrong.tokens = "The limit of the action is lower: enter at most that.";
     else constraints.max_output_tokens = tokens;
   }
   if (tools.some((one) => draft.without.includes(one)))
@@ -89,7 +90,8 @@ export function tightened(
   const environments = bounds.environments ?? [];
   if (environments.some((one) => draft.without.includes(one))) {
     const left = environments.filter((one) => !draft.without.includes(one));
-    if (left.length === 0) wrong.environments = "One must be left; reject it instead.";
+    if (left.length === 0)
+      wrong.environments = "Keep at least one environment, or reject the request.";
     else constraints.environments = left;
   }
   const deny = draft.deny

@@ -14,9 +14,9 @@ type Answer = "approve" | "reject" | "retry" | "skip" | "abort";
 const WORDS: Readonly<Record<Answer, string>> = {
   approve: "Approve",
   reject: "Reject",
-  retry: "Try again",
+  retry: "Retry the step",
   skip: "Skip the step",
-  abort: "Stop the run",
+  abort: "Abort the step",
 };
 
 /** Errors of constraint fields, without those of the requested values. */
@@ -51,7 +51,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
   const answer = async (decision: Answer) => {
     setRefused(null);
     if (decision === "reject" && reason === "") {
-      setWrong({ [id]: "Say why: whoever started the run reads it." });
+      setWrong({ [id]: "Enter a reason: the initiator of the run sees it." });
       document.getElementById(id)?.focus();
       return;
     }
@@ -114,7 +114,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
       <div className="field">
         <label htmlFor={id}>
           Comment
-          {answers.includes("reject") && <span className="muted"> (a rejection needs one)</span>}
+          {answers.includes("reject") && <span className="muted"> (required for a rejection)</span>}
         </label>
         <textarea
           id={id}

@@ -18,7 +18,7 @@ const ada = {
   permissions: ["governance:approve"],
 };
 
-test("who may is asked nothing more", () => {
+test("an eligible approver gets no reason", () => {
   expect(reasonNotToDecide(approval(), ada)).toBeNull();
   expect(reasonNotToDecide(approval({ approvers: ["finance"] }), ada)).toBeNull();
   expect(reasonNotToDecide(approval({ approvers: ["ada"] }), ada)).toBeNull();
@@ -27,7 +27,7 @@ test("who may is asked nothing more", () => {
   expect(reasonNotToDecide(approval({ approvers: ["user:ada"] }), ada)).toBeNull();
 });
 
-test("who may not is told why", () => {
+test("an ineligible user gets the reason", () => {
   expect(reasonNotToDecide(approval({ status: "expired" }), ada)).toMatch("expired");
   expect(reasonNotToDecide(approval(), { ...ada, permissions: ["workflow:read"] })).toMatch("role");
   expect(reasonNotToDecide(approval({ approvers: ["legal"] }), ada)).toMatch("legal");

@@ -12,15 +12,15 @@ export interface Viewer {
 
 /** Why the viewer may not decide; null if they may. */
 export function reasonNotToDecide(approval: Approval, viewer: Viewer): string | null {
-  if (approval.status !== "pending") return `It is ${approval.status}.`;
+  if (approval.status !== "pending") return `This request is ${approval.status}.`;
   if (!viewer.permissions.includes("governance:approve"))
-    return "Your role does not answer approvals.";
+    return "Your role cannot decide approvals.";
   const initiators = [approval.initiator, ...(approval.on_behalf_of ?? [])];
   if (approval.not_initiator && initiators.includes(viewer.principal)) {
-    return "You started this run, or made what started it: another person decides.";
+    return "You started this run, or created what started it: another person must decide.";
   }
   if (approval.votes.includes(viewer.principal))
-    return "You have approved; others are still asked.";
+    return "You have approved; more approvals are needed.";
   if (approval.approvers.length > 0 && !approval.approvers.some((one) => isNamedBy(one, viewer))) {
     return `Only ${approval.approvers.join(", ")} may decide.`;
   }

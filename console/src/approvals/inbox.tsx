@@ -25,12 +25,12 @@ export function Inbox({ only }: { only: string | null }) {
       void queries.invalidateQueries({ queryKey: ["approval"] });
     }, [queries]),
   );
-  if (!may) return <Empty title="Your role does not read approvals" />;
+  if (!may) return <Empty title="Your role cannot view approvals" />;
   return (
     <div className="page">
       <div className="bar">
         <h1 className="grow">{only === null ? "Approvals" : "Approval"}</h1>
-        {only !== null && <Link href="/approvals">All open questions</Link>}
+        {only !== null && <Link href="/approvals">All pending approvals</Link>}
       </div>
       {only === null ? <PendingList /> : <SingleApproval approval={only} />}
     </div>
@@ -40,12 +40,12 @@ export function Inbox({ only }: { only: string | null }) {
 function PendingList() {
   const open = usePendingApprovals();
   if (open.error && !open.data) return <ErrorMessage error={open.error} />;
-  if (!open.data) return <Loading what="questions" />;
+  if (!open.data) return <Loading what="approvals" />;
   if (open.data.length === 0) {
     return (
       <div className="card">
-        <Empty title="Nobody is approval anything">
-          <span>When a step needs a person, it shows here at once.</span>
+        <Empty title="No pending approvals">
+          <span>Requests appear here as soon as a step needs approval.</span>
         </Empty>
       </div>
     );
@@ -68,6 +68,6 @@ function SingleApproval({ approval }: { approval: string }) {
       (await request("get", "/api/v1/approvals/{approval}", { path: { approval }, signal })).data,
   });
   if (one.error && !one.data) return <ErrorMessage error={one.error} />;
-  if (!one.data) return <Loading what="the question" />;
+  if (!one.data) return <Loading what="the approval" />;
   return <ApprovalCard approval={one.data} />;
 }

@@ -50,9 +50,9 @@ export function Chain() {
     }
   };
   return (
-    <section className="card chain" aria-label="The chain">
+    <section className="card chain" aria-label="Audit chain">
       <div className="bar">
-        <h2>The chain</h2>
+        <h2>Audit chain</h2>
         <VerifyBadge checked={checked} busy={busy} />
         <span className="grow" />
         <SealButton />
@@ -79,7 +79,7 @@ export function Chain() {
                 , signed by <code title={sealed.data.key}>{sealed.data.key.slice(0, 16)}…</code>
               </>
             )}
-            : everything until then is under it.
+            : it covers everything before it.
           </>
         )}
       </p>
@@ -107,8 +107,8 @@ function VerifyResult({ checked }: { checked: Checked }) {
     <>
       <p>
         {report.ok
-          ? "Every hash, chain and signature holds"
-          : `${findings.length + report.more} places do not hold`}
+          ? "Every hash, chain and signature is valid"
+          : `${findings.length + report.more} problems found`}
         {checked.run === "" ? "" : ` for ${visible(checked.run)}`}, up to seal {checked.upto}:{" "}
         {report.events} events of {report.runs} {report.runs === 1 ? "run" : "runs"},{" "}
         {report.entries} entries, {report.seals} seals.{" "}
@@ -120,9 +120,9 @@ function VerifyResult({ checked }: { checked: Checked }) {
         <table className="findings">
           <thead>
             <tr>
-              <th>Trouble</th>
-              <th>Where</th>
-              <th>What</th>
+              <th>Problem</th>
+              <th>Location</th>
+              <th>Detail</th>
             </tr>
           </thead>
           <tbody>
@@ -172,13 +172,13 @@ function SealButton() {
   if (seal) {
     return (
       <span className="small">
-        Keep it elsewhere: <Copyable text={seal.seal} shown={`seal ${seal.number}`} />
+        Store it outside this server: <Copyable text={seal.seal} shown={`seal ${seal.number}`} />
       </span>
     );
   }
   return (
     <button type="button" onClick={fetchSeal}>
-      Take the newest seal
+      Get the newest seal
     </button>
   );
 }

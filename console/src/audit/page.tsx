@@ -30,6 +30,9 @@ const SPANS: readonly [string, string, number][] = [
   ["week", "Last 7 days", 7 * 86_400_000],
 ];
 
+/** Pause in typing before a filter applies. */
+const PAUSE_MS = 300;
+
 /** Streamed text and log lines are not in the audit log. */
 const isRelevant = (event: Event) =>
   event.type !== "node.stream.delta" && event.type !== "node.log";
@@ -68,7 +71,7 @@ function useFacts(filter: Filter) {
 export default function Audit() {
   useTitle("Audit");
   const may = usePermission("audit:read");
-  if (!may) return <Empty title="Your role does not read the audit" />;
+  if (!may) return <Empty title="Your role cannot view the audit log" />;
   return (
     <div className="page">
       <Facts />
@@ -105,10 +108,10 @@ function Facts() {
       <div className="bar">
         <h1 className="grow">Audit</h1>
         <span className="muted" role="status">
-          {news && "Something happened since."}
+          {news && "New entries available."}
         </span>
         <button type="button" onClick={renew}>
-          {news ? "Show the newest" : "Look again"}
+          {news ? "Show the newest" : "Refresh"}
         </button>
       </div>
       <Chain />
@@ -120,19 +123,19 @@ function Facts() {
             href={`/api/v1/runs/${encodeURIComponent(run)}/audit`}
             download={`${run}.packet`}
           >
-            Download the packet of this run
+            Download the audit packet of this run
           </a>
-          <span className="muted small">everything a stranger needs to check it offline</span>
+          <span className="muted small">can be verified offline, without this server</span>
         </div>
       )}
       {facts.error && <ErrorMessage error={facts.error} />}
       <div className="card">
-        {facts.isPending && !facts.error && <Loading what="the audit" />}
+        {facts.isPending && !facts.error && <Loading what="the audit log" />}
         {facts.data && rows.length === 0 && !facts.hasNextPage && (
-          <Empty title={filtered ? "Nothing matches" : "Nothing has happened yet"} />
+          <Empty title={filtered ? "No entries match" : "No entries yet"} />
         )}
         {facts.data && rows.length === 0 && facts.hasNextPage && (
-          <Empty title="Nothing among the newest matches; look further back" />
+          <Empty title="No match among the newest entries; load older ones" />
         )}
         {rows.length > 0 && <List rows={rows} />}
       </div>
@@ -143,7 +146,7 @@ function Facts() {
             onClick={() => facts.fetchNextPage()}
             disabled={facts.isFetchingNextPage}
           >
-            {facts.isFetchingNextPage ? "Looking…" : "Older"}
+            {facts.isFetchingNextPage ? "Loading…" : "Older"}
           </button>
         </div>
       )}
@@ -154,7 +157,7 @@ function Facts() {
 /** A search field bound to a query parameter. */
 function QueryParamInput({ word, label, hint }: { word: string; label: string; hint: string }) {
   const [value, setValue] = useQueryParam(word);
-  const [typed, setTyped] = useDebounced(value, setValue);
+  const [typed, setTyped] = useDebounced(value, setValue, PAUSE_MS);
   return (
     <input
       type="search"
@@ -181,8 +184,8 @@ function Filters() {
           <option key={one}>{one}</option>
         ))}
       </select>
-      <QueryParamInput word="type" label="Type" hint="Type, as step_completed" />
-      <QueryParamInput word="actor" label="Who" hint="Who" />
+      <QueryParamInput word="type" label="Type" hint="Type, e.g. step_completed" />
+      <QueryParamInput word="actor" label="Actor" hint="Actor" />
       <QueryParamInput word="run" label="Run" hint="Run" />
       <select aria-label="When" value={span} onChange={(event) => setSpan(event.target.value)}>
         <option value="">Any time</option>
@@ -256,7 +259,7 @@ function Detail({ fact }: { fact: Fact }) {
       <dl className="facts">
         <dt>When</dt>
         <dd>{fact.at}</dd>
-        <dt>Of what</dt>
+        <dt>Resource</dt>
         <dd>
           {fact.resource_type === "run" ? (
             <>

@@ -54,7 +54,7 @@ function short(bucket: Bucket, at: number): string {
 export default function CostPage() {
   useTitle("Cost");
   const may = usePermission("governance:read");
-  if (!may) return <Empty title="Your role does not look at costs" />;
+  if (!may) return <Empty title="Your role cannot view costs" />;
   return <Costs />;
 }
 
@@ -97,7 +97,7 @@ function Costs() {
         </select>
         <select
           className="fit"
-          aria-label="Time"
+          aria-label="Time range"
           value={span}
           onChange={(event) => setWord(event.target.value === "week" ? "" : event.target.value)}
         >
@@ -141,8 +141,8 @@ function CostReport({ rows, by, bucket, buckets }: CostReportProps) {
   if (sums.length === 0) {
     return (
       <div className="card">
-        <Empty title="Nothing was spent in this time">
-          <span>What steps cost shows here as they complete.</span>
+        <Empty title="No costs in this time range">
+          <span>Costs appear here as steps complete.</span>
         </Empty>
       </div>
     );
@@ -156,10 +156,10 @@ function CostReport({ rows, by, bucket, buckets }: CostReportProps) {
       <section className="card cost-chart" aria-label="Over time">
         <p>
           <strong className="sum">{money(all)}</strong>{" "}
-          <span className="muted">in all, by {bucket} (UTC)</span>
+          <span className="muted">in total, by {bucket} (UTC)</span>
         </p>
         <Bars
-          label={`Cost by ${bucket} and ${by}, ${money(all)} in all`}
+          label={`Cost by ${bucket} and ${by}, ${money(all)} in total`}
           bars={bars}
           names={names}
           write={money}

@@ -17,16 +17,16 @@ const ROWS = [
   row(3, "", 0.25),
 ];
 
-test("names are summed, the dearest first", () => {
+test("totals are sorted by cost, highest first", () => {
   expect(totals(ROWS, "agent").map((one) => [one.name, one.cost, one.steps])).toEqual([
     ["ada", 5, 2],
     ["bob", 1, 1],
     ["cy", 0.5, 1],
-    ["not said", 0.25, 1],
+    ["unknown", 0.25, 1],
   ]);
 });
 
-test("what has no series of its own is counted with all others, and nothing is lost", () => {
+test("names without a series are combined, and no cost is lost", () => {
   const names = seriesOf(totals(ROWS, "agent"), 3);
   expect(names).toEqual(["ada", "bob", OTHERS]);
   const buckets = starts(
@@ -43,7 +43,7 @@ test("what has no series of its own is counted with all others, and nothing is l
   expect(table.flat().reduce((sum, one) => sum + one, 0)).toBe(6.75);
 });
 
-test("buckets begin on the hour, at midnight, on Sunday, on the first", () => {
+test("buckets start on the hour, at midnight, on Sunday, on the first", () => {
   const at = Date.parse("2026-11-18T12:34:56Z");
   const first = (bucket: "hour" | "day" | "week" | "month") =>
     new Date(starts(bucket, at, at)[0] ?? 0).toISOString();

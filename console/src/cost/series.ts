@@ -15,7 +15,7 @@ export interface Total {
 
 /** Name of the series that combines all remaining names. */
 export const OTHERS = "all others";
-const UNKNOWN = "not said";
+const UNKNOWN = "unknown";
 
 const nameOf = (row: Cost, by: By): string => row[by] || UNKNOWN;
 

@@ -20,7 +20,7 @@ const gateway = (id: string, more: Partial<Gateway> = {}): Gateway => ({
   ...more,
 });
 
-test("an agent works through gateways that offer what it needs, take it, and trust it enough", () => {
+test("a gateway accepts an agent by capabilities, agent list and trust level", () => {
   const all = [
     gateway("plain"),
     gateway("text", { capabilities: ["text"] }),

@@ -43,8 +43,8 @@ export function Agents() {
             <th>Agent</th>
             <th>Status</th>
             <th>Trust</th>
-            <th>Works through</th>
-            <th>Bounds</th>
+            <th>Gateways</th>
+            <th>Limits</th>
             <th className="right">This month</th>
             <th>
               <span className="sr">Actions</span>
@@ -80,15 +80,16 @@ export function reachable(agent: Agent, gateways: readonly Gateway[]): string[] 
     .map((one) => one.id);
 }
 
-function bounds(agent: Agent): string[] {
+function limits(agent: Agent): string[] {
   const all = [];
-  if (agent.max_concurrent_steps !== undefined) all.push(`${agent.max_concurrent_steps} at once`);
-  if (agent.rate) all.push(`${agent.rate.limit} in ${agent.rate.window_s} s`);
+  if (agent.max_concurrent_steps !== undefined)
+    all.push(`${agent.max_concurrent_steps} concurrent steps`);
+  if (agent.rate) all.push(`${agent.rate.limit} per ${agent.rate.window_s} s`);
   if (agent.budget_monthly_cents !== undefined)
-    all.push(`${money(agent.budget_monthly_cents / 100)} a month`);
-  if (agent.tools?.allow) all.push(`tools ${agent.tools.allow.join(", ") || "none"}`);
+    all.push(`${money(agent.budget_monthly_cents / 100)} per month`);
+  if (agent.tools?.allow) all.push(`tools: ${agent.tools.allow.join(", ") || "none"}`);
   if (agent.tools?.deny && agent.tools.deny.length > 0)
-    all.push(`never ${agent.tools.deny.join(", ")}`);
+    all.push(`denied tools: ${agent.tools.deny.join(", ")}`);
   return all;
 }
 
@@ -118,7 +119,7 @@ function AgentRow({
         />
         <span className="about">
           {words(agent.phase)}
-          {agent.phase === "poc" && ", budgets and trust are only observed"}
+          {agent.phase === "poc" && ", budgets and trust are observed, not enforced"}
         </span>
       </td>
       <td data-label="Trust">
@@ -127,11 +128,11 @@ function AgentRow({
         </span>{" "}
         <span className="small">{agent.trust_level}</span>
       </td>
-      <td className="wraps" data-label="Through">
+      <td className="wraps" data-label="Gateways">
         {visible(through.join(", ")) || <span className="ink-bad">no gateway</span>}
       </td>
-      <td className="wraps" data-label="Bounds">
-        {visible(bounds(agent).join(" · ")) || <span className="muted">none</span>}
+      <td className="wraps" data-label="Limits">
+        {visible(limits(agent).join(" · ")) || <span className="muted">none</span>}
       </td>
       <td className="right" data-label="This month">
         {spent === null ? "–" : money(spent)}

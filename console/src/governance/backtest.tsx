@@ -35,10 +35,10 @@ interface Trial {
 }
 
 const SPANS: readonly [string, string][] = [
-  ["86400", "The last day"],
-  ["604800", "The last 7 days"],
-  ["2592000", "The last 30 days"],
-  ["", "Everything"],
+  ["86400", "Last day"],
+  ["604800", "Last 7 days"],
+  ["2592000", "Last 30 days"],
+  ["", "All time"],
 ];
 
 interface Props {
@@ -73,9 +73,9 @@ export function BackTest({ active, shadow, onReset }: Props) {
   return (
     <section className="card" aria-label="Back-test">
       <div className="bar card-head">
-        <h2>Try a change on the past</h2>
+        <h2>Back-test a change</h2>
         <span className="muted small">
-          every recorded decision is made again with these policies; nothing is enforced
+          evaluates every recorded decision with these policies; nothing is enforced
         </span>
       </div>
       <div className="backtest">
@@ -88,7 +88,7 @@ export function BackTest({ active, shadow, onReset }: Props) {
         />
         <div className="bar">
           <select
-            aria-label="Decisions of"
+            aria-label="Time range"
             value={span}
             onChange={(event) => setSpan(event.target.value)}
           >
@@ -99,7 +99,7 @@ export function BackTest({ active, shadow, onReset }: Props) {
             ))}
           </select>
           <button type="button" className="primary" disabled={busy} onClick={test}>
-            {busy ? "Trying…" : "Try it on the past"}
+            {busy ? "Testing…" : "Run the back-test"}
           </button>
           {fresh && differing.length > 0 && (
             <Store files={files} active={active} shadow={shadow} onDone={onReset} />
@@ -150,12 +150,12 @@ function Editor({ files, differing, active, shadow, onChange }: EditorProps) {
         <span className="grow" />
         {shadow && (
           <button type="button" onClick={() => onChange(fileTexts(shadow))}>
-            Take the shadow set
+            Load the shadow set
           </button>
         )}
         {differing.length > 0 && (
           <button type="button" onClick={() => onChange(fileTexts(active))}>
-            Undo all changes
+            Discard changes
           </button>
         )}
       </div>
@@ -231,25 +231,23 @@ function Store({ files, active, shadow, onDone }: StoreProps) {
   return (
     <>
       <button type="button" onClick={() => setWhere("shadow")}>
-        Put in shadow…
+        Store as shadow…
       </button>
       <button type="button" className="danger" onClick={() => setWhere("active")}>
-        Put in force…
+        Activate…
       </button>
       {where && (
         <Confirm
-          title={
-            where === "shadow" ? "Put these policies in shadow?" : "Put these policies in force?"
-          }
-          act={where === "shadow" ? "Put in shadow" : "Put in force"}
+          title={where === "shadow" ? "Store as the shadow set?" : "Activate these policies?"}
+          act={where === "shadow" ? "Store as shadow" : "Activate"}
           danger={where === "active"}
           onClose={() => setWhere(null)}
           onAct={store}
         >
           <p>
             {where === "shadow"
-              ? "They are evaluated and recorded with every decision from now on, and change none."
-              : "Every decision from now on is made by them. What people agreed to holds unless a policy that matched it has changed."}
+              ? "The server evaluates and records them with every decision, but never enforces them."
+              : "They decide every step from now on. Existing approvals stay valid unless a policy that matched them has changed."}
           </p>
           <p className="muted small">{Object.keys(files).join(", ")}</p>
         </Confirm>
@@ -270,13 +268,18 @@ function BacktestReport({ found, stale }: { found: BacktestResult; stale: boolea
         {found.unknown > 0 && (
           <span className="muted">
             {" "}
-            {found.unknown} could not be judged: what was seen then is erased, or the set is not
-            known any more.
+            {found.unknown} could not be evaluated: their facts were erased, or the policy set is
+            unknown.
           </span>
         )}
-        {stale && <span className="ink-wait"> The policies were changed since; try again.</span>}
+        {stale && (
+          <span className="ink-wait">
+            {" "}
+            The policies have changed since; run the back-test again.
+          </span>
+        )}
       </p>
-      {found.decisions === 0 && <Empty title="Nothing was decided in that time" />}
+      {found.decisions === 0 && <Empty title="No decisions in this time range" />}
       {found.data.length > 0 && (
         <div className="table stacks">
           <table>
@@ -285,7 +288,7 @@ function BacktestReport({ found, stale }: { found: BacktestResult; stale: boolea
                 <th>Was</th>
                 <th>Would be</th>
                 <th>Step</th>
-                <th>Because</th>
+                <th>Reason</th>
                 <th>When</th>
               </tr>
             </thead>

@@ -14,10 +14,10 @@ import { type Budget, useBudgets } from "./registry";
 
 const HOUR_MS = 3_600_000;
 const PERIODS: Readonly<Record<Budget["period"], string>> = {
-  daily: "a day",
-  weekly: "a week",
-  monthly: "a month",
-  total: "in all",
+  daily: "per day",
+  weekly: "per week",
+  monthly: "per month",
+  total: "in total",
 };
 
 export function Budgets() {
@@ -28,7 +28,7 @@ export function Budgets() {
     return (
       <div className="card">
         <Empty title="No budgets">
-          <span>Only what a step, a role or an agent may cost bounds spending.</span>
+          <span>Only the cost limits of steps, roles and agents apply.</span>
           <code>sluice budgets set everything scope=global period=monthly amount_cents=10000</code>
         </Empty>
       </div>
@@ -49,9 +49,9 @@ export function Budgets() {
 function state(budget: Budget): [string, Tone] {
   const cap = budget.amount_cents / 100;
   const part = cap > 0 ? (Number(budget.spent) + Number(budget.reserved)) / cap : 1;
-  if (budget.enabled === false) return ["does not count", "calm"];
+  if (budget.enabled === false) return ["disabled", "calm"];
   if (budget.closed) return ["closed", "bad"];
-  if (part >= 1) return ["used up", "bad"];
+  if (part >= 1) return ["exhausted", "bad"];
   if (part >= 0.8) return ["over 80 %", "wait"];
   if (part >= 0.5) return ["over 50 %", "busy"];
   return ["open", "good"];
@@ -66,7 +66,9 @@ function BudgetCard({ budget }: { budget: Budget }) {
   ];
   const [word, tone] = state(budget);
   const whose =
-    budget.scope === "global" ? "everything" : `${budget.scope} ${budget.of ?? "of any name"}`;
+    budget.scope === "global"
+      ? "everything"
+      : `${budget.of === undefined ? "any " : ""}${budget.scope} ${budget.of ?? ""}`.trim();
   return (
     <article className="card budget" aria-label={`Budget ${budget.id}`}>
       <div className="bar">
@@ -82,7 +84,7 @@ function BudgetCard({ budget }: { budget: Budget }) {
         <Sum name="Spent" value={money(spent)} />
         <Sum name="Reserved" value={money(reserved)} />
         <Sum name="Left" value={money(Number(budget.left))} />
-        {overrun > 0 && <Sum name="Beyond the cap" value={money(overrun)} />}
+        {overrun > 0 && <Sum name="Overrun" value={money(overrun)} />}
         {budget.period !== "total" && <ResetsAt budget={budget} />}
       </dl>
       <BurnDown budget={budget} />
@@ -101,7 +103,7 @@ function ResetsAt({ budget }: { budget: Budget }) {
   const now = useNow(60_000);
   return (
     <div>
-      <dt>Starts anew</dt>
+      <dt>Resets</dt>
       <dd>
         <Moment at={new Date(periodSpan(budget.period, now).toMs).toISOString()} />
       </dd>
@@ -142,7 +144,7 @@ function BurnDown({ budget }: { budget: Budget }) {
   if (by === null)
     return (
       <p className="muted small">
-        Costs are not kept by {budget.scope}, so how it went down cannot be drawn.
+        Costs are not recorded by {budget.scope}, so there is no burn-down chart.
       </p>
     );
   if (costs.error && !costs.data) return <ErrorMessage error={costs.error} />;
@@ -153,7 +155,7 @@ function BurnDown({ budget }: { budget: Budget }) {
     <>
       <Chart
         height={150}
-        label={`What was left of ${budget.id}: from ${money(line[0]?.left ?? cap)} to ${money(line.at(-1)?.left ?? cap)}`}
+        label={`Left of ${budget.id}: from ${money(line[0]?.left ?? cap)} to ${money(line.at(-1)?.left ?? cap)}`}
       >
         {(frame) => {
           const x = (atMs: number) =>
@@ -194,9 +196,9 @@ function BurnDown({ budget }: { budget: Budget }) {
       <p className={`small ${end === null ? "muted" : "ink-wait"}`}>
         {end === null
           ? budget.period === "total"
-            ? "What was left over the last 30 days."
-            : "What is left, beside an even pace (dashed)."
-          : `At this pace nothing is left by ${budget.period === "daily" ? clock(new Date(end).toISOString()) : dayOf(end)}.`}
+            ? "Amount left over the last 30 days."
+            : "Amount left, compared with an even pace (dashed)."
+          : `At this rate the budget is exhausted by ${budget.period === "daily" ? clock(new Date(end).toISOString()) : dayOf(end)}.`}
       </p>
     </>
   );
@@ -215,7 +217,7 @@ function BudgetActions({ budget }: { budget: Budget }) {
     else {
       const dollars = Number(draft);
       if (draft.trim() === "" || !Number.isFinite(dollars) || dollars < 0)
-        throw new Error("a cap is a sum in dollars, as 150 or 12.50");
+        throw new Error("the cap must be an amount in dollars, such as 150 or 12.50");
       await request("patch", "/api/v1/budgets/{name}", {
         path,
         body: { amount_cents: Number((dollars * 100).toFixed(6)) },
@@ -241,12 +243,8 @@ function BudgetActions({ budget }: { budget: Budget }) {
       </button>
       {dialog && (
         <Confirm
-          title={
-            dialog === "cap"
-              ? `The cap of ${budget.id}`
-              : `Accept what was spent beyond ${budget.id}?`
-          }
-          act={dialog === "cap" ? "Set the cap" : "Accept it"}
+          title={dialog === "cap" ? `Cap of ${budget.id}` : `Accept the overrun of ${budget.id}?`}
+          act={dialog === "cap" ? "Set the cap" : "Accept the overrun"}
           onClose={() => setDialog(null)}
           onAct={act}
         >
@@ -259,12 +257,12 @@ function BudgetActions({ budget }: { budget: Budget }) {
                 value={draft}
                 onChange={(event) => setDraft(event.target.value)}
               />
-              <span className="muted small">Steps that wait for money are decided anew.</span>
+              <span className="muted small">Steps that wait for budget are evaluated again.</span>
             </div>
           ) : (
             <p>
-              {money(Number(budget.overrun))} went beyond the cap. Accepted, it closes the budget no
-              more.
+              {money(Number(budget.overrun))} was spent beyond the cap. Accepting it reopens the
+              budget.
             </p>
           )}
         </Confirm>

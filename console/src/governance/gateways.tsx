@@ -74,27 +74,27 @@ function GatewayCard({
         {health ? (
           <Badge status={health.health} />
         ) : (
-          <Badge status={error ? "unknown" : "looking"} />
+          <Badge status={error ? "unknown" : "checking"} />
         )}
         {gateway.paused && <Badge status="paused" />}
-        {gateway.default && <span className="muted small">the default</span>}
+        {gateway.default && <span className="muted small">default</span>}
         <span className="grow" />
         <GatewayActions gateway={gateway} />
       </div>
       <dl className="facts">
         <dt>Provider</dt>
         <dd>
-          {visible(gateway.provider || "as the agent")} in{" "}
+          {visible(gateway.provider || "set by the agent")} in{" "}
           {visible(gateway.environment || "no environment")}
         </dd>
-        <dt>Where</dt>
-        <dd>{gateway.url ? visible(gateway.url) : "in the server's process"}</dd>
-        <dt>Offers</dt>
-        <dd>{visible((gateway.capabilities ?? []).join(", ")) || "nothing in particular"}</dd>
-        <dt>Takes</dt>
+        <dt>URL</dt>
+        <dd>{gateway.url ? visible(gateway.url) : "in the server process"}</dd>
+        <dt>Capabilities</dt>
+        <dd>{visible((gateway.capabilities ?? []).join(", ")) || "none"}</dd>
+        <dt>Accepts</dt>
         <dd>
-          {visible((gateway.agents ?? []).join(", ")) || "any agent"} of trust{" "}
-          {gateway.min_trust_level} or more
+          {visible((gateway.agents ?? []).join(", ")) || "any agent"} with trust level{" "}
+          {gateway.min_trust_level} or higher
         </dd>
       </dl>
       <History health={health} />
@@ -131,7 +131,7 @@ function History({ health }: { health: Health | null }) {
   const at = (ms: number) => (100 * (ms - (now - DAY_MS))) / DAY_MS;
   const label =
     all.length === 0
-      ? "Its health is not known yet"
+      ? "Health is not known yet"
       : `Health over the last day: ${all.map((one) => `${one.health} from ${clock(new Date(one.fromMs).toISOString())}`).join(", ")}`;
   return (
     <div className="history">
@@ -149,7 +149,7 @@ function History({ health }: { health: Health | null }) {
         <details>
           <summary>
             {health.history.length} {health.history.length === 1 ? "change" : "changes"} of health{" "}
-            <span className="muted small">above, the last 24 hours</span>
+            <span className="muted small">the last 24 hours above</span>
           </summary>
           <ol className="changes">
             {health.history.toReversed().map((one) => (
@@ -161,7 +161,7 @@ function History({ health }: { health: Health | null }) {
         </details>
       ) : (
         <p className="muted small">
-          {health ? "The last 24 hours: no change since the server began." : "\u00a0"}
+          {health ? "Last 24 hours: no change since the server started." : "\u00a0"}
         </p>
       )}
     </div>

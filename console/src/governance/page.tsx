@@ -39,7 +39,7 @@ export default function Governance({ part }: { part: GovernancePart }) {
     }, [queries]),
     REFRESH_INTERVAL_MS,
   );
-  if (!may) return <Empty title="Your role does not look at governance" />;
+  if (!may) return <Empty title="Your role cannot view governance" />;
   return (
     <div className="page">
       <div className="bar">
@@ -89,24 +89,24 @@ function HoldSwitch() {
   };
   return (
     <>
-      {held && <span className="note">Everything is held: nothing is dispatched.</span>}
+      {held && <span className="note">Everything is on hold: no step is dispatched.</span>}
       {may && (
         <button type="button" className={held ? "primary" : ""} onClick={() => setConfirming(true)}>
-          {held ? "Let everything go on…" : "Hold everything…"}
+          {held ? "Release the hold…" : "Hold everything…"}
         </button>
       )}
       {confirming && (
         <Confirm
-          title={held ? "Let everything go on?" : "Hold everything?"}
-          act={held ? "Let it go on" : "Hold everything"}
+          title={held ? "Release the hold?" : "Hold everything?"}
+          act={held ? "Release the hold" : "Hold everything"}
           danger={!held}
           onClose={() => setConfirming(false)}
           onAct={toggle}
         >
           <p>
             {held
-              ? "Steps that wait are decided anew, and dispatched where the gates allow it."
-              : "No step of any run is dispatched until somebody turns this back. What is under way goes on to its end."}
+              ? "Waiting steps are evaluated again and dispatched if the gates allow it."
+              : "No step of any run is dispatched until the hold is released. Running steps continue."}
           </p>
         </Confirm>
       )}

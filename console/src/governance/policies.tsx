@@ -13,8 +13,8 @@ type Policy = Schemas["PolicyShown"];
 
 const ORIGINS: Readonly<Record<Set["origin"], string | null>> = {
   stored: null,
-  shipped: "the set that Sluice ships with; nobody has stored another",
-  files: "from files that the server was started with; what is stored does not count",
+  shipped: "the set that Sluice ships with; no other set is stored",
+  files: "from files given to the server; stored policies are ignored",
 };
 
 export function Policies() {
@@ -33,7 +33,7 @@ export function Policies() {
         <SetCard
           set={shadow}
           title="In shadow"
-          about="evaluated and recorded beside the other, never enforced"
+          about="evaluated and recorded with every decision, never enforced"
         />
       )}
       <BackTest
@@ -70,9 +70,9 @@ function SetCard({ set, title, about }: { set: Set; title: string; about: string
           </ul>
           <details>
             <summary>
-              The text of <code>{visible(file.name)}</code>
+              Source of <code>{visible(file.name)}</code>
             </summary>
-            <Value of={file.text} label={`The text of ${file.name}`} />
+            <Value of={file.text} label={`Source of ${file.name}`} />
           </details>
         </div>
       ))}
@@ -85,17 +85,20 @@ export function effectText(
   policy: Pick<Policy, "effect" | "action" | "enforcement" | "category" | "approvers">,
 ): string {
   if (policy.effect === "permit") return "allows";
-  if (policy.enforcement === "audit") return "is only recorded";
+  if (policy.enforcement === "audit") return "is only logged";
   if (policy.enforcement === "soft") return "warns";
   switch (policy.action) {
     case "require_approval": {
-      const who = policy.approvers.length > 0 ? ` ${policy.approvers.join(", ")}` : " a person";
-      return policy.category === "budget" ? `asks${who} where money is short` : `asks${who}`;
+      const approval =
+        policy.approvers.length > 0
+          ? `requires approval by ${policy.approvers.join(", ")}`
+          : "requires approval";
+      return policy.category === "budget" ? `${approval} when the budget is short` : approval;
     }
     case "warn":
       return "warns";
     case "log":
-      return "is only recorded";
+      return "is only logged";
     default:
       return "blocks";
   }
@@ -106,7 +109,7 @@ function toneOf(policy: Policy): Tone {
   const does = effectText(policy);
   if (does === "allows") return "good";
   if (does === "blocks") return "bad";
-  return does.startsWith("asks") || does === "warns" ? "wait" : "calm";
+  return does.startsWith("requires") || does === "warns" ? "wait" : "calm";
 }
 
 function PolicyRow({ policy }: { policy: Policy }) {

@@ -42,7 +42,7 @@ export function Confirm({ title, act, danger = false, onClose, onAct, children }
           {act}
         </button>
         <button type="button" onClick={onClose}>
-          Not now
+          Cancel
         </button>
       </div>
     </Dialog>

@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 export function useDebounced(
   value: string,
   commit: (value: string) => void,
+  pauseMs: number,
 ): [string, (value: string) => void] {
   const [typed, setTyped] = useState(value);
   const [known, setKnown] = useState(value);
@@ -14,8 +15,8 @@ export function useDebounced(
   }
   useEffect(() => {
     if (typed === value) return;
-    const timer = setTimeout(() => commit(typed), 300);
+    const timer = setTimeout(() => commit(typed), pauseMs);
     return () => clearTimeout(timer);
-  }, [typed, value, commit]);
+  }, [typed, value, commit, pauseMs]);
   return [typed, setTyped];
 }

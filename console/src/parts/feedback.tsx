@@ -22,7 +22,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 /** An error with its remedy and a link to its documentation. */
 export function ErrorMessage({ error }: { error: unknown }) {
   const known = error instanceof Problem ? error : null;
-  const title = known?.message ?? (error instanceof Error ? error.message : "something went wrong");
+  const title = known?.message ?? (error instanceof Error ? error.message : "unexpected error");
   const page = known && /^[a-z_]+$/.test(known.code) && known.status > 0 ? known.code : null;
   return (
     <div className="refusal" role="alert">

@@ -25,7 +25,7 @@ export function FormField({ name, field, draft, wrong, onChange }: Props) {
     <div className="field">
       <label htmlFor={id}>
         {name}{" "}
-        <span className="muted small">{field.required ? "needed" : (field.type ?? "any")}</span>
+        <span className="muted small">{field.required ? "required" : (field.type ?? "any")}</span>
       </label>
       <Control field={field} shared={shared} onChange={onChange} />
       {field.description && (

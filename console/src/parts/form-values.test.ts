@@ -6,7 +6,7 @@ const value = (field: FieldSpec, draft: string) => {
   return wrong.it === undefined ? values.it : `wrong: ${wrong.it}`;
 };
 
-test("what is typed becomes what was declared", () => {
+test("text is parsed as its declared type", () => {
   expect(value({ type: "string" }, "12")).toBe("12");
   expect(value({ type: "number" }, "1.5")).toBe(1.5);
   expect(value({ type: "integer" }, "12")).toBe(12);
@@ -18,7 +18,7 @@ test("what is typed becomes what was declared", () => {
   expect(value({ type: "integer", enum: [1, 2] }, "2")).toBe(2);
 });
 
-test("what does not fit is refused", () => {
+test("text of another type is an error", () => {
   const bad: [FieldSpec, string][] = [
     [{ type: "number" }, "twelve"],
     [{ type: "number" }, "1e999"],
@@ -34,7 +34,7 @@ test("what does not fit is refused", () => {
   for (const [field, draft] of bad) expect(value(field, draft)).toMatch(/^wrong/);
 });
 
-test("what is left open is not sent", () => {
+test("empty fields are not sent", () => {
   const fields = {
     a: { type: "number" },
     b: { type: "string", default: "eu" },

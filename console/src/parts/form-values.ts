@@ -45,18 +45,18 @@ function parseDraft(field: FieldSpec, draft: Draft): { value: unknown } | { wron
     case "number":
       return json(
         (value) => typeof value === "number" && Number.isFinite(value),
-        "A number, as 12.5.",
+        "Enter a number, such as 12.5.",
       );
     case "integer":
-      return json(Number.isSafeInteger, "A whole number.");
+      return json(Number.isSafeInteger, "Enter a whole number.");
     case "boolean":
-      return json((value) => typeof value === "boolean", "Yes or no.");
+      return json((value) => typeof value === "boolean", "Choose yes or no.");
     case "array":
-      return json(Array.isArray, 'A list in JSON, as ["a", "b"].');
+      return json(Array.isArray, 'Enter a JSON array, such as ["a", "b"].');
     case "object":
       return json(
         (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-        'An object in JSON, as {"a": 1}.',
+        'Enter a JSON object, such as {"a": 1}.',
       );
     default:
       // Any type: JSON if it parses, otherwise the text itself.
@@ -78,7 +78,7 @@ export function parseDrafts(
   for (const [name, field] of Object.entries(fields)) {
     const draft = drafts[name] ?? "";
     if (draft.trim() === "") {
-      if (field.required) wrong[name] = "This is needed.";
+      if (field.required) wrong[name] = "This field is required.";
       // Clearing a field with a default means the empty string, not the default.
       else if (field.type === "string" && typeof field.default === "string" && field.default !== "")
         values[name] = "";

@@ -22,7 +22,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   running: "busy",
   streaming: "busy",
   would_be_sent: "good",
-  would_ask_a_person: "wait",
+  would_need_approval: "wait",
   would_be_stopped: "bad",
   would_fail: "bad",
   healthy: "good",

@@ -15,7 +15,7 @@ const SHOWN_MAX = 200_000;
 export function formatValue(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
   const whole = visible(text.slice(0, SHOWN_MAX));
-  return text.length > SHOWN_MAX ? `${whole}\n… ${text.length - SHOWN_MAX} characters more` : whole;
+  return text.length > SHOWN_MAX ? `${whole}\n… ${text.length - SHOWN_MAX} more characters` : whole;
 }
 
 export function isEmpty(value: unknown): boolean {

@@ -8,7 +8,7 @@ function event(type: string, at: string, payload: Record<string, unknown> = {}):
   return { eventId: last, type, timestamp: `2026-01-01T00:00:${at}Z`, payload } as unknown as Event;
 }
 
-test("each beginning has its end", () => {
+test("each start is paired with its end", () => {
   const all = attemptsOf([
     event("node.started", "01", { attempt: 1, gateway: "demo" }),
     event("node.retried", "02", { attempt: 1, cause: "overloaded" }),
@@ -26,11 +26,11 @@ test("each beginning has its end", () => {
   expect([all[1]?.tokens, all[1]?.cost]).toEqual([7, 0.5]);
 });
 
-test("an end without a beginning is nothing", () => {
+test("an end without a start is ignored", () => {
   expect(attemptsOf([event("node.cancelled", "01")])).toEqual([]);
 });
 
-test("a failed attempt shows what it answered", () => {
+test("a failed attempt shows its answer", () => {
   const all = attemptsOf([
     event("node.started", "01", { attempt: 1 }),
     event("node.retried", "02", {

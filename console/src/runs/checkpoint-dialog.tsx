@@ -97,7 +97,7 @@ export function CheckpointDialog({ state, args, onClose, onChanged }: Props) {
     (mode === "rewind" || overrides.wrong.length === 0);
   return (
     <Dialog title="Go back to a checkpoint" onClose={onClose}>
-      <div className="bar" role="radiogroup" aria-label="Where">
+      <div className="bar" role="radiogroup" aria-label="Target">
         <label className="plain-label">
           <input
             type="radio"
@@ -114,7 +114,7 @@ export function CheckpointDialog({ state, args, onClose, onChanged }: Props) {
             checked={mode === "branch"}
             onChange={() => setMode("branch")}
           />{" "}
-          In a new run, which leaves this as it is
+          In a new run; this run stays unchanged
         </label>
       </div>
       {checkpoints.error && <ErrorMessage error={checkpoints.error} />}
@@ -138,7 +138,7 @@ export function CheckpointDialog({ state, args, onClose, onChanged }: Props) {
       <div className="bar">
         <span className="grow" />
         <button type="button" onClick={onClose}>
-          Leave it
+          Cancel
         </button>
         <button type="button" className="primary" disabled={!ready} onClick={act}>
           {mode === "rewind" ? "Go back" : "Start the new run"}
@@ -165,7 +165,7 @@ function CheckpointList({ checkpoints, at, onChoose }: CheckpointListProps) {
       first={
         <label>
           <input type="radio" name="at" checked={at === 0} onChange={() => onChoose(0)} />
-          The beginning
+          Start of the run
         </label>
       }
       line={(one) => (

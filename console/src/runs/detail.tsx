@@ -84,7 +84,7 @@ function Head({
       {pending.map((one) => (
         <p key={one.approval_id} className="note bar">
           <span className="grow">
-            <strong>{one.node_id}</strong> waits for a person: {visible(one.summary)}
+            <strong>{one.node_id}</strong> needs approval: {visible(one.summary)}
           </span>
           <Link href={`/approvals/${encodeURIComponent(one.approval_id)}`} className="button">
             Decide

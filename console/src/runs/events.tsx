@@ -51,7 +51,7 @@ export function Events({ run, feed, chosen, onChoose }: Props) {
       setRefused(error);
     }
   };
-  if (events.length === 0) return <Empty title="Nothing was written yet" />;
+  if (events.length === 0) return <Empty title="No events yet" />;
   const row = (at: number) => {
     const event = events[at];
     if (!event) return null;
@@ -78,7 +78,7 @@ export function Events({ run, feed, chosen, onChoose }: Props) {
           <button type="button" className="link" onClick={earlier}>
             Show earlier events
           </button>
-          <span className="muted">{first - 1} before these</span>
+          <span className="muted">{first - 1} earlier events</span>
         </p>
       )}
       {refused !== null && <ErrorMessage error={refused} />}

@@ -18,7 +18,7 @@ export function FailureSnapshot({ of, onChoose }: Props) {
     ["Completed", of.completed],
     ["Skipped", of.skipped],
     ["Cancelled", of.cancelled],
-    ["Wrote variables, in this order", of.writer_order],
+    ["Writers of variables, in order", of.writer_order],
   ];
   return (
     <section className="field" aria-label="Where it stopped">
@@ -48,7 +48,7 @@ export function FailureSnapshot({ of, onChoose }: Props) {
       </dl>
       {Object.keys(of.variables).length > 0 && (
         <>
-          <p className="small muted">Variables, each as it was last written</p>
+          <p className="small muted">Variables with their last values</p>
           <Value of={of.variables} label="Variables" />
         </>
       )}

@@ -24,7 +24,7 @@ const state = (status: string) =>
   ({ status: "running", node_results: [{ node_id: "a", status }] }) as never;
 const shown = (feed: Feed, status: string) => feed.overlay(state(status)).node_results[0]?.status;
 
-test("what is told twice is kept once", () => {
+test("repeated events are kept once", () => {
   const feed = new Feed();
   feed.push([event(1, "node.queued"), event(2, "node.started")]);
   feed.push([event(2, "node.started"), event(3, "node.completed")]);
@@ -32,7 +32,7 @@ test("what is told twice is kept once", () => {
   expect(feed.last).toBe(3);
 });
 
-test("a state that was asked for later counts, one that was asked for earlier does not", () => {
+test("a state drops the updates before its request, and only those", () => {
   const feed = new Feed();
   feed.push([event(1, "node.queued"), event(2, "node.started")]);
   expect(shown(feed, "pending")).toBe("running");
@@ -45,7 +45,7 @@ test("a state that was asked for later counts, one that was asked for earlier do
 const delta = (id: number, dispatchNo: number, text: string, more: Record<string, unknown> = {}) =>
   event(id, "node.stream.delta", { nodeId: "a", attempt: 1, dispatchNo, text, ...more });
 
-test("text begins anew with each dispatch, also of the same attempt after a crash", () => {
+test("text starts over with each dispatch, even of the same attempt after a crash", () => {
   const feed = new Feed();
   feed.push([
     delta(1, 1, "The quick "),
@@ -58,7 +58,7 @@ test("text begins anew with each dispatch, also of the same attempt after a cras
   expect(feed.streamed.get("a")).toEqual({ dispatch: 3, text: "again", cut: false });
 });
 
-test("parts that name no dispatch are told apart by their attempt", () => {
+test("deltas without a dispatch number are separated by attempt", () => {
   const feed = new Feed();
   const old = (id: number, attempt: number, text: string) =>
     event(id, "node.stream.delta", { nodeId: "a", attempt, text });
@@ -68,14 +68,14 @@ test("parts that name no dispatch are told apart by their attempt", () => {
   expect(feed.streamed.get("a")?.text).toBe("again");
 });
 
-test("a page that comes late says that something was said before", () => {
+test("a page that opens late knows that text is missing", () => {
   const feed = new Feed();
   feed.push([delta(7, 1, "end", { deltaIndex: 3 })]);
   feed.push([delta(8, 1, ".", { deltaIndex: 4 })]);
   expect(feed.streamed.get("a")).toEqual({ dispatch: 1, text: "end.", cut: true });
 });
 
-test("only so many events are kept, the newest", () => {
+test("only the newest events are kept", () => {
   const feed = new Feed();
   feed.push(Array.from({ length: KEPT_MAX + 10 }, (_, at) => event(at + 1, "node.log")));
   expect(feed.events.length).toBe(KEPT_MAX);
@@ -84,7 +84,7 @@ test("only so many events are kept, the newest", () => {
   expect(feed.events.slice(0, 3).map((one) => one.eventId)).toEqual([9, 10, 11]);
 });
 
-test("many events make few looks, and the last is looked at", async () => {
+test("many events cause few reloads, and one after the last event", async () => {
   vi.useFakeTimers();
   const feed = new Feed();
   let looks = 0;
@@ -104,7 +104,7 @@ test("many events make few looks, and the last is looked at", async () => {
   vi.useRealTimers();
 });
 
-test("counts and times follow what is told, until a state says them", () => {
+test("counters and times follow the events until a state arrives", () => {
   const feed = new Feed();
   const before = {
     status: "running",

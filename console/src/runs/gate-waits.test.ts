@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { causeOf, shownStatus } from "./gate-waits";
 
-test("a wait at a gate is told apart from a place in the queue, until the step ends", () => {
+test("a step that waits at a gate is not shown as queued", () => {
   expect(shownStatus({ status: "queued", waiting_reason: "gate" })).toBe("waits_at_a_gate");
   expect(shownStatus({ status: "queued", waiting_reason: "queued" })).toBe("queued");
   expect(shownStatus({ status: "failed", waiting_reason: "gate" })).toBe("failed");
 });
 
-test("the cause is the gate's code, and the rest says what would help", () => {
+test("an unblock hint is split into the gate's code and the help", () => {
   expect(causeOf("gateway_unreachable: bring gateway dead back")).toEqual({
     code: "gateway_unreachable",
     help: "bring gateway dead back",

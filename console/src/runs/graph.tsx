@@ -30,7 +30,7 @@ const MAP_FROM = 30;
 
 export function Graph(props: GraphProps) {
   const placed = useLayout(props.steps);
-  if (props.steps.length === 0) return <Empty title="There are no steps" />;
+  if (props.steps.length === 0) return <Empty title="No steps" />;
   if (!placed) return <Loading what="the graph" />;
   return placed.steps.length > DAGRE_MAX ? (
     <LargeGraph {...props} placed={placed} />
@@ -145,7 +145,7 @@ function SmallGraph({
         <Background gap={22} />
         <Controls showInteractive={false} />
         {boxes.length >= MAP_FROM && (
-          <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="All steps, small" />
+          <MiniMap pannable zoomable nodeStrokeWidth={3} ariaLabel="Map of all steps" />
         )}
       </ReactFlow>
     </div>

@@ -78,7 +78,7 @@ function Figures({ node, phases }: { node: Node; phases: RunState["phases"] }) {
     ["Gateway", node.gateway],
     ["Model", route.model],
     ["Attempts", node.attempts > 0 ? String(node.attempts) : null],
-    ["Took", node.duration_ms === null ? null : duration(node.duration_ms)],
+    ["Duration", node.duration_ms === null ? null : duration(node.duration_ms)],
     ["First byte", node.first_byte_ms === null ? null : duration(node.first_byte_ms)],
     [
       "Tokens",
@@ -128,9 +128,9 @@ function StepNotices({ node, state }: { node: Node; state: RunState }) {
       {node.skip_reason && <p className="note">{visible(`Skipped: ${node.skip_reason}`)}</p>}
       {approval && (
         <p className="note">
-          A person is asked.{" "}
+          This step needs approval.{" "}
           <Link href={`/approvals/${encodeURIComponent(approval.approval_id)}`}>
-            See the question
+            See the request
           </Link>
         </p>
       )}
@@ -151,11 +151,9 @@ function Streaming({ node, feed }: { node: Node; feed: Feed }) {
   if (!streamed || !["running", "streaming"].includes(node.status)) return null;
   return (
     <section>
-      <h2>As it is written</h2>
+      <h2>Live output</h2>
       {streamed.cut && (
-        <p className="muted small">
-          Its beginning was before this page looked; the journal has it.
-        </p>
+        <p className="muted small">The beginning is missing here; the journal has it.</p>
       )}
       <LiveText text={streamed.text} label="Text so far" />
     </section>
@@ -193,8 +191,8 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
         </Section>
       )}
       {!isEmpty(node.output) && JSON.stringify(node.output) !== JSON.stringify(node.outputs) && (
-        <Section title="What it said" open>
-          <Value of={node.output} label="What it said" />
+        <Section title="Answer" open>
+          <Value of={node.output} label="Answer" />
         </Section>
       )}
       {!isEmpty(node.media) && (
@@ -218,8 +216,8 @@ function Sections({ detail, shown }: { detail: Detail; shown: Node }) {
         </Section>
       )}
       {layers.length > 0 && (
-        <Section title={`Layers of the prompt (${layers.length})`}>
-          <Value of={layers} label="Layers of the prompt" />
+        <Section title={`Prompt layers (${layers.length})`}>
+          <Value of={layers} label="Prompt layers" />
         </Section>
       )}
       {newest && (

@@ -50,8 +50,8 @@ const MAP = { width: 200, height: 130 };
 const NO_EDGES: never[] = [];
 /** Buttons that jump to the first step of a tone. */
 const JUMPS = [
-  ["bad", "Go to what failed"],
-  ["busy", "Go to what runs"],
+  ["bad", "Go to failed steps"],
+  ["busy", "Go to running steps"],
 ] as const;
 
 interface Props extends GraphProps {
@@ -324,7 +324,7 @@ function Pane(props: Props & { size: Size }) {
           <canvas
             ref={small}
             role="img"
-            aria-label="All steps, small"
+            aria-label="Map of all steps"
             onClick={jump}
             {...pixels(MAP)}
           />

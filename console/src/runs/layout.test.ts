@@ -33,21 +33,21 @@ function check(steps: Step[]) {
   expect(covered).toEqual([]);
 }
 
-test("steps stand after what they depend on, and none on another", () => {
+test("steps come after their dependencies and do not overlap", () => {
   check([{ node_id: "alone", wave: 0, depends_on: [] }]);
   check(graph(5, 6));
   check(graph(12, 30));
   check(graph(3, 400));
 });
 
-test("what is not there is not drawn", () => {
+test("dependencies on unknown steps are ignored", () => {
   expect(positionsOf([])).toEqual({});
   expect(Object.keys(positionsOf([{ node_id: "a", wave: 1, depends_on: ["elsewhere"] }]))).toEqual([
     "a",
   ]);
 });
 
-test("places of many steps take at most seven times as long for five times as many", () => {
+test("the layout of five times as many steps takes at most seven times as long", () => {
   const time = (steps: Step[]) => {
     let best = Number.POSITIVE_INFINITY;
     for (let round = 0; round < 7; round += 1) {

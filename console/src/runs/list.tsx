@@ -5,10 +5,11 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useCallback, useEffect, useState } from "react";
+import { useCallback } from "react";
 import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useRefreshOnEvents } from "../connection";
+import { useDebounced } from "../parts/debounce";
 import { Empty, ErrorMessage, Loading } from "../parts/feedback";
 import { duration, Moment, useTitle } from "../parts/format";
 import { Badge, ended } from "../parts/status";
@@ -35,21 +36,10 @@ const SPANS: readonly [string, string, number][] = [
 ];
 
 /** Pause in typing before the search starts. */
-const REST_MS = 200;
+const PAUSE_MS = 200;
 
 /** Events that change a row of the list. */
 const isRelevant = (event: Event) => event.type.startsWith("run.");
-
-/** A word that is typed, told when typing rests. */
-function useTyped(value: string, tell: (value: string) => void): [string, (value: string) => void] {
-  const [typed, setTyped] = useState(value);
-  useEffect(() => {
-    if (typed === value) return;
-    const timer = setTimeout(() => tell(typed), REST_MS);
-    return () => clearTimeout(timer);
-  }, [typed, value, tell]);
-  return [typed, setTyped];
-}
 
 function useRuns(text: string, status: string, workflow: string, span: string) {
   return useInfiniteQuery({
@@ -74,7 +64,7 @@ export function RunList() {
   const [status, setStatus] = useQueryParam("status");
   const [workflow, setWorkflow] = useQueryParam("workflow");
   const [span, setSpan] = useQueryParam("since");
-  const [typed, setTyped] = useTyped(text, setText);
+  const [typed, setTyped] = useDebounced(text, setText, PAUSE_MS);
   const runs = useRuns(text, status, workflow, span);
   const workflows = useQuery({
     queryKey: ["workflows"],
@@ -132,7 +122,7 @@ export function RunList() {
         {runs.isPending && !runs.error && <Loading what="runs" />}
         {runs.data && rows.length === 0 && (
           <Empty title={filtered ? "No run matches" : "No runs yet"}>
-            {!filtered && <span>Start a workflow, and it shows here as it goes.</span>}
+            {!filtered && <span>Start a workflow to see its run here.</span>}
           </Empty>
         )}
         {rows.length > 0 && <RunTable rows={rows} />}
@@ -191,7 +181,7 @@ function RunTable({ rows }: { rows: readonly Run[] }) {
           <th>Run</th>
           <th>Started by</th>
           <th>Started</th>
-          <th className="right">Took</th>
+          <th className="right">Duration</th>
         </tr>
       </thead>
       <tbody>

@@ -4,7 +4,7 @@ import { itemsOf } from "./media";
 const PNG = "data:image/png;base64,iVBORw0KGgo=";
 const kinds = (media: unknown) => itemsOf(media).map((one) => one.kind);
 
-test("data of safe types is shown as what it is, one or many", () => {
+test("data URLs of safe types are rendered, single or in a list", () => {
   expect(kinds({ url: PNG, mime: "image/png" })).toEqual(["image"]);
   expect(kinds([{ url: PNG }, { url: "data:audio/mpeg;base64,AAAA", mime: "audio/mpeg" }])).toEqual(
     ["image", "audio"],
@@ -13,7 +13,7 @@ test("data of safe types is shown as what it is, one or many", () => {
   expect(itemsOf(null)).toEqual([]);
 });
 
-test("whatever could run or fetch something stays text", () => {
+test("anything that could run or load something stays text", () => {
   const odd = [
     { url: "https://example.com/c.png", mime: "image/png" },
     { url: "javascript:alert(1)", mime: "image/png" },

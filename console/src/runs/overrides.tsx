@@ -53,9 +53,9 @@ export function Overrides({ run, args, steps, edits, onChange }: Props) {
   const names = Object.keys(args);
   return (
     <fieldset className="changed">
-      <legend>Values that are others</legend>
+      <legend>Changed values</legend>
       {names.length === 0 && steps.length === 0 && (
-        <p className="muted small">There is nothing yet that could be another.</p>
+        <p className="muted small">Nothing to change yet.</p>
       )}
       {names.length > 0 && (
         <AddValue
@@ -147,7 +147,7 @@ function AddOutput({ run, steps, taken, onAdd }: AddOutputProps) {
   return (
     <div className="bar">
       <select
-        aria-label="Step whose output is another"
+        aria-label="Step with a changed output"
         value={step}
         onChange={(event) => setStep(event.target.value)}
       >
@@ -159,7 +159,7 @@ function AddOutput({ run, steps, taken, onAdd }: AddOutputProps) {
         ))}
       </select>
       {step !== "" && found.data !== undefined && open.length === 0 && (
-        <span className="muted small">It has no other outputs.</span>
+        <span className="muted small">No more outputs to change.</span>
       )}
       {step !== "" && open.length > 0 && (
         <AddValue
@@ -189,7 +189,7 @@ function OverrideField({ name, text, wrong, onChange, onDrop }: OverrideFieldPro
           {visible(name)} <span className="muted small">JSON</span>
         </label>
         <button type="button" className="link small" onClick={onDrop}>
-          as it was
+          Reset
         </button>
       </div>
       <textarea
@@ -202,7 +202,7 @@ function OverrideField({ name, text, wrong, onChange, onDrop }: OverrideFieldPro
       />
       {wrong && (
         <span role="alert" className="ink-bad small">
-          This is no JSON: text needs quotes.
+          Not valid JSON: text needs quotes.
         </span>
       )}
     </div>

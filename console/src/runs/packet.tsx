@@ -36,11 +36,11 @@ export function Packet({ run }: { run: string }) {
     <section className="field">
       <h2>Audit packet</h2>
       <p className="muted">
-        Definition, journal, chain and seals in one file. Anybody can check it without this server.
+        Definition, journal, chain and seals in one file. It can be verified without this server.
       </p>
       <div>
         <button type="button" disabled={busy} onClick={download}>
-          {busy ? "Gathering…" : "Download the packet"}
+          {busy ? "Preparing…" : "Download the packet"}
         </button>
       </div>
       {refused !== null && <ErrorMessage error={refused} />}

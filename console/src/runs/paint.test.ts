@@ -9,13 +9,13 @@ const steps: Step[] = Array.from({ length: 900 }, (_, at) => ({
 }));
 const places = computeLayout(steps);
 
-test("edges go between steps that are there", () => {
+test("edges connect existing steps", () => {
   expect(places.from.length).toBe(870);
   expect(places.to[0]).toBe(30);
   expect(places.from[0]).toBe(0);
 });
 
-test("every step is found at its place, and none beside the graph", () => {
+test("every step is found at its position, and none outside the graph", () => {
   for (const at of [0, 450, 899]) {
     expect(
       stepAt(places, (places.xs[at] ?? 0) + WIDTH / 2, (places.ys[at] ?? 0) + HEIGHT / 2),
@@ -24,7 +24,7 @@ test("every step is found at its place, and none beside the graph", () => {
   expect(stepAt(places, -10_000, 0)).toBe(-1);
 });
 
-test("only what is in sight is drawn, and never more than asked for", () => {
+test("only visible steps are returned, and at most the limit", () => {
   const at = 450;
   const look: Look = {
     zoom: 1,
@@ -39,7 +39,7 @@ test("only what is in sight is drawn, and never more than asked for", () => {
   expect(within(places, sight(look, 0), 3).length).toBe(3);
 });
 
-test("the map has every step in it", () => {
+test("the minimap contains every step", () => {
   const map = overview(extent(places), 200, 130);
   expect(within(places, sight(map, 0), 1_000).length).toBe(900);
   for (const at of [0, 899]) {

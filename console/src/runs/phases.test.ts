@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { progressOf } from "./phases";
 
-test("phases are counted by their steps, in the document's order, without those that have none", () => {
+test("progress is counted by step, in the document's order, without empty phases", () => {
   const node = (node_id: string, status: string, phase?: string) => ({ node_id, status, phase });
   const state = {
     phases: [

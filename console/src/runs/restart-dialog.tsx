@@ -52,11 +52,10 @@ export function RestartDialog({ state, onClose }: { state: RunState; onClose: ()
   return (
     <Dialog title="Restart in a new run" onClose={onClose}>
       <p>
-        The steps that are chosen are done again, with all that depend on them. The others keep what
-        they made.
+        The chosen steps and all steps that depend on them run again. The others keep their outputs.
       </p>
       <StepPicker
-        label="Steps that are done again"
+        label="Steps to run again"
         role="group"
         all={state.node_results}
         name={(node) => node.node_id}
@@ -73,7 +72,7 @@ export function RestartDialog({ state, onClose }: { state: RunState; onClose: ()
         )}
       />
       {from.size === 0 ? (
-        <p className="muted">Choose where it begins.</p>
+        <p className="muted">Choose at least one step.</p>
       ) : (
         <RepeatPreview
           repeats={preview.data?.repeats}
@@ -85,7 +84,7 @@ export function RestartDialog({ state, onClose }: { state: RunState; onClose: ()
       <div className="bar">
         <span className="grow" />
         <button type="button" onClick={onClose}>
-          Leave it
+          Cancel
         </button>
         <button
           type="button"

@@ -116,16 +116,16 @@ function CancelDialog({ run, onClose, onChanged }: CancelProps) {
   };
   return (
     <Dialog title="Cancel this run?" onClose={onClose}>
-      <p>What is under way is stopped, and nothing more is started. This cannot be undone.</p>
+      <p>Running steps are stopped and no further steps start. This cannot be undone.</p>
       <div className="field">
-        <label htmlFor="reason">Reason, for the journal</label>
+        <label htmlFor="reason">Reason (recorded in the journal)</label>
         <input id="reason" value={reason} onChange={(event) => setReason(event.target.value)} />
       </div>
       {refused !== null && <ErrorMessage error={refused} />}
       <div className="bar">
         <span className="grow" />
         <button type="button" onClick={onClose}>
-          Keep it going
+          Keep running
         </button>
         <button type="button" className="danger" onClick={cancel}>
           Cancel the run

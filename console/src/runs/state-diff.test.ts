@@ -14,8 +14,8 @@ const whole = (statuses: string[]) =>
     })),
   }) as unknown as Whole;
 
-/** What a page has after it was told of each of these states. */
-function told(states: Whole[]): { shown: RunState; changed: number[] } {
+/** The state of a page after the diffs of these states, and the indices of the last diff. */
+function applyAll(states: Whole[]): { shown: RunState; changed: number[] } {
   const changes = new StateDiff();
   let shown: RunState = { node_results: [] } as unknown as RunState;
   const changed: number[] = [];
@@ -28,8 +28,8 @@ function told(states: Whole[]): { shown: RunState; changed: number[] } {
   return { shown, changed };
 }
 
-test("only steps that changed are told", () => {
-  const { shown, changed } = told([
+test("only changed steps are sent", () => {
+  const { shown, changed } = applyAll([
     whole(["queued", "queued"]),
     whole(["queued", "running"]),
     whole(["queued", "running"]),
@@ -38,7 +38,7 @@ test("only steps that changed are told", () => {
   expect(shown.node_results.map((node) => node.status)).toEqual(["queued", "running"]);
 });
 
-test("what did not change stays the same object", () => {
+test("unchanged steps stay the same objects", () => {
   const changes = new StateDiff();
   const first = changes.diff(whole(["queued", "queued"]));
   const one = applyDiff(
@@ -56,12 +56,12 @@ test("what did not change stays the same object", () => {
   expect(two.node_results[1]).not.toBe(one.node_results[1]);
 });
 
-test("steps that come and go leave no trace", () => {
-  const { shown } = told([whole(["a", "b", "c"]), whole(["a"]), whole(["a", "b"])]);
+test("removed and added steps are applied", () => {
+  const { shown } = applyAll([whole(["a", "b", "c"]), whole(["a"]), whole(["a", "b"])]);
   expect(shown.node_results.map((node) => node.status)).toEqual(["a", "b"]);
 });
 
-test("what is long is left out, and many steps come in parts", () => {
+test("large fields are left out, and many steps are split into parts", () => {
   const { parts, rest } = new StateDiff().diff(
     whole(Array.from({ length: 1_000 }, () => "queued")),
   );

@@ -23,10 +23,10 @@ export function RepeatPreview({ repeats, error, loading }: RepeatPreviewProps) {
   return (
     <div className="note" role="status">
       {repeats.length === 0 ? (
-        "No step is done a second time."
+        "No step runs again."
       ) : (
         <>
-          <strong>Done a second time:</strong> {visible(repeats.slice(0, NAMED_MAX).join(", "))}
+          <strong>Runs again:</strong> {visible(repeats.slice(0, NAMED_MAX).join(", "))}
           {repeats.length > NAMED_MAX && ` and ${repeats.length - NAMED_MAX} more`}
         </>
       )}
@@ -54,8 +54,8 @@ export function StepPicker<T>({ label, role, all, name, line, first }: StepPicke
       {all.length >= SEARCHED_FROM && (
         <input
           type="search"
-          aria-label={`Find in: ${label}`}
-          placeholder="Name of a step"
+          aria-label={`Search: ${label}`}
+          placeholder="Step name"
           value={typed}
           onChange={(event) => setTyped(event.target.value)}
         />
@@ -64,9 +64,9 @@ export function StepPicker<T>({ label, role, all, name, line, first }: StepPicke
         {first}
         {found.slice(0, LISTED_MAX).map(line)}
         {found.length > LISTED_MAX && (
-          <p className="muted small">{found.length - LISTED_MAX} more: type a part of the name.</p>
+          <p className="muted small">{found.length - LISTED_MAX} more: refine the search.</p>
         )}
-        {found.length === 0 && <p className="muted small">No step has that in its name.</p>}
+        {found.length === 0 && <p className="muted small">No step matches.</p>}
       </div>
     </>
   );

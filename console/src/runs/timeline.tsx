@@ -26,7 +26,7 @@ const GROUPS = [
 /** Short texts for steps that have not started. */
 const SHORT: Readonly<Record<string, string>> = {
   awaiting_dependency: "waits",
-  awaiting_approval: "is asked",
+  awaiting_approval: "approval",
   waits_at_a_gate: "at a gate",
 };
 
@@ -44,7 +44,7 @@ export function Timeline({ state, chosen, onChoose }: Props) {
       node.node_id.includes(typed) && (group === "" || countOf(node.status) === group);
     return typed === "" && group === "" ? all : all.filter(fits);
   }, [all, typed, group]);
-  if (all.length === 0) return <Empty title="There are no steps" />;
+  if (all.length === 0) return <Empty title="No steps" />;
   const row = (at: number) => {
     const node = nodes[at];
     if (!node) return null;
@@ -90,7 +90,7 @@ export function Timeline({ state, chosen, onChoose }: Props) {
           <input
             type="search"
             aria-label="Find a step"
-            placeholder="Name of a step"
+            placeholder="Step name"
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
           />

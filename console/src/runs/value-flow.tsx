@@ -69,7 +69,7 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
   if (incoming.length + outgoing.length === 0) return null;
   return (
     <details open>
-      <summary>Where values came from and went</summary>
+      <summary>Value flow</summary>
       <ul className="values small">
         {incoming.slice(0, LISTED_MAX).map((one, at) => (
           <li key={`from${at}`}>
@@ -88,7 +88,7 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
       </ul>
       {incoming.length + outgoing.length > LISTED_MAX && (
         <p className="muted small">
-          {incoming.length} came, {outgoing.length} went; not all are listed.
+          {incoming.length} incoming, {outgoing.length} outgoing; not all are listed.
         </p>
       )}
     </details>

@@ -31,25 +31,25 @@ export default function Settings() {
 }
 
 const PERMISSION_TEXTS: Readonly<Record<string, string>> = {
-  "workflow:read": "look at workflows and runs",
-  "workflow:write": "add and change workflows",
-  "workflow:execute": "start runs of registered workflows and let runs go on",
-  "workflow:inline": "start runs of documents that are not registered",
+  "workflow:read": "view workflows and runs",
+  "workflow:write": "create and change workflows",
+  "workflow:execute": "start runs of stored workflows, and resume runs",
+  "workflow:inline": "start runs of documents that are not stored",
   "run:cancel": "stop runs and change their course",
-  "governance:read": "look at agents, gateways, policies, budgets and approvals",
-  "governance:approve": "answer approvals",
+  "governance:read": "view agents, gateways, policies, budgets and approvals",
+  "governance:approve": "decide approvals",
   "governance:write": "change policies, budgets, roles and deployments",
   "agent:write": "change agents",
   "gateway:write": "change gateways",
-  "audit:read": "read the audit and verify it",
-  "token:manage": "make and revoke tokens",
+  "audit:read": "read and verify the audit log",
+  "token:manage": "create and revoke tokens",
 };
 
 function Account() {
   const session = useSession();
   return (
-    <section className="card setting" aria-label="You">
-      <h2>You</h2>
+    <section className="card setting" aria-label="Your account">
+      <h2>Your account</h2>
       <dl className="facts">
         <dt>Name</dt>
         <dd>{visible(session.principal)}</dd>
@@ -68,7 +68,7 @@ function Account() {
         </dd>
       </dl>
       <details>
-        <summary>You may do {session.permissions.length} things</summary>
+        <summary>{session.permissions.length} permissions</summary>
         <ul className="may">
           {session.permissions.map((one) => (
             <li key={one}>
@@ -93,7 +93,7 @@ async function fetchReadiness(path: string, signal: AbortSignal): Promise<Readin
     return (await answer.json()) as Readiness;
   } catch (error) {
     if (signal.aborted) throw error;
-    return { status: "gone" };
+    return { status: "unreachable" };
   }
 }
 
@@ -104,16 +104,16 @@ function Server() {
     queryFn: ({ signal }) => fetchReadiness("/readyz", signal),
     refetchInterval: REFRESH_INTERVAL_MS,
   });
-  const status = ready.data?.status ?? "looking";
+  const status = ready.data?.status ?? "checking";
   return (
-    <section className="card setting" aria-label="The server">
-      <h2>The server</h2>
+    <section className="card setting" aria-label="Server">
+      <h2>Server</h2>
       <dl className="facts">
         <dt>Health</dt>
         <dd>
           <Badge
             status={status}
-            as={status === "ready" ? "good" : status === "looking" ? "calm" : "bad"}
+            as={status === "ready" ? "good" : status === "checking" ? "calm" : "bad"}
           />
           {ready.data?.why && <span> {visible(ready.data.why)}</span>}
         </dd>
@@ -124,11 +124,11 @@ function Server() {
         <dt>API</dt>
         <dd>
           <a href="/api/docs" target="_blank" rel="noreferrer">
-            its routes
+            Routes
           </a>
           ,{" "}
           <a href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
-            as OpenAPI
+            OpenAPI
           </a>
         </dd>
       </dl>
@@ -137,7 +137,7 @@ function Server() {
 }
 
 const THEMES: readonly [string, string, Theme | null][] = [
-  ["system", "As the system", null],
+  ["system", "System", null],
   ["light", "Light", "light"],
   ["dark", "Dark", "dark"],
 ];
@@ -145,8 +145,8 @@ const THEMES: readonly [string, string, Theme | null][] = [
 function Appearance() {
   const { chosen } = useTheme();
   return (
-    <section className="card setting" aria-label="How it looks">
-      <h2>How it looks</h2>
+    <section className="card setting" aria-label="Appearance">
+      <h2>Appearance</h2>
       <fieldset className="themes">
         <legend className="sr">Theme</legend>
         {THEMES.map(([word, label, theme]) => (
@@ -161,7 +161,7 @@ function Appearance() {
           </label>
         ))}
       </fieldset>
-      <p className="muted small">Kept in this browser.</p>
+      <p className="muted small">Stored in this browser.</p>
     </section>
   );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ancestors } from "./tokens";
 
-test("a session ends with the token it was opened with, and with what made that", () => {
+test("ancestors of a session are its token and the tokens above it", () => {
   const all = [
     { token_id: "root", parent: null },
     { token_id: "child", parent: "root" },

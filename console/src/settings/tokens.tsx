@@ -14,10 +14,10 @@ type Token = Schemas["TokenShown"];
 
 const ROLES = ["viewer", "operator", "approver", "admin"] as const;
 const LIFETIMES: readonly [string, string][] = [
-  ["86400", "A day"],
+  ["86400", "1 day"],
   ["2592000", "30 days"],
-  ["31536000", "A year"],
-  ["", "For ever"],
+  ["31536000", "1 year"],
+  ["", "No expiry"],
 ];
 
 export function Tokens() {
@@ -40,10 +40,10 @@ export function Tokens() {
             checked={sessions}
             onChange={(event) => setSessions(event.target.checked)}
           />{" "}
-          Sessions of consoles{hidden > 0 && ` (${hidden})`}
+          Console sessions{hidden > 0 && ` (${hidden})`}
         </label>
         <button type="button" onClick={() => setMaking(true)}>
-          Make a token…
+          Create a token…
         </button>
       </div>
       {tokens.error && !tokens.data && <ErrorMessage error={tokens.error} />}
@@ -77,11 +77,11 @@ function TokenTable({ tokens, all }: { tokens: readonly Token[]; all: readonly T
       <table>
         <thead>
           <tr>
-            <th>Who</th>
+            <th>Principal</th>
             <th>Roles</th>
             <th>Token</th>
-            <th>Made</th>
-            <th>Ends</th>
+            <th>Created</th>
+            <th>Expires</th>
             <th>
               <span className="sr">Actions</span>
             </th>
@@ -111,19 +111,19 @@ function TokenRow({ token, needed }: { token: Token; needed: boolean }) {
     <tr>
       <td>
         <strong>{visible(token.principal)}</strong>
-        {own && <span className="muted"> you, here</span>}
-        {needed && <span className="muted"> you signed in with it</span>}
-        {token.session && !own && <span className="muted"> at a console</span>}
+        {own && <span className="muted"> this session</span>}
+        {needed && <span className="muted"> used to sign in</span>}
+        {token.session && !own && <span className="muted"> console session</span>}
       </td>
       <td className="wraps">
         {visible([...token.roles, ...token.groups].join(", "))}{" "}
-        {over && <Badge status="counts no more" as="bad" />}
+        {over && <Badge status="not valid" as="bad" />}
       </td>
       <td className="mono muted">{token.token_id}</td>
-      <td data-label="Made">
+      <td data-label="Created">
         <Moment at={token.created_at} />
       </td>
-      <td data-label="Ends">
+      <td data-label="Expires">
         {token.expires_at ? <Moment at={token.expires_at} /> : <span className="muted">never</span>}
       </td>
       <td className="right">
@@ -139,17 +139,17 @@ function TokenRow({ token, needed }: { token: Token; needed: boolean }) {
         {confirming && (
           <Confirm
             title={`Revoke the token of ${token.principal}?`}
-            act="Revoke it"
+            act="Revoke token"
             danger
             onClose={() => setConfirming(false)}
             onAct={revoke}
           >
             <p>
-              <code>{token.token_id}</code> counts no more from now on, nor does any token or
-              session that was made with it. It cannot be taken back.
+              <code>{token.token_id}</code> stops working at once, as do all tokens and sessions
+              created with it. This cannot be undone.
             </p>
             {needed && (
-              <p className="note">You are signed in with it: your own session ends too.</p>
+              <p className="note">You signed in with this token: your session ends too.</p>
             )}
           </Confirm>
         )}
@@ -160,13 +160,13 @@ function TokenRow({ token, needed }: { token: Token; needed: boolean }) {
 
 function NewToken({ secret, onClose }: { secret: string; onClose: () => void }) {
   return (
-    <Dialog title="The token" onClose={onClose}>
-      <p className="note">It is shown this once. Only its hash is kept.</p>
+    <Dialog title="New token" onClose={onClose}>
+      <p className="note">Copy it now: the server stores only its hash.</p>
       <p className="secret">
         <Copyable text={secret} />
       </p>
       <button type="button" className="primary" onClick={onClose}>
-        I have it
+        Done
       </button>
     </Dialog>
   );
@@ -235,10 +235,10 @@ function CreateToken({ onClose }: { onClose: () => void }) {
   };
   if (made !== null) return <NewToken secret={made} onClose={onClose} />;
   return (
-    <Dialog title="Make a token" onClose={onClose}>
+    <Dialog title="Create a token" onClose={onClose}>
       <form className="make" onSubmit={submit}>
         <div className="field">
-          <label htmlFor={`${id}-who`}>In whose name it acts</label>
+          <label htmlFor={`${id}-who`}>Principal</label>
           <input
             id={`${id}-who`}
             required
@@ -250,7 +250,7 @@ function CreateToken({ onClose }: { onClose: () => void }) {
         <Roles roles={roles} onChange={setRoles} />
         <div className="field">
           <label htmlFor={`${id}-groups`}>
-            Groups of approvers <span className="muted small">by commas</span>
+            Approver groups <span className="muted small">separated by commas</span>
           </label>
           <input
             id={`${id}-groups`}
@@ -259,7 +259,7 @@ function CreateToken({ onClose }: { onClose: () => void }) {
           />
         </div>
         <div className="field">
-          <label htmlFor={`${id}-life`}>How long it counts</label>
+          <label htmlFor={`${id}-life`}>Lifetime</label>
           <select id={`${id}-life`} value={life} onChange={(event) => setLife(event.target.value)}>
             {LIFETIMES.map(([word, label]) => (
               <option key={word} value={word}>
@@ -275,10 +275,10 @@ function CreateToken({ onClose }: { onClose: () => void }) {
             className="primary"
             disabled={busy || principal.trim() === "" || roles.length === 0}
           >
-            Make it
+            Create token
           </button>
           <button type="button" onClick={onClose}>
-            Not now
+            Cancel
           </button>
         </div>
       </form>

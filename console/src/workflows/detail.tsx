@@ -57,7 +57,7 @@ function WorkflowDetail({ shown }: { shown: Version }) {
         <span className="muted">v{shown.version}</span>
         <span className="grow" />
         <Link href={`/workflows/${encodeURIComponent(name)}?edit=yes`}>Edit the document</Link>
-        <Link href={`/runs?workflow=${encodeURIComponent(name)}`}>Its runs</Link>
+        <Link href={`/runs?workflow=${encodeURIComponent(name)}`}>Runs of this workflow</Link>
       </div>
       {plan?.description && <p>{plan.description}</p>}
       <div className="launch">
@@ -68,15 +68,17 @@ function WorkflowDetail({ shown }: { shown: Version }) {
             </div>
           )}
           <details className="document">
-            <summary>The document</summary>
-            <Value of={shown.document} label="The document" />
+            <summary>Document</summary>
+            <Value of={shown.document} label="Document" />
           </details>
         </div>
         {!plan && (
-          <p className="note">It does not fit what is set up any more, and cannot be started.</p>
+          <p className="note">
+            The document no longer fits the configuration and cannot be started.
+          </p>
         )}
         {plan && may && <StartForm name={name} fields={plan.args ?? {}} onForecast={setForecast} />}
-        {plan && !may && <p className="muted">Your role does not start runs.</p>}
+        {plan && !may && <p className="muted">Your role cannot start runs.</p>}
       </div>
       {forecast && <ForecastCard forecast={forecast} />}
     </div>
@@ -89,7 +91,7 @@ interface StartFormProps {
   onForecast: (forecast: Forecast | null) => void;
 }
 
-type Busy = "starting" | "looking" | null;
+type Busy = "starting" | "evaluating" | null;
 
 function StartForm({ name, fields, onForecast }: StartFormProps) {
   const [drafts, setDrafts] = useState<Record<string, Draft>>(() => initialDrafts(fields));
@@ -126,7 +128,7 @@ function StartForm({ name, fields, onForecast }: StartFormProps) {
   };
   const dryRun = () => {
     onForecast(null);
-    return withValues("looking", async (args) => {
+    return withValues("evaluating", async (args) => {
       const { data } = await request("post", "/api/v1/workflows/{name}/forecast", {
         path: { name },
         body: { args },
@@ -142,7 +144,7 @@ function StartForm({ name, fields, onForecast }: StartFormProps) {
   };
   return (
     <form className="card" onSubmit={start} noValidate>
-      <h2>Start it</h2>
+      <h2>Start a run</h2>
       <GatewayStatus workflow={name} />
       <Fields fields={fields} drafts={drafts} wrong={wrong} onChange={change} />
       {refused !== null && <ErrorMessage error={refused} />}
@@ -151,7 +153,7 @@ function StartForm({ name, fields, onForecast }: StartFormProps) {
           {busy === "starting" ? "Starting…" : "Start"}
         </button>
         <button type="button" disabled={busy !== null} onClick={dryRun}>
-          {busy === "looking" ? "Asking the gates…" : "Dry run"}
+          {busy === "evaluating" ? "Evaluating…" : "Dry run"}
         </button>
       </div>
     </form>
@@ -167,7 +169,7 @@ interface FieldsProps {
 
 function Fields({ fields, drafts, wrong, onChange }: FieldsProps): ReactNode {
   const names = Object.keys(fields);
-  if (names.length === 0) return <p className="muted">It takes no arguments.</p>;
+  if (names.length === 0) return <p className="muted">This workflow takes no arguments.</p>;
   return names.map((one) => (
     <FormField
       key={one}

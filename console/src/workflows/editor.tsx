@@ -22,7 +22,7 @@ const LISTED_MAX = 50;
 const TEMPLATE = `name: hello
 version: 1
 args:
-  who: {type: string, required: true, description: Whom to greet}
+  who: {type: string, required: true, description: Person to greet}
 steps:
   - id: greet
     command: Greet \${args.who} in one sentence.
@@ -71,7 +71,7 @@ export default function Editor({ from }: { from: Version | null }) {
       <div className="bar">
         <h1 className="grow cut">{from ? `Edit ${visible(from.name)}` : "New workflow"}</h1>
         <Link href={from ? `/workflows/${encodeURIComponent(from.name)}` : "/workflows"}>
-          Leave it
+          Close
         </Link>
         <Save text={text} format={format} report={current} changed={text !== from?.document} />
       </div>
@@ -86,12 +86,12 @@ export default function Editor({ from }: { from: Version | null }) {
             {steps.length > 0 ? (
               <>
                 {!checked.data?.plan && (
-                  <p className="muted small">As the document was before the problems.</p>
+                  <p className="muted small">The graph of the last valid text.</p>
                 )}
                 <Graph steps={steps} status={null} flows={[]} chosen={null} onChoose={null} />
               </>
             ) : (
-              <Empty title="No graph yet">It is drawn once the document can be read.</Empty>
+              <Empty title="No graph yet">The graph appears once the document is valid.</Empty>
             )}
           </div>
         </div>
@@ -127,7 +127,7 @@ function Text({ text, report, area, onChange }: TextProps) {
       <textarea
         ref={area}
         className="mono"
-        aria-label="The document"
+        aria-label="Document"
         spellCheck={false}
         autoCapitalize="off"
         autoComplete="off"
@@ -157,7 +157,7 @@ function ProblemList({ report, current, onShow }: ProblemListProps) {
       ? "Checking…"
       : errors > 0
         ? `${errors} ${errors === 1 ? "problem" : "problems"}`
-        : "It can be run.";
+        : "The document is valid.";
   return (
     <section className="card problems" aria-label="Problems">
       <p
@@ -196,7 +196,7 @@ function Save({ text, format, report, changed }: SaveProps) {
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
-  if (!may) return <span className="muted">Your role does not save workflows.</span>;
+  if (!may) return <span className="muted">Your role cannot save workflows.</span>;
   const save = async () => {
     setBusy(true);
     setRefused(null);
@@ -219,7 +219,7 @@ function Save({ text, format, report, changed }: SaveProps) {
         disabled={busy || !changed || !report?.ok}
         onClick={save}
       >
-        {busy ? "Saving…" : "Save as a version"}
+        {busy ? "Saving…" : "Save as a new version"}
       </button>
       {refused !== null && <ErrorMessage error={refused} />}
     </>

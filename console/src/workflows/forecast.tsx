@@ -12,11 +12,11 @@ const LISTED_MAX = 200;
 
 const STATUS: Readonly<Record<string, string>> = {
   send: "would_be_sent",
-  ask: "would_ask_a_person",
+  ask: "would_need_approval",
   stop: "would_be_stopped",
   skip: "would_be_skipped",
   fail: "would_fail",
-  depends: "not_settled_yet",
+  depends: "not_decided_yet",
 };
 
 const statusOf = (step: Step): string => STATUS[step.outcome] ?? "not_known";
@@ -37,10 +37,10 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
   const { steps } = forecast;
   return (
     <section className="card forecast" aria-label="Dry run">
-      <h2>Dry run: what the gates say now</h2>
+      <h2>Dry run: expected decisions</h2>
       <p role="status">
-        <strong>{summary(steps)}.</strong> Nothing was started. Whoever works on a step has not said
-        anything yet, and what they say may change this.
+        <strong>{summary(steps)}.</strong> Nothing was started. The outputs of steps are not known
+        yet and may change these decisions.
       </p>
       {forecast.gateways.length > 0 && (
         <p className="bar small">
@@ -63,7 +63,7 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
         <p className="muted small">{steps.length - LISTED_MAX} more steps; the graph shows all.</p>
       )}
       {!forecast.whole && (
-        <p className="note">Not every step could be come to without doing something.</p>
+        <p className="note">Some steps cannot be evaluated without running others.</p>
       )}
     </section>
   );
@@ -72,15 +72,15 @@ export function ForecastCard({ forecast }: { forecast: Forecast }) {
 /** Outcomes that need their reason shown. */
 const WHY = new Set(["skip", "fail"]);
 
-/** What a run that only looks says of itself goes without saying here. */
+/** The reason without its prefix: the heading already says that this is a dry run. */
 const withoutPrefix = (reason: string | null | undefined) =>
-  reason?.replace(/^the run only looks: /, "") ?? "";
+  reason?.replace(/^(the run only looks|dry run): /, "") ?? "";
 
 function StepLine({ step }: { step: Step }) {
   const open = step.outcome === "depends";
   const hint = open
-    ? "Its condition looks at what steps before it say."
-    : "If what steps before it say lets it run.";
+    ? "Its condition depends on outputs of earlier steps."
+    : "Only if the outputs of earlier steps let it run.";
   const head = (
     <>
       <span className="grow cut">{visible(step.node_id)}</span>

@@ -52,7 +52,7 @@ export function GatewayStatus({ workflow }: { workflow: string }) {
   const since = health.data?.history.at(-1)?.at;
   return (
     <p className="bar small">
-      <span className="muted">Goes to</span> {visible(name.data)}
+      <span className="muted">Gateway</span> {visible(name.data)}
       {health.data && <Badge status={health.data.health} />}
       {since && (
         <span className="muted">

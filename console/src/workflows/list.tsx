@@ -42,7 +42,7 @@ function All() {
         {all.data?.length === 0 && (
           <Empty title="No workflows yet">
             <span>
-              Write one here, or keep them in files: <code>sluice apply -f FILE</code>
+              Create one here, or load files: <code>sluice apply -f FILE</code>
             </span>
           </Empty>
         )}
