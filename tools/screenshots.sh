@@ -1,8 +1,9 @@
 #!/bin/sh
-# Pictures of every page of the console, of a server with the demo: into console/shots, and
+# Screenshots of every page of the console, of a server with the demo: into console/shots, and
 # those that documents show into docs/images. tools/screenshots.sh BINARY
 set -eu
-binary=$(realpath "$1")
-chromium=$("$(dirname "$0")/chromium.sh")
+SLUICE_BINARY=$(realpath "$1")
+CHROMIUM=$("$(dirname "$0")/chromium.sh")
+export SLUICE_BINARY CHROMIUM
 cd "$(dirname "$0")/../console"
-exec timeout 600 node e2e/pictures.mjs "$binary" "$chromium" shots ../docs/images
+exec timeout 640 npm run --silent e2e -- --project=screenshots
