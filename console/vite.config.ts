@@ -1,4 +1,4 @@
-// How the console is built and, while it is worked on, served before a server that runs.
+// Build of the console, and the development server, which forwards API requests to SLUICE_URL.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -6,7 +6,7 @@ import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-/** Leaves a compressed file beside each: the server sends it to those who take it. */
+/** Writes a compressed file next to each: the server sends it to clients that accept gzip. */
 function compressed(): Plugin {
   return {
     name: "compressed",
@@ -23,7 +23,7 @@ function compressed(): Plugin {
 
 export default defineConfig({
   plugins: [react(), compressed()],
-  // Nothing is put into the page as text: its policy allows files alone.
+  // No inlining: the content security policy allows only files.
   build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   worker: { format: "es" },
   server: { proxy: { "/api": process.env.SLUICE_URL ?? "http://127.0.0.1:7400" } },

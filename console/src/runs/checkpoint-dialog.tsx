@@ -9,7 +9,8 @@ import { words } from "../parts/status";
 import { navigate, runPath } from "../route";
 import type { RunState } from "./live";
 import { NO_OVERRIDES, type OverrideDrafts, Overrides, parseOverrides } from "./overrides";
-import { RepeatPreview, StepPicker } from "./step-picker";
+import { RepeatPreview } from "./repeat-preview";
+import { StepPicker } from "./step-picker";
 
 type Mode = "rewind" | "branch";
 type Checkpoint = Schemas["CheckpointShown"];

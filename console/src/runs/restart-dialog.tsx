@@ -7,7 +7,8 @@ import { ErrorMessage } from "../parts/feedback";
 import { words } from "../parts/status";
 import { navigate, runPath } from "../route";
 import type { RunState } from "./live";
-import { RepeatPreview, StepPicker } from "./step-picker";
+import { RepeatPreview } from "./repeat-preview";
+import { StepPicker } from "./step-picker";
 
 const FAILED = new Set(["failed", "timed_out", "blocked", "cancelled"]);
 

@@ -1,38 +1,10 @@
-// Parts of the restart and checkpoint dialogs: a searchable list, and a preview of repeated steps.
+// The list of steps or checkpoints in the restart and checkpoint dialogs.
 import { type ReactNode, useState } from "react";
-import { ErrorMessage, Loading } from "../parts/feedback";
-import { visible } from "../parts/value";
 
-/** Most steps named in a preview. */
-const NAMED_MAX = 30;
 /** Most entries in the list; the search finds the others. */
 const LISTED_MAX = 100;
 /** Number of entries from which a search field is shown. */
 const SEARCHED_FROM = 12;
-
-interface RepeatPreviewProps {
-  repeats: readonly string[] | undefined;
-  error: unknown;
-  loading: boolean;
-}
-
-/** Names the steps that would run again. */
-export function RepeatPreview({ repeats, error, loading }: RepeatPreviewProps) {
-  if (error) return <ErrorMessage error={error} />;
-  if (loading || !repeats) return <Loading what="the preview" />;
-  return (
-    <div className="note" role="status">
-      {repeats.length === 0 ? (
-        "No step runs again."
-      ) : (
-        <>
-          <strong>Runs again:</strong> {visible(repeats.slice(0, NAMED_MAX).join(", "))}
-          {repeats.length > NAMED_MAX && ` and ${repeats.length - NAMED_MAX} more`}
-        </>
-      )}
-    </div>
-  );
-}
 
 interface StepPickerProps<T> {
   label: string;
@@ -60,6 +32,7 @@ export function StepPicker<T>({ label, role, all, name, line, first }: StepPicke
           onChange={(event) => setTyped(event.target.value)}
         />
       )}
+      {/* biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles of this element take a label */}
       <div className="choices" role={role} aria-label={label}>
         {first}
         {found.slice(0, LISTED_MAX).map(line)}
