@@ -40,7 +40,7 @@ function CurrentPage() {
       return <Cost />;
     case "settings":
       return <Settings />;
-    case "nowhere":
+    case "not-found":
       return (
         <Empty title="Page not found">
           <Link href="/runs">All runs</Link>

@@ -12,7 +12,7 @@ export type Page =
   | { name: "audit" }
   | { name: "cost" }
   | { name: "settings" }
-  | { name: "nowhere" };
+  | { name: "not-found" };
 
 /** Sections of the governance page, in order. */
 export const GOVERNANCE = ["policies", "budgets", "agents", "gateways"] as const;
@@ -26,30 +26,30 @@ function decodeSegment(part: string): string | null {
   }
 }
 
+const NOT_FOUND: Page = { name: "not-found" };
+
+/** Pages by the first segment of the path; `name` is the second one, if there is any. */
+const SECTIONS: Readonly<Record<string, (name: string | undefined) => Page>> = {
+  "": (name) => (name === undefined ? { name: "runs" } : NOT_FOUND),
+  runs: (name) => (name === undefined ? { name: "runs" } : { name: "run", run: name }),
+  approvals: (name) =>
+    name === undefined ? { name: "approvals" } : { name: "approval", approval: name },
+  workflows: (name) =>
+    name === undefined ? { name: "workflows" } : { name: "workflow", workflow: name },
+  governance: (name) => {
+    const part = GOVERNANCE.find((one) => one === (name ?? "policies"));
+    return part === undefined ? NOT_FOUND : { name: "governance", part };
+  },
+  audit: (name) => (name === undefined ? { name: "audit" } : NOT_FOUND),
+  cost: (name) => (name === undefined ? { name: "cost" } : NOT_FOUND),
+  settings: (name) => (name === undefined ? { name: "settings" } : NOT_FOUND),
+};
+
 export function pageAt(path: string): Page {
   const [section = "", raw, ...more] = path.slice(1).split("/");
   const name = raw === undefined ? undefined : decodeSegment(raw);
-  if (more.length > 0 || name === null || name === "") return { name: "nowhere" };
-  switch (section) {
-    case "":
-      return name === undefined ? { name: "runs" } : { name: "nowhere" };
-    case "runs":
-      return name === undefined ? { name: "runs" } : { name: "run", run: name };
-    case "approvals":
-      return name === undefined ? { name: "approvals" } : { name: "approval", approval: name };
-    case "workflows":
-      return name === undefined ? { name: "workflows" } : { name: "workflow", workflow: name };
-    case "governance": {
-      const part = GOVERNANCE.find((one) => one === (name ?? "policies"));
-      return part === undefined ? { name: "nowhere" } : { name: "governance", part };
-    }
-    case "audit":
-    case "cost":
-    case "settings":
-      return name === undefined ? { name: section } : { name: "nowhere" };
-    default:
-      return { name: "nowhere" };
-  }
+  if (more.length > 0 || name === null || name === "") return NOT_FOUND;
+  return Object.hasOwn(SECTIONS, section) ? (SECTIONS[section]?.(name) ?? NOT_FOUND) : NOT_FOUND;
 }
 
 const listeners = new Set<() => void>();

@@ -109,6 +109,7 @@ function SignIn({ onDone }: { onDone: () => void }) {
           id="token"
           type="password"
           autoComplete="current-password"
+          // biome-ignore lint/a11y/noAutofocus: the page has only this form
           autoFocus
           required
           spellCheck={false}

@@ -13,9 +13,9 @@ test("a heartbeat is not delivered and does not move the cursor", async () => {
   const bodies = [frame(1, "run.started") + BEAT, BEAT + frame(2, "run.completed") + BEAT];
   vi.stubGlobal("addEventListener", () => undefined);
   vi.stubGlobal("removeEventListener", () => undefined);
-  vi.stubGlobal("fetch", async (_: string, { headers }: { headers: Record<string, string> }) => {
+  vi.stubGlobal("fetch", (_: string, { headers }: { headers: Record<string, string> }) => {
     cursors.push(headers["last-event-id"] ?? null);
-    return new Response(bodies.shift());
+    return Promise.resolve(new Response(bodies.shift()));
   });
   const received: Event[] = [];
   await new Promise<void>((resolve) => {

@@ -3,9 +3,8 @@
 // INVARIANT: every event is delivered exactly once, because each connection starts after the last
 // delivered id. A stream that is silent for longer than the heartbeat interval is closed.
 
-import type { Schemas } from "./client";
-import { notifySignedOut, Problem, readProblem } from "./client";
-import { Frames } from "./sse";
+import { notifySignedOut, type Problem, readProblem, type Schemas } from "./client";
+import { type Frame, Frames } from "./sse";
 
 /** A journal event. The fields of its payload depend on its type. */
 export type Event = Omit<Schemas["Event"], "payload"> & { payload: Record<string, unknown> };
@@ -81,23 +80,28 @@ async function readConnection(
       if (done) return position.last && options.isLast(position.last) ? "over" : "ended";
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS);
-      const events: Event[] = [];
-      for (const frame of frames.push(value)) {
-        // A heartbeat has no id and belongs to no run.
-        if (frame.event === "heartbeat") continue;
-        events.push(JSON.parse(frame.data) as Event);
-        if (frame.id !== null) position.after = frame.id;
-      }
-      if (events.length === 0) continue;
-      position.last = events.at(-1) ?? null;
-      position.failures = 0;
-      options.onEvents(events);
+      deliver(frames.push(value), options, position);
     }
   } catch {
     return "gone";
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Delivers the events of some frames and moves the position past them. */
+function deliver(frames: readonly Frame[], options: FollowOptions, position: StreamPosition): void {
+  const events: Event[] = [];
+  for (const frame of frames) {
+    // A heartbeat has no id and belongs to no run.
+    if (frame.event === "heartbeat") continue;
+    events.push(JSON.parse(frame.data) as Event);
+    if (frame.id !== null) position.after = frame.id;
+  }
+  if (events.length === 0) return;
+  position.last = events.at(-1) ?? null;
+  position.failures = 0;
+  options.onEvents(events);
 }
 
 /** Decides whether to retry: a server that is starting or overloaded may accept the stream later. */

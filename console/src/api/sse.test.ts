@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Frames } from "./sse";
+import { type Frame, Frames } from "./sse";
 
 const TEXT =
   'id: 7\nevent: node.log\ndata: {"a":1}\n\n: heartbeat\n\nid: 8\nevent: x\ndata: one\ndata: two\n\n';
@@ -12,7 +12,7 @@ test("frames do not depend on how the stream is split", () => {
   ]);
   for (let size = 1; size < TEXT.length; size += 1) {
     const frames = new Frames();
-    const seen = [];
+    const seen: Frame[] = [];
     for (let at = 0; at < TEXT.length; at += size)
       seen.push(...frames.push(TEXT.slice(at, at + size)));
     expect(seen).toEqual(whole);

@@ -62,42 +62,68 @@ export function toolsOf(approval: Pick<Schemas["Approval"], "action">): string[]
     : [];
 }
 
-/** The constraints to send, and error messages by field. Unchanged constraints are not sent. */
-export function tightened(
-  bounds: Constraints,
-  tools: readonly string[],
-  draft: ConstraintDraft,
-): { constraints: Constraints; wrong: Record<string, string> } {
+/** Splits a list that is separated by commas. */
+const splitList = (text: string): string[] =>
+  text
+    .split(",")
+    .map((one) => one.trim())
+    .filter(Boolean);
+
+/** Why a typed number is not a valid limit; null if it is. */
+function limitError(
+  value: number,
+  isValid: boolean,
+  limit: number | undefined,
+  hint: string,
+): string | null {
+  if (!isValid) return hint;
+  const isWider = limit !== undefined && value > limit;
+  return isWider ? "The limit of the action is lower: enter at most that." : null;
+}
+
+interface Tightened {
+  constraints: Constraints;
+  /** Error messages by field. */
+  wrong: Record<string, string>;
+}
+
+/** The numeric limits of a draft. */
+function tightenedLimits(bounds: Constraints, draft: ConstraintDraft): Tightened {
   const constraints: Constraints = {};
   const wrong: Record<string, string> = {};
   if (draft.cost.trim() !== "") {
     const cost = Math.floor(Number(draft.cost) * MICRO_CENTS);
-    if (!Number.isFinite(cost) || cost < 0)
-      wrong.cost = "Enter an amount in dollars, such as 0.05.";
-    else if (bounds.max_cost !== undefined && cost > bounds.max_cost)
-      wrong.cost = "The limit of the action is lower: enter at most that.";
-    else constraints.max_cost = cost;
+    const isValid = Number.isFinite(cost) && cost >= 0;
+    const hint = "Enter an amount in dollars, such as 0.05.";
+    const error = limitError(cost, isValid, bounds.max_cost, hint);
+    if (error === null) constraints.max_cost = cost;
+    else wrong.cost = error;
   }
   if (draft.tokens.trim() !== "") {
     const tokens = Number(draft.tokens);
-    if (!Number.isSafeInteger(tokens) || tokens < 1) wrong.tokens = "Enter a whole number.";
-    else if (bounds.max_output_tokens !== undefined && tokens > bounds.max_output_tokens)
-      wrong.tokens = "The limit of the action is lower: enter at most that.";
-    else constraints.max_output_tokens = tokens;
+    const isValid = Number.isSafeInteger(tokens) && tokens >= 1;
+    const error = limitError(tokens, isValid, bounds.max_output_tokens, "Enter a whole number.");
+    if (error === null) constraints.max_output_tokens = tokens;
+    else wrong.tokens = error;
   }
-  if (tools.some((one) => draft.without.includes(one)))
-    constraints.tools_allow = tools.filter((one) => !draft.without.includes(one));
+  return { constraints, wrong };
+}
+
+/** The constraints to send, and error messages. Unchanged constraints are not sent. */
+export function tightened(
+  bounds: Constraints,
+  tools: readonly string[],
+  draft: ConstraintDraft,
+): Tightened {
+  const { constraints, wrong } = tightenedLimits(bounds, draft);
+  const isKept = (one: string) => !draft.without.includes(one);
+  if (!tools.every(isKept)) constraints.tools_allow = tools.filter(isKept);
   const environments = bounds.environments ?? [];
-  if (environments.some((one) => draft.without.includes(one))) {
-    const left = environments.filter((one) => !draft.without.includes(one));
-    if (left.length === 0)
-      wrong.environments = "Keep at least one environment, or reject the request.";
-    else constraints.environments = left;
-  }
-  const deny = draft.deny
-    .split(",")
-    .map((one) => one.trim())
-    .filter(Boolean);
+  const left = environments.filter(isKept);
+  if (environments.length > 0 && left.length === 0)
+    wrong.environments = "Keep at least one environment, or reject the request.";
+  else if (left.length < environments.length) constraints.environments = left;
+  const deny = splitList(draft.deny);
   if (deny.length > 0) constraints.tools_deny = deny;
   if (draft.readOnly) constraints.data_access = "read_only";
   return { constraints, wrong };

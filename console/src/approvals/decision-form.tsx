@@ -7,7 +7,7 @@ import { FormField } from "../parts/form-field";
 import { type Draft, initialDrafts, parseDrafts } from "../parts/form-values";
 import type { Approval } from "./approval-card";
 import { ConstraintForm } from "./constraint-form";
-import { constraintsOf, tightened, toolsOf, UNCHANGED } from "./constraints";
+import { type Constraints, constraintsOf, tightened, toolsOf, UNCHANGED } from "./constraints";
 
 type Answer = "approve" | "reject" | "retry" | "skip" | "abort";
 
@@ -23,6 +23,23 @@ const WORDS: Readonly<Record<Answer, string>> = {
 function constraintErrors(wrong: Readonly<Record<string, string>>): Record<string, string> {
   const own = Object.entries(wrong).filter(([name]) => name.startsWith("bound "));
   return Object.fromEntries(own.map(([name, why]) => [name.slice("bound ".length), why]));
+}
+
+interface Resolution {
+  decision: Answer;
+  values: Record<string, unknown>;
+  reason: string;
+  constraints: Constraints;
+}
+
+/** The request body: empty comments and constraints are left out. */
+function resolutionBody({ decision, values, reason, constraints }: Resolution) {
+  return {
+    decision,
+    values,
+    ...(reason === "" ? {} : { comment: reason }),
+    ...(Object.keys(constraints).length === 0 ? {} : { constraints }),
+  };
 }
 
 export function DecisionForm({ approval }: { approval: Approval }) {
@@ -70,12 +87,9 @@ export function DecisionForm({ approval }: { approval: Approval }) {
     if (Object.keys(faults).length > 0) return;
     setBusy(true);
     try {
-      const body = {
-        decision,
-        values: given.values,
-        ...(reason === "" ? {} : { comment: reason }),
-        ...(Object.keys(bound.constraints).length === 0 ? {} : { constraints: bound.constraints }),
-      };
+      const { values: sent } = given;
+      const { constraints } = bound;
+      const body = resolutionBody({ decision, values: sent, reason, constraints });
       await request("post", "/api/v1/approvals/{approval}/resolve", {
         path: { approval: approval.approval_id },
         body,

@@ -48,7 +48,7 @@ interface Filter {
 function useFacts(filter: Filter) {
   return useInfiniteQuery({
     queryKey: ["audit", filter],
-    queryFn: async ({ pageParam, signal }) => {
+    queryFn: ({ pageParam, signal }) => {
       const { span, ...typed } = filter;
       const rest = Object.fromEntries(
         Object.entries(typed).map(([name, word]) => [name, word.trim()]),

@@ -52,7 +52,7 @@ export function starts(bucket: Bucket, fromMs: number, toMs: number): number[] {
     week: day - from.getUTCDay() * 86_400_000,
     month: Date.UTC(from.getUTCFullYear(), from.getUTCMonth(), 1),
   }[bucket];
-  const all = [];
+  const all: number[] = [];
   for (let at = begin; at <= toMs && all.length < 1_000; ) {
     all.push(at);
     const now = new Date(at);

@@ -81,7 +81,7 @@ export function reachable(agent: Agent, gateways: readonly Gateway[]): string[] 
 }
 
 function limits(agent: Agent): string[] {
-  const all = [];
+  const all: string[] = [];
   if (agent.max_concurrent_steps !== undefined)
     all.push(`${agent.max_concurrent_steps} concurrent steps`);
   if (agent.rate) all.push(`${agent.rate.limit} per ${agent.rate.window_s} s`);

@@ -8,11 +8,13 @@ const NEAR = 24;
 export function LiveText({ text, label }: { text: string; label: string }) {
   const element = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new text moves the end
   useLayoutEffect(() => {
     const box = element.current;
     if (box && atEnd.current) box.scrollTop = box.scrollHeight;
   }, [text]);
   return (
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: a scrollable box needs a name
     <pre
       ref={element}
       className="value"

@@ -2,6 +2,7 @@
 
 /** Control, formatting and zero-width characters. */
 const UNSEEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is escaped
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** Escapes invisible characters, so that a text cannot disguise itself. */
@@ -25,6 +26,7 @@ export function isEmpty(value: unknown): boolean {
 
 export function Value({ of, label }: { of: unknown; label: string }) {
   return (
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: a scrollable box needs a name
     <pre className="value" tabIndex={0} aria-label={label}>
       {formatValue(of)}
     </pre>

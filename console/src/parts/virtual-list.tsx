@@ -40,7 +40,7 @@ export function VirtualList({ count, row, id, label, follow = false }: Props) {
   }, [count, follow]);
   const first = Math.max(0, Math.floor(viewport.top / ROW_PX) - OVERSCAN);
   const last = Math.min(count, Math.ceil((viewport.top + viewport.height) / ROW_PX) + OVERSCAN);
-  const shown = [];
+  const shown: ReactNode[] = [];
   for (let at = first; at < last; at += 1) {
     shown.push(
       <li key={id(at)} style={{ top: at * ROW_PX }} aria-setsize={count} aria-posinset={at + 1}>
@@ -49,8 +49,8 @@ export function VirtualList({ count, row, id, label, follow = false }: Props) {
     );
   }
   return (
-    <div className="rows" ref={box} tabIndex={0} role="region" aria-label={label}>
+    <section className="rows" ref={box} tabIndex={0} aria-label={label}>
       <ol style={{ height: count * ROW_PX }}>{shown}</ol>
-    </div>
+    </section>
   );
 }

@@ -37,7 +37,7 @@ const figure = (event: Event, name: string): number | null => {
 };
 
 const answered = (event: Event): Record<string, unknown> | null => {
-  const value = event.payload["answer"];
+  const value = event.payload.answer;
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
 };
 

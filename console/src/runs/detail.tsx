@@ -27,6 +27,7 @@ export default function RunPage({ run }: { run: string }) {
   const queries = useQueryClient();
   useTitle(state ? `${state.workflow} ${words(state.status)}` : "Run");
   const pendingCount = state?.approvals.filter((one) => one.status === "pending").length ?? 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed count reloads the inbox
   useEffect(() => {
     void queries.invalidateQueries({ queryKey: ["approvals"], refetchType: "active" });
   }, [queries, pendingCount]);

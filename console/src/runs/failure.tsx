@@ -35,6 +35,7 @@ export function FailureSnapshot({ of, onChoose }: Props) {
               <dt>{name}</dt>
               <dd>
                 {ids.slice(0, NAMED_MAX).map((id, at) => (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: a step may be listed twice
                   <span key={`${at} ${id}`}>
                     {at > 0 && ", "}
                     <Step id={id} onChoose={onChoose} />

@@ -104,6 +104,7 @@ const FIT_ALL = { ...FIT, minZoom: 0.3 };
 /** Fits the view again when the graph changes. */
 function Refit({ to }: { to: LaidOut<GraphStep> }) {
   const { fitView } = useReactFlow();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new layout is fitted again
   useEffect(() => {
     void fitView(FIT_ALL);
   }, [fitView, to]);

@@ -266,7 +266,7 @@ function Conversation({ turns }: { turns: readonly Record<string, unknown>[] }) 
   return turns.map((turn, at) => {
     const { role, text, ...rest } = turn;
     return (
-      // A conversation only grows, so the index identifies a message.
+      // biome-ignore lint/suspicious/noArrayIndexKey: a conversation only grows
       <div key={at} className="small">
         <span className="muted">{visible(String(role ?? "?"))}</span>
         <Value of={isEmpty(rest) ? (text ?? "") : { text, ...rest }} label={`Message ${at + 1}`} />

@@ -84,8 +84,11 @@ function useScene({ placed, status, chosen, flows }: Props): Scene {
   const numbers = useMemo(() => new Map(steps.map((step, at) => [step.node_id, at])), [steps]);
   const tones = useMemo(() => {
     const all = new Uint8Array(steps.length);
-    if (status)
-      steps.forEach((step, at) => (all[at] = TONES.indexOf(tone(status.get(step.node_id) ?? ""))));
+    if (status) {
+      for (const [at, step] of steps.entries()) {
+        all[at] = TONES.indexOf(tone(status.get(step.node_id) ?? ""));
+      }
+    }
     return all;
   }, [steps, status]);
   return useMemo(() => {
@@ -104,7 +107,8 @@ function useScene({ placed, status, chosen, flows }: Props): Scene {
 
 /** Paints the graph and the minimap after a change, at most once per frame. */
 function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
-  const [canvas, small] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const small = useRef<HTMLCanvasElement>(null);
   const newest = useRef({ scene, map });
   newest.current = { scene, map };
   const frame = useRef(0);
@@ -126,6 +130,7 @@ function usePaint(scene: Scene, map: Look, look: { current: Look | null }) {
       );
     });
   }, [look]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new scene or map needs a new paint
   useEffect(soon, [soon, scene, map]);
   useEffect(() => {
     // Repaint with the colours of a new theme.
@@ -255,15 +260,18 @@ function Pane(props: Props & { size: Size }) {
   );
   const { canvas, small, soon } = usePaint(scene, map, look);
   const boxes = useBoxes(props, near);
-  const moved = (view: Viewport) => {
-    look.current = { ...view, ...size };
-    const next = nearby(look.current);
-    setNear((before) => (same(before, next) ? before : next));
-    soon();
-  };
+  const moved = useCallback(
+    (view: Viewport) => {
+      look.current = { ...view, ...size };
+      const next = nearby(look.current);
+      setNear((before) => (same(before, next) ? before : next));
+      soon();
+    },
+    [size, soon],
+  );
   useEffect(() => {
     if (look.current) moved(look.current);
-  }, [size]);
+  }, [moved]);
   const choose = (event: MouseEvent) => {
     const place = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
     const step = place && placed.steps[stepAt(placed.layout, place.x, place.y)];
@@ -289,6 +297,7 @@ function Pane(props: Props & { size: Size }) {
   });
   return (
     <>
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: this canvas takes no focus */}
       <canvas ref={canvas} className="beneath" aria-hidden="true" {...pixels(size)} />
       <ReactFlow<Box>
         nodes={boxes}

@@ -5,7 +5,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useCallback } from "react";
+import { type MouseEvent, useCallback } from "react";
 import { request, type Schemas } from "../api/client";
 import type { Event } from "../api/follow";
 import { useRefreshOnEvents } from "../connection";
@@ -44,7 +44,7 @@ const isRelevant = (event: Event) => event.type.startsWith("run.");
 function useRuns(text: string, status: string, workflow: string, span: string) {
   return useInfiniteQuery({
     queryKey: ["runs", text, status, workflow, span],
-    queryFn: async ({ pageParam, signal }) => {
+    queryFn: ({ pageParam, signal }) => {
       const wide = SPANS.find(([word]) => word === span)?.[2];
       const since_ms = wide === undefined ? null : Date.now() - wide;
       return request("get", "/api/v1/runs", {
@@ -196,15 +196,18 @@ function RunTable({ rows }: { rows: readonly Run[] }) {
 function RunRow({ run }: { run: Run }) {
   const href = runPath(run.run_id);
   const took = run.completed_at ? Date.parse(run.completed_at) - Date.parse(run.started_at) : null;
+  // The link in the row handles its own clicks, also those with a modifier key.
+  const openUnlessLink = (event: MouseEvent<HTMLTableRowElement>) => {
+    const isLink = event.target instanceof Element && event.target.closest("a") !== null;
+    if (!isLink) navigate(href);
+  };
   return (
-    <tr data-href={href} onClick={() => navigate(href)}>
+    <tr data-href={href} onClick={openUnlessLink}>
       <td>
         <Badge status={run.status} />
       </td>
       <td>
-        <span onClick={(event) => event.stopPropagation()}>
-          <Link href={href}>{run.workflow}</Link>
-        </span>
+        <Link href={href}>{run.workflow}</Link>
         {run.version != null && <span className="muted"> v{run.version}</span>}
       </td>
       <td className="mono muted" title={run.run_id}>

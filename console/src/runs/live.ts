@@ -53,6 +53,7 @@ export function useRun(run: string): LiveRun {
   const whole = detail.data?.run_id;
   const from = detail.data?.last_event_id;
   const refetch = state.refetch;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round opens a new stream
   useEffect(() => {
     if (whole === undefined || from === undefined) return;
     const after = feed.last ?? Math.max(0, from - HISTORY);
@@ -72,12 +73,9 @@ export function useRun(run: string): LiveRun {
       stopLooking();
     };
   }, [whole, from, feed, refetch, round]);
-  useSyncExternalStore(feed.subscribe, feed.version);
-  const merged = useMemo(
-    () => state.data && feed.overlay(state.data),
-    // The feed's version says when what is laid over the state is another.
-    [state.data, feed, feed.version()],
-  );
+  const version = useSyncExternalStore(feed.subscribe, feed.version);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the updates
+  const merged = useMemo(() => state.data && feed.overlay(state.data), [state.data, feed, version]);
   return {
     detail: detail.data,
     state: merged,

@@ -68,7 +68,7 @@ export function Media({ of }: { of: unknown }) {
   return (
     <div className="media">
       {items.slice(0, ITEMS_MAX).map((one, at) => (
-        // Outputs never change, so the index identifies an item.
+        // biome-ignore lint/suspicious/noArrayIndexKey: outputs never change
         <MediaItem key={at} item={one} label={`Media ${at + 1}`} />
       ))}
       {items.length > ITEMS_MAX && (
@@ -81,9 +81,13 @@ export function Media({ of }: { of: unknown }) {
 function MediaItem({ item, label }: { item: Item; label: string }) {
   const what = `${label}, ${visible(item.mime)}`;
   if (item.kind === "image") return <img src={item.url} alt={what} />;
-  if (item.kind === "audio")
+  if (item.kind === "audio") {
+    // biome-ignore lint/a11y/useMediaCaption: a step returns no captions
     return <audio controls preload="metadata" src={item.url} aria-label={what} />;
-  if (item.kind === "video")
+  }
+  if (item.kind === "video") {
+    // biome-ignore lint/a11y/useMediaCaption: a step returns no captions
     return <video controls preload="metadata" src={item.url} aria-label={what} />;
+  }
   return <Value of={item.of} label={label} />;
 }

@@ -144,7 +144,17 @@ function edges(
     drawn += 1;
   }
   to.stroke();
-  if (flows.length === 0) return;
+  if (flows.length > 0) paintFlows(to, { layout, flows }, look, colours);
+}
+
+/** Paints value flows as arrows above the edges. */
+function paintFlows(
+  to: CanvasRenderingContext2D,
+  { layout, flows }: Pick<Scene, "layout" | "flows">,
+  look: Look,
+  colours: Ink,
+): void {
+  const { xs, ys } = layout;
   to.lineWidth = 2.5 / Math.max(look.zoom, 0.3);
   to.strokeStyle = colours.accent;
   to.fillStyle = colours.accent;

@@ -34,8 +34,6 @@ export function Timeline({ state, chosen, onChoose }: Props) {
   const now = useNow(state.completed_at ? 3_600_000 : 500);
   const from = Date.parse(state.started_at);
   const until = Math.max(from + 1, state.completed_at ? Date.parse(state.completed_at) : now);
-  const share = (at: number) =>
-    `${Math.min(100, Math.max(0, ((at - from) / (until - from)) * 100))}%`;
   const [typed, setTyped] = useState("");
   const [group, setGroup] = useState("");
   const all = state.node_results;
@@ -50,7 +48,6 @@ export function Timeline({ state, chosen, onChoose }: Props) {
     if (!node) return null;
     const began = node.started_at ? Date.parse(node.started_at) : null;
     const ended = node.completed_at ? Date.parse(node.completed_at) : until;
-    const approvals = state.approvals.filter((one) => one.node_id === node.node_id);
     const took = node.duration_ms ?? (began === null ? null : ended - began);
     return (
       <button
@@ -60,23 +57,7 @@ export function Timeline({ state, chosen, onChoose }: Props) {
       >
         <span className="cut">{node.node_id}</span>
         {took !== null && <span className="sr">{words(shownStatus(node))}</span>}
-        <span className={`track ink-${tone(shownStatus(node))}`}>
-          {began !== null && (
-            <i
-              style={{
-                left: share(began),
-                width: `calc(${share(from + Math.max(0, ended - began))})`,
-              }}
-            />
-          )}
-          {approvals.map((one) => (
-            <i
-              key={one.approval_id}
-              className="diamond ink-wait"
-              style={{ left: share(Date.parse(one.requested_at)) }}
-            />
-          ))}
-        </span>
+        <Track node={node} state={state} from={from} until={until} />
         <span className="right small muted cut" title={words(shownStatus(node))}>
           {took === null ? (SHORT[shownStatus(node)] ?? words(node.status)) : duration(took)}
         </span>
@@ -116,5 +97,41 @@ export function Timeline({ state, chosen, onChoose }: Props) {
         label="Steps over time"
       />
     </div>
+  );
+}
+
+interface TrackProps {
+  node: Node;
+  state: RunState;
+  /** Start and end of the time axis. */
+  from: number;
+  until: number;
+}
+
+/** The bar of a step on the time axis, with a mark for each approval request. */
+function Track({ node, state, from, until }: TrackProps) {
+  const share = (at: number) =>
+    `${Math.min(100, Math.max(0, ((at - from) / (until - from)) * 100))}%`;
+  const began = node.started_at ? Date.parse(node.started_at) : null;
+  const ended = node.completed_at ? Date.parse(node.completed_at) : until;
+  const approvals = state.approvals.filter((one) => one.node_id === node.node_id);
+  return (
+    <span className={`track ink-${tone(shownStatus(node))}`}>
+      {began !== null && (
+        <i
+          style={{
+            left: share(began),
+            width: `calc(${share(from + Math.max(0, ended - began))})`,
+          }}
+        />
+      )}
+      {approvals.map((one) => (
+        <i
+          key={one.approval_id}
+          className="diamond ink-wait"
+          style={{ left: share(Date.parse(one.requested_at)) }}
+        />
+      ))}
+    </span>
   );
 }

@@ -72,6 +72,7 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
       <summary>Value flow</summary>
       <ul className="values small">
         {incoming.slice(0, LISTED_MAX).map((one, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the flows of a step only grow
           <li key={`from${at}`}>
             <code>{visible(one.target_input_path)}</code> <span className="muted">from</span>{" "}
             <FlowEnd run={run} place={one.source} onChoose={onChoose} />{" "}
@@ -79,6 +80,7 @@ export function ValueFlowList({ run, step, flows, onChoose }: Props) {
           </li>
         ))}
         {outgoing.slice(0, LISTED_MAX).map((one, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the flows of a step only grow
           <li key={`to${at}`}>
             <code>{visible(one.source_output_path)}</code> <span className="muted">to</span>{" "}
             <FlowEnd run={run} place={one.target} onChoose={onChoose} />{" "}

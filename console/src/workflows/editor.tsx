@@ -168,6 +168,7 @@ function ProblemList({ report, current, onShow }: ProblemListProps) {
       </p>
       <ul>
         {all.slice(0, LISTED_MAX).map((one, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: two problems may be equal
           <li key={`${one.line}:${one.column}:${one.code}:${at}`}>
             <button type="button" className="link" onClick={() => onShow(one)}>
               line {one.line}, column {one.column}
@@ -198,11 +199,13 @@ function Save({ text, format, report, changed }: SaveProps) {
   const [refused, setRefused] = useState<unknown>(null);
   if (!may) return <span className="muted">Your role cannot save workflows.</span>;
   const save = async () => {
+    const plan = report?.plan as Plan | null | undefined;
+    if (!plan) return;
     setBusy(true);
     setRefused(null);
     try {
       await request("post", "/api/v1/workflows", { body: { document: text, format } });
-      const { name } = report?.plan as Plan;
+      const { name } = plan;
       await queries.invalidateQueries({ queryKey: ["workflow", name] });
       await queries.invalidateQueries({ queryKey: ["workflows"] });
       navigate(`/workflows/${encodeURIComponent(name)}`);
