@@ -26,6 +26,7 @@ mod entry;
 mod erase;
 mod feed;
 mod guard;
+pub mod inspect;
 mod letter;
 mod list;
 mod memo;
@@ -122,6 +123,7 @@ pub fn suite() -> Vec<Case> {
         trigger::CASES,
         deliver::CASES,
         memo::CASES,
+        inspect::CASES,
         crowd::CASES,
     ]
     .concat()

@@ -22,7 +22,7 @@ pub struct Exposed {
     /// Its clock.
     pub clock: Arc<SetClock>,
     /// Performs statements that both dialects know.
-    pub sql: Box<dyn Fn(&str)>,
+    pub sql: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// The key of these stores.

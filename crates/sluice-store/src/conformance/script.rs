@@ -6,8 +6,10 @@
 
 mod ledger;
 
+use super::inspect::{common, everything};
 use super::{Bench, first, guard, hashed, letter, node, plain, run, wait};
 use sluice_core::port::Clock as _;
+use sluice_core::port::inspect::Stored;
 use sluice_core::port::store::{
     Append, Appended, Blob, Claim, Create, Filter, Guard, Hash, Head, Hold, Inbox, Key, Letter,
     NodeId, Received, Taken,
@@ -193,7 +195,22 @@ fn stored(bench: &Bench) -> Vec<String> {
     lines.push(format!("{:?}", bench.list(Filter::default())));
     lines.push(format!("{:?}", wait(bench.store.blob(blob().hash))));
     lines.extend(ledger::stored(bench));
+    lines.extend(inspected(bench));
     lines
+}
+
+/// What the store shows of all that, without the numbers that a store may choose, and
+/// without keys, which it may forget.
+fn inspected(bench: &Bench) -> Vec<String> {
+    let mut rows = common(everything(&*bench.store));
+    rows.retain(|row| !matches!(row, Stored::Key { .. }));
+    for row in &mut rows {
+        match row {
+            Stored::Message { id: number, .. } | Stored::Memo { place: number, .. } => *number = 0,
+            _ => {}
+        }
+    }
+    rows.iter().map(|row| format!("{row:?}")).collect()
 }
 
 /// Letters without their ids, which a store may choose.

@@ -3,6 +3,7 @@ mod crowd;
 mod fail;
 mod figures;
 mod idle;
+mod inspect;
 mod load;
 mod lost;
 mod many;

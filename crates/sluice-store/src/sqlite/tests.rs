@@ -1,4 +1,5 @@
 mod authentic;
+mod inspect;
 mod kill;
 mod ledger;
 mod many;

@@ -10,15 +10,18 @@ fn sql(store: &PostgresStore, sql: &str) {
     wait(store.ask(async move |session| session.script(&text).await)).unwrap();
 }
 
+/// An empty store, and the way to its database.
+pub(super) fn exposed() -> Exposed {
+    let clock = Arc::new(SetClock::default());
+    let url = server().schema();
+    let store = Arc::new(PostgresStore::open(&url, clock.clone()).unwrap());
+    let other = open(&url);
+    Exposed { store, clock, sql: Arc::new(move |text| sql(&other, text)) }
+}
+
 #[test]
 fn what_another_hand_wrote_is_not_used() {
-    check_authentic(|| {
-        let clock = Arc::new(SetClock::default());
-        let url = server().schema();
-        let store = Arc::new(PostgresStore::open(&url, clock.clone()).unwrap());
-        let other = open(&url);
-        Exposed { store, clock, sql: Box::new(move |text| sql(&other, text)) }
-    });
+    check_authentic(exposed);
 }
 
 #[test]

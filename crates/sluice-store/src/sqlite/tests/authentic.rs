@@ -12,17 +12,20 @@ fn sql(dir: &Path, sql: &str) {
     rusqlite::Connection::open(dir.join(FILE)).unwrap().execute_batch(sql).unwrap();
 }
 
+/// An empty store, and the way to its file.
+pub(super) fn exposed(dirs: &mut Vec<TempDir>) -> Exposed {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SetClock::default());
+    let store = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());
+    let path = dir.path().to_owned();
+    dirs.push(dir);
+    Exposed { store, clock, sql: Arc::new(move |text| sql(&path, text)) }
+}
+
 #[test]
 fn what_another_hand_wrote_is_not_used() {
     let mut dirs = Vec::new();
-    check_authentic(|| {
-        let dir = tempfile::tempdir().unwrap();
-        let clock = Arc::new(SetClock::default());
-        let store = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());
-        let path = dir.path().to_owned();
-        dirs.push(dir);
-        Exposed { store, clock, sql: Box::new(move |text| sql(&path, text)) }
-    });
+    check_authentic(|| exposed(&mut dirs));
 }
 
 /// One of several things, written before there was a key.

@@ -1,0 +1,65 @@
+//! What a store shows of changes by another process.
+
+use super::authentic::exposed;
+use super::*;
+use crate::conformance::inspect::Shown::{self, Changed, Damaged, Foreign};
+use crate::conformance::inspect::{Attack, check_inspect};
+use crate::conformance::{first, run};
+use sluice_core::port::inspect::Inspect as _;
+
+/// Changes of what only this store has.
+const ATTACKS: &[(&str, Shown)] = &[
+    ("UPDATE chain SET seq = seq + 1", Changed("chain")),
+    ("UPDATE chain SET hash = decode(repeat('00', 32), 'hex')", Changed("chain")),
+    ("DELETE FROM chain", Changed("chain")),
+    ("UPDATE position SET frames = frames - 1", Changed("position")),
+    ("UPDATE position SET letters = letters + 1", Changed("position")),
+    ("DELETE FROM position", Changed("position")),
+    ("UPDATE frame SET place = 1 WHERE place = 2", Changed("frame")),
+    ("UPDATE frame SET run = gen_random_uuid() WHERE first = 2 AND count = 1", Damaged("frame")),
+    ("UPDATE letter SET run = gen_random_uuid()", Damaged("letter")),
+    ("UPDATE memo SET run = gen_random_uuid()", Damaged("memo")),
+    ("UPDATE snapshot SET run = gen_random_uuid()", Damaged("snapshot")),
+    ("DELETE FROM frame WHERE count = 2", Foreign("snapshot")),
+    ("UPDATE run SET version = version + 1", Changed("run")),
+    ("DROP TABLE taking", Damaged("taking")),
+    ("ALTER TABLE slot DROP COLUMN why", Damaged("slot")),
+    ("ALTER TABLE memo ALTER COLUMN at TYPE text", Damaged("memo")),
+];
+
+#[test]
+fn every_change_by_another_process_shows() {
+    let own: Vec<Attack> =
+        ATTACKS.iter().map(|(sql, shown)| Attack { sql, shown: *shown }).collect();
+    check_inspect(exposed, &own, 3);
+}
+
+/// How many transactions have read a table of this schema and are under way.
+fn readers(store: &PostgresStore) -> usize {
+    let count = async |session: &Session| {
+        let sql = "SELECT 1 FROM pg_locks WHERE relation = 'seal'::regclass";
+        Ok(session.query(sql, &[]).await?.len())
+    };
+    wait(store.ask(count)).unwrap()
+}
+
+#[test]
+fn a_connection_that_is_lost_is_an_error_and_leaves_no_transaction() {
+    let url = server().schema();
+    let (store, other) = (open(&url), open(&url));
+    append(&store, first(run(1)));
+    append(&store, first(run(2)));
+    wait(store.inspect(Box::new(|_| {}))).unwrap();
+    assert_eq!(readers(&store), 0);
+    let lost = wait(store.inspect(Box::new(move |_| {
+        let end = async |session: &Session| {
+            let sql = "SELECT pg_terminate_backend(pid) FROM pg_locks
+                       WHERE relation = 'seal'::regclass";
+            Ok(session.query(sql, &[]).await?.len())
+        };
+        wait(other.ask(end)).unwrap();
+    })));
+    assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
+    assert_eq!(readers(&store), 0);
+    wait(store.inspect(Box::new(|_| {}))).unwrap();
+}
